@@ -1,0 +1,5 @@
+"""The command line: people's side, no mathematics."""
+
+from syndic.cli.main import main
+
+__all__ = ["main"]

@@ -1,0 +1,91 @@
+"""`ledger`: what was spent on a party's people, and whether the record is whole."""
+
+from pathlib import Path
+
+import click
+
+from syndic.cli import show
+from syndic.errors import InputError
+from syndic.privacy import Ledger
+
+LEDGER = click.argument("file", type=click.Path(path_type=Path))
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+
+
+@click.group(epilog="\b\nExample: syndic ledger show run/parties/north/ledger.sqlite")
+def ledger() -> None:
+    """Read, verify and export a party's ledger."""
+
+
+@ledger.command("show")
+@LEDGER
+@JSON
+def show_entries(file: Path, as_json: bool) -> None:
+    """Show what was spent per data set, and every entry."""
+    with _existing(file) as book:
+        spendings = [book.spent(dataset) for dataset in book.datasets()]
+        entries = list(book.entries())
+    if as_json:
+        show.as_json({"spent": spendings, "entries": entries})
+        return
+    show.as_table(
+        str(file),
+        ("data set", "spent epsilon", "cap", "delta", "left"),
+        (
+            (
+                one.dataset,
+                f"{float(one.epsilon):g}",
+                f"{float(one.cap.epsilon):g}",
+                f"{float(one.delta):g}",
+                f"{float(one.left):g}",
+            )
+            for one in spendings
+        ),
+    )
+    show.as_table(
+        "entries",
+        ("no.", "time", "kind", "data set", "study", "charge", "why"),
+        (
+            (
+                str(entry.number),
+                entry.time,
+                entry.kind,
+                entry.dataset,
+                entry.study[:12],
+                "; ".join(event.what for event in entry.events),
+                entry.why,
+            )
+            for entry in entries
+        ),
+    )
+
+
+@ledger.command()
+@LEDGER
+@click.option("--published", metavar="DIGEST", help="A head that was published or countersigned earlier.")
+@JSON
+def verify(file: Path, published: str | None, as_json: bool) -> None:
+    """Check the chain: nothing changed, missing, reordered or cut."""
+    with _existing(file) as book:
+        book.verify(published=published)
+        facts = {"file": str(file), "entries": sum(1 for _ in book.entries()), "head": book.head()}
+    if as_json:
+        show.as_json(facts)
+    else:
+        click.echo(f"{file} is whole: {facts['entries']} entries, head {facts['head']}")
+
+
+@ledger.command()
+@LEDGER
+@click.argument("target", type=click.Path(path_type=Path))
+def export(file: Path, target: Path) -> None:
+    """Write every entry to a .json or .csv file."""
+    with _existing(file) as book:
+        book.export(target)
+    click.echo(f"wrote {target}")
+
+
+def _existing(file: Path) -> Ledger:
+    if not file.is_file():
+        raise InputError(f"{file}: no such ledger")
+    return Ledger.open(file)

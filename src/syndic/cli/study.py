@@ -1,0 +1,149 @@
+"""`check`, `plan`, `simulate`, `json-schema`: everything about a study file."""
+
+from pathlib import Path
+
+import click
+
+from syndic.cli import show
+from syndic.data import Schema
+from syndic.document import json_schema as json_schema_of
+from syndic.errors import InputError
+from syndic.privacy import Ledger
+from syndic.study import PartyFile, Study
+from syndic.study import plan as plan_of
+from syndic.study import simulate as run_simulation
+from syndic.study.simulate import RuntimeName
+
+STUDY = click.argument("study_file", metavar="STUDY", type=click.Path(path_type=Path))
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+
+
+@click.command(epilog="\b\nExample: syndic check study.toml")
+@STUDY
+@JSON
+def check(study_file: Path, as_json: bool) -> None:
+    """Is the study coherent? Reads no row."""
+    study = Study.load(study_file)
+    study.check()
+    facts = {"study": study.name, "digest": study.digest, "parties": [party.name for party in study.parties]}
+    if as_json:
+        show.as_json(facts)
+    else:
+        click.echo(f"{study_file.name} is coherent: {study.name}, {len(study.parties)} parties")
+        click.echo(f"digest {study.digest}")
+
+
+@click.command(epilog="\b\nExample: syndic plan study.toml --json")
+@STUDY
+@JSON
+def plan(study_file: Path, as_json: bool) -> None:
+    """What would the study cost, reveal and need? Reads no row, spends nothing."""
+    planned = plan_of(Study.load(study_file))
+    if as_json:
+        show.as_json(planned)
+    else:
+        click.echo(str(planned))
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  syndic simulate study.toml -s north=north.csv -s south=south.parquet --out run\n"
+    "  syndic simulate study.toml -s north=north/party.toml ... --runtime processes --out run"
+)
+@STUDY
+@click.option(
+    "-s",
+    "--source",
+    "sources",
+    multiple=True,
+    metavar="PARTY=FILE",
+    help="A party's rows: .csv, .parquet, .arrow, or its party.toml. Once for each party.",
+)
+@click.option(
+    "--out",
+    "folder",
+    type=click.Path(path_type=Path),
+    default=Path("syndic-run"),
+    show_default=True,
+    help="Where the release and the parties' folders go.",
+)
+@click.option(
+    "--runtime",
+    type=click.Choice(["local", "processes"]),
+    default="local",
+    show_default=True,
+    help="All in one process, or one process per party.",
+)
+@click.option("--seed", type=int, help="Make the run repeat itself. It then protects nobody, and says so.")
+@JSON
+def simulate(
+    study_file: Path,
+    sources: tuple[str, ...],
+    folder: Path,
+    runtime: RuntimeName,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Run the study with every party on this machine; leave release, statement and ledgers in a folder."""
+    run_and_show(Study.load(study_file), _named(sources), folder=folder, runtime=runtime, seed=seed, as_json=as_json)
+
+
+@click.command("json-schema", epilog="\b\nExample: syndic json-schema study > study.schema.json")
+@click.argument("document", type=click.Choice(["study", "columns", "party"]))
+def json_schema(document: str) -> None:
+    """Print the JSON Schema of a study file, a column file or a party file, for editors."""
+    kinds = {"study": Study, "columns": Schema, "party": PartyFile}
+    show.as_json(json_schema_of(kinds[document]))
+
+
+def run_and_show(
+    study: Study,
+    sources: dict[str, str],
+    *,
+    folder: Path,
+    runtime: RuntimeName,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Simulate, write the release, and show it with what each ledger now says."""
+    with show.progress_bar(shown=not as_json) as progress:
+        release = run_simulation(study, sources, seed=seed, runtime=runtime, folder=folder, progress=progress)
+    paths = release.write(folder)
+    spendings = {}
+    for party in study.parties:
+        with Ledger.open(folder / "parties" / party.name / "ledger.sqlite") as book:
+            spendings[party.name] = [book.spent(dataset) for dataset in book.datasets()]
+    if as_json:
+        show.as_json(
+            {
+                "files": [str(path) for path in paths],
+                "summary": release.summary(),
+                "statement": release.statement,
+                "ledgers": spendings,
+            }
+        )
+        return
+    show.as_lines(release.summary())
+    show.as_table(
+        "ledgers",
+        ("party", "data set", "spent", "cap"),
+        (
+            (name, one.dataset, f"epsilon {float(one.epsilon):g}", f"epsilon {float(one.cap.epsilon):g}")
+            for name, spending in spendings.items()
+            for one in spending
+        ),
+    )
+    for path in paths:
+        click.echo(f"wrote {path}")
+
+
+def _named(sources: tuple[str, ...]) -> dict[str, str]:
+    named: dict[str, str] = {}
+    for source in sources:
+        name, equals, path = source.partition("=")
+        if not equals or not name or not path:
+            raise InputError(f"--source {source}: write it as PARTY=FILE")
+        if name in named:
+            raise InputError(f"--source: party '{name}' is given twice")
+        named[name] = path
+    return named

@@ -1,0 +1,213 @@
+"""Public descriptions of columns: which values there are, how rows become codes and codes become values.
+
+A value never causes a refusal. What a column does with values outside its bounds or list (`outside`) and
+with null, NaN, text that does not parse and values of a wrong type (`missing`) is public, written by people.
+"""
+
+import datetime
+from abc import abstractmethod
+from functools import lru_cache
+from typing import Any, Generic, Literal, TypeVar, final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from syndic.data import values as read
+from syndic.document import Document
+
+Codes = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]
+V = TypeVar("V", str, bool, int, float, datetime.date)
+
+MISSING_LABEL = "(missing)"
+OTHER = "other"
+LARGEST_SIZE = 2**32
+LARGEST_INTEGER = 2**53  # floats below it are exact integers
+
+
+class Instead(Document, Generic[V], frozen=True, kw_only=True):
+    """The declared value to put instead, written `{value = ...}`."""
+
+    value: V
+
+
+class Described(Document, frozen=True, kw_only=True):
+    """What all columns share: codes 0 .. size-1, the last one for missing where `missing` is "level"."""
+
+    name: str
+
+    @property
+    @abstractmethod
+    def levels(self) -> int:
+        """Number of codes that stand for a value."""
+
+    @property
+    @abstractmethod
+    def missing_code(self) -> int:
+        """The code that missing values get."""
+
+    @abstractmethod
+    def labels(self) -> tuple[str, ...]:
+        """Return a short text for each code, for plots."""
+
+    @abstractmethod
+    def _codes(self, array: pa.Array) -> NDArray[np.int64]:
+        """Return codes of an array that is neither a dictionary nor made of small integers."""
+
+    @abstractmethod
+    def _values(self, codes: NDArray[np.int64], generator: np.random.Generator) -> pa.Array:
+        """Return a value for each code below `levels`."""
+
+    @property
+    def size(self) -> int:
+        """Number of codes, the one for missing values included."""
+        return max(self.levels, self.missing_code + 1)
+
+    def encode(self, array: pa.Array | pa.ChunkedArray) -> Codes:
+        """Return the code of every value of an array of any Arrow type. Codes are private as values are."""
+        if isinstance(array, pa.ChunkedArray):
+            chunks = array.chunks or [pa.array([], array.type)]
+            return np.concatenate([self.encode(chunk) for chunk in chunks])
+        array = read.plain(array)
+        if pa.types.is_dictionary(array.type):
+            if len(array.dictionary) > len(array):
+                return self.encode(array.dictionary_decode())
+            table = np.append(self.encode(array.dictionary), self.missing_code)
+            codes = table[np.asarray(array.indices.fill_null(len(array.dictionary)))]
+        elif pa.types.is_integer(array.type) and array.type.bit_width <= 16:
+            present = array.fill_null(0) if array.null_count else array
+            codes = _small_integers(self, str(array.type))[np.asarray(present)]
+            if array.null_count:
+                codes[np.asarray(array.is_null())] = self.missing_code
+        else:
+            codes = self._codes(array)
+        return np.asarray(codes, dtype=code_type(self.size))
+
+    def decode(self, codes: NDArray[np.integer], generator: np.random.Generator) -> pa.Array:
+        """Return a value for each code, uniform within its bin; the level for missing becomes null."""
+        codes = np.asarray(codes).astype(np.int64)
+        missing = codes >= self.levels
+        values = self._values(np.where(missing, 0, codes), generator)
+        return pc.if_else(pa.array(missing), pa.scalar(None, values.type), values)
+
+    def _check_name(self) -> None:
+        if not self.name.strip():
+            raise ValueError("name must not be empty")
+
+    def _check_size(self) -> None:
+        if self.size > LARGEST_SIZE:
+            raise ValueError(f"{self.name!r}: {self.size} levels are too many (at most 2^32): set fewer bins")
+
+
+def code_type(size: int) -> np.dtype[Any]:
+    """Return the smallest unsigned type for codes 0 .. size-1."""
+    return np.dtype(np.uint8 if size <= 2**8 else np.uint16 if size <= 2**16 else np.uint32)
+
+
+class Listed(Described, frozen=True, kw_only=True):
+    """A column whose values are listed, as text compared after trimming white space.
+
+    Whole numbers are listed as "3", also when the rows hold 3.0; truths as "true" and "false".
+    Outside the list: "other" is one more level (or the listed "other"), "missing" treats it as missing,
+    `{value = "x"}` puts the listed value x. Missing (also empty text): "level" is one more level, which
+    decodes to null; `{value = "x"}` puts x.
+    """
+
+    values: tuple[str, ...]
+    outside: Literal["other", "missing"] | Instead[str] = "other"
+    missing: Literal["level"] | Instead[str] = "level"
+
+    def __post_init__(self) -> None:
+        self._check_name()
+        if not self.values:
+            raise ValueError(f"{self.name!r}: values must not be empty")
+        if any(not value or value != value.strip() for value in self.values):
+            raise ValueError(f"{self.name!r}: values must not be empty or begin or end with white space")
+        if len(set(self.values)) != len(self.values):
+            raise ValueError(f"{self.name!r}: values must be distinct")
+        for rule, choice in (("outside", self.outside), ("missing", self.missing)):
+            if isinstance(choice, Instead) and choice.value not in self.values:
+                raise ValueError(f"{self.name!r}: {rule} value {choice.value!r} must be one of its values")
+
+    @property
+    def levels(self) -> int:
+        """Number of listed values, and one more for "other" where it is not listed."""
+        return len(self.values) + (self.outside == OTHER and OTHER not in self.values)
+
+    @property
+    def missing_code(self) -> int:
+        """The code that missing values get."""
+        return self.levels if self.missing == "level" else self.values.index(self.missing.value)
+
+    def labels(self) -> tuple[str, ...]:
+        """Return the values, "other" and "(missing)"."""
+        return (*self._texts(), MISSING_LABEL)[: self.size]
+
+    def _texts(self) -> tuple[str, ...]:
+        return (*self.values, OTHER)[: self.levels]
+
+    def _codes(self, array: pa.Array) -> NDArray[np.int64]:
+        codes = {text: code for code, text in enumerate(self._texts())}
+        if self.outside == "missing":
+            outside = self.missing_code
+        else:
+            outside = codes[self.outside.value if isinstance(self.outside, Instead) else OTHER]
+        return _fill(read.places(array, codes, outside), self.missing_code)
+
+    def _values(self, codes: NDArray[np.int64], generator: np.random.Generator) -> pa.Array:  # noqa: ARG002
+        return pa.array(self._texts(), pa.string()).take(pa.array(codes))
+
+
+@final
+class Categorical(Listed, frozen=True, kw_only=True, tag_field="kind", tag="categorical"):
+    """Values without an order; see `Listed` for the rules."""
+
+
+@final
+class Ordinal(Listed, frozen=True, kw_only=True, tag_field="kind", tag="ordinal"):
+    """Values listed from lowest to highest; see `Listed` for the rules."""
+
+
+@final
+class Boolean(Described, frozen=True, kw_only=True, tag_field="kind", tag="boolean"):
+    """True or false, also as 1/0, yes/no, t/f. Anything else is missing: "level" or `{value = false}`."""
+
+    missing: Literal["level"] | Instead[bool] = "level"
+
+    def __post_init__(self) -> None:
+        self._check_name()
+
+    @property
+    def levels(self) -> int:
+        """Two: false is 0, true is 1."""
+        return 2
+
+    @property
+    def missing_code(self) -> int:
+        """The code that missing values get."""
+        return 2 if self.missing == "level" else int(self.missing.value)
+
+    def labels(self) -> tuple[str, ...]:
+        """Return "false", "true" and "(missing)"."""
+        return ("false", "true", MISSING_LABEL)[: self.size]
+
+    def _codes(self, array: pa.Array) -> NDArray[np.int64]:
+        return _fill(read.truths(array), self.missing_code)
+
+    def _values(self, codes: NDArray[np.int64], generator: np.random.Generator) -> pa.Array:  # noqa: ARG002
+        return pa.array(codes == 1)
+
+
+def _fill(codes: read.Numbers, missing: int) -> NDArray[np.int64]:
+    return np.where(np.isnan(codes), missing, codes).astype(np.int64)
+
+
+@lru_cache(maxsize=512)
+def _small_integers(column: Described, kind: str) -> Codes:
+    """Return the codes of all values of an 8- or 16-bit type, negative ones last, as numpy indexes them."""
+    dtype = np.dtype(kind)
+    every = np.arange(2 ** (8 * dtype.itemsize), dtype=np.uint16).astype(dtype)
+    codes = column.encode(pa.array(every.astype(np.int32)))
+    codes.flags.writeable = False
+    return codes

@@ -1,0 +1,133 @@
+"""Counting coded rows into many tables at once."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data.column import code_type
+from syndic.data.domain import Domain
+from syndic.data.factor import Factor
+from syndic.data.sparse import SparseCounts, check_dense, gather
+
+# Measured on 10 million rows of 15 columns, all pairs: tables of 2^16 cells stay in cache and are indexed by
+# 16 bits; counting 18 of them and summing is 4 times faster than counting 105 pairs. Rows wait in a buffer,
+# so that adding up the tables costs little beside filling them, however small the batches are.
+GROUP_CELLS = 2**16
+BUFFER_ROWS = 2**18
+
+
+@final
+class DenseCounter:
+    """Counts rows into dense tables over several sets of columns.
+
+    The sets are covered by few larger ones, which are counted and at the end summed down.
+    """
+
+    def __init__(self, domain: Domain, cliques: Sequence[tuple[str, ...]]) -> None:
+        """Prepare zero counts; refuses sets too large to write out."""
+        self._cliques = list(cliques)
+        check_dense(*(domain.project(names) for names in cliques))
+        self._groups = [domain.project(names) for names in cover(domain, self._cliques)]
+        self._counts = [np.zeros(group.size, dtype=np.int64) for group in self._groups]
+        wanted = {name for names in cliques for name in names}
+        self.names = tuple(name for name in domain.names if name in wanted) or domain.names[:1]
+        self._buffer = {name: np.empty(BUFFER_ROWS, dtype=code_type(domain[name])) for name in self.names}
+        self._waiting = 0
+
+    def add(self, batch: Mapping[str, NDArray[Any]]) -> None:
+        """Count a batch of codes of `names`."""
+        rows = len(batch[self.names[0]])
+        start = 0
+        while start < rows:
+            taken = min(rows - start, BUFFER_ROWS - self._waiting)
+            for name, buffer in self._buffer.items():
+                buffer[self._waiting : self._waiting + taken] = batch[name][start : start + taken]
+            self._waiting += taken
+            start += taken
+            if self._waiting == BUFFER_ROWS:
+                self._flush()
+
+    def factors(self) -> list[Factor]:
+        """Return the counts so far, a table for each set of columns."""
+        self._flush()
+        tables = [
+            Factor(group, counts.reshape(group.sizes)) for group, counts in zip(self._groups, self._counts, strict=True)
+        ]
+        homes = [set(group.names) for group in self._groups]
+        return [
+            tables[next(place for place, home in enumerate(homes) if home.issuperset(names))].project(names)
+            for names in self._cliques
+        ]
+
+    def _flush(self) -> None:
+        for group, counts in zip(self._groups, self._counts, strict=True):
+            kind = np.uint16 if group.size <= 2**16 else np.uint32
+            cells: NDArray[Any] = np.zeros(self._waiting, dtype=kind)
+            # columns of one level add nothing; without them only the first can have all 2^16 cells
+            sizes = {name: group[name] for name in group.names if group[name] > 1}
+            for place, (name, size) in enumerate(sizes.items()):
+                if place:
+                    cells *= kind(size)
+                cells += self._buffer[name][: self._waiting]
+            np.add(counts, np.bincount(cells, minlength=group.size), out=counts)
+        self._waiting = 0
+
+
+def cover(domain: Domain, cliques: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return sets of columns, of at most `GROUP_CELLS` cells where possible, that contain all cliques.
+
+    Greedy: begin with the largest clique left, add the column that brings most cliques for its size, repeat.
+    """
+    sizes = np.array(domain.sizes, dtype=np.float64)
+    left = np.zeros((len(cliques), len(domain)), dtype=bool)
+    for row, names in enumerate(cliques):
+        left[row, list(domain.axes(names))] = True
+    groups = []
+    while len(left):
+        group = left[np.argmax(left @ np.log(sizes))].copy()
+        while True:
+            lacking = left & ~group
+            gain = lacking[lacking.sum(axis=1) == 1].sum(axis=0) / np.log(np.maximum(sizes, 2))
+            gain[np.prod(sizes[group]) * sizes > GROUP_CELLS] = 0
+            best = int(np.argmax(gain))
+            if gain[best] == 0:
+                break
+            group[best] = True
+        left = left[(left & ~group).any(axis=1)]
+        groups.append(tuple(domain.names[axis] for axis in np.flatnonzero(group)))
+    return groups
+
+
+@final
+class CellCounter:
+    """Counts rows into the occupied cells of a domain of any size that 63 bits can number."""
+
+    def __init__(self, domain: Domain) -> None:
+        """Start with no cells."""
+        domain.check_index()
+        self._domain = domain
+        self._cells: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._counts: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._waiting: list[NDArray[np.int64]] = []
+        self._rows = 0
+
+    def add(self, batch: Mapping[str, NDArray[Any]]) -> None:
+        """Count a batch of codes."""
+        self._waiting.append(self._domain.index([batch[name] for name in self._domain.names]))
+        self._rows += len(self._waiting[-1])
+        # merging costs as much as there are cells, so wait for as many rows
+        if self._rows > max(1 << 20, len(self._cells)):
+            self._merge()
+
+    def counts(self) -> SparseCounts:
+        """Return the counts so far."""
+        self._merge()
+        return SparseCounts(self._domain, self._cells, self._counts)
+
+    def _merge(self) -> None:
+        cells, counts = gather(np.concatenate([*self._waiting, self._cells[:0]]))
+        both = np.concatenate([self._cells, cells])
+        self._cells, self._counts = gather(both, np.concatenate([self._counts, counts]))
+        self._waiting, self._rows = [], 0

@@ -1,0 +1,257 @@
+"""Columns with bounds, cut into bins: integers, reals and dates."""
+
+import datetime
+import math
+from abc import abstractmethod
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, Literal, final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from syndic.data import values as read
+from syndic.data.column import LARGEST_INTEGER, MISSING_LABEL, Described, Instead
+
+
+class Ranged(Described, frozen=True, kw_only=True):
+    """A column with bounds, both included, cut into bins.
+
+    Outside (infinity too): "clip" moves the value to the nearer bound, "missing" treats it as missing.
+    Missing: "level" is one more level that decodes to null, `{value = ...}` puts a value within the bounds.
+    """
+
+    outside: Literal["clip", "missing"] = "clip"
+
+    @property
+    @abstractmethod
+    def edges(self) -> NDArray[Any]:
+        """The levels + 1 borders of the bins, increasing; a bin has its lower edge."""
+
+    @abstractmethod
+    def _bounds(self) -> tuple[float, float]:
+        """Return the smallest and the largest value inside, as numbers."""
+
+    @abstractmethod
+    def _instead(self) -> float | None:
+        """Return the number put for missing values, None where they have a level."""
+
+    @abstractmethod
+    def _numbers(self, array: pa.Array) -> read.Numbers:
+        """Return the array as numbers."""
+
+    @abstractmethod
+    def _bins(self, numbers: read.Numbers) -> NDArray[np.int64]:
+        """Return the bins of numbers within the bounds."""
+
+    @property
+    def missing_code(self) -> int:
+        """The code that missing values get."""
+        value = self._instead()
+        return self.levels if value is None else int(self._bins(np.array([value], dtype=np.float64))[0])
+
+    def _codes(self, array: pa.Array) -> NDArray[np.int64]:
+        numbers = self._numbers(array)
+        lower, upper = self._bounds()
+        missing = np.isnan(numbers)
+        if self.outside == "missing":
+            missing |= (numbers < lower) | (numbers > upper)
+        codes = self._bins(np.clip(np.where(missing, lower, numbers), lower, upper))
+        codes[missing] = self.missing_code
+        return codes
+
+    def _with_missing(self, labels: list[str]) -> tuple[str, ...]:
+        return (*labels, MISSING_LABEL)[: self.size]
+
+    def _check(self) -> None:
+        self._check_name()
+        self._check_size()
+        lower, upper = self._bounds()
+        value = self._instead()
+        if value is not None and not lower <= value <= upper:
+            raise ValueError(f"{self.name!r}: missing value must be within the bounds")
+
+
+class Whole(Ranged, frozen=True, kw_only=True):
+    """A ranged column of whole numbers: bins hold near-equal numbers of them."""
+
+    bins: int | None = None
+
+    @property
+    def levels(self) -> int:
+        """Number of bins; one for each whole number by default."""
+        return self._count() if self.bins is None else self.bins
+
+    def _count(self) -> int:
+        lower, upper = self._bounds()
+        return int(upper) - int(lower) + 1
+
+    def _bins(self, numbers: read.Numbers) -> NDArray[np.int64]:
+        lower = int(self._bounds()[0])
+        whole = np.floor(numbers).astype(np.int64)
+        if self.levels == self._count():
+            return whole - lower
+        return np.searchsorted(self._whole_edges()[1:-1], whole, side="right")
+
+    def _whole_edges(self) -> NDArray[np.int64]:
+        return _whole_edges(int(self._bounds()[0]), self._count(), self.levels)
+
+    def _draw(self, codes: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
+        if self.levels == self._count():
+            return codes + int(self._bounds()[0])
+        edges = self._whole_edges()
+        return generator.integers(edges[codes], edges[codes + 1])
+
+    def _check_bins(self, things: str) -> None:
+        if self.bins is not None and not 1 <= self.bins <= self._count():
+            raise ValueError(
+                f"{self.name!r}: bins ({self.bins}) must be from 1 to {self._count()}, its number of {things}"
+            )
+
+
+@final
+class Integer(Whole, frozen=True, kw_only=True, tag_field="kind", tag="integer"):
+    """Integers from lower to upper, one bin each unless `bins` says otherwise; fractions are rounded down."""
+
+    lower: int
+    upper: int
+    missing: Literal["level"] | Instead[int] = "level"
+
+    def __post_init__(self) -> None:
+        if not -LARGEST_INTEGER < self.lower <= self.upper < LARGEST_INTEGER:
+            raise ValueError(f"{self.name!r}: lower ({self.lower}) must not be above upper ({self.upper}), within 2^53")
+        self._check_bins("integers")
+        self._check()
+
+    @property
+    def edges(self) -> NDArray[np.int64]:
+        """The first integer of every bin, then upper + 1."""
+        return self._whole_edges()
+
+    def labels(self) -> tuple[str, ...]:
+        """Return "18" or "18-20" for each bin, and "(missing)"."""
+        pairs = zip(self.edges[:-1].tolist(), (self.edges[1:] - 1).tolist(), strict=True)
+        return self._with_missing([str(a) if a == b else f"{a}-{b}" for a, b in pairs])
+
+    def _bounds(self) -> tuple[float, float]:
+        return float(self.lower), float(self.upper)
+
+    def _instead(self) -> float | None:
+        return None if self.missing == "level" else float(self.missing.value)
+
+    def _numbers(self, array: pa.Array) -> read.Numbers:
+        return np.asarray(np.floor(read.numbers(array)))
+
+    def _values(self, codes: NDArray[np.int64], generator: np.random.Generator) -> pa.Array:
+        return pa.array(self._draw(codes, generator))
+
+
+@final
+class Date(Whole, frozen=True, kw_only=True, tag_field="kind", tag="date"):
+    """Days from lower to upper, one bin each unless `bins` says otherwise; times count by their UTC date."""
+
+    lower: datetime.date
+    upper: datetime.date
+    missing: Literal["level"] | Instead[datetime.date] = "level"
+
+    def __post_init__(self) -> None:
+        if not self.lower < self.upper:
+            raise ValueError(f"{self.name!r}: lower ({self.lower}) must be before upper ({self.upper})")
+        self._check_bins("days")
+        self._check()
+
+    @property
+    def edges(self) -> NDArray[np.datetime64]:
+        """The first day of every bin, then the day after upper."""
+        return self._whole_edges().astype("datetime64[D]")
+
+    def labels(self) -> tuple[str, ...]:
+        """Return "2020-01-01" or "2020-01-01 to 2020-01-31" for each bin, and "(missing)"."""
+        pairs = zip(self.edges[:-1], self.edges[1:] - np.timedelta64(1, "D"), strict=True)
+        return self._with_missing([str(a) if a == b else f"{a} to {b}" for a, b in pairs])
+
+    def _bounds(self) -> tuple[float, float]:
+        return float(self.lower.toordinal() - read.EPOCH), float(self.upper.toordinal() - read.EPOCH)
+
+    def _instead(self) -> float | None:
+        return None if self.missing == "level" else float(self.missing.value.toordinal() - read.EPOCH)
+
+    def _numbers(self, array: pa.Array) -> read.Numbers:
+        return read.days(array)
+
+    def _values(self, codes: NDArray[np.int64], generator: np.random.Generator) -> pa.Array:
+        return pa.array(self._draw(codes, generator).astype(np.int32)).cast(pa.date32())
+
+
+@final
+class Real(Ranged, frozen=True, kw_only=True, tag_field="kind", tag="real"):
+    """Real numbers from lower to upper in bins of equal width; the last bin has the upper bound too."""
+
+    lower: float
+    upper: float
+    bins: int
+    missing: Literal["level"] | Instead[float] = "level"
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.upper - self.lower) and self.lower < self.upper):
+            raise ValueError(
+                f"{self.name!r}: lower ({self.lower}) must be below upper ({self.upper}), both and their "
+                "difference finite"
+            )
+        if self.bins < 1:
+            raise ValueError(f"{self.name!r}: bins ({self.bins}) must be at least 1")
+        if (self.upper - self.lower) / self.bins < 8 * np.spacing(max(abs(self.lower), abs(self.upper))):
+            raise ValueError(f"{self.name!r}: bins ({self.bins}) are narrower than floats resolve: set fewer")
+        self._check()
+
+    @property
+    def levels(self) -> int:
+        """Number of bins."""
+        return self.bins
+
+    @property
+    def edges(self) -> NDArray[np.float64]:
+        """The borders of the bins."""
+        return _real_edges(self)
+
+    def labels(self) -> tuple[str, ...]:
+        """Return "[0, 0.5)" for each bin, and "(missing)"."""
+        texts = [f"{edge:.6g}" for edge in self.edges]
+        labels = [f"[{a}, {b})" for a, b in pairwise(texts)]
+        labels[-1] = labels[-1][:-1] + "]"
+        return self._with_missing(labels)
+
+    def _bounds(self) -> tuple[float, float]:
+        return self.lower, self.upper
+
+    def _instead(self) -> float | None:
+        return None if self.missing == "level" else self.missing.value
+
+    def _numbers(self, array: pa.Array) -> read.Numbers:
+        return read.numbers(array)
+
+    def _bins(self, numbers: read.Numbers) -> NDArray[np.int64]:
+        return np.searchsorted(self.edges[1:-1], numbers, side="right")
+
+    def _values(self, codes: NDArray[np.int64], generator: np.random.Generator) -> pa.Array:
+        low, high = self.edges[codes], self.edges[codes + 1]
+        drawn = low + generator.random(len(codes)) * (high - low)
+        # rounding may reach the next bin's edge
+        return pa.array(np.clip(drawn, low, np.nextafter(high, -np.inf)))
+
+
+@lru_cache(maxsize=256)
+def _whole_edges(lower: int, count: int, bins: int) -> NDArray[np.int64]:
+    # i * count // bins without overflow: bins and count are below 2^32 and 2^54
+    places = np.arange(bins + 1, dtype=np.int64)
+    edges = lower + places * (count // bins) + places * (count % bins) // bins
+    edges.flags.writeable = False
+    return edges
+
+
+@lru_cache(maxsize=256)
+def _real_edges(column: Real) -> NDArray[np.float64]:
+    edges = np.linspace(column.lower, column.upper, column.bins + 1)
+    edges.flags.writeable = False
+    return edges

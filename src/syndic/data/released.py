@@ -1,0 +1,115 @@
+"""The rows that are published."""
+
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from syndic.data.schema import Schema
+from syndic.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+SHOWN_ROWS = 10
+DECODED_ROWS = 1 << 20
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ReleasedTable:
+    """Published rows: synthetic, made from noisy counts. Nothing in it is private any more."""
+
+    table: pa.Table
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(self.table.column_names)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def to_arrow(self) -> pa.Table:
+        """Return an Arrow table."""
+        return self.table
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return a pandas frame."""
+        try:
+            frame: pd.DataFrame = self.table.to_pandas()
+        except ImportError:
+            raise MissingExtraError("pandas", "pandas") from None
+        return frame
+
+    def to_polars(self) -> "pl.DataFrame":
+        """Return a polars frame."""
+        try:
+            import polars as pl  # noqa: PLC0415
+        except ImportError:
+            raise MissingExtraError("polars", "polars") from None
+        return pl.DataFrame(self.table)
+
+    def write(self, path: str | Path) -> None:
+        """Write a .parquet, .csv or .arrow file."""
+        path = Path(path)
+        if path.suffix == ".parquet":
+            pq.write_table(self.table, path)
+        elif path.suffix == ".csv":
+            pa.csv.write_csv(self.table, path)
+        elif path.suffix == ".arrow":
+            with pa.ipc.new_file(path, self.table.schema) as writer:
+                writer.write_table(self.table)
+        else:
+            raise InputError(f"{path.name}: a released table is written as .parquet, .csv or .arrow")
+
+    def _repr_html_(self) -> str:
+        rows = self.table.slice(0, SHOWN_ROWS).to_pylist()
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.names)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(_shown(row[name]))}</td>" for name in self.names) + "</tr>"
+            for row in rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{len(self)} rows</p>"
+
+
+def decode_rows(
+    schema: Schema, cells: NDArray[np.int64], counts: NDArray[np.int64], generator: np.random.Generator
+) -> ReleasedTable:
+    """Return `counts` rows for each linear cell of the schema's domain, uniform in bins, in cell order."""
+    domain = schema.domain
+    if len(cells) != len(counts):
+        raise ValueError(f"{len(cells)} cells and {len(counts)} counts: give one count for each cell")
+    if np.any(np.asarray(counts) < 0):
+        raise ValueError("counts must not be negative")
+    if len(cells) and (np.min(cells) < 0 or int(np.max(cells)) >= domain.size):
+        raise ValueError(f"cells must be between 0 and {domain.size - 1}")
+    empty = [column.decode(np.empty(0, dtype=np.int64), generator) for column in schema.columns]
+    types = pa.schema([(column.name, array.type) for column, array in zip(schema.columns, empty, strict=True)])
+    batches = []
+    for part in _parts(np.asarray(cells, dtype=np.int64), np.asarray(counts, dtype=np.int64)):
+        codes = domain.unravel(part)
+        arrays = [column.decode(code, generator) for column, code in zip(schema.columns, codes, strict=True)]
+        batches.append(pa.record_batch(arrays, schema=types))
+    return ReleasedTable(pa.Table.from_batches(batches, schema=types))
+
+
+def _parts(cells: NDArray[np.int64], counts: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Yield each cell `counts` times, at most `DECODED_ROWS` at once."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    for start in range(0, total, DECODED_ROWS):
+        rows = np.arange(start, min(start + DECODED_ROWS, total))
+        yield cells[np.searchsorted(ends, rows, side="right")]
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,73 @@
+"""The public description of a table: its columns, written by people, never read off private rows."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Self, final
+
+from syndic.data.column import Boolean, Categorical, Ordinal
+from syndic.data.domain import Domain
+from syndic.data.ranged import Date, Integer, Real
+from syndic.document import Document, from_builtins, from_file, from_json, json_schema
+from syndic.errors import InputError
+
+Column = Categorical | Ordinal | Boolean | Integer | Real | Date
+
+
+@final
+class Schema(Document, frozen=True, kw_only=True):
+    """Columns in order, with distinct names."""
+
+    columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise ValueError("columns must not be empty")
+        repeated = sorted({name for name in self.names if self.names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"column names must be distinct: {repeated} appear more than once")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a `.toml` or `.json` file."""
+        return from_file(path, cls)
+
+    @classmethod
+    def from_domain(cls, sizes: Mapping[str, int] | str | Path) -> Self:
+        """Return columns of integer codes 0 .. size-1 from `{name: size}` or a JSON file of it.
+
+        Such columns have no level for missing values: those are put as 0.
+        """
+        if isinstance(sizes, str | Path):
+            path = Path(sizes)
+            try:
+                sizes = from_json(path.read_bytes(), dict[str, int], where=path.name)
+            except OSError as error:
+                raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+        columns = [
+            {"kind": "integer", "name": name, "lower": 0, "upper": size - 1, "missing": {"value": 0}}
+            for name, size in sizes.items()
+        ]
+        return from_builtins({"columns": columns}, cls, where="domain")
+
+    @staticmethod
+    def json_schema() -> dict[str, Any]:
+        """Return the JSON Schema of a schema file, for editors."""
+        return json_schema(Schema)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def domain(self) -> Domain:
+        """The columns' names and sizes."""
+        return Domain(self.names, tuple(column.size for column in self.columns))
+
+    def __getitem__(self, name: str) -> Column:
+        """Return one column."""
+        return self.columns[self.domain.axes([name])[0]]
+
+    def select(self, names: Iterable[str]) -> "Schema":
+        """Return the schema of some columns, in the order given."""
+        return Schema(columns=tuple(self[name] for name in names))

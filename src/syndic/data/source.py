@@ -1,0 +1,140 @@
+"""Where a party's rows live. A source yields Arrow record batches of the columns asked for, and no more.
+
+Errors here name the file and the columns wanted, never a value, nor do they quote another library's error, as
+it may quote a row: that one is chained, for the party's own log.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, final, runtime_checkable
+
+import pyarrow as pa
+
+from syndic.document import Document, from_builtins
+from syndic.errors import InputError
+
+BATCH_ROWS = 65_536
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Rows to read, as often as wanted, in the same order."""
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the columns there are."""
+        ...
+
+    def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of `columns`, of any Arrow type, in bounded memory. Private."""
+        ...
+
+    def describe(self) -> str:
+        """Return what this is, without folders, hosts or passwords: "Parquet file x.parquet"."""
+        ...
+
+
+@final
+class SourceSpec(Document, frozen=True, kw_only=True):
+    """A source as written in party.toml: `path`, or `duckdb` / `postgres` with a `query` or a `table`."""
+
+    path: str | None = None
+    duckdb: str | None = None
+    postgres: str | None = None
+    query: str | None = None
+    table: str | None = None
+
+    def __post_init__(self) -> None:
+        if sum(place is not None for place in (self.path, self.duckdb, self.postgres)) != 1:
+            raise ValueError("a source must have exactly one of path, duckdb and postgres")
+        wanted = 0 if self.path is not None else 1
+        if sum(what is not None for what in (self.query, self.table)) != wanted:
+            raise ValueError("a database source must have a query or a table, and a path neither")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ArrowSource:
+    """Rows in memory, as an Arrow table."""
+
+    table: pa.Table = field(repr=False)  # rows are private, also in logs
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        return tuple(self.table.column_names)
+
+    def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
+        """Yield slices of the table."""
+        columns = check_columns(self, columns)
+        yield from self.table.select(columns).to_batches(max_chunksize=BATCH_ROWS)
+
+    def describe(self) -> str:
+        """Return "Arrow table"."""
+        return "Arrow table"
+
+
+def open_source(thing: Any) -> Source:
+    """Return the source of a path, an Arrow table, a pandas or polars frame, a `SourceSpec` or its dict."""
+    if isinstance(thing, Source):
+        return thing
+    if isinstance(thing, Mapping):
+        thing = from_builtins(dict(thing), SourceSpec, where="source")
+    if isinstance(thing, SourceSpec):
+        return _of_spec(thing)
+    if isinstance(thing, str | Path):
+        # below this module in the folder, but they build on it
+        from syndic.data.source_file import open_path  # noqa: PLC0415
+
+        return open_path(Path(thing))
+    if isinstance(thing, pa.RecordBatch):
+        thing = pa.Table.from_batches([thing])
+    if isinstance(thing, pa.Table):
+        return ArrowSource(thing)
+    return _of_frame(thing)
+
+
+def check_columns(source: Source, columns: Iterable[str]) -> list[str]:
+    """Return the columns as a list; refuse those that the source has not, or has twice."""
+    columns = list(columns)
+    names = source.names()
+    absent = [name for name in columns if name not in names]
+    if absent:
+        raise InputError(f"{source.describe()}: the columns {absent} are wanted and are not there")
+    repeated = [name for name in columns if names.count(name) > 1]
+    if repeated:
+        raise InputError(f"{source.describe()}: the columns {repeated} are there more than once")
+    return columns
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL writes it when it may hold anything."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _of_spec(spec: SourceSpec) -> Source:
+    if spec.path is not None:
+        return open_source(spec.path)
+    if spec.duckdb is not None:
+        from syndic.data.source_duckdb import DuckdbSource  # noqa: PLC0415
+
+        return DuckdbSource(database=spec.duckdb, query=spec.query, table=spec.table)
+    from syndic.data.source_postgres import PostgresSource  # noqa: PLC0415
+
+    return PostgresSource(uri=str(spec.postgres), query=spec.query, table=spec.table)
+
+
+def _of_frame(thing: Any) -> Source:
+    # by the name of the class's home, so that neither library is needed to refuse its frames
+    library = type(thing).__module__.partition(".")[0]
+    if library == "pandas":
+        from syndic.data.source_pandas import PandasSource  # noqa: PLC0415
+
+        return PandasSource(thing)
+    if library == "polars":
+        from syndic.data.source_polars import PolarsSource  # noqa: PLC0415
+
+        return PolarsSource(thing)
+    raise InputError(
+        f"a {type(thing).__name__} is no source of rows: give a path, an Arrow table, a pandas or polars "
+        "frame, or {path = ...}, {duckdb = ..., query = ...}, {postgres = ..., query = ...}"
+    )

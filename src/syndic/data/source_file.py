@@ -1,0 +1,146 @@
+"""Rows in CSV, Parquet and Arrow files, read in batches by Arrow."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from syndic.data.source import BATCH_ROWS, Source, check_columns
+from syndic.errors import InputError
+
+CSV_BLOCK_BYTES = 4 << 20
+SUFFIXES = ".csv, .csv.gz, .tsv, .parquet, .arrow, .feather, .ipc"
+
+
+def open_path(path: Path) -> Source:
+    """Return the source of a file, or of the Parquet files in a folder."""
+    name = path.name.lower()
+    if path.is_dir():
+        files = tuple(sorted(path.glob("*.parquet")))
+        if not files:
+            raise InputError(f"{path.name}: this folder holds no .parquet file")
+        return ParquetSource(files=files)
+    if not path.exists():
+        raise InputError(f"{path.name}: no such file")
+    if name.endswith((".csv", ".csv.gz")):
+        return CsvSource(path=path, delimiter=",")
+    if name.endswith((".tsv", ".tsv.gz")):
+        return CsvSource(path=path, delimiter="\t")
+    if name.endswith((".parquet", ".pq")):
+        return ParquetSource(files=(path,))
+    if name.endswith((".arrow", ".feather", ".ipc")):
+        return IpcSource(path=path)
+    raise InputError(f"{path.name}: the ending says no known kind of file: use {SUFFIXES}")
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class CsvSource:
+    """A text file with a header line. Every value is read as bytes, so that none is refused.
+
+    An empty field is null; a line with a wrong number of fields is left out.
+    """
+
+    path: Path
+    delimiter: str
+
+    def names(self) -> tuple[str, ...]:
+        """Return the header's names."""
+        with _reading(self.describe()), self._open({}) as reader:
+            return tuple(reader.schema.names)
+
+    def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
+        """Yield blocks of lines."""
+        columns = check_columns(self, columns)
+        with _reading(self.describe()), self._open(dict.fromkeys(columns, pa.binary()), columns) as reader:
+            yield from reader
+
+    def describe(self) -> str:
+        """Return the kind and the file's name."""
+        return f"CSV file {self.path.name}"
+
+    def _open(self, types: dict[str, pa.DataType], columns: Iterable[str] = ()) -> pa.csv.CSVStreamingReader:
+        return pa.csv.open_csv(
+            self.path,
+            read_options=pa.csv.ReadOptions(block_size=CSV_BLOCK_BYTES),
+            parse_options=pa.csv.ParseOptions(
+                delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=lambda _: "skip"
+            ),
+            convert_options=pa.csv.ConvertOptions(
+                column_types=types, include_columns=list(columns), null_values=[""], strings_can_be_null=True
+            ),
+        )
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ParquetSource:
+    """One or more Parquet files, read one after another."""
+
+    files: tuple[Path, ...]
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the columns that every file has."""
+        found = [self._names(file) for file in self.files]
+        return tuple(name for name in found[0] if all(name in names for names in found))
+
+    def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
+        """Yield slices of row groups."""
+        columns = check_columns(self, columns)
+        for file in self.files:
+            with _reading(f"Parquet file {file.name}"):
+                schema = pq.read_schema(file)
+                # texts stay dictionaries, so that each is read once and not once a row
+                texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
+                with pq.ParquetFile(file, read_dictionary=texts) as reader:
+                    for batch in reader.iter_batches(BATCH_ROWS, columns=columns):
+                        yield batch.select(columns)
+
+    def describe(self) -> str:
+        """Return the kind and the first file's name."""
+        more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
+        return f"Parquet file {self.files[0].name}{more}"
+
+    def _names(self, file: Path) -> list[str]:
+        with _reading(f"Parquet file {file.name}"):
+            return list(pq.read_schema(file).names)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class IpcSource:
+    """An Arrow IPC file (Feather version 2), mapped into memory."""
+
+    path: Path
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        with _reading(self.describe()), pa.memory_map(str(self.path)) as file:
+            return tuple(pa.ipc.open_file(file).schema.names)
+
+    def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
+        """Yield slices of the file's batches."""
+        columns = check_columns(self, columns)
+        with _reading(self.describe()), pa.memory_map(str(self.path)) as file:
+            reader = pa.ipc.open_file(file)
+            for place in range(reader.num_record_batches):
+                batch = reader.get_batch(place).select(columns)
+                yield from pa.Table.from_batches([batch]).to_batches(max_chunksize=BATCH_ROWS)
+
+    def describe(self) -> str:
+        """Return the kind and the file's name."""
+        return f"Arrow file {self.path.name}"
+
+
+@contextmanager
+def _reading(what: str) -> Iterator[None]:
+    """Turn the reader's errors into one that names the file and quotes nothing from it."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{what}: cannot be read, it is damaged or of another kind than its name says") from error

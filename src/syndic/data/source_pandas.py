@@ -1,0 +1,49 @@
+"""Rows of a pandas frame."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import pyarrow as pa
+
+from syndic.data.source import BATCH_ROWS, check_columns
+from syndic.data.values import text_of
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PandasSource:
+    """A pandas frame. Columns of Python objects are read value by value, each as its text in a CSV file."""
+
+    frame: Any = field(repr=False)  # rows are private, also in logs
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the columns, as text."""
+        return tuple(str(name) for name in self.frame.columns)
+
+    def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
+        """Yield slices of the frame."""
+        columns = check_columns(self, columns)
+        axes = [self.names().index(name) for name in columns]
+        for start in range(0, len(self.frame), BATCH_ROWS):
+            rows = self.frame.iloc[start : start + BATCH_ROWS]
+            yield pa.record_batch([_arrow(rows.iloc[:, axis]) for axis in axes], names=columns)
+
+    def describe(self) -> str:
+        """Return "pandas frame"."""
+        return "pandas frame"
+
+
+def _arrow(series: Any) -> pa.Array:
+    if series.dtype != object:
+        try:
+            return _whole(pa.array(series, from_pandas=True))
+        except (pa.ArrowException, TypeError, ValueError):
+            pass  # a type Arrow has not, or categories of mixed types: value by value
+    missing = series.isna().to_numpy()
+    values = [None if gone else text_of(value) for value, gone in zip(series.tolist(), missing, strict=True)]
+    return pa.array(values, pa.large_string())
+
+
+def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array

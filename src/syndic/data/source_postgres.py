@@ -1,0 +1,64 @@
+"""Rows of a PostgreSQL database, streamed through ADBC."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, final
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+from syndic.data.source import check_columns, quoted
+from syndic.errors import InputError, MissingExtraError
+
+BATCH_BYTES = 4 << 20
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class PostgresSource:
+    """A query or a table of a database, in a transaction that may only read."""
+
+    uri: str = field(repr=False)  # it may hold a password
+    query: str | None = None
+    table: str | None = None
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        with self._read(f"SELECT * FROM {self._rows()} LIMIT 0") as reader:  # noqa: S608 - the query is the owner's own
+            return tuple(reader.schema.names)
+
+    def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
+        """Yield batches as the server sends them."""
+        columns = check_columns(self, columns)
+        wanted = ", ".join(quoted(name) for name in columns)
+        with self._read(f"SELECT {wanted} FROM {self._rows()}") as reader:  # noqa: S608 - as above
+            yield from reader
+
+    def describe(self) -> str:
+        """Return the kind and the database's name."""
+        return f"PostgreSQL database {urlsplit(self.uri).path.strip('/') or '(default)'}"
+
+    def _rows(self) -> str:
+        if self.table is not None:
+            return ".".join(quoted(part) for part in self.table.split("."))
+        return f"({self.query}\n) AS syndic_rows"
+
+    @contextmanager
+    def _read(self, statement: str) -> Iterator[Any]:
+        try:
+            import adbc_driver_postgresql.dbapi as driver  # noqa: PLC0415
+        except ImportError:
+            raise MissingExtraError("adbc-driver-postgresql", "postgres") from None
+        try:
+            with driver.connect(self.uri) as connection, connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION READ ONLY")
+                # a server may begin in the middle of a large table, or read it with several workers
+                cursor.execute("SET LOCAL synchronize_seqscans = off")
+                cursor.execute("SET LOCAL max_parallel_workers_per_gather = 0")
+                cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES)})
+                cursor.execute(statement)
+                yield cursor.fetch_record_batch()
+        except (driver.Error, pa.ArrowException, OSError) as error:  # an error amid the rows is an OSError
+            what = f"table {self.table!r}" if self.table is not None else "query"
+            raise InputError(f"{self.describe()}: the server did not answer, or its {what} cannot be read") from error

@@ -1,0 +1,75 @@
+"""Counts of the cells that have rows, for domains too large to write out."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data.domain import Domain
+from syndic.data.factor import Factor
+from syndic.errors import InputError
+
+DENSE_CELLS = 2**27
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SparseCounts:
+    """Occupied cells of a domain, by increasing linear index (`Domain.index`), with their counts.
+
+    Which cells are occupied is as private as the counts.
+    """
+
+    domain: Domain
+    cells: NDArray[np.int64] = field(repr=False)  # exact counts are private, also in logs
+    counts: NDArray[np.int64] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        self.domain.check_index()
+        if self.cells.shape != self.counts.shape or self.cells.ndim != 1:
+            raise ValueError("cells and counts must be two lists of the same length")
+        if len(self.cells) and (self.cells[0] < 0 or self.cells[-1] >= self.domain.size):
+            raise ValueError(f"cells must be between 0 and {self.domain.size - 1}")
+        if np.any(self.cells[1:] <= self.cells[:-1]):
+            raise ValueError("cells must be increasing")
+
+    def project(self, names: Iterable[str]) -> "SparseCounts":
+        """Return the counts of some columns, in the order given."""
+        domain = self.domain.project(names)
+        codes = dict(zip(self.domain.names, self.domain.unravel(self.cells), strict=True))
+        cells = domain.index([codes[name] for name in domain.names]) if domain.names else self.cells * 0
+        return SparseCounts(domain, *gather(cells, self.counts))
+
+    def dense(self) -> Factor:
+        """Return all cells, empty ones included; refused where that takes more than a gibibyte."""
+        check_dense(self.domain)
+        values = np.zeros(self.domain.size, dtype=np.int64)
+        values[self.cells] = self.counts
+        return Factor(self.domain, values.reshape(self.domain.sizes))
+
+
+def check_dense(*domains: Domain) -> None:
+    """Refuse to write out more cells than fit in a gibibyte."""
+    total = sum(domain.size for domain in domains)
+    if total > DENSE_CELLS:
+        raise InputError(
+            f"{total} cells are too many to write out (at most {DENSE_CELLS}): take fewer columns, fewer "
+            "bins or sparse counts"
+        )
+
+
+def gather(
+    cells: NDArray[np.int64], counts: NDArray[np.int64] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the distinct cells in order with the sum of their counts (one each by default)."""
+    if counts is None:
+        distinct, number = np.unique(cells, return_counts=True)
+        return distinct, number.astype(np.int64)
+    order = np.argsort(cells, kind="stable")
+    ordered = cells[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    if not len(starts):
+        return cells[:0], counts[:0]
+    return ordered[starts], np.add.reduceat(counts[order], starts)

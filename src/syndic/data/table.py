@@ -1,0 +1,131 @@
+"""A party's rows, coded by the schema. Everything a table returns is private until noise was added."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from syndic.data import values as read
+from syndic.data.column import Codes
+from syndic.data.counting import CellCounter, DenseCounter
+from syndic.data.factor import Factor
+from syndic.data.schema import Schema
+from syndic.data.source import Source, check_columns
+from syndic.data.sparse import SparseCounts
+from syndic.errors import InputError
+
+Coded = dict[str, Codes]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of a source, as codes of a schema, in bounded memory.
+
+    With `person`, the name of a column of the source that tells people apart, only the first
+    `rows_per_person` rows of each person count, and rows without a person are left out; this keeps about 100
+    bytes for each person; ids are compared as trimmed text. Without it, the owner vouches that nobody has more
+    than `rows_per_person` rows.
+    """
+
+    schema: Schema
+    source: Source
+    rows_per_person: int = 1
+    person: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.rows_per_person < 1:
+            raise ValueError(f"rows_per_person ({self.rows_per_person}) must be at least 1")
+        check_columns(self.source, self._columns(self.schema.names))
+
+    def batches(self, names: Iterable[str] | None = None) -> Iterator[Coded]:
+        """Yield the codes of some columns (all by default), a batch of rows at a time."""
+        names = self.schema.names if names is None else tuple(names)
+        columns = self.schema.select(names).columns
+        keep = FirstRows(self.rows_per_person)
+        for batch in self.source.batches(self._columns(names)):
+            kept = None if self.person is None else keep(batch.column(self.person))
+            coded = {column.name: column.encode(batch.column(column.name)) for column in columns}
+            yield coded if kept is None else {name: codes[kept] for name, codes in coded.items()}
+
+    def count(self, names: Iterable[str]) -> Factor:
+        """Return the exact number of rows in each cell of `names`."""
+        return self.marginals([tuple(names)])[0]
+
+    def marginals(self, cliques: Sequence[Iterable[str]]) -> list[Factor]:
+        """Return the exact counts of each set of columns, all in one pass over the rows."""
+        counter = DenseCounter(self.schema.domain, [tuple(names) for names in cliques])
+        for batch in self.batches(counter.names):
+            counter.add(batch)
+        return counter.factors()
+
+    def cells(self, names: Iterable[str] | None = None) -> SparseCounts:
+        """Return the cells that have rows, with their exact counts; memory grows with their number only."""
+        domain = self.schema.domain if names is None else self.schema.domain.project(names)
+        counter = CellCounter(domain)
+        for batch in self.batches(domain.names):
+            counter.add(batch)
+        return counter.counts()
+
+    def rows(self) -> int:
+        """Return the exact number of rows that count. Private under `add_remove`: never send or show it."""
+        name = self.schema.names[0]
+        return sum(len(batch[name]) for batch in self.batches([name]))
+
+    def _columns(self, names: Iterable[str]) -> list[str]:
+        wanted = dict.fromkeys(names)
+        if self.person is not None:
+            wanted[self.person] = None
+        return list(wanted)
+
+
+@final
+class FirstRows:
+    """Remembers how many rows each person has had, to keep the first few."""
+
+    def __init__(self, limit: int) -> None:
+        """Keep at most `limit` rows a person."""
+        self._limit = limit
+        self._had: dict[object, int] = {}
+
+    def __call__(self, people: pa.Array) -> NDArray[np.bool_]:
+        """Return which rows of a batch to keep."""
+        encoded = _ids(people).dictionary_encode()
+        ids = encoded.dictionary.to_pylist()
+        codes = np.asarray(encoded.indices.fill_null(len(ids)), dtype=np.int64)
+        had = np.array([self._had.get(each, 0) for each in ids] + [self._limit], dtype=np.int64)
+        kept: NDArray[np.bool_] = had[codes] + _occurrence(codes) < self._limit
+        added = np.bincount(codes[kept], minlength=len(ids))
+        for each, more in zip(ids, added.tolist(), strict=False):
+            if more:
+                self._had[each] = self._had.get(each, 0) + more
+        return kept
+
+
+def _ids(people: pa.Array) -> pa.Array:
+    """Return who each row is about, as text; null for nobody."""
+    people = read.plain(people)
+    if pa.types.is_dictionary(people.type):
+        return _ids(people.dictionary_decode())
+    if read.is_text(people.type):
+        text = read.texts(people)
+        return pc.if_else(pc.equal(text, ""), None, text)
+    if pa.types.is_floating(people.type):
+        people = pc.if_else(pc.is_nan(people), None, people)
+    elif pa.types.is_nested(people.type):
+        raise InputError("the person column must hold texts, numbers or dates, not lists or records")
+    return people.cast(pa.large_string())
+
+
+def _occurrence(codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many earlier rows have the same code."""
+    order = np.argsort(codes, kind="stable")
+    ordered = codes[order]
+    first = np.searchsorted(ordered, ordered, side="left")
+    result = np.empty(len(codes), dtype=np.int64)
+    result[order] = np.arange(len(codes)) - first
+    return result

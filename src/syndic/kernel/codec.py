@@ -1,0 +1,77 @@
+"""Messages as bytes and back. Explicit and closed: nothing is imported or executed because bytes name it.
+
+The reader says which class it expects; unknown fields, wrong types, wrong dtypes and sizes that do not add up
+are refused. An array travels as one header (dtype, shape) and its raw little-endian values.
+"""
+
+import struct
+from typing import Any, TypeVar, get_args, get_origin
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.document import Document
+from syndic.errors import RefusedError
+
+M = TypeVar("M")
+
+_DTYPES = tuple(np.dtype(name) for name in ("int64", "uint64", "float64", "uint8", "uint16", "uint32", "int32"))
+_MAX_DIMENSIONS = 8
+
+
+class Message(Document):
+    """Base of what travels: numbers, text, bytes and numpy arrays, in a frozen record."""
+
+
+class Nothing(Message):
+    """A message with nothing in it."""
+
+
+def encode(message: Message) -> bytes:
+    """Return the message as bytes."""
+    return msgspec.msgpack.encode(message, enc_hook=_encode_hook)
+
+
+def decode(data: bytes, kind: type[M]) -> M:
+    """Read a message of class `kind`; anything else is refused without quoting what was in it."""
+    try:
+        return msgspec.msgpack.decode(data, type=kind, dec_hook=_decode_hook)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RefusedError(f"the message is no valid {kind.__name__}: {_shape_of(error)}") from None
+
+
+def _shape_of(error: Exception) -> str:
+    # msgspec's own texts name types and places, never values; ours below do the same
+    return str(error) if isinstance(error, msgspec.ValidationError) else "malformed or cut short"
+
+
+def _encode_hook(value: Any) -> bytes:
+    if not isinstance(value, np.ndarray):
+        raise NotImplementedError(f"{type(value).__name__} cannot be part of a message")
+    if value.dtype not in _DTYPES or value.ndim > _MAX_DIMENSIONS:
+        raise NotImplementedError(f"arrays of {value.dtype} with {value.ndim} dimensions cannot be part of a message")
+    header = struct.pack(f"<BB{value.ndim}Q", _DTYPES.index(value.dtype), value.ndim, *value.shape)
+    little = value.astype(value.dtype.newbyteorder("<"), copy=False)
+    return header + little.tobytes()
+
+
+def _decode_hook(kind: Any, value: Any) -> NDArray[Any]:
+    if get_origin(kind) is not np.ndarray:
+        raise NotImplementedError(f"{kind} cannot be part of a message")
+    if not isinstance(value, bytes) or len(value) < 2:
+        raise ValueError("Expected an array")
+    wanted = np.dtype(get_args(get_args(kind)[1])[0])
+    code, dimensions = value[0], value[1]
+    start = 2 + 8 * dimensions
+    if code >= len(_DTYPES) or _DTYPES[code] != wanted:
+        raise ValueError(f"Expected an array of {wanted}")
+    if dimensions > _MAX_DIMENSIONS or len(value) < start:
+        raise ValueError("Expected an array header")
+    shape = struct.unpack_from(f"<{dimensions}Q", value, 2)
+    cells = 1
+    for side in shape:
+        cells *= side
+    if cells * wanted.itemsize != len(value) - start:
+        raise ValueError("Expected as many values as the array's shape says")
+    return np.frombuffer(value, dtype=wanted.newbyteorder("<"), offset=start).astype(wanted, copy=False).reshape(shape)

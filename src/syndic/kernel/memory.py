@@ -1,0 +1,84 @@
+"""What a party keeps between calls: the answers it gave and what its steps asked it to remember.
+
+One transaction per call: the answer and everything remembered become durable together, before anything is
+sent. A killed process leaves either all of a call or nothing of it.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from syndic.errors import IntegrityError
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS answers (call TEXT PRIMARY KEY, asked TEXT NOT NULL, charged INTEGER NOT NULL,
+    reply BLOB NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS kept (study TEXT, name TEXT, value BLOB NOT NULL, PRIMARY KEY (study, name)) STRICT;
+"""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """An answer: the digest of what was asked, whether the ledger was charged for it, the bytes answered."""
+
+    asked: str
+    charged: bool
+    reply: bytes
+
+
+@final
+class Memory:
+    """A party's durable memory, in one SQLite file (or `:memory:` in simulation)."""
+
+    def __init__(self, path: Path | str, *, wait_seconds: float = 600.0) -> None:
+        """Open or create the file."""
+        self._turn = threading.Lock()
+        try:
+            self._connection = sqlite3.connect(
+                path, timeout=wait_seconds, isolation_level=None, check_same_thread=False
+            )
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=FULL")
+            self._connection.executescript(_TABLES)
+        except sqlite3.DatabaseError as error:
+            raise IntegrityError(f"the party's memory cannot be opened: {error}") from None
+
+    @contextmanager
+    def one_call(self) -> Iterator[None]:
+        """Hold the file for one call, so that a message delivered twice at once is answered once."""
+        with self._turn:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def answer(self, call: str) -> Stored | None:
+        """Return the answer given to `call`, if there was one."""
+        row = self._connection.execute("SELECT asked, charged, reply FROM answers WHERE call = ?", (call,)).fetchone()
+        return None if row is None else Stored(asked=row[0], charged=bool(row[1]), reply=row[2])
+
+    def store(self, call: str, answer: Stored) -> None:
+        """Keep the answer to `call`."""
+        values = (call, answer.asked, answer.charged, answer.reply)
+        self._connection.execute("INSERT INTO answers VALUES (?, ?, ?, ?)", values)
+
+    def keep(self, study: str, name: str, value: bytes) -> None:
+        """Keep `value` under `name` for later steps of the study."""
+        self._connection.execute("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", (study, name, value))
+
+    def kept(self, study: str, name: str) -> bytes | None:
+        """Return what was kept under `name`."""
+        row = self._connection.execute("SELECT value FROM kept WHERE study = ? AND name = ?", (study, name)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()

@@ -1,0 +1,101 @@
+"""A party's side of every call: check, answer from memory or run the step, store, reply."""
+
+import hashlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+from syndic.errors import DoorError, PublicError, RefusedError
+from syndic.kernel.call import Call, Reply
+from syndic.kernel.codec import Message, decode, encode
+from syndic.kernel.memory import Stored
+from syndic.kernel.party import Desk, Party
+from syndic.kernel.protocol import Protocol
+from syndic.kernel.step import Step, steps_of
+
+_LOG = logging.getLogger("syndic.party")
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """One organisation's side of one study: the method, and the desk it works at."""
+
+    protocol: Protocol
+    desk: Desk
+
+    @property
+    def name(self) -> str:
+        """The party's name."""
+        return self.desk.name
+
+    def close(self) -> None:
+        """Close the ledger and the memory."""
+        self.desk.ledger.close()
+        self.desk.memory.close()
+
+
+def answer(node: Node, data: bytes) -> bytes:
+    """Answer one call. Never raises: an error that is not public becomes "internal error", its text stays here."""
+    try:
+        reply = Reply(code="ok", body=_answered(node, data))
+    except PublicError as error:
+        _LOG.getChild(node.name).warning("%s refused a call: %s", node.name, error)
+        reply = Reply(code=error.code, text=str(error))
+    except Exception:
+        # the one place where everything is caught: an exception's text may hold a private value
+        _LOG.getChild(node.name).exception("%s failed to answer a call", node.name)
+        reply = Reply(code="internal", text="internal error; the reason is in the party's own log")
+    return encode(reply)
+
+
+def _answered(node: Node, data: bytes) -> bytes:
+    most = node.desk.terms.limits.message_mb * 10**6
+    if len(data) > most:
+        raise RefusedError(f"the message is larger than the study's limit of {node.desk.terms.limits.message_mb} MB")
+    call = decode(data, Call)
+    step = _step_of(node, call)
+    asked = hashlib.sha256(data).hexdigest()
+    with node.desk.memory.one_call():
+        stored = node.desk.memory.answer(call.call)
+        if stored is None:
+            stored = _run(node, call, step, asked)
+            node.desk.memory.store(call.call, stored)
+        elif stored.asked != asked:
+            raise RefusedError("this call id was answered before, for another question")
+    if stored.charged:
+        node.desk.ledger.commit(call.call, hashlib.sha256(stored.reply).hexdigest())
+    return stored.reply
+
+
+def _step_of(node: Node, call: Call) -> Step:
+    if call.study != node.desk.study:
+        raise RefusedError(
+            f"the call is for study {call.study[:12]}, but {node.name} agreed to {node.desk.study[:12]}: "
+            "compare the two study files; they must be the same"
+        )
+    if call.party != node.name:
+        raise RefusedError(f"the call is for another party, not for {node.name}")
+    steps = steps_of(type(node.protocol))
+    if call.step not in steps:
+        raise RefusedError(f"{node.protocol.title} has no such step; its steps are {', '.join(steps)}")
+    return steps[call.step]
+
+
+def _run(node: Node, call: Call, step: Step, asked: str) -> Stored:
+    message = decode(call.body, step.takes)
+    party = Party(node.desk, call=call.call, step=step)
+    if node.protocol.simulation_only and not party.simulated:
+        raise RefusedError(f"{node.protocol.title} as printed does not keep its promise: simulation only")
+    function: Callable[[Party, Message], Any] = getattr(node.protocol, step.name)
+    body = encode(function(party, message))
+    _check_doors(party, step)
+    return Stored(asked=asked, charged=party.doors_used > 0, reply=body)
+
+
+def _check_doors(party: Party, step: Step) -> None:
+    """Stop a reply made from rows that passed no door. Masked and sealed replies hide their content themselves."""
+    unpaid = step.reveals in {"public", "noisy"} and party.doors_used == 0
+    if party.rows_read and (unpaid or step.reveals == "public"):
+        raise DoorError(f"step '{step.name}' read rows and went through no door; its reply was not sent")

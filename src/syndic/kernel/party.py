@@ -1,0 +1,117 @@
+"""Everything a step may touch: the party's table, its three doors out, and its own memory."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar, final
+
+from syndic.data import Table
+from syndic.errors import DoorError, RefusedError
+from syndic.kernel.codec import Message, decode, encode
+from syndic.kernel.memory import Memory
+from syndic.kernel.step import Step
+from syndic.kernel.terms import Terms
+from syndic.mechanism import Mechanism
+from syndic.privacy import Cost, Event, Ledger
+from syndic.random import Randomness
+
+Input = TypeVar("Input")
+Output = TypeVar("Output")
+Kept = TypeVar("Kept", bound=Message)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Desk:
+    """What a party has for one study and keeps between calls.
+
+    `study` is the digest of this party's own copy, `spends` all that the study may ever charge here, and
+    `randomness` gives an independent stream for every label.
+    """
+
+    name: str
+    terms: Terms
+    study: str
+    spends: tuple[Event, ...]
+    dataset: str
+    ledger: Ledger
+    memory: Memory
+    open_table: Callable[[], Table]
+    randomness: Callable[[str], Randomness]
+
+
+@final
+class Party:
+    """One party during one call.
+
+    There are three doors out and no fourth: `release` (full noise here), `contribute` (a share of the noise,
+    only in a masked reply) and `charge` (mechanisms that are random by themselves). Each charges the ledger
+    durably first and only then hands out randomness.
+    """
+
+    def __init__(self, desk: Desk, *, call: str, step: Step) -> None:
+        """Bind the party to one call of one step."""
+        self.name = desk.name
+        self.terms = desk.terms
+        self.rows_read = False
+        self.doors_used = 0
+        self._desk = desk
+        self._call = call
+        self._step = step
+
+    @property
+    def simulated(self) -> bool:
+        """Whether this run repeats itself from a seed, and so protects nobody."""
+        return self._desk.randomness("simulated").simulated
+
+    @property
+    def table(self) -> Table:
+        """The party's rows, coded by the schema. What is computed from them leaves through a door only."""
+        self.rows_read = True
+        return self._desk.open_table()
+
+    def check_ready(self) -> None:
+        """Raise `PublicError` unless the source can be opened with every column and the cap has room for the study."""
+        self._desk.open_table()
+        self._desk.ledger.check(dataset=self._desk.dataset, study=self._desk.study, events=self._desk.spends)
+
+    def release(self, mechanism: Mechanism[Input, Output], values: Input, *, why: str) -> Output:
+        """Charge the mechanism's cost, then return its noisy output."""
+        return mechanism.apply(values, self.charge(mechanism.event, why=why))
+
+    def contribute(self, share: Mechanism[Input, Output], values: Input, *, why: str) -> Output:
+        """Charge the cost of the whole sum, then return the values with this party's share of its noise.
+
+        A share alone is too little noise, so this is refused unless the step's reply is masked.
+        """
+        if self._step.reveals != "masked":
+            raise DoorError(f"step '{self._step.name}' contributes a share of noise but its reply is not masked")
+        return share.apply(values, self.charge(share.event, why=why))
+
+    def charge(self, event: Event, *, why: str) -> Randomness:
+        """Charge an event durably and return the randomness to draw it with."""
+        self.doors_used += 1
+        door = str(self.doors_used)
+        reservation = self._desk.ledger.reserve(
+            dataset=self._desk.dataset,
+            study=self._desk.study,
+            call=self._call,
+            door=door,
+            events=(event,),
+            why=why,
+            limit=Cost.of(self._desk.spends),
+        )
+        if reservation.reply is not None:
+            # new noise on an old charge would be a second release: only the stored answer may be given
+            raise RefusedError("this call was answered before and its stored answer is gone: use a new edition")
+        return self._desk.randomness(f"{self._call}/{door}")
+
+    def remember(self, name: str, value: Message) -> None:
+        """Keep a message for later steps of this study; it becomes durable together with the answer."""
+        self._desk.memory.keep(self._desk.study, name, encode(value))
+
+    def recall(self, name: str, kind: type[Kept]) -> Kept:
+        """Return what an earlier step kept under `name`."""
+        value = self._desk.memory.kept(self._desk.study, name)
+        if value is None:
+            raise RefusedError(f"step '{self._step.name}' was asked before the step that keeps '{name}'")
+        return decode(value, kind)

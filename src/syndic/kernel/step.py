@@ -1,0 +1,46 @@
+"""A step: one question that a party answers."""
+
+from collections.abc import Callable
+from typing import Literal, TypeVar, get_type_hints
+
+from syndic.document import Document
+from syndic.kernel.codec import Message
+
+Reveals = Literal["public", "noisy", "masked", "sealed"]
+Function = TypeVar("Function", bound=Callable[..., Message])
+
+
+class Step(Document):
+    """Which message a step takes, which it returns, and what the reply gives away.
+
+    `public`: nothing of any row. `noisy`: a differentially private release, charged here. `masked`: uniform
+    without the other shares. `sealed`: encrypted for another party.
+    """
+
+    name: str
+    reveals: Reveals
+    takes: type[Message]
+    returns: type[Message]
+
+
+def step(*, reveals: Reveals) -> Callable[[Function], Function]:
+    """Mark a method `(self, party, message) -> message` as a step and say what its reply gives away."""
+
+    def mark(function: Function) -> Function:
+        function.reveals = reveals  # type: ignore[attr-defined]  # a mark on our own function
+        return function
+
+    return mark
+
+
+def steps_of(owner: type) -> dict[str, Step]:
+    """Return the steps that a class declares, by name."""
+    found = {}
+    for name in dir(owner):
+        function = getattr(owner, name)
+        reveals = getattr(function, "reveals", None)
+        if callable(function) and reveals is not None:
+            hints = get_type_hints(function)
+            taken = next(hint for key, hint in hints.items() if key not in {"party", "return"})
+            found[name] = Step(name=name, reveals=reveals, takes=taken, returns=hints["return"])
+    return found

@@ -1,0 +1,89 @@
+"""What everybody agreed to and every protocol may read: the public terms of a study."""
+
+import typing
+
+from syndic.data import Schema
+from syndic.document import Document
+from syndic.errors import InputError
+from syndic.privacy import Budget, Unit
+
+
+class Member(Document):
+    """One organisation of a study.
+
+    `people` is a public bound on the number of its people (under `replace`: their exact number).
+    `budget` is the protection this organisation grants its own people, if other than the study's.
+    """
+
+    name: str
+    people: int | None = None
+    budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        """Check that the name can be a folder and the bound a number of people."""
+        allowed = self.name and all(letter.isalnum() or letter in "-_" for letter in self.name)
+        if not allowed or not self.name.isascii() or len(self.name) > 64:
+            raise ValueError(f"name ({self.name!r}) must be 1 to 64 ASCII letters, digits, '-' or '_'")
+        if self.people is not None and self.people < 1:
+            raise ValueError(f"people ({self.people}) must be at least 1")
+
+
+class Limits(Document):
+    """The most memory a role may use and the largest message, in megabytes (10^6 bytes)."""
+
+    memory_mb: int = 2000
+    message_mb: int = 500
+
+    def __post_init__(self) -> None:
+        """Check that there is something to work with."""
+        if self.memory_mb < 1 or self.message_mb < 1:
+            raise ValueError("memory_mb and message_mb must be at least 1")
+
+
+class Terms(typing.Protocol):
+    """The public terms of a study; `Study` is the document that carries them."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+        ...
+
+    @property
+    def unit(self) -> Unit:
+        """Who is protected."""
+        ...
+
+    @property
+    def budget(self) -> Budget:
+        """What may be spent on one person over the whole joint release."""
+        ...
+
+    @property
+    def parties(self) -> tuple[Member, ...]:
+        """The organisations."""
+        ...
+
+    @property
+    def limits(self) -> Limits:
+        """What a role may use."""
+        ...
+
+
+def member(terms: Terms, name: str) -> Member:
+    """Return the organisation called `name`."""
+    for candidate in terms.parties:
+        if candidate.name == name:
+            return candidate
+    known = ", ".join(candidate.name for candidate in terms.parties)
+    raise InputError(f"'{name}' is not a party of this study; its parties are {known}")
+
+
+def budget_of(terms: Terms, name: str) -> Budget:
+    """Return the budget of the party called `name`: its own, or else the study's."""
+    return member(terms, name).budget or terms.budget
+
+
+def people_of(terms: Terms) -> int | None:
+    """Return a public bound on the people of all parties together, if every party gives one."""
+    bounds = [candidate.people for candidate in terms.parties]
+    return None if None in bounds else sum(bound for bound in bounds if bound is not None)

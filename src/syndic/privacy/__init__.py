@@ -1,0 +1,40 @@
+"""Who is protected, what was done with their data, what it costs, and the ledger that remembers it."""
+
+from syndic.privacy.account import (
+    Accountant,
+    curve,
+    epsilon_of,
+    gaussian_sigma,
+    pure_for,
+    rho_for,
+    zcdp_epsilon,
+)
+from syndic.privacy.chain import Entry
+from syndic.privacy.cost import Cost, joint_cost
+from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, PureEvent
+from syndic.privacy.ledger import Ledger, Reservation, Spending
+from syndic.privacy.unit import Budget, Unit, check_delta, default_delta
+
+__all__ = [
+    "Accountant",
+    "ApproximateEvent",
+    "Budget",
+    "ConcentratedEvent",
+    "Cost",
+    "Entry",
+    "Event",
+    "Ledger",
+    "PureEvent",
+    "Reservation",
+    "Spending",
+    "Unit",
+    "check_delta",
+    "curve",
+    "default_delta",
+    "epsilon_of",
+    "gaussian_sigma",
+    "joint_cost",
+    "pure_for",
+    "rho_for",
+    "zcdp_epsilon",
+]

@@ -1,0 +1,157 @@
+"""Accountants: what events cost one unit, and how much noise a budget buys.
+
+The only file that knows the accounting library. It is imported when first needed, because it takes a second.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from math import ceil, exp, gcd, inf, lcm
+from typing import Any, Final, Literal
+
+from syndic.errors import InputError
+from syndic.privacy.concentrated import PICO, rho_for, zcdp_epsilon
+from syndic.privacy.cost import ATTO, Cost
+from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event
+
+__all__ = ["Accountant", "curve", "epsilon_of", "gaussian_sigma", "pure_for", "rho_for", "zcdp_epsilon"]
+
+Accountant = Literal["best", "pure", "zcdp", "pld"]
+
+# privacy losses are kept on a grid of at most this many points
+_POINTS: Final = 2**20
+# of delta, kept for the convolutions of the library, which are in floating point
+_NUMERICAL_DELTA: Final = Fraction(1, 10**10)
+# the shares of delta that the bounded events may get where concentrated events need the rest
+_SHARES: Final = tuple(Fraction(share, 100) for share in (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99))
+
+
+def epsilon_of(events: Iterable[Event], delta: Fraction, accountant: Accountant = "best") -> Fraction | float:
+    """Return an epsilon such that the events together are (epsilon, delta)-DP for one unit.
+
+    `pure` adds epsilons and deltas and knows nothing of concentrated events. `zcdp` turns pure events into
+    rho. `pld` composes the worst distributions of privacy loss of pure and approximate events, which is exact
+    where nothing else is known of them (Kairouz, Oh and Viswanath 2015), and adds concentrated events by rho
+    at a share of delta: rho is all that is proven for a vector of discrete Gaussian noise, so the loss of a
+    continuous Gaussian is never used for it. `best` is the smallest of these and of `Cost.epsilon`.
+    """
+    if not 0 <= delta < 1:
+        raise InputError(f"delta ({float(delta):g}) must be in [0, 1)")
+    events = tuple(events)
+    cost = Cost.of(events)
+    match accountant:
+        case "pure":
+            return _added(cost, delta)
+        case "zcdp":
+            return _concentrated(cost, delta)
+        case "pld":
+            return _composed(events, cost, delta)
+        case "best":
+            return min(cost.epsilon(delta), _composed(events, cost, delta))
+    raise InputError(f"accountant ({accountant}) must be one of best, pure, zcdp, pld")
+
+
+def curve(spent: Cost | Iterable[Event], deltas: Sequence[Fraction]) -> list[tuple[Fraction | float, Fraction]]:
+    """Return (epsilon, delta) for each delta; all pairs hold at once."""
+    if isinstance(spent, Cost):
+        return [(spent.epsilon(delta), delta) for delta in deltas]
+    events = tuple(spent)
+    return [(epsilon_of(events, delta), delta) for delta in deltas]
+
+
+def pure_for(epsilon: Fraction, delta: Fraction, count: int = 1) -> Fraction:
+    """Return the largest epsilon, in steps of 1e-12, that each of `count` pure events may have.
+
+    It is what a ledger with cap (epsilon, delta) lets through, by `Cost.epsilon`.
+    """
+    if epsilon <= 0 or not 0 <= delta < 1 or count < 1:
+        raise InputError(
+            f"epsilon ({float(epsilon):g}) must be positive, delta ({float(delta):g}) in [0, 1) "
+            f"and count ({count}) at least 1"
+        )
+    fits, fails = 0, ceil(epsilon * PICO) + 1
+    while fails - fits > 1:
+        middle = (fits + fails) // 2
+        rho = min(Fraction(middle, PICO) ** 2 / 2, Fraction(middle, PICO))
+        cost = Cost(pure=count * middle, rho_of_pure=ceil(count * rho * PICO))
+        fits, fails = (middle, fails) if cost.epsilon(delta) <= epsilon else (fits, middle)
+    return Fraction(fits, PICO)
+
+
+def gaussian_sigma(epsilon: Fraction, delta: Fraction) -> float:
+    """Return the least sd of CONTINUOUS Gaussian noise at l2 sensitivity 1 (Balle and Wang 2018).
+
+    For baselines only: discrete Gaussian noise is calibrated by `rho_for`.
+    """
+    if epsilon <= 0 or not 0 < delta < 1:
+        raise InputError(f"epsilon ({float(epsilon):g}) must be positive and delta ({float(delta):g}) in (0, 1)")
+    from dp_accounting import gaussian_mechanism  # noqa: PLC0415 (takes a second)
+
+    # the library's search ends within 1e-12 of the root on either side
+    return float(gaussian_mechanism.get_sigma_gaussian(float(epsilon), float(delta))) * (1 + 1e-12) + 1e-12
+
+
+def _added(cost: Cost, delta: Fraction) -> Fraction | float:
+    if cost.rho or Fraction(cost.delta_approximate, ATTO) > delta:
+        return inf
+    return Fraction(cost.pure + cost.epsilon_approximate, PICO)
+
+
+def _concentrated(cost: Cost, delta: Fraction) -> Fraction | float:
+    rho_only = Cost(
+        rho=cost.rho + cost.rho_of_pure,
+        epsilon_approximate=cost.epsilon_approximate,
+        delta_approximate=cost.delta_approximate,
+    )
+    return rho_only.epsilon(delta)
+
+
+def _composed(events: Iterable[Event], cost: Cost, delta: Fraction) -> Fraction | float:
+    bounded = Counter(
+        (event.epsilon, event.delta if isinstance(event, ApproximateEvent) else Fraction(0))
+        for event in events
+        if not isinstance(event, ConcentratedEvent)
+    )
+    if not bounded:
+        return cost.epsilon(delta)
+    if delta <= _NUMERICAL_DELTA:
+        return inf
+    loss = _loss(bounded)
+    if cost.rho == 0:
+        return _loss_epsilon(loss, delta)
+    # two groups of events, each at its own (epsilon, delta), add up even when interleaved: with x and y the
+    # groups' exp(epsilon - loss), the positive part of 1 - x y is at most the sum of those of 1 - x and 1 - y
+    rho = Fraction(cost.rho, PICO)
+    return min(_loss_epsilon(loss, share * delta) + zcdp_epsilon(rho, (1 - share) * delta) for share in _SHARES)
+
+
+def _loss(bounded: Counter[tuple[Fraction, Fraction]]) -> Any:
+    """Return the privacy loss of all events, each taking the worst pair of distributions of its guarantee."""
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution  # noqa: PLC0415 (takes a second)
+
+    step = _grid(bounded)
+    total: Any = None
+    for (epsilon, delta), count in bounded.items():
+        # whole steps, rounded up by exact arithmetic
+        likely = (1 - float(delta)) / (1 + exp(-epsilon))
+        masses = {ceil(epsilon / step): likely, ceil(-epsilon / step): likely * exp(-epsilon)}
+        loss = PrivacyLossDistribution.create_from_rounded_probability(masses, float(delta), float(step))
+        loss = loss.self_compose(count)
+        total = loss if total is None else total.compose(loss)
+    return total
+
+
+def _grid(bounded: Counter[tuple[Fraction, Fraction]]) -> Fraction:
+    """Return the step that holds every epsilon exactly, or the finest one there is memory for."""
+    epsilons = [epsilon for epsilon, _ in bounded]
+    denominator = lcm(*(epsilon.denominator for epsilon in epsilons))
+    exact_step = Fraction(gcd(*(int(epsilon * denominator) for epsilon in epsilons)), denominator)
+    widest = 2 * sum(epsilon * count for (epsilon, _), count in bounded.items())
+    return max(exact_step, Fraction(ceil(widest / _POINTS * PICO), PICO))
+
+
+def _loss_epsilon(loss: Any, delta: Fraction) -> Fraction | float:
+    if delta <= _NUMERICAL_DELTA:
+        return inf
+    epsilon = float(loss.get_epsilon_for_delta(float(delta - _NUMERICAL_DELTA)))
+    return inf if epsilon == inf else Fraction(ceil(Fraction(epsilon * (1 + 1e-9)) * PICO) + 1, PICO)

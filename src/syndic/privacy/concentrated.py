@@ -1,0 +1,66 @@
+"""From zero-concentrated privacy (rho) to epsilon at a delta and back, rounded to the safe side.
+
+The tight conversion (Canonne, Kamath and Steinke 2020, Proposition 12, at Renyi divergence a rho of order a):
+epsilon = a rho + log(1 - 1/a) + (log(1/delta) - log a) / (a - 1) holds for EVERY order a > 1. So the order
+may be found in floating point; only the value at that order has to be rounded up.
+"""
+
+from fractions import Fraction
+from math import ceil, log, log1p, sqrt
+
+from syndic.errors import InputError
+
+PICO = 10**12
+
+# every term below is a handful of operations, each off by at most 2^-52 of its size
+_ROUNDING = 2.0**-44
+
+
+def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
+    """Return an epsilon, rounded up to 1e-12, such that `rho`-zCDP implies (epsilon, delta)-DP."""
+    _check_delta(delta)
+    if rho < 0:
+        raise InputError(f"rho ({float(rho):g}) must not be negative")
+    if rho == 0:
+        return Fraction(0)
+    above = _best_order(float(rho), log(delta.denominator) - log(delta.numerator))
+    divergence = (1 + above) * float(rho)
+    gain = log1p(1 / above)
+    order = log1p(above)
+    tail = (log(delta.denominator) - log(delta.numerator) - order) / above
+    size = divergence + gain + (log(delta.denominator) + log(delta.numerator) + order) / above
+    return Fraction(max(0, ceil(Fraction(divergence - gain + tail + _ROUNDING * size) * PICO)), PICO)
+
+
+def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return the largest rho, in steps of 1e-12, whose `zcdp_epsilon` at delta is at most epsilon."""
+    _check_delta(delta)
+    if epsilon <= 0:
+        raise InputError(f"epsilon ({float(epsilon):g}) must be positive and finite")
+    fits, fails = 0, 1
+    while zcdp_epsilon(Fraction(fails, PICO), delta) <= epsilon:
+        fits, fails = fails, 2 * fails
+    while fails - fits > 1:
+        middle = (fits + fails) // 2
+        if zcdp_epsilon(Fraction(middle, PICO), delta) <= epsilon:
+            fits = middle
+        else:
+            fails = middle
+    return Fraction(fits, PICO)
+
+
+def _best_order(rho: float, tail: float) -> float:
+    """Return a - 1 for the order a at which the derivative, rho - (tail - log a) / (a - 1)^2, is zero."""
+    low, high = 0.0, sqrt(tail / rho)
+    for _ in range(60):
+        middle = (low + high) / 2
+        if rho * middle * middle + log1p(middle) < tail:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _check_delta(delta: Fraction) -> None:
+    if not 0 < delta < 1:
+        raise InputError(f"delta ({float(delta):g}) must be in (0, 1)")

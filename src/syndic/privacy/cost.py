@@ -1,0 +1,117 @@
+"""What events cost one unit, as whole numbers that add up exactly.
+
+A cost is kept as sums that compose by addition, and turned into an epsilon at some delta only when asked: two
+halves of a Gaussian budget then cost the whole, which sums of epsilons would overstate.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from math import ceil, inf
+from typing import Final, Self
+
+from syndic.document import Document
+from syndic.privacy.concentrated import PICO, zcdp_epsilon
+from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, PureEvent
+from syndic.privacy.unit import Unit
+
+ATTO: Final = 10**18
+
+
+class Cost(Document, frozen=True, kw_only=True):
+    """Sums over events, rounded up. Unit: 1e-12 for epsilon and rho, 1e-18 for delta.
+
+    `pure` is the epsilon of the pure events and `rho_of_pure` the rho that the same events imply, an epsilon
+    being min(epsilon^2 / 2, epsilon)-zCDP (Bun and Steinke 2016, Proposition 3.3; Renyi divergence is at most
+    epsilon). `rho` is of the concentrated events, the last two are of the approximate ones.
+    """
+
+    pure: int = 0
+    rho_of_pure: int = 0
+    rho: int = 0
+    epsilon_approximate: int = 0
+    delta_approximate: int = 0
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} ({getattr(self, name)}) must not be negative")
+        if bool(self.pure) != bool(self.rho_of_pure):
+            raise ValueError(
+                f"pure ({self.pure}) and rho_of_pure ({self.rho_of_pure}) are of the same events: use Cost.of"
+            )
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> Self:
+        """Return the cost of all the events together, rounded up once."""
+        pure = rho_of_pure = rho = epsilon = delta = Fraction(0)
+        for event, count in Counter(events).items():
+            match event:
+                case PureEvent():
+                    pure += count * event.epsilon
+                    rho_of_pure += count * min(event.epsilon**2 / 2, event.epsilon)
+                case ConcentratedEvent():
+                    rho += count * event.rho
+                case ApproximateEvent():
+                    epsilon += count * event.epsilon
+                    delta += count * event.delta
+        return cls(
+            pure=ceil(pure * PICO),
+            rho_of_pure=ceil(rho_of_pure * PICO),
+            rho=ceil(rho * PICO),
+            epsilon_approximate=ceil(epsilon * PICO),
+            delta_approximate=ceil(delta * ATTO),
+        )
+
+    def __add__(self, other: Self) -> Self:
+        """Return the cost of both, one after the other, the second perhaps chosen after seeing the first."""
+        return type(self)(**{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__})
+
+    def times(self, count: int) -> Self:
+        """Return the cost of doing the same `count` times."""
+        return self.scaled(Fraction(count))
+
+    def scaled(self, factor: Fraction) -> Self:
+        """Return every sum times the factor, rounded up."""
+        return type(self)(**{name: ceil(getattr(self, name) * factor) for name in self.__struct_fields__})
+
+    def covers(self, other: Self) -> bool:
+        """Say whether every sum is at least that of `other`; the epsilon then is too, at every delta."""
+        return all(getattr(self, name) >= getattr(other, name) for name in self.__struct_fields__)
+
+    def epsilon(self, delta: Fraction) -> Fraction | float:
+        """Return an epsilon such that all together is (epsilon, delta)-DP; `inf` at too small a delta.
+
+        The approximate events add their epsilons and deltas. What is left of delta pays for the concentrated
+        events, with the pure ones either added as epsilons (their privacy loss is bounded for certain) or as
+        rho; the smaller of the two holds. Questions may depend on earlier outcomes, amounts may not: amounts
+        chosen in view of outcomes are covered only if all events are pure or all are concentrated, where each
+        sum is a privacy filter.
+        """
+        left = delta - Fraction(self.delta_approximate, ATTO)
+        if left < 0:
+            return inf
+        added = _with_concentrated(self.pure, self.rho, left)
+        concentrated = _with_concentrated(0, self.rho + self.rho_of_pure, left)
+        return min(added, concentrated) + Fraction(self.epsilon_approximate, PICO)
+
+
+def joint_cost(costs: Mapping[str, Cost], unit: Unit) -> Cost:
+    """Return a cost that covers what all parties together spend on any one person.
+
+    A person is at no more than `unit.parties` parties, and what the other parties release does not depend on
+    them (parallel composition), so they pay the sum over their own parties. Taking the largest values of each
+    sum separately covers every choice of parties, since epsilon grows with each of the five sums.
+    """
+    return Cost(
+        **{
+            name: sum(sorted((getattr(cost, name) for cost in costs.values()), reverse=True)[: unit.parties])
+            for name in Cost.__struct_fields__
+        }
+    )
+
+
+def _with_concentrated(pure: int, rho: int, delta: Fraction) -> Fraction | float:
+    if rho == 0:
+        return Fraction(pure, PICO)
+    return Fraction(pure, PICO) + zcdp_epsilon(Fraction(rho, PICO), delta) if delta > 0 else inf

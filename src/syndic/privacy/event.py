@@ -1,0 +1,54 @@
+"""What a mechanism did, in terms of the guarantee proven for it. An accountant turns events into a cost.
+
+Each event is for one unit (see `syndic.privacy.unit`) at one party. Events hold public parameters only.
+"""
+
+from fractions import Fraction
+
+from syndic.document import Document
+
+
+class PureEvent(Document, frozen=True, kw_only=True, tag_field="kind", tag="pure"):
+    """A release that is `epsilon`-DP with delta 0; `what` says in plain words how it was made."""
+
+    epsilon: Fraction
+    what: str = ""
+
+    def __post_init__(self) -> None:
+        check_positive("epsilon", self.epsilon)
+
+
+class ConcentratedEvent(Document, frozen=True, kw_only=True, tag_field="kind", tag="concentrated"):
+    """A release that is `rho`-zCDP (Bun and Steinke 2016, Definition 1.1)."""
+
+    rho: Fraction
+    what: str = ""
+
+    def __post_init__(self) -> None:
+        check_positive("rho", self.rho)
+
+
+class ApproximateEvent(Document, frozen=True, kw_only=True, tag_field="kind", tag="approximate"):
+    """A release that is (`epsilon`, `delta`)-DP with nothing better proven for it."""
+
+    epsilon: Fraction
+    delta: Fraction
+    what: str = ""
+
+    def __post_init__(self) -> None:
+        check_positive("epsilon", self.epsilon)
+        check_positive("delta", self.delta)
+        if self.delta >= 1:
+            raise ValueError(f"delta ({self.delta}) must be in (0, 1)")
+
+
+Event = PureEvent | ConcentratedEvent | ApproximateEvent
+
+
+def check_positive(name: str, value: Fraction) -> None:
+    """Raise `ValueError` unless the value is an exact positive number."""
+    # other number types would give the same event another digest, and floats may be infinite or NaN
+    if type(value) is not Fraction:
+        raise ValueError(f"{name} ({value}) must be a Fraction: write syndic.document.exact({value!r})")
+    if value <= 0:
+        raise ValueError(f"{name} ({value}) must be positive and finite")

@@ -1,0 +1,102 @@
+"""Who is protected, and how much may be spent on them."""
+
+from fractions import Fraction
+from math import isqrt
+from typing import Literal, Self
+
+import msgspec
+
+from syndic.document import Document, exact
+from syndic.errors import InputError
+from syndic.privacy.event import check_positive
+
+
+class Unit(Document, frozen=True, kw_only=True):
+    """One protected person: at most `rows` rows at each of at most `parties` parties.
+
+    `add_remove`: neighbouring tables differ by the presence of the person, so table sizes are private too.
+    `replace`: the person's rows take any other values at the same parties, and table sizes are public.
+    `person` names the public column that tells which rows are one person's; without it each row is a person.
+    """
+
+    neighbours: Literal["add_remove", "replace"]
+    rows: int = 1
+    parties: int = 1
+    person: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.neighbours not in ("add_remove", "replace"):
+            raise ValueError(f"neighbours ({self.neighbours}) must be 'add_remove' or 'replace'")
+        if self.rows < 1:
+            raise ValueError(f"rows ({self.rows}) must be at least 1")
+        if self.parties < 1:
+            raise ValueError(f"parties ({self.parties}) must be at least 1")
+
+    def l1_of_counts(self) -> int:
+        """Return the l1 sensitivity of one party's histogram over disjoint cells.
+
+        Each row adds 1 to one cell: removing r rows moves the counts by r, replacing takes r and puts r back.
+        """
+        return self.rows if self.neighbours == "add_remove" else 2 * self.rows
+
+    def l2_squared_of_counts(self) -> int:
+        """Return the squared l2 sensitivity of one party's histogram over disjoint cells.
+
+        Removed rows u and added rows v are non-negative with l1 at most r, so |u|^2 <= r^2 (all in one cell)
+        and |v - u|^2 <= |u|^2 + |v|^2 <= 2 r^2 (all in one cell, then all in another).
+        """
+        return self.rows**2 if self.neighbours == "add_remove" else 2 * self.rows**2
+
+
+class Budget(Document, frozen=True, kw_only=True):
+    """The most that may be spent on one unit: `epsilon` at `delta`."""
+
+    epsilon: Fraction
+    delta: Fraction = msgspec.field(default_factory=Fraction)
+
+    @classmethod
+    def of(cls, epsilon: float | str | Fraction, delta: float | str | Fraction = 0) -> Self:
+        """Return the budget with numbers as written: 0.1 is 1/10."""
+        try:
+            return cls(epsilon=exact(epsilon), delta=exact(delta))
+        except (ValueError, ZeroDivisionError) as error:
+            raise InputError(f"budget: {error}") from None
+
+    def __post_init__(self) -> None:
+        check_positive("epsilon", self.epsilon)
+        if self.delta != 0:
+            check_positive("delta", self.delta)
+        if self.delta >= 1:
+            raise ValueError(f"delta ({self.delta}) must be in [0, 1)")
+
+
+def check_delta(delta: Fraction, people: int) -> None:
+    """Raise `InputError` unless delta is at most 1e-2 / `people`, a public bound on the number of people.
+
+    With delta = 1 / n, publishing one person's record at random would pass as private (SOUNDNESS 1.2).
+    """
+    largest = largest_delta(people)
+    if delta > largest:
+        raise InputError(
+            f"delta ({float(delta):g}) must be at most 0.01 / people = {float(largest):g} "
+            f"for {people} people; {float(default_delta(people)):g} is the default"
+        )
+
+
+def default_delta(people: int) -> Fraction:
+    """Return people^-1.5, but at most 1e-2 / people, rounded down to one digit such as 1e-07."""
+    largest = largest_delta(people)
+    power = 1
+    while True:
+        # the digit of people^-1.5 at this place: the largest d with d^2 people^3 <= 100^power
+        digit = min(isqrt(100**power // people**3), int(largest * 10**power))
+        if digit:
+            return Fraction(digit, 10**power)
+        power += 1
+
+
+def largest_delta(people: int) -> Fraction:
+    """Return the largest delta that `check_delta` lets pass."""
+    if people < 1:
+        raise InputError(f"people ({people}) must be at least 1")
+    return Fraction(1, 100 * people)

@@ -1,0 +1,121 @@
+"""One operating-system process per party, over local sockets.
+
+A socket pair is made before each process starts and handed down to it, so there is no port that a stranger
+could reach and no secret to pass on. A process that died or was too late is started anew at the next call; its
+ledger and memory are files, so it goes on where it was.
+"""
+
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import final
+
+from syndic.errors import RefusedError
+from syndic.kernel import Delivery, Node, Reply, answer, encode
+from syndic.runtime.frame import receive_frame, send_frame
+
+# The envelope of a reply adds a little to a body that is just within the limit.
+_ENVELOPE = 4096
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class _Worker:
+    process: subprocess.Popen[bytes]
+    connection: socket.socket
+
+    def stop(self, *, patience: float = 0.0) -> None:
+        """Hang up, give the process that many seconds to close its files, then kill it."""
+        self.connection.close()
+        try:
+            self.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+@final
+class Processes:
+    """Runs a command per party; the command must call `serve` on the socket it is given."""
+
+    def __init__(self, commands: Mapping[str, Callable[[int], Sequence[str]]], *, most: int) -> None:
+        """Start nothing yet. `commands[party](descriptor)` is what to run; `most` bounds a message in bytes."""
+        self._commands = commands
+        self._most = most + _ENVELOPE
+        self._workers: dict[str, _Worker] = {}
+
+    def process_of(self, party: str) -> int:
+        """Return the process id of a party's worker, starting it if need be."""
+        return self._worker(party).process.pid
+
+    def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
+        """Send all calls at once and collect what comes back in time."""
+        deadline = time.monotonic() + seconds
+        replies: dict[str, bytes] = {}
+        silent: dict[str, str] = {}
+        with ThreadPoolExecutor(max_workers=min(32, len(calls))) as pool:
+            waiting = {pool.submit(self._exchange, party, data, deadline): party for party, data in calls.items()}
+            for future in as_completed(waiting):
+                outcome = future.result()
+                if isinstance(outcome, bytes):
+                    replies[waiting[future]] = outcome
+                else:
+                    silent[waiting[future]] = outcome
+                arrived(len(replies))
+        return Delivery(replies=replies, silent=silent)
+
+    def _exchange(self, party: str, data: bytes, deadline: float) -> bytes | str:
+        """Return the reply, or in words why there is none."""
+        worker = self._worker(party)
+        try:
+            worker.connection.settimeout(max(deadline - time.monotonic(), 1e-3))
+            send_frame(worker.connection, data)
+            reply = receive_frame(worker.connection, most=self._most, deadline=deadline)
+        except TimeoutError:
+            reason = "no answer in time; its process was stopped and its stored answers are kept"
+        except RefusedError as error:
+            reason = str(error)
+        except OSError as error:
+            reason = f"the connection broke ({type(error).__name__})"
+        else:
+            if reply is not None:
+                return reply
+            reason = f"its process ended (exit status {worker.process.wait()})"
+        # a late reply would be taken for the answer to the next call: start afresh instead
+        worker.stop()
+        self._workers.pop(party, None)
+        return reason
+
+    def _worker(self, party: str) -> _Worker:
+        if party not in self._workers:
+            here, there = socket.socketpair()
+            command = self._commands[party](there.fileno())
+            # its own session: an interrupt at the terminal is ours to handle, not every child's
+            process = subprocess.Popen(command, pass_fds=[there.fileno()], start_new_session=True)
+            there.close()
+            self._workers[party] = _Worker(process=process, connection=here)
+        return self._workers[party]
+
+    def close(self) -> None:
+        """Stop every process."""
+        for worker in self._workers.values():
+            worker.stop(patience=5.0)
+        self._workers.clear()
+
+
+def serve(node: Node, connection: socket.socket) -> None:
+    """Answer calls on the connection until the other side closes it."""
+    most = node.desk.terms.limits.message_mb * 10**6 + _ENVELOPE
+    while True:
+        try:
+            data = receive_frame(connection, most=most)
+        except RefusedError as error:
+            # what follows on the stream cannot be told apart from the refused frame: say why, then hang up
+            send_frame(connection, encode(Reply(code=error.code, text=str(error))))
+            return
+        if data is None:
+            return
+        send_frame(connection, answer(node, data))

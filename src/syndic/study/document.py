@@ -1,0 +1,109 @@
+"""The agreed document: who takes part, what is protected, what may be spent, by which method."""
+
+import hashlib
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Self, final
+
+from syndic.data import Schema
+from syndic.document import Document, from_file, from_toml, json_schema, to_json
+from syndic.errors import InputError
+from syndic.kernel import Limits, Member, budget_of, people_of
+from syndic.privacy import Budget, Cost, Unit, check_delta, default_delta, joint_cost
+from syndic.protocols import AnyProtocol
+
+# Part of every digest: raised when the meaning of a study file changes.
+_FORMAT = b"syndic study 1\n"
+
+
+@final
+class Study(Document):
+    """A study: public, hashed, the same at every party.
+
+    `edition` tells a repetition from a retry: the same study asked again gets the stored answers, another
+    edition is another study with its own cost.
+    """
+
+    name: str
+    unit: Unit
+    budget: Budget
+    protocol: AnyProtocol
+    parties: tuple[Member, ...]
+    schema: Schema
+    limits: Limits = Limits()
+    purpose: str = ""
+    edition: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.name.strip():
+            raise ValueError("name must not be empty")
+        if not self.parties:
+            raise ValueError("parties must name at least one party")
+        names = [party.name.lower() for party in self.parties]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two parties are called '{twice[0]}' (capitals do not count): names must differ")
+        if self.unit.parties > len(self.parties):
+            raise ValueError(f"unit.parties ({self.unit.parties}) is more than the {len(self.parties)} parties")
+        if self.unit.person is not None and self.unit.person in self.schema.names:
+            raise ValueError(f"unit.person ('{self.unit.person}') identifies people: it cannot be a schema column")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a study from a `.toml` or `.json` file and check that it is coherent."""
+        return from_file(path, cls)
+
+    @classmethod
+    def loads(cls, text: str) -> Self:
+        """Read a study from TOML text."""
+        return from_toml(text, cls, where="study")
+
+    @staticmethod
+    def json_schema() -> dict[str, Any]:
+        """Return the JSON Schema of a study file, for editors."""
+        return json_schema(Study)
+
+    @property
+    def digest(self) -> str:
+        """The study's fingerprint: of its meaning, so comments and layout of the file do not count."""
+        return hashlib.sha256(_FORMAT + to_json(self)).hexdigest()
+
+    @property
+    def costs(self) -> dict[str, Cost]:
+        """What each party's ledger will be charged."""
+        return {party.name: Cost.of(self.protocol.spends(self, party.name)) for party in self.parties}
+
+    @property
+    def joint(self) -> Cost:
+        """What the whole release costs a person who is at as many parties as the unit allows."""
+        return joint_cost(self.costs, self.unit)
+
+    @property
+    def delta(self) -> Fraction:
+        """The delta at which guarantees are stated."""
+        return max(self.budget.delta, *(budget_of(self, party.name).delta for party in self.parties))
+
+    def check(self) -> None:
+        """Raise `InputError` if the study cannot run or would cost more than it says. Reads no row."""
+        self._check_deltas()
+        self.protocol.check(self)
+        if self.protocol.simulation_only:
+            return
+        epsilon = self.joint.epsilon(self.delta)
+        if epsilon > self.budget.epsilon or self.delta > self.budget.delta:
+            raise InputError(
+                f"the parties' budgets come to epsilon {float(epsilon):.6g}, delta {float(self.delta):g} for one "
+                f"person, more than the study's {float(self.budget.epsilon):g}, {float(self.budget.delta):g}: "
+                "raise budget or lower the parties' own"
+            )
+
+    def _check_deltas(self) -> None:
+        people = people_of(self)
+        if self.delta == 0:
+            return
+        if people is None:
+            raise InputError("delta above 0 needs a public bound on the people of every party: set people for each")
+        try:
+            check_delta(self.delta, people)
+        except InputError as error:
+            raise InputError(f"{error}; a sound choice is {float(default_delta(people)):g}") from None

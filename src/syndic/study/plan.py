@@ -1,0 +1,72 @@
+"""What a study will cost, reveal and need, before any row is read."""
+
+from typing import final
+
+from syndic.document import Document
+from syndic.kernel import Estimate, steps_of
+from syndic.study.document import Study
+from syndic.study.statement import PartyCost, Statement, odds_for, state
+from syndic.version import __version__
+
+
+class PlannedStep(Document):
+    """A question that every party will be asked, and what its reply gives away."""
+
+    step: str
+    reveals: str
+    means: str
+
+
+@final
+class Plan(Document):
+    """Everything an owner needs to decide; `str(plan)` is for reading."""
+
+    study: str
+    digest: str
+    statement: Statement
+    steps: tuple[PlannedStep, ...]
+    estimate: Estimate
+
+    def __str__(self) -> str:
+        statement, estimate = self.statement, self.estimate
+        lines = [
+            f"{self.study}  (digest {self.digest[:12]})",
+            f"  method     {statement.method}; {statement.partition} partition",
+            f"  protects   {statement.unit_in_words}",
+            f"  guarantee  epsilon {statement.epsilon:g}, delta {statement.delta:g} for one person over the release",
+            f"             {odds_for(statement.epsilon)}",
+            *(f"  charges    {_charge(party)}" for party in statement.parties),
+            *(f"  asks       {step.step}: {step.reveals} - {step.means}" for step in self.steps),
+            *(f"  sees       {role}: {what}" for role, what in statement.sees.items()),
+            f"  trust      {statement.trust}",
+            *(f"  not kept   {what}" for what in statement.not_protected),
+            *(f"  WARNING    {what}" for what in statement.departures),
+            f"  needs      about {estimate.memory_bytes / 1e6:,.0f} MB, {estimate.seconds:g} s, "
+            f"{estimate.rounds} round(s), replies of about {estimate.reply_bytes / 1e6:,.2f} MB",
+            *(f"  note       {note}" for note in estimate.notes),
+        ]
+        return "\n".join(lines)
+
+
+def plan(study: Study) -> Plan:
+    """Check the study and return its plan. Reads no row, spends nothing."""
+    study.check()
+    steps = steps_of(type(study.protocol))
+    return Plan(
+        study=study.name,
+        digest=study.digest,
+        statement=state(study, simulated=False, version=__version__),
+        steps=tuple(
+            PlannedStep(step=name, reveals=step.reveals, means=_first_line(study, name)) for name, step in steps.items()
+        ),
+        estimate=study.protocol.estimate(study),
+    )
+
+
+def _first_line(study: Study, step: str) -> str:
+    return (getattr(type(study.protocol), step).__doc__ or "").strip().splitlines()[0]
+
+
+def _charge(party: PartyCost) -> str:
+    events = "; ".join(event.what for event in party.events)
+    return f"{party.party}: epsilon {party.epsilon:g} ({events})"

@@ -1,0 +1,73 @@
+"""What is published: the result, the statement of what it protects, and a transcript of what was said."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any, Self, final
+
+from syndic.data import ReleasedTable
+from syndic.document import from_file, to_readable_json
+from syndic.errors import InputError
+from syndic.kernel import Exchange, Result
+from syndic.study.document import Study
+from syndic.study.statement import Statement, summary
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """A release. Everything in it passed a party's door; it may be handed to anyone."""
+
+    study: Study
+    result: Result
+    statement: Statement
+    transcript: tuple[Exchange, ...]
+
+    @property
+    def table(self) -> ReleasedTable:
+        """The synthetic table, for methods that publish one."""
+        table = getattr(self.result, "table", None)
+        if not isinstance(table, ReleasedTable):
+            raise InputError(f"{self.statement.method} publishes no table")
+        return table
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """Write the result, `study.json`, `statement.json` and `transcript.json` into a folder; return the paths."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = self.result.write(folder)
+        documents = {"study": self.study, "statement": self.statement, "transcript": self.transcript}
+        for name, content in documents.items():
+            path = folder / f"{name}.json"
+            path.write_bytes(to_readable_json(content))
+            paths.append(path)
+        return paths
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read back what `write` wrote."""
+        folder = Path(folder)
+        study = from_file(folder / "study.json", Study)
+        return cls(
+            study=study,
+            result=study.protocol.read_result(study, folder),
+            statement=from_file(folder / "statement.json", Statement),
+            transcript=from_file(folder / "transcript.json", tuple[Exchange, ...]),
+        )
+
+    def summary(self) -> Mapping[str, Any]:
+        """Return the few lines that belong on a screen."""
+        return {**summary(self.statement), **self.result.summary()}
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name}: {value}" for name, value in self.summary().items())
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(str(name))}</th><td>{escape(str(value))}</td></tr>"
+            for name, value in self.summary().items()
+        )
+        table = getattr(self.result, "table", None)
+        preview = table._repr_html_() if isinstance(table, ReleasedTable) else ""
+        return f"<table>{rows}</table>{preview}"

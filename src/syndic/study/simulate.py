@@ -1,0 +1,160 @@
+"""Run a study with every party on this machine."""
+
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import pyarrow as pa
+
+from syndic.data import Source, SourceSpec, open_source
+from syndic.document import from_file
+from syndic.errors import InputError
+from syndic.kernel import Progress, Runtime, Session, run, silent_progress, steps_of
+from syndic.privacy import Budget
+from syndic.runtime import Local, Processes
+from syndic.study.document import Study
+from syndic.study.home import Home, PartyFile, randomness_of, run_digest
+from syndic.study.release import Release
+from syndic.study.statement import state
+from syndic.version import __version__
+
+RuntimeName = Literal["local", "processes"]
+
+
+def simulate(
+    study: Study,
+    sources: Mapping[str, Any],
+    *,
+    seed: int | None = None,
+    runtime: RuntimeName = "local",
+    folder: str | Path | None = None,
+    progress: Progress = silent_progress,
+) -> Release:
+    """Run the study with each party's rows from `sources`, and return the release.
+
+    Args:
+        study: the agreed document.
+        sources: for every party a file, a dataframe, an Arrow table or a `SourceSpec`; a path ending in
+            `party.toml` is read as the party's own file, with its cap.
+        seed: makes the run repeat itself. The noise then protects nobody, and the statement says so.
+        runtime: `local`, all in this process, or `processes`, one process per party.
+        folder: where the parties' folders with their ledgers are kept; without it they vanish after the run.
+        progress: told what is being done and how far it is.
+
+    Raises:
+        InputError: if the study or a source is not usable. Nothing was spent.
+        PartyError: if a party refused, failed or stayed silent.
+    """
+    study.check()
+    _check_sources(study, sources)
+    if study.protocol.simulation_only and seed is None:
+        raise InputError(f"{study.protocol.title} as printed runs in simulation only: give a seed")
+    with ExitStack() as stack:
+        place = Path(folder) if folder is not None else Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        homes = {party.name: Home(folder=place / "parties" / party.name) for party in study.parties}
+        carrier = _open(study, sources, homes, seed=seed, runtime=runtime, stack=stack)
+        stack.callback(carrier.close)
+        session = Session(
+            runtime=carrier,
+            study=run_digest(study, seed),
+            terms=study,
+            steps=steps_of(type(study.protocol)),
+            randomness=randomness_of(study, seed, "coordinator")("draws"),
+            progress=progress,
+        )
+        result = run(study.protocol, session)
+        statement = state(study, simulated=seed is not None, version=__version__)
+        return Release(study=study, result=result, statement=statement, transcript=tuple(session.transcript))
+
+
+def _check_sources(study: Study, sources: Mapping[str, Any]) -> None:
+    names = [party.name for party in study.parties]
+    missing = [name for name in names if name not in sources]
+    unknown = [name for name in sources if name not in names]
+    if missing or unknown:
+        told = [f"no source for {', '.join(missing)}"] if missing else []
+        told += [f"no party called {', '.join(unknown)}"] if unknown else []
+        raise InputError(f"{'; '.join(told)}; the study's parties are {', '.join(names)}")
+
+
+def _open(
+    study: Study,
+    sources: Mapping[str, Any],
+    homes: Mapping[str, Home],
+    *,
+    seed: int | None,
+    runtime: RuntimeName,
+    stack: ExitStack,
+) -> Runtime:
+    """Lay out every party's folder and open the runtime over them."""
+    in_memory: dict[str, Any] = {}
+    for name, home in homes.items():
+        party, rows = _party_file(study, name, sources[name])
+        home.keep(study, party)
+        stack.enter_context(home.logging(name))
+        if rows is not None and runtime == "processes":
+            path = home.folder / "rows.arrow"
+            _write_rows(rows, path, _columns(study))
+            home.keep(study, PartyFile(name=name, dataset=name, source=SourceSpec(path=str(path)), cap=party.cap))
+        elif rows is not None:
+            in_memory[name] = rows
+    if runtime == "local":
+        return Local({name: home.node(seed=seed, source=in_memory.get(name)) for name, home in homes.items()})
+    if runtime == "processes":
+        most = study.limits.message_mb * 10**6
+        return Processes({name: _command(home, seed) for name, home in homes.items()}, most=most)
+    raise InputError(f"runtime ({runtime}) must be 'local' or 'processes'")
+
+
+def _party_file(study: Study, name: str, source: Any) -> tuple[PartyFile, Any]:
+    """Return the party's file and, if its rows are in memory, the rows."""
+    if isinstance(source, str | Path) and Path(source).name.endswith("party.toml"):
+        party = from_file(source, PartyFile)
+        if party.name != name:
+            raise InputError(f"{source}: is the file of party '{party.name}', not of '{name}'")
+        return msgspec.structs.replace(party, source=_beside(Path(source).parent, party.source)), None
+    # in simulation an owner who names no cap allows this study once
+    epsilon = study.costs[name].epsilon(study.delta)
+    cap = Budget(epsilon=epsilon, delta=study.delta)  # type: ignore[arg-type]  # finite: study.check() passed
+    if isinstance(source, SourceSpec):
+        return PartyFile(name=name, dataset=name, source=source, cap=cap), None
+    if isinstance(source, str | Path):
+        path = Path(source).absolute()
+        return PartyFile(name=name, dataset=name, source=SourceSpec(path=str(path)), cap=cap), None
+    return PartyFile(name=name, dataset=name, source=SourceSpec(path="rows in memory"), cap=cap), open_source(source)
+
+
+def _beside(folder: Path, source: SourceSpec) -> SourceSpec:
+    """Return the source with its file found from the folder of the party's file, not from where we are."""
+    here = folder.absolute()
+    found = {name: str(here / file) for name in ("path", "duckdb") if (file := getattr(source, name)) is not None}
+    return msgspec.structs.replace(source, **found)
+
+
+def _columns(study: Study) -> tuple[str, ...]:
+    return (*study.schema.names, *((study.unit.person,) if study.unit.person else ()))
+
+
+def _command(home: Home, seed: int | None) -> Callable[[int], Sequence[str]]:
+    options = [] if seed is None else ["--seed", str(seed)]
+
+    def command(descriptor: int) -> Sequence[str]:
+        module = [sys.executable, "-m", "syndic.study.serve"]
+        return [*module, "--home", str(home.folder), "--socket", str(descriptor), *options]
+
+    return command
+
+
+def _write_rows(source: Source, path: Path, columns: tuple[str, ...]) -> None:
+    """Hand rows in memory to the party's own process by a file in the party's own folder."""
+    batches = source.batches(columns)
+    # a source without rows may yield nothing at all; its columns are then of no type
+    first = next(batches, pa.RecordBatch.from_pylist([], pa.schema([(name, pa.null()) for name in columns])))
+    with pa.ipc.new_file(path, first.schema) as writer:
+        writer.write_batch(first)
+        for batch in batches:
+            writer.write_batch(batch)

@@ -1,0 +1,134 @@
+"""The privacy statement: what was released, what it protects, what it cost, who saw what."""
+
+from fractions import Fraction
+from typing import Any, final
+
+from syndic.document import Document
+from syndic.kernel import Disclosure
+from syndic.privacy import Cost, Event, Unit, curve
+from syndic.study.document import Study
+
+_DELTAS = tuple(Fraction(1, 10**power) for power in range(3, 13))
+
+
+class PartyCost(Document):
+    """What one party's people paid: its events and the epsilon they come to at `delta`."""
+
+    party: str
+    epsilon: float
+    delta: float
+    events: tuple[Event, ...]
+
+
+@final
+class Statement(Document):
+    """Goes with every release. `epsilon` and `delta` are for one person over the whole joint release."""
+
+    study: str
+    digest: str
+    edition: int
+    method: str
+    paper: str
+    partition: str
+    trust: str
+    unit: Unit
+    unit_in_words: str
+    epsilon: float
+    delta: float
+    accountant: str
+    curve: tuple[tuple[float, float], ...]
+    parties: tuple[PartyCost, ...]
+    randomness: str
+    protects: bool
+    sees: dict[str, str]
+    sensitivity: str
+    not_protected: tuple[str, ...]
+    departures: tuple[str, ...]
+    syndic: str
+
+
+def state(study: Study, *, simulated: bool, version: str) -> Statement:
+    """Write the statement of a study. Everything in it is public before a row is read."""
+    disclosure: Disclosure = study.protocol.disclosure(study)
+    joint = study.joint
+    return Statement(
+        study=study.name,
+        digest=study.digest,
+        edition=study.edition,
+        method=study.protocol.title,
+        paper=study.protocol.paper,
+        partition=study.protocol.partition,
+        trust=study.protocol.trust,
+        unit=study.unit,
+        unit_in_words=words_for(study.unit),
+        epsilon=_above(joint.epsilon(study.delta)),
+        delta=float(study.delta),
+        accountant=_accountant(joint),
+        curve=tuple((float(epsilon), float(delta)) for epsilon, delta in curve(joint, _DELTAS)),
+        parties=tuple(
+            PartyCost(
+                party=party.name,
+                epsilon=_above(study.costs[party.name].epsilon(study.delta)),
+                delta=float(study.delta),
+                events=study.protocol.spends(study, party.name),
+            )
+            for party in study.parties
+        ),
+        randomness=(
+            "simulated: the noise repeats from a seed and protects nobody"
+            if simulated
+            else "exact integer noise from the operating system's generator"
+        ),
+        protects=not simulated and not study.protocol.simulation_only,
+        sees=disclosure.sees,
+        sensitivity=disclosure.sensitivity,
+        not_protected=disclosure.not_protected,
+        departures=disclosure.departures,
+        syndic=version,
+    )
+
+
+def words_for(unit: Unit) -> str:
+    """Return the unit in plain words."""
+    rows = "one row" if unit.rows == 1 else f"up to {unit.rows} rows"
+    places = "at one party" if unit.parties == 1 else f"at each of up to {unit.parties} parties"
+    counted = (
+        f"rows are one person's if they share '{unit.person}', and more are left out"
+        if unit.person
+        else "each row is taken to be the person's only one within that bound"
+    )
+    change = {
+        "add_remove": "Nobody can tell from the release whether the person is in the data at all",
+        "replace": "Nobody can tell from the release which values the person has; the sizes are public",
+    }[unit.neighbours]
+    return f"One person, with {rows} {places}; {counted}. {change}, beyond the odds that epsilon and delta allow."
+
+
+def odds_for(epsilon: float) -> str:
+    """Return epsilon as odds a person would bet at."""
+    factor = 2.718281828459045**epsilon
+    fifty = factor / (1 + factor)
+    return f"someone who thought it 50 % likely can become at most {100 * fifty:.1f} % sure (odds times {factor:.2f})"
+
+
+def summary(statement: Statement) -> dict[str, Any]:
+    """Return the few lines that belong on a screen."""
+    return {
+        "study": f"{statement.study} ({statement.digest[:12]})",
+        "method": statement.method,
+        "protects": statement.unit_in_words,
+        "guarantee": f"epsilon {statement.epsilon:g}, delta {statement.delta:g}: {odds_for(statement.epsilon)}",
+        "noise": statement.randomness,
+    }
+
+
+def _above(epsilon: Fraction | float) -> float:
+    """Return a float that is not below the exact value."""
+    rounded = float(epsilon)
+    return rounded if rounded >= epsilon else rounded * (1 + 2.0**-52)
+
+
+def _accountant(joint: Cost) -> str:
+    if joint.rho == 0 and joint.epsilon_approximate == 0:
+        return "sum of pure epsilons"
+    return "zCDP with the tight conversion, pure epsilons added or converted, whichever is smaller"

@@ -1,0 +1,253 @@
+"""Every protocol, on every runtime: the same release and ledger, charged as declared, silent about everything else."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, final
+
+import pyarrow as pa
+import pytest
+
+from support import CASES, Case, charges, ledger_entries, open_nodes
+from syndic.data import Source, Table, open_source
+from syndic.errors import PartyError
+from syndic.kernel import Call, Delivery, Node, Nothing, Reply, Session, answer, decode, encode, run, steps_of
+from syndic.random import SimulationRandomness
+from syndic.runtime import Local
+from syndic.study import Release, simulate
+from syndic.study.home import run_digest
+
+SEED = 7
+
+each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+def everything(release: Release, folder: Path, parties: Iterable[str]) -> dict[str, Any]:
+    """What two runs must agree on: what was published, what was said, what was charged."""
+    paths = release.write(folder / "release")
+    return {
+        "table": release.table.to_arrow().to_pydict(),
+        "statement": release.statement,
+        "transcript": release.transcript,
+        "files": [path.name for path in paths],
+        "ledgers": {
+            party: [
+                (entry.kind, entry.dataset, entry.study, entry.call, entry.door, entry.events, entry.cost, entry.why)
+                for entry in ledger_entries(folder, party)
+            ]
+            for party in parties
+        },
+    }
+
+
+@each_case
+def test_same_release_and_ledger_on_each_runtime(case: Case, tmp_path: Path) -> None:
+    outcomes = []
+    for runtime in ("local", "processes"):
+        folder = tmp_path / runtime
+        release = simulate(case.study, case.sources, seed=SEED, runtime=runtime, folder=folder)
+        outcomes.append(everything(release, folder, case.sources))
+    assert outcomes[0] == outcomes[1]
+    other = simulate(case.study, case.sources, seed=SEED + 1)
+    assert other.table.to_arrow().to_pydict() != outcomes[0]["table"]
+
+
+@each_case
+def test_spends_is_what_was_charged(case: Case, tmp_path: Path) -> None:
+    simulate(case.study, case.sources, seed=SEED, folder=tmp_path)
+    for party in case.sources:
+        charged = [event for entry in charges(tmp_path, party) for event in entry.events]
+        assert sorted(charged, key=repr) == sorted(case.study.protocol.spends(case.study, party), key=repr)
+
+
+@final
+class SpyingSource:
+    """Counts how often rows are asked for."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.reads = 0
+
+    def names(self) -> tuple[str, ...]:
+        return self.source.names()
+
+    def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
+        self.reads += 1
+        return self.source.batches(columns)
+
+    def describe(self) -> str:
+        return self.source.describe()
+
+
+@final
+class WatchedRuntime:
+    """A local runtime that notes, for every call, whether rows were read and whether the ledger was charged."""
+
+    def __init__(self, nodes: Mapping[str, Node], spies: Mapping[str, SpyingSource]) -> None:
+        self.nodes = nodes
+        self.spies = spies
+        self.seen: list[tuple[str, bool, bool]] = []
+
+    def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
+        replies = {}
+        for party, data in calls.items():
+            reads, spent = self.spies[party].reads, self._entries(party)
+            replies[party] = answer(self.nodes[party], data)
+            step = decode(data, Call).step
+            self.seen.append((step, self.spies[party].reads > reads, self._entries(party) > spent))
+        return Delivery(replies=replies, silent={})
+
+    def _entries(self, party: str) -> int:
+        return sum(1 for _ in self.nodes[party].desk.ledger.entries())
+
+    def close(self) -> None:
+        for node in self.nodes.values():
+            node.close()
+
+
+@each_case
+def test_a_step_that_reads_rows_charges_or_masks(case: Case, tmp_path: Path) -> None:
+    nodes = open_nodes(case, tmp_path)
+    spies = {name: SpyingSource(open_source(source)) for name, source in case.sources.items()}
+    watched = {}
+    for name, node in nodes.items():
+
+        def open_table(spy: SpyingSource = spies[name], node: Node = node) -> Table:
+            return replace(node.desk.open_table(), source=spy)
+
+        watched[name] = replace(node, desk=replace(node.desk, open_table=open_table))
+    runtime = WatchedRuntime(watched, spies)
+    steps = steps_of(type(case.study.protocol))
+    session = Session(
+        runtime=runtime,
+        study=run_digest(case.study, SEED),
+        terms=case.study,
+        steps=steps,
+        randomness=SimulationRandomness(1),
+    )
+    run(case.study.protocol, session)
+    runtime.close()
+    assert any(reads for _, reads, _ in runtime.seen)
+    for step, reads, charged in runtime.seen:
+        assert not reads or charged or steps[step].reveals in {"masked", "sealed"}, step
+
+
+def first_call(case: Case, party: str) -> bytes:
+    """Return a call that the party would answer."""
+    steps = [name for name in steps_of(type(case.study.protocol)) if name != "ready"]
+    step = steps_of(type(case.study.protocol))[steps[0]]
+    assert step.takes is Nothing
+    digest = run_digest(case.study, SEED)
+    return encode(Call(study=digest, party=party, step=step.name, call="c" * 32, body=encode(Nothing())))
+
+
+@each_case
+def test_a_resent_call_returns_the_same_bytes_and_is_charged_once(case: Case, tmp_path: Path) -> None:
+    node = open_nodes(case, tmp_path)["north"]
+    call = first_call(case, "north")
+    first = answer(node, call)
+    assert decode(first, Reply).code == "ok"
+    entries = list(node.desk.ledger.entries())
+    assert answer(node, call) == first
+    assert list(node.desk.ledger.entries()) == entries
+
+
+@each_case
+def test_calls_that_must_be_refused(case: Case, tmp_path: Path) -> None:
+    node = open_nodes(case, tmp_path)["north"]
+    good = decode(first_call(case, "north"), Call)
+    data = encode(good)
+    bad = {
+        "foreign study": encode(Call(**{**fields(good), "study": "f" * 64})),
+        "another party": encode(Call(**{**fields(good), "party": "south"})),
+        "unknown step": encode(Call(**{**fields(good), "step": "coordinate"})),
+        "body of another shape": encode(Call(**{**fields(good), "body": b"\x93\x01\x02\x03"})),
+        "truncated": data[:-3],
+        "not a message": b"\xff\x00garbage",
+        "empty": b"",
+        "oversized": b"\x00" * (case.study.limits.message_mb * 10**6 + 1),
+    }
+    for name, message in bad.items():
+        reply = decode(answer(node, message), Reply)
+        assert (name, reply.code) == (name, "refused")
+        assert reply.body == b""
+    assert [entry.kind for entry in node.desk.ledger.entries()] == ["declare"]
+
+
+@each_case
+def test_asking_again_under_another_id_is_not_paid_for(case: Case, tmp_path: Path) -> None:
+    node = open_nodes(case, tmp_path)["north"]
+    assert decode(answer(node, first_call(case, "north")), Reply).code == "ok"
+    spent = len(list(node.desk.ledger.entries()))
+    again = encode(Call(**{**fields(decode(first_call(case, "north"), Call)), "call": "d" * 32}))
+    assert decode(answer(node, again), Reply).code == "budget"
+    assert len(list(node.desk.ledger.entries())) == spent
+
+
+@final
+class SecretSource:
+    """A source that fails with a private value in its error."""
+
+    def names(self) -> tuple[str, ...]:
+        return ("colour", "age", "score", *(f"c{number}" for number in range(6)))
+
+    def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
+        raise RuntimeError("patient 4711 has the value secret")
+
+    def describe(self) -> str:
+        return "secret"
+
+
+@each_case
+def test_no_exception_text_crosses(case: Case, tmp_path: Path) -> None:
+    sources = {**case.sources, "south": SecretSource()}
+    with pytest.raises(PartyError) as error:
+        simulate(case.study, sources, seed=SEED, folder=tmp_path)
+    assert "internal error" in str(error.value)
+    assert "secret" not in str(error.value)
+    assert "4711" not in str(error.value)
+    assert "patient 4711" in (tmp_path / "parties" / "south" / "party.log").read_text()
+    assert charges(tmp_path, "south") == []
+
+
+@each_case
+def test_a_lost_answer_is_not_drawn_again(case: Case, tmp_path: Path) -> None:
+    node = open_nodes(case, tmp_path)["north"]
+    assert decode(answer(node, first_call(case, "north")), Reply).code == "ok"
+    node.close()
+    folder = tmp_path / "second" / "parties" / "north"
+    for file in folder.glob("memory.sqlite*"):
+        file.unlink()
+    again = open_again(case, folder)
+    reply = decode(answer(again, first_call(case, "north")), Reply)
+    assert reply.code == "refused"
+    assert "stored answer is gone" in reply.text
+
+
+@each_case
+def test_the_statement_is_public_json(case: Case, tmp_path: Path) -> None:
+    release = simulate(case.study, case.sources, seed=SEED)
+    release.write(tmp_path)
+    statement = json.loads((tmp_path / "statement.json").read_text())
+    for key in ("unit", "epsilon", "delta", "curve", "trust", "sees", "not_protected", "sensitivity"):
+        assert statement[key] not in (None, "", [])
+    assert statement["protects"] is False
+    assert "seed" in statement["randomness"]
+
+
+def fields(call: Call) -> dict[str, Any]:
+    return {name: getattr(call, name) for name in call.__struct_fields__}
+
+
+def open_again(case: Case, folder: Path) -> Node:
+    from syndic.study import Home  # noqa: PLC0415
+
+    return Home(folder=folder).node(seed=SEED, source=case.sources[folder.name])
+
+
+def test_local_closes_what_it_opened(tmp_path: Path) -> None:
+    nodes = open_nodes(CASES[0], tmp_path)
+    Local(nodes).close()
+    reply = decode(answer(nodes["north"], first_call(CASES[0], "north")), Reply)
+    assert reply.code == "internal"

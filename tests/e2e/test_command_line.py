@@ -1,0 +1,168 @@
+"""The command line as a person uses it: real processes, real files, exit statuses."""
+
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from importlib.resources import files
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from support import rows, study_text
+from syndic import Schema, Study
+from syndic.document import from_json
+
+
+def syndic(*words: str | Path, cwd: Path, status: int = 0) -> str:
+    """Run a command, check its exit status, return what it printed."""
+    command = [sys.executable, "-m", "syndic", *map(str, words)]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == status, done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
+    return done.stdout if status == 0 or "--json" in words else done.stderr
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Return a folder with a study and rows for its two parties."""
+    (tmp_path / "study.toml").write_text(study_text())
+    pq.write_table(rows(60, 1), tmp_path / "north.parquet")
+    rows(40, 2).to_pandas().to_csv(tmp_path / "south.csv", index=False)
+    return tmp_path
+
+
+SOURCES = ("-s", "north=north.parquet", "-s", "south=south.csv")
+
+
+def test_check_and_plan_read_no_row(place: Path) -> None:
+    assert "is coherent" in syndic("check", "study.toml", cwd=place)
+    facts = json.loads(syndic("check", "study.toml", "--json", cwd=place))
+    assert facts["digest"] == Study.load(place / "study.toml").digest
+    planned = json.loads(syndic("plan", "study.toml", "--json", cwd=place))
+    assert planned["statement"]["epsilon"] == 1.0
+    assert planned["estimate"]["memory_bytes"] > 0
+    assert "charges    north: epsilon 1" in syndic("plan", "study.toml", cwd=place)
+    assert not (place / "syndic-run").exists()
+
+
+@pytest.mark.parametrize("runtime", ["local", "processes"])
+def test_simulate_then_ledger(runtime: str, place: Path) -> None:
+    told = syndic("simulate", "study.toml", *SOURCES, "--out", "run", "--runtime", runtime, cwd=place)
+    assert "guarantee" in told
+    ledger = "run/parties/north/ledger.sqlite"
+    assert "reserve" in syndic("ledger", "show", ledger, cwd=place)
+    shown = json.loads(syndic("ledger", "show", ledger, "--json", cwd=place))
+    assert shown["spent"][0]["cost"]["pure"] == 10**12
+    verified = json.loads(syndic("ledger", "verify", ledger, "--json", cwd=place))
+    assert verified["entries"] == 3
+    syndic("ledger", "verify", ledger, "--published", verified["head"], cwd=place)
+    syndic("ledger", "verify", ledger, "--published", "0" * 64, cwd=place, status=5)
+    syndic("ledger", "export", ledger, "ledger.csv", cwd=place)
+    assert "reserve" in (place / "ledger.csv").read_text()
+    statement = json.loads((place / "run" / "statement.json").read_text())
+    assert statement["protects"] is True
+    # the same study again: the stored answers, nothing charged
+    again = json.loads(syndic("simulate", "study.toml", *SOURCES, "--out", "run", "--json", cwd=place))
+    assert again["ledgers"]["north"][0]["cost"]["pure"] == 10**12
+
+
+def test_a_changed_ledger_is_found(place: Path) -> None:
+    syndic("simulate", "study.toml", *SOURCES, "--out", "run", cwd=place)
+    file = place / "run/parties/north/ledger.sqlite"
+    connection = sqlite3.connect(file)
+    for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        connection.execute(f"DROP TRIGGER {trigger}")
+    connection.execute("UPDATE entry SET why = 'harmless' WHERE number = 2")
+    connection.commit()
+    connection.close()
+    assert "entry 2" in syndic("ledger", "verify", file, cwd=place, status=5)
+
+
+def test_errors_are_one_sentence_with_a_status(place: Path) -> None:
+    assert "nowhere.toml: no such file" in syndic("check", "nowhere.toml", cwd=place, status=2)
+    (place / "bad.toml").write_text(study_text(budget="epsilon = -1.0"))
+    assert "must be positive" in syndic("plan", "bad.toml", cwd=place, status=2)
+    error = json.loads(syndic("plan", "bad.toml", "--json", cwd=place, status=2))["error"]
+    assert error["code"] == "input"
+    assert "PARTY=FILE" in syndic("simulate", "study.toml", "-s", "north", cwd=place, status=2)
+    assert "twice" in syndic("simulate", "study.toml", "-s", "north=a.csv", "-s", "north=b.csv", cwd=place, status=2)
+    assert "no source for" in syndic("simulate", "study.toml", cwd=place, status=2)
+    missing = syndic("simulate", "study.toml", "-s", "north=no.csv", "-s", "south=south.csv", cwd=place, status=4)
+    assert "no.csv" in missing
+    assert "no such ledger" in syndic("ledger", "show", "none.sqlite", cwd=place, status=2)
+    (place / "junk.sqlite").write_bytes(b"not a database at all" * 100)
+    syndic("ledger", "show", "junk.sqlite", cwd=place, status=5)
+    assert "No such option" in syndic("plan", "study.toml", "--loud", cwd=place, status=2)
+
+
+def test_a_party_file_brings_its_own_cap(place: Path) -> None:
+    home = place / "north"
+    home.mkdir()
+    (home / "party.toml").write_text(
+        'name = "north"\ndataset = "visits"\ncap = { epsilon = 0.5 }\nsource = { path = "../north.parquet" }\n'
+    )
+    sources = ("-s", "north=north/party.toml", "-s", "south=south.csv")
+    told = syndic("simulate", "study.toml", *sources, cwd=place, status=4)
+    assert "spent 0 of epsilon 0.5" in told
+    assert "the largest charge of this kind that fits is 0.5" in told
+    text = (home / "party.toml").read_text().replace("0.5", "1.5")
+    (home / "party.toml").write_text(text)
+    result = json.loads(syndic("simulate", "study.toml", *sources, "--out", "run2", "--json", cwd=place))
+    (spending,) = result["ledgers"]["north"]
+    assert (spending["dataset"], spending["left"]) == ("visits", "1/2")
+
+
+def test_demo_leaves_a_table_a_statement_and_three_ledgers(tmp_path: Path) -> None:
+    syndic("demo", cwd=tmp_path)
+    folder = tmp_path / "syndic-demo"
+    assert pq.read_table(folder / "synthetic.parquet").num_rows > 1000
+    assert json.loads((folder / "statement.json").read_text())["protects"] is True
+    ledgers = sorted(path.parent.name for path in folder.glob("parties/*/ledger.sqlite"))
+    assert ledgers == ["east", "north", "south"]
+    for name in ledgers:
+        syndic("ledger", "verify", folder / "parties" / name / "ledger.sqlite", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("document", ["study", "columns", "party"])
+def test_json_schema_describes_what_is_read(document: str, tmp_path: Path) -> None:
+    schema = json.loads(syndic("json-schema", document, cwd=tmp_path))
+    assert schema["$schema"].startswith("https://json-schema.org")
+    names = set(next(iter([schema["$defs"][schema["$ref"].split("/")[-1]]]))["properties"])
+    wanted = {"study": {"unit", "budget", "protocol", "parties"}, "columns": {"columns"}, "party": {"cap", "source"}}
+    assert wanted[document] <= names
+
+
+def test_an_interrupt_ends_the_run_and_the_next_one_goes_on(place: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "syndic",
+        "simulate",
+        "study.toml",
+        *SOURCES,
+        "--runtime",
+        "processes",
+        "--out",
+        "run",
+    ]
+    process = subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 30
+    while not (place / "run/parties/south/party.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode in {0, 130}
+    assert "Traceback" not in told
+    result = json.loads(syndic("simulate", "study.toml", *SOURCES, "--out", "run", "--json", cwd=place))
+    assert result["ledgers"]["north"][0]["cost"]["pure"] == 10**12
+
+
+def test_the_demos_schema_reads_back_from_json() -> None:
+    study = Study.load(Path(str(files("syndic") / "demo" / "study.toml")))
+    from syndic.document import to_json  # noqa: PLC0415
+
+    assert from_json(to_json(study.schema), Schema, where="x") == study.schema

@@ -1,0 +1,136 @@
+"""Real processes: killed, silent, restarted. Nothing is lost and nothing is charged twice."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from support import charges, rows, study_text, two_parties
+from syndic import Study, simulate
+from syndic.errors import PartyError
+from syndic.kernel import Session, run, steps_of
+from syndic.random import SimulationRandomness
+from syndic.runtime import Processes
+from syndic.study.home import Home, run_digest
+from syndic.study.simulate import _command
+
+SEED = 3
+
+
+def prepared(tmp_path: Path) -> tuple[Study, dict[str, Home]]:
+    """Lay out the parties' folders by a run that is refused before anything is spent."""
+    study = Study.loads(study_text())
+    for name, table in two_parties().items():
+        path = tmp_path / f"{name}.parquet"
+        import pyarrow.parquet as pq  # noqa: PLC0415
+
+        pq.write_table(table, path)
+    sources = {"north": tmp_path / "north.parquet", "south": tmp_path / "absent.parquet"}
+    with pytest.raises(PartyError):
+        simulate(study, sources, seed=SEED, folder=tmp_path)
+    (tmp_path / "south.parquet").rename(tmp_path / "absent.parquet")
+    return study, {name: Home(folder=tmp_path / "parties" / name) for name in sources}
+
+
+def session_of(study: Study, runtime: Processes, seconds: float = 60.0) -> Session:
+    return Session(
+        runtime=runtime,
+        study=run_digest(study, SEED),
+        terms=study,
+        steps=steps_of(type(study.protocol)),
+        randomness=SimulationRandomness(1),
+        seconds=seconds,
+    )
+
+
+def test_a_killed_party_is_named_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    study, homes = prepared(tmp_path)
+    runtime = Processes({name: _command(home, SEED) for name, home in homes.items()}, most=10**7)
+    try:
+        os.kill(runtime.process_of("south"), signal.SIGKILL)
+        with pytest.raises(PartyError, match="south"):
+            run(study.protocol, session_of(study, runtime))
+        first = run(study.protocol, session_of(study, runtime))
+        os.kill(runtime.process_of("north"), signal.SIGKILL)
+        time.sleep(0.1)
+        with pytest.raises(PartyError, match="north"):
+            run(study.protocol, session_of(study, runtime))
+        second = run(study.protocol, session_of(study, runtime))
+    finally:
+        runtime.close()
+    assert first.table.to_arrow().equals(second.table.to_arrow())  # type: ignore[attr-defined]
+    assert len(charges(tmp_path, "north")) == len(charges(tmp_path, "south")) == 1
+
+
+def test_killed_at_any_moment_and_asked_again_charges_once(tmp_path: Path) -> None:
+    study, homes = prepared(tmp_path)
+    releases = []
+    for delay in (0.0, 0.15, 0.3, 0.4, 0.5, 0.6):
+        runtime = Processes({name: _command(home, SEED) for name, home in homes.items()}, most=10**7)
+        killer = threading.Timer(delay, os.kill, (runtime.process_of("north"), signal.SIGKILL))
+        killer.start()
+        try:
+            releases.append(run(study.protocol, session_of(study, runtime)))
+        except PartyError as error:
+            assert "north" in str(error)  # noqa: PT017
+        finally:
+            killer.cancel()
+            runtime.close()
+    runtime = Processes({name: _command(home, SEED) for name, home in homes.items()}, most=10**7)
+    releases.append(run(study.protocol, session_of(study, runtime)))
+    runtime.close()
+    tables = [release.table.to_arrow() for release in releases]  # type: ignore[attr-defined]
+    assert all(table.equals(tables[0]) for table in tables)
+    assert len(charges(tmp_path, "north")) == len(charges(tmp_path, "south")) == 1
+
+
+def test_a_silent_party_times_out_and_is_named(tmp_path: Path) -> None:
+    study, homes = prepared(tmp_path)
+
+    def sleeper(_descriptor: int) -> Sequence[str]:
+        return ["sleep", "600"]
+
+    commands: dict[str, Callable[[int], Sequence[str]]] = {
+        "north": _command(homes["north"], SEED),
+        "south": sleeper,
+    }
+    runtime = Processes(commands, most=10**7)
+    with pytest.raises(PartyError, match="south: no answer in time") as error:
+        run(study.protocol, session_of(study, runtime, seconds=3.0))
+    runtime.close()
+    assert "north" not in str(error.value).split(". ", 1)[1]
+    assert charges(tmp_path, "north") == []
+
+
+def test_a_party_that_announces_too_much_is_not_read(tmp_path: Path) -> None:
+    study, homes = prepared(tmp_path)
+    flood = "import socket,sys,struct,time; s=socket.socket(fileno=int(sys.argv[1])); s.recv(8); "
+    flood += "s.sendall(struct.pack('<Q', 10**15)); time.sleep(600)"
+
+    def flooder(descriptor: int) -> Sequence[str]:
+        import sys  # noqa: PLC0415
+
+        return [sys.executable, "-c", flood, str(descriptor)]
+
+    runtime = Processes({"north": _command(homes["north"], SEED), "south": flooder}, most=10**7)
+    with pytest.raises(PartyError, match="south: a message of 1000000000000000 bytes was announced"):
+        run(study.protocol, session_of(study, runtime, seconds=30.0))
+    runtime.close()
+
+
+def test_an_oversized_call_is_hung_up_on_and_the_party_goes_on(tmp_path: Path) -> None:
+    study = Study.loads(study_text(top="limits = { message_mb = 1 }"))
+    sources = {"north": rows(5), "south": rows(5)}
+    first = simulate(study, sources, seed=SEED, folder=tmp_path, runtime="processes")
+    homes = {name: Home(folder=tmp_path / "parties" / name) for name in ("north", "south")}
+    runtime = Processes({name: _command(home, SEED) for name, home in homes.items()}, most=10**6)
+    delivery = runtime.send({"north": b"\x00" * 3 * 10**6}, seconds=30.0, arrived=lambda _: None)
+    assert delivery.replies == {}
+    assert "north" in delivery.silent
+    again = run(study.protocol, session_of(study, runtime))
+    runtime.close()
+    assert again.summary()["cells kept"] == first.result.summary()["cells kept"]

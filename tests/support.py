@@ -1,0 +1,156 @@
+"""Studies and rows that several suites share."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from syndic import Study
+from syndic.kernel import Node
+from syndic.privacy import Entry, Ledger
+from syndic.study import Home
+from syndic.study.simulate import simulate
+
+COLUMNS = """
+[[schema.columns]]
+name = "colour"
+kind = "categorical"
+values = ["red", "green", "blue"]
+missing = { value = "red" }
+
+[[schema.columns]]
+name = "age"
+kind = "integer"
+lower = 0
+upper = 99
+bins = 5
+missing = { value = 0 }
+
+[[schema.columns]]
+name = "score"
+kind = "real"
+lower = -1.0
+upper = 1.0
+bins = 4
+"""
+
+PARTIES = """
+[[parties]]
+name = "north"
+people = 60
+
+[[parties]]
+name = "south"
+people = 40
+"""
+
+
+def study_text(
+    *,
+    unit: str = 'neighbours = "add_remove"',
+    budget: str = "epsilon = 1.0",
+    protocol: str = 'method = "homm"',
+    parties: str = PARTIES,
+    columns: str = COLUMNS,
+    top: str = "",
+) -> str:
+    """Return a study file, one part of it replaced."""
+    return f"""
+name = "test"
+{top}
+[unit]
+{unit}
+[budget]
+{budget}
+[protocol]
+{protocol}
+{parties}
+{columns}
+"""
+
+
+def rows(count: int, seed: int = 0) -> pa.Table:
+    """Return rows that fit `COLUMNS`."""
+    generator = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "colour": generator.choice(["red", "green", "blue"], count),
+            "age": generator.integers(0, 100, count),
+            "score": generator.uniform(-1, 1, count),
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    """One variant of a protocol with rows for every party, for suites that every protocol passes."""
+
+    name: str
+    study: Study
+    sources: Mapping[str, Any]
+
+
+def two_parties() -> dict[str, Any]:
+    """Return rows for the parties of `PARTIES`."""
+    return {"north": rows(60, 1), "south": rows(40, 2)}
+
+
+def _case(name: str, **parts: str) -> Case:
+    return Case(name, Study.loads(study_text(**parts)), two_parties())
+
+
+HUGE = "".join(
+    f'[[schema.columns]]\nname = "c{number}"\nkind = "integer"\nlower = 0\nupper = 99\nmissing = {{ value = 0 }}\n'
+    for number in range(6)
+)
+
+
+def _huge_rows(count: int, seed: int) -> pa.Table:
+    generator = np.random.default_rng(seed)
+    return pa.table({f"c{number}": generator.integers(0, 3, count) for number in range(6)})
+
+
+CASES = (
+    _case("homm laplace"),
+    _case("homm gaussian", budget="epsilon = 1.0\ndelta = 1e-5", protocol='method = "homm"\nnoise = "gaussian"'),
+    _case("homm replace", unit='neighbours = "replace"'),
+    _case("homm overlap", unit='neighbours = "add_remove"\nparties = 2\nrows = 2'),
+    _case("homm unclamped", protocol='method = "homm"\nclamp = false'),
+    _case("homm as printed", protocol='method = "homm"\nas_printed = true'),
+    Case(
+        "homm sparse",
+        Study.loads(study_text(columns=HUGE, protocol='method = "homm"\nat_least = 25')),
+        {"north": _huge_rows(60, 1), "south": _huge_rows(40, 2)},
+    ),
+)
+
+
+def ledger_entries(folder: Path, party: str) -> list[Entry]:
+    """Return the entries of a party's ledger under a simulation's folder; none if there is no ledger yet."""
+    path = folder / "parties" / party / "ledger.sqlite"
+    if not path.exists():
+        return []
+    with Ledger.open(path) as ledger:
+        ledger.verify()
+        return list(ledger.entries())
+
+
+def charges(folder: Path, party: str) -> list[Entry]:
+    """Return what was charged to a party."""
+    return [entry for entry in ledger_entries(folder, party) if entry.kind == "reserve"]
+
+
+def open_nodes(case: Case, folder: Path, *, seed: int | None = 7) -> dict[str, Node]:
+    """Run the case once, so that its folders exist, and open its nodes on a second, unused set of folders."""
+    simulate(case.study, case.sources, seed=seed, folder=folder / "first")
+    nodes = {}
+    for name, source in case.sources.items():
+        home = Home(folder=folder / "second" / "parties" / name)
+        home.folder.mkdir(parents=True)
+        for file in ("study.json", "party.json"):
+            (home.folder / file).write_bytes((folder / "first" / "parties" / name / file).read_bytes())
+        nodes[name] = home.node(seed=seed, source=source)
+    return nodes

@@ -1,0 +1,232 @@
+"""The three doors: nothing made from rows leaves without passing one."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from support import rows, study_text
+from syndic import Study
+from syndic.data import Table, open_source
+from syndic.kernel import (
+    Call,
+    Desk,
+    Disclosure,
+    Estimate,
+    Memory,
+    Message,
+    Node,
+    Nothing,
+    Party,
+    Protocol,
+    Reply,
+    Result,
+    Session,
+    Terms,
+    answer,
+    decode,
+    encode,
+    step,
+    steps_of,
+)
+from syndic.mechanism import DiscreteLaplace
+from syndic.privacy import Budget, Event, Ledger, PureEvent
+from syndic.random import Randomness, SimulationRandomness, SystemRandomness
+
+NOISE = DiscreteLaplace(sensitivity=1, epsilon=Fraction(1))
+
+
+class Counts(Message):
+    counts: NDArray[np.int64]
+
+
+class Leaky(Protocol, tag="leaky"):
+    """Steps that do what they should, and steps that try not to."""
+
+    title: ClassVar[str] = "leaky"
+    paper: ClassVar[str] = "none"
+    partition: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
+    trust: ClassVar[str] = "none"
+
+    printed: bool = False
+
+    @property
+    def simulation_only(self) -> bool:
+        return self.printed
+
+    def check(self, terms: Terms) -> None: ...
+
+    def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
+        return (NOISE.event, NOISE.event)
+
+    def estimate(self, terms: Terms) -> Estimate:
+        return Estimate(memory_bytes=0, reply_bytes=0, seconds=0)
+
+    def disclosure(self, terms: Terms) -> Disclosure:
+        return Disclosure(sees={}, sensitivity="", not_protected=())
+
+    def coordinate(self, session: Session) -> Result:
+        raise ValueError("not run here")
+
+    def read_result(self, terms: Terms, folder: Path) -> Result:
+        raise ValueError("not run here")
+
+    @step(reveals="noisy")
+    def honest(self, party: Party, message: Nothing) -> Counts:
+        counts = party.table.count(["colour"]).values
+        return Counts(counts=party.release(NOISE, counts, why="honest"))
+
+    @step(reveals="noisy")
+    def unpaid(self, party: Party, message: Nothing) -> Counts:
+        return Counts(counts=party.table.count(["colour"]).values)
+
+    @step(reveals="public")
+    def called_public(self, party: Party, message: Nothing) -> Counts:
+        party.charge(NOISE.event, why="a charge does not make rows public")
+        return Counts(counts=party.table.count(["colour"]).values)
+
+    @step(reveals="noisy")
+    def share_in_the_open(self, party: Party, message: Nothing) -> Counts:
+        return Counts(counts=party.contribute(NOISE, party.table.count(["colour"]).values, why="share"))
+
+    @step(reveals="masked")
+    def share_masked(self, party: Party, message: Nothing) -> Counts:
+        return Counts(counts=party.contribute(NOISE, party.table.count(["colour"]).values, why="share"))
+
+    @step(reveals="noisy")
+    def greedy(self, party: Party, message: Nothing) -> Nothing:
+        for _ in range(3):
+            party.charge(NOISE.event, why="more than declared")
+        return message
+
+    @step(reveals="public")
+    def keep(self, party: Party, message: Nothing) -> Nothing:
+        party.remember("kept", Counts(counts=np.arange(3)))
+        return message
+
+    @step(reveals="public")
+    def bring(self, party: Party, message: Nothing) -> Counts:
+        return party.recall("kept", Counts)
+
+    @step(reveals="public")
+    def keep_and_fail(self, party: Party, message: Nothing) -> Nothing:
+        party.remember("kept", Counts(counts=np.arange(3)))
+        raise ValueError("after remembering")
+
+
+def node_at(folder: Path, *, printed: bool = False, randomness: Callable[[str], Randomness] | None = None) -> Node:
+    study = Study.loads(study_text())
+    ledger = Ledger.open(folder / "ledger.sqlite")
+    ledger.declare("data", Budget(epsilon=Fraction(10)))
+    protocol = Leaky(printed=printed)
+    desk = Desk(
+        name="north",
+        terms=study,
+        study="s",
+        spends=protocol.spends(study, "north"),
+        dataset="data",
+        ledger=ledger,
+        memory=Memory(folder / "memory.sqlite"),
+        open_table=lambda: Table(study.schema, open_source(rows(20))),
+        randomness=randomness or (lambda label: SimulationRandomness(1, label)),
+    )
+    return Node(protocol=protocol, desk=desk)
+
+
+def ask(node: Node, name: str, call: str = "1") -> Reply:
+    return decode(
+        answer(node, encode(Call(study="s", party="north", step=name, call=call, body=encode(Nothing())))), Reply
+    )
+
+
+def charged(node: Node) -> int:
+    return sum(entry.kind == "reserve" for entry in node.desk.ledger.entries())
+
+
+def test_release_charges_then_answers(tmp_path: Path) -> None:
+    node = node_at(tmp_path)
+    reply = ask(node, "honest")
+    assert reply.code == "ok"
+    assert charged(node) == 1
+    exact = node.desk.open_table().count(["colour"]).values
+    noisy = decode(reply.body, Counts).counts
+    expected = NOISE.apply(exact, SimulationRandomness(1, "1/1"))
+    assert noisy.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("name", ["unpaid", "called_public", "share_in_the_open"])
+def test_a_reply_made_from_rows_is_stopped(name: str, tmp_path: Path) -> None:
+    reply = ask(node_at(tmp_path), name)
+    assert (reply.code, reply.body) == ("internal", b"")
+
+
+def test_a_masked_step_may_contribute(tmp_path: Path) -> None:
+    node = node_at(tmp_path)
+    assert ask(node, "share_masked").code == "ok"
+    assert charged(node) == 1
+
+
+def test_more_than_was_declared_is_refused(tmp_path: Path) -> None:
+    node = node_at(tmp_path)
+    reply = ask(node, "greedy")
+    assert reply.code == "budget"
+    assert charged(node) == 2
+    assert reply.body == b""
+
+
+def test_a_refused_call_asked_again_does_not_charge_again(tmp_path: Path) -> None:
+    node = node_at(tmp_path)
+    assert ask(node, "greedy").code == "budget"
+    before = charged(node)
+    assert ask(node, "greedy").code == "budget"
+    assert charged(node) == before == 2
+
+
+def test_memory_lasts_between_calls_and_only_with_the_answer(tmp_path: Path) -> None:
+    node = node_at(tmp_path)
+    assert ask(node, "bring", "1").code == "refused"
+    assert ask(node, "keep_and_fail", "2").code == "internal"
+    assert ask(node, "bring", "3").code == "refused"
+    assert ask(node, "keep", "4").code == "ok"
+    node.close()
+    again = node_at(tmp_path)
+    assert decode(ask(again, "bring", "5").body, Counts).counts.tolist() == [0, 1, 2]
+
+
+def test_one_id_for_two_questions_is_refused(tmp_path: Path) -> None:
+    node = node_at(tmp_path)
+    assert ask(node, "keep", "1").code == "ok"
+    assert ask(node, "bring", "1").code == "refused"
+
+
+def test_a_printed_variant_never_meets_real_parties(tmp_path: Path) -> None:
+    node = node_at(tmp_path, printed=True, randomness=lambda _: SystemRandomness())
+    reply = ask(node, "honest")
+    assert reply.code == "refused"
+    assert "simulation only" in reply.text
+    assert charged(node) == 0
+
+
+def test_steps_are_found_with_their_messages() -> None:
+    steps = steps_of(Leaky)
+    assert set(steps) == {
+        "ready",
+        "honest",
+        "unpaid",
+        "called_public",
+        "share_in_the_open",
+        "share_masked",
+        "greedy",
+        "keep",
+        "bring",
+        "keep_and_fail",
+    }
+    assert (steps["honest"].takes, steps["honest"].returns, steps["honest"].reveals) == (Nothing, Counts, "noisy")
+
+
+def test_events_declared_are_events() -> None:
+    assert NOISE.event == PureEvent(epsilon=Fraction(1), what=NOISE.event.what)

@@ -1,0 +1,60 @@
+from fractions import Fraction
+from itertools import islice
+
+import mpmath
+import pytest
+
+from syndic.mechanism.enclosure import bell, bell_sum, divide, exponential, power
+
+BITS = 256
+
+
+@pytest.fixture(autouse=True)
+def precise() -> object:
+    with mpmath.workprec(1200):
+        yield
+
+
+def encloses(found: tuple[int, int], value: object, bits: int, slack: int) -> bool:
+    scaled = mpmath.mpf(value) * mpmath.mpf(2) ** bits
+    return found[0] <= scaled <= found[1] and found[1] - found[0] <= slack
+
+
+@pytest.mark.parametrize("bits", [64, 191, 256, 700])
+@pytest.mark.parametrize("text", ["1/1000000007", "1/3", "1", "255/256", "7/2", "60", "177", "400", "100000"])
+def test_exponential_encloses_mpmath(text: str, bits: int) -> None:
+    exponent = Fraction(text)
+    value = mpmath.exp(-mpmath.mpf(exponent.numerator) / exponent.denominator)
+    assert encloses(exponential(exponent, bits), value, bits, 2)
+
+
+def test_exponential_of_zero_is_one() -> None:
+    assert exponential(Fraction(0), 64) == (2**64, 2**64)
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 100), Fraction(2, 3), Fraction(100), Fraction(10**5, 7)])
+def test_bell_encloses_mpmath(variance: Fraction) -> None:
+    for place, found in enumerate(islice(bell(variance, BITS), 300)):
+        value = mpmath.exp(-mpmath.mpf(place**2 * variance.denominator) / (2 * variance.numerator))
+        assert encloses(found, value, BITS, 10**6)
+
+
+@pytest.mark.parametrize("start", [0, 1, 17, 5000])
+@pytest.mark.parametrize("variance", [Fraction(1, 100), Fraction(2, 3), Fraction(900, 7)])
+def test_bell_sum_encloses_mpmath(variance: Fraction, start: int) -> None:
+    terms = (
+        mpmath.exp(-mpmath.mpf(place**2) * variance.denominator / (2 * variance.numerator))
+        for place in range(start, start + 600)
+    )
+    assert encloses(bell_sum(variance, start, BITS), mpmath.fsum(terms), BITS, 10**6)
+
+
+def test_power_encloses_exact_fractions() -> None:
+    base = (Fraction(999, 1000) * 2**BITS).__floor__()
+    found = power((base, base + 1), 12345, BITS)
+    assert encloses(found, mpmath.mpf(999) ** 12345 / mpmath.mpf(1000) ** 12345, BITS, 10**6)
+
+
+def test_quotient_of_unknown_numbers_is_still_enclosed() -> None:
+    assert divide((0, 1), (0, 1), 64) == (0, 2**64)
+    assert divide((1, 1), (3, 3), 64) == (2**64 // 3, 2**64 // 3 + 1)

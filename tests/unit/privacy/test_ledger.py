@@ -1,0 +1,293 @@
+import csv
+import json
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syndic.errors import BudgetError, InputError, RefusedError, SyndicError
+from syndic.privacy.cost import Cost
+from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, PureEvent
+from syndic.privacy.ledger import Ledger, Reservation
+from syndic.privacy.unit import Budget
+
+DELTA = Fraction(1, 10**6)
+CAP = Budget(epsilon=Fraction(1), delta=DELTA)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger.open(tmp_path / "ledger.db") as opened:
+        opened.declare("visits", CAP)
+        yield opened
+
+
+def pure(epsilon: str) -> list[Event]:
+    return [PureEvent(epsilon=Fraction(epsilon), what="discrete Laplace")]
+
+
+def reserve(ledger: Ledger, call: str, events: list[Event], **fields: Any) -> Reservation:
+    options = {"dataset": "visits", "study": "digest", "door": "release", "why": "counts", **fields}
+    return ledger.reserve(call=call, events=events, **options)
+
+
+def test_a_charge_is_spent_at_once_and_found_again_by_another_reader(ledger: Ledger, tmp_path: Path) -> None:
+    first = reserve(ledger, "a", pure("0.3"))
+    assert first.fresh
+    assert first.reply is None
+    with Ledger.open(tmp_path / "ledger.db") as other:
+        spending = other.spent("visits")
+    assert (spending.epsilon, spending.left, spending.cap) == (Fraction(3, 10), Fraction(7, 10), CAP)
+    assert spending.cost == Cost.of(pure("0.3"))
+    assert spending.delta == DELTA
+
+
+def test_the_same_call_is_charged_once_for_each_door(ledger: Ledger) -> None:
+    first = reserve(ledger, "a", pure("0.3"))
+    again = reserve(ledger, "a", pure("0.3"))
+    assert (again.number, again.fresh) == (first.number, False)
+    reserve(ledger, "a", pure("0.3"), door="charge")
+    assert ledger.spent("visits").epsilon == Fraction(6, 10)
+
+
+@pytest.mark.parametrize(
+    "change", [{"events": pure("0.2")}, {"study": "other"}, {"dataset": "people"}, {"events": pure("0.3") * 2}]
+)
+def test_a_call_id_is_not_used_for_two_things(ledger: Ledger, change: dict[str, Any]) -> None:
+    ledger.declare("people", CAP)
+    reserve(ledger, "a", pure("0.3"))
+    with pytest.raises(RefusedError, match="call 'a' was charged for something else"):
+        reserve(ledger, "a", **{"events": pure("0.3"), **change})
+    assert ledger.spent("visits").epsilon == Fraction(3, 10)
+
+
+def test_an_answered_call_gives_back_its_reply_and_opens_no_other_door(ledger: Ledger) -> None:
+    reserve(ledger, "a", pure("0.3"))
+    ledger.commit("a", "0123")
+    assert reserve(ledger, "a", pure("0.3")).reply == "0123"
+    with pytest.raises(RefusedError, match="call 'a' was answered already"):
+        reserve(ledger, "a", pure("0.3"), door="charge")
+
+
+def test_a_call_is_answered_once(ledger: Ledger) -> None:
+    reserve(ledger, "a", pure("0.3"))
+    ledger.commit("a", "0123")
+    ledger.commit("a", "0123")
+    with pytest.raises(RefusedError, match="another reply"):
+        ledger.commit("a", "4567")
+    with pytest.raises(RefusedError, match="call 'b' was never charged"):
+        ledger.commit("b", "0123")
+    assert [entry.kind for entry in ledger.entries()] == ["declare", "reserve", "commit"]
+
+
+def test_a_refused_charge_says_what_would_fit_and_spends_nothing(ledger: Ledger) -> None:
+    reserve(ledger, "a", pure("0.8"))
+    head = ledger.head()
+    with pytest.raises(BudgetError) as caught:
+        reserve(ledger, "b", pure("0.5"))
+    assert str(caught.value) == (
+        "data set 'visits': spent 0.8 of epsilon 1 (delta 1e-06), asked 0.5, left 0.2; "
+        "the largest charge of this kind that fits is 0.2"
+    )
+    assert ledger.head() == head
+    reserve(ledger, "b", pure("0.2"))
+    with pytest.raises(BudgetError, match=r"left 0; no charge of this kind fits"):
+        reserve(ledger, "c", pure("0.001"))
+
+
+def test_what_is_said_to_fit_does_fit_for_concentrated_charges(ledger: Ledger) -> None:
+    reserve(ledger, "a", [ConcentratedEvent(rho=Fraction(1, 100))])
+    with pytest.raises(BudgetError) as caught:
+        reserve(ledger, "b", [ConcentratedEvent(rho=Fraction(1, 10))])
+    largest = float(str(caught.value).rsplit(" ", 1)[1])
+    # more than the difference of the epsilons: rho adds up, and epsilon grows like its root
+    assert largest > float(ledger.spent("visits").left) + 0.2
+    events: list[Event] = [ConcentratedEvent(rho=Fraction(14355, 10**6))]
+    assert float(Cost.of(events).epsilon(DELTA)) == pytest.approx(largest, abs=1e-4)
+    reserve(ledger, "b", events)
+
+
+def test_the_cap_is_reached_exactly(ledger: Ledger) -> None:
+    for number in range(10):
+        reserve(ledger, f"call {number}", pure("0.1"))
+    assert ledger.spent("visits").left == 0
+    with pytest.raises(BudgetError):
+        reserve(ledger, "one more", [PureEvent(epsilon=Fraction(1, 10**12))])
+
+
+@pytest.mark.parametrize("share", [Fraction(1, 3), Fraction(1, 7), Fraction(1, 49)])
+def test_shares_make_a_whole_though_each_is_rounded_up(ledger: Ledger, share: Fraction) -> None:
+    shares: list[Event] = [PureEvent(epsilon=share)] * int(1 / share)
+    for number, event in enumerate(shares):
+        reserve(ledger, str(number), [event], limit=Cost.of(shares))
+    assert ledger.spent("visits").epsilon <= 1
+    assert ledger.spent("visits").cost == Cost.of(shares)
+    ledger.declare("visits", Budget(epsilon=Fraction(5), delta=DELTA))
+    with pytest.raises(BudgetError, match="more than it declares"):
+        reserve(ledger, "more", [PureEvent(epsilon=Fraction(1, 10**13))], limit=Cost.of(shares))
+
+
+def test_a_charge_that_needs_more_delta_says_so(ledger: Ledger) -> None:
+    ledger.declare("exact", Budget(epsilon=Fraction(1)))
+    with pytest.raises(BudgetError, match="needs a larger delta"):
+        reserve(ledger, "a", [ConcentratedEvent(rho=Fraction(1, 100))], dataset="exact")
+    with pytest.raises(BudgetError, match="needs a larger delta"):
+        reserve(ledger, "b", [ApproximateEvent(epsilon=Fraction(1, 10), delta=2 * DELTA)])
+
+
+def test_a_study_cannot_spend_more_than_it_declares_by_asking_again(ledger: Ledger) -> None:
+    limit = Cost.of(pure("0.2"))
+    reserve(ledger, "a", pure("0.1"), limit=limit)
+    reserve(ledger, "b", pure("0.1"), limit=limit)
+    reserve(ledger, "b", pure("0.1"), limit=limit)
+    with pytest.raises(BudgetError, match="study 'digest' would spend more than it declares"):
+        reserve(ledger, "c", pure("0.1"), limit=limit)
+    reserve(ledger, "c", pure("0.1"), limit=limit, study="other")
+    assert ledger.spent("visits").epsilon == Fraction(3, 10)
+
+
+def test_caps_are_raised_and_lowered_by_entries(ledger: Ledger) -> None:
+    reserve(ledger, "a", pure("1"))
+    ledger.declare("visits", Budget(epsilon=Fraction(2), delta=DELTA), why="board, 3 May")
+    reserve(ledger, "b", pure("0.5"))
+    ledger.declare("visits", CAP)
+    ledger.declare("visits", CAP)
+    assert ledger.spent("visits").left == 0
+    with pytest.raises(BudgetError, match=r"spent 1\.5 of epsilon 1 "):
+        reserve(ledger, "c", pure("0.1"))
+    assert [entry.cap.epsilon for entry in ledger.entries() if entry.cap] == [1, 2, 1]
+
+
+def test_data_sets_are_apart(ledger: Ledger) -> None:
+    ledger.declare("people", Budget(epsilon=Fraction(3)))
+    reserve(ledger, "a", pure("1"))
+    reserve(ledger, "b", pure("2"), dataset="people")
+    assert ledger.spent("people").left == 1
+    assert ledger.datasets() == ("people", "visits")
+    assert [entry.call for entry in ledger.entries("people")] == ["", "b"]
+
+
+def test_unknown_data_sets_and_empty_charges_are_refused(ledger: Ledger) -> None:
+    with pytest.raises(BudgetError, match="data set 'people' has no cap"):
+        reserve(ledger, "a", pure("1"), dataset="people")
+    with pytest.raises(InputError, match="data set 'people' is not in the ledger"):
+        ledger.spent("people")
+    with pytest.raises(InputError, match="no events to charge"):
+        reserve(ledger, "a", [])
+    with pytest.raises(InputError, match="call must not be empty"):
+        reserve(ledger, "", pure("1"))
+    with pytest.raises(InputError, match=r"epsilon \(1e\+07\) of data set 'x' must be at most 1e6"):
+        ledger.declare("x", Budget(epsilon=Fraction(10**7)))
+
+
+def test_charges_beyond_the_range_of_the_file_do_not_fit(ledger: Ledger) -> None:
+    ledger.declare("x", Budget(epsilon=Fraction(10**6), delta=DELTA))
+    events: list[Event] = [PureEvent(epsilon=Fraction(1, 10))] * 100
+    reserve(ledger, "a", events, dataset="x")
+    with pytest.raises(BudgetError):
+        reserve(ledger, "b", [PureEvent(epsilon=Fraction(10**30))], dataset="x")
+
+
+def test_an_entry_holds_what_was_asked_and_when(ledger: Ledger) -> None:
+    reserve(ledger, "a", pure("0.3"))
+    ledger.commit("a", "0123")
+    _, charge, answer = ledger.entries()
+    assert (charge.number, charge.kind, charge.dataset, charge.study) == (2, "reserve", "visits", "digest")
+    assert (charge.call, charge.door, charge.why) == ("a", "release", "counts")
+    assert list(charge.events) == pure("0.3")
+    assert charge.cost == Cost.of(pure("0.3"))
+    assert (answer.kind, answer.call, answer.reply, answer.cost) == ("commit", "a", "0123", Cost())
+    assert answer.previous == charge.hash
+    time = datetime.fromisoformat(charge.time)
+    assert time.utcoffset() == timedelta(0)
+    assert abs(datetime.now(UTC) - time) < timedelta(minutes=1)
+
+
+def test_long_ledgers_are_read_page_by_page(ledger: Ledger) -> None:
+    ledger.declare("many", Budget(epsilon=Fraction(10**5)))
+    for number in range(1100):
+        reserve(ledger, str(number), pure("0.01"), dataset="many")
+    assert [entry.call for entry in ledger.entries("many")][1:] == [str(number) for number in range(1100)]
+    assert ledger.spent("many").epsilon == 11
+    ledger.verify()
+
+
+def test_threads_share_a_ledger_without_overspending(ledger: Ledger) -> None:
+    ledger.declare("visits", Budget(epsilon=Fraction(1)))
+    outcomes: list[str] = []
+
+    def work(name: int) -> None:
+        for number in range(20):
+            try:
+                reserve(ledger, f"{name} {number}", pure("0.04"))
+                outcomes.append("charged")
+            except BudgetError:
+                outcomes.append("refused")
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (outcomes.count("charged"), outcomes.count("refused")) == (25, 55)
+    assert ledger.spent("visits").left == 0
+    ledger.verify()
+
+
+def test_a_busy_ledger_says_so_instead_of_waiting_for_ever(ledger: Ledger, tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "ledger.db", patience=0.05) as other:
+        with ledger._store.writing(), pytest.raises(RefusedError, match="the ledger is busy"):
+            reserve(other, "a", pure("0.1"))
+        assert other.spent("visits").epsilon == 0
+        assert reserve(other, "a", pure("0.1")).fresh
+
+
+def test_a_closed_ledger_says_so(tmp_path: Path) -> None:
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    ledger.close()
+    with pytest.raises(SyndicError, match="the ledger is closed"):
+        ledger.head()
+
+
+def test_a_ledger_in_a_missing_folder_cannot_be_used(tmp_path: Path) -> None:
+    with pytest.raises(SyndicError, match="unable to open"):
+        Ledger.open(tmp_path / "nowhere" / "ledger.db")
+
+
+def test_exports_hold_every_entry(ledger: Ledger, tmp_path: Path) -> None:
+    reserve(ledger, "a", pure("0.3"))
+    ledger.export(tmp_path / "out.json")
+    ledger.export(tmp_path / "out.csv")
+    document = json.loads((tmp_path / "out.json").read_bytes())
+    assert document["head"] == ledger.head() == document["entries"][-1]["hash"]
+    assert document["entries"][1]["events"] == [{"kind": "pure", "epsilon": "3/10", "what": "discrete Laplace"}]
+    with (tmp_path / "out.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["kind"] for row in rows] == ["declare", "reserve"]
+    assert rows[1]["pure"] == "300000000000"
+    assert json.loads(rows[1]["events"]) == document["entries"][1]["events"]
+    assert json.loads(rows[0]["cap"]) == {"epsilon": "1", "delta": "1/1000000"}
+    with pytest.raises(InputError, match=r"out\.xlsx: expected a \.json or \.csv file"):
+        ledger.export(tmp_path / "out.xlsx")
+
+
+def test_check_counts_what_the_study_has_still_to_pay(tmp_path: Path) -> None:
+    third = PureEvent(epsilon=Fraction(1, 3))
+    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        ledger.declare("data", Budget(epsilon=Fraction(1)))
+        place = {"dataset": "data", "study": "a"}
+        ledger.check(**place, events=[third] * 3)
+        with pytest.raises(BudgetError, match=r"asked 1\.33333"):
+            ledger.check(**place, events=[third] * 4)
+        for call in ("1", "2"):
+            ledger.reserve(dataset="data", study="a", call=call, door="1", events=[third], why="")
+        ledger.check(**place, events=[third] * 3)
+        with pytest.raises(BudgetError, match=r"spent 0\.666667"):
+            ledger.check(**place, events=[third] * 4)
+        with pytest.raises(BudgetError):
+            ledger.check(dataset="data", study="b", events=[third] * 2)
+        assert sum(entry.kind == "reserve" for entry in ledger.entries()) == 2
