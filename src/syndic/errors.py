@@ -10,7 +10,7 @@ from typing import ClassVar
 class SyndicError(Exception):
     """Base of every error raised on purpose; `exit_code` is what the command line ends with."""
 
-    exit_code: ClassVar[int] = 1
+    exit_code: int = 1
 
 
 class PublicError(SyndicError):
@@ -44,6 +44,11 @@ class PartyError(SyndicError):
     """What the coordinator raises when a party answered with an error or not at all."""
 
     exit_code = 4
+
+    def __init__(self, text: str, *, exit_code: int = 4) -> None:
+        """Tell who and why; `exit_code` is that of the parties' own errors where they agree."""
+        super().__init__(text)
+        self.exit_code = exit_code
 
 
 class IntegrityError(SyndicError):

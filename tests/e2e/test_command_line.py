@@ -106,7 +106,7 @@ def test_a_party_file_brings_its_own_cap(place: Path) -> None:
         'name = "north"\ndataset = "visits"\ncap = { epsilon = 0.5 }\nsource = { path = "../north.parquet" }\n'
     )
     sources = ("-s", "north=north/party.toml", "-s", "south=south.csv")
-    told = syndic("simulate", "study.toml", *sources, cwd=place, status=4)
+    told = syndic("simulate", "study.toml", *sources, "--out", "run2", cwd=place, status=3)
     assert "spent 0 of epsilon 0.5" in told
     assert "the largest charge of this kind that fits is 0.5" in told
     text = (home / "party.toml").read_text().replace("0.5", "1.5")
@@ -114,6 +114,15 @@ def test_a_party_file_brings_its_own_cap(place: Path) -> None:
     result = json.loads(syndic("simulate", "study.toml", *sources, "--out", "run2", "--json", cwd=place))
     (spending,) = result["ledgers"]["north"]
     assert (spending["dataset"], spending["left"]) == ("visits", "1/2")
+
+
+def test_a_party_that_was_ready_once_is_asked_again(place: Path) -> None:
+    syndic(
+        "simulate", "study.toml", "-s", "north=north.parquet", "-s", "south=no.csv", "--out", "run", cwd=place, status=4
+    )
+    syndic("simulate", "study.toml", "-s", "north=no.csv", "-s", "south=south.csv", "--out", "run", cwd=place, status=4)
+    shown = json.loads(syndic("ledger", "show", "run/parties/south/ledger.sqlite", "--json", cwd=place))
+    assert [entry["kind"] for entry in shown["entries"]] == ["declare"]
 
 
 def test_demo_leaves_a_table_a_statement_and_three_ledgers(tmp_path: Path) -> None:

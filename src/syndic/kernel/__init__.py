@@ -8,7 +8,7 @@ from syndic.kernel.party import Desk, Party
 from syndic.kernel.protocol import Disclosure, Estimate, Protocol, Result, run
 from syndic.kernel.session import Exchange, Progress, Session, silent_progress
 from syndic.kernel.step import Reveals, Step, step, steps_of
-from syndic.kernel.terms import Limits, Member, Terms, budget_of, member, people_of
+from syndic.kernel.terms import Limits, Member, Terms, budget_of, member, people_of, schema_of
 from syndic.kernel.transport import Delivery, Runtime
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "member",
     "people_of",
     "run",
+    "schema_of",
     "silent_progress",
     "step",
     "steps_of",

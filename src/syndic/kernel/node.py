@@ -61,7 +61,8 @@ def _answered(node: Node, data: bytes) -> bytes:
         stored = node.desk.memory.answer(call.call)
         if stored is None:
             stored = _run(node, call, step, asked)
-            node.desk.memory.store(call.call, stored)
+            if not step.fresh:
+                node.desk.memory.store(call.call, stored)
         elif stored.asked != asked:
             raise RefusedError("this call id was answered before, for another question")
     if stored.charged:
@@ -99,3 +100,5 @@ def _check_doors(party: Party, step: Step) -> None:
     unpaid = step.reveals in {"public", "noisy"} and party.doors_used == 0
     if party.rows_read and (unpaid or step.reveals == "public"):
         raise DoorError(f"step '{step.name}' read rows and went through no door; its reply was not sent")
+    if step.fresh and (party.rows_read or party.doors_used):
+        raise DoorError(f"step '{step.name}' is answered anew each time: it may neither read rows nor charge")

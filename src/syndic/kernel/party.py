@@ -105,6 +105,13 @@ class Party:
             raise RefusedError("this call was answered before and its stored answer is gone: use a new edition")
         return self._desk.randomness(f"{self._call}/{door}")
 
+    def entropy(self, label: str) -> Randomness:
+        """Return randomness for keys and masks, another stream for every label.
+
+        It is no door: noise that protects people comes from `charge`, after the ledger was written.
+        """
+        return self._desk.randomness(f"{self._call}/entropy/{label}")
+
     def remember(self, name: str, value: Message) -> None:
         """Keep a message for later steps of this study; it becomes durable together with the answer."""
         self._desk.memory.keep(self._desk.study, name, encode(value))

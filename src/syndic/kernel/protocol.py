@@ -61,7 +61,7 @@ class Protocol(Document, tag_field="method"):
     def simulation_only(self) -> bool:
         """Whether this is a printed variant that does not keep its promise; it never meets real parties."""
 
-    @step(reveals="public")
+    @step(reveals="public", fresh=True)
     def ready(self, party: Party, message: Nothing) -> Nothing:
         """Say whether this party could answer: its source has the columns and its cap has room. Charges nothing."""
         party.check_ready()

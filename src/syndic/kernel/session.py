@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, final
 
 from syndic.document import Document
-from syndic.errors import PartyError
+from syndic.errors import BudgetError, PartyError
 from syndic.kernel.call import Call, Reply
 from syndic.kernel.codec import Message, decode, encode
 from syndic.kernel.step import Reveals, Step
@@ -69,11 +69,15 @@ class Session:
         """The names of the parties, in the study's order."""
         return tuple(member.name for member in self.terms.parties)
 
-    def ask(self, step: Callable[[Any, Asked], Answered], message: Asked | Mapping[str, Asked]) -> dict[str, Answered]:
+    def ask(
+        self, step: Callable[[Any, Asked], Answered], message: Asked | Mapping[str, Asked], *, missing: int = 0
+    ) -> dict[str, Answered]:
         """Ask every party (or those that `message` has an entry for) one step, and return their answers.
 
+        Up to `missing` parties may refuse, fail or stay silent; they are not among the answers.
+
         Raises:
-            PartyError: if a party refuses, fails or stays silent. Answers that were given stay stored at the
+            PartyError: if more parties than that do. Answers that were given stay stored at the
                 parties, so running the study again loses nothing.
         """
         declared = self._steps[step.__name__]
@@ -96,9 +100,13 @@ class Session:
                 self._note(declared, party, calls[party], reply.body)
             else:
                 failures[party] = f"{reply.code}: {reply.text}"
-        if failures:
+        if len(failures) > missing:
             told = "; ".join(f"{party}: {why}" for party, why in sorted(failures.items()))
-            raise PartyError(f"step '{declared.name}' was not answered by every party. {told}")
+            over_budget = all(why.startswith(f"{BudgetError.code}: ") for why in failures.values())
+            raise PartyError(
+                f"step '{declared.name}' was not answered by every party. {told}",
+                exit_code=BudgetError.exit_code if over_budget else PartyError.exit_code,
+            )
         return answers
 
     def _call(self, declared: Step, party: str, body: Message) -> bytes:

@@ -14,20 +14,22 @@ class Step(Document):
     """Which message a step takes, which it returns, and what the reply gives away.
 
     `public`: nothing of any row. `noisy`: a differentially private release, charged here. `masked`: uniform
-    without the other shares. `sealed`: encrypted for another party.
+    without the other shares. `sealed`: encrypted for another party. A `fresh` step is answered anew each time it
+    is asked; any other answer is stored, and asked again the party returns the same bytes.
     """
 
     name: str
     reveals: Reveals
+    fresh: bool
     takes: type[Message]
     returns: type[Message]
 
 
-def step(*, reveals: Reveals) -> Callable[[Function], Function]:
+def step(*, reveals: Reveals, fresh: bool = False) -> Callable[[Function], Function]:
     """Mark a method `(self, party, message) -> message` as a step and say what its reply gives away."""
 
     def mark(function: Function) -> Function:
-        function.reveals = reveals  # type: ignore[attr-defined]  # a mark on our own function
+        function.reveals, function.fresh = reveals, fresh  # type: ignore[attr-defined]  # marks on our own function
         return function
 
     return mark
@@ -42,5 +44,5 @@ def steps_of(owner: type) -> dict[str, Step]:
         if callable(function) and reveals is not None:
             hints = get_type_hints(function)
             taken = next(hint for key, hint in hints.items() if key not in {"party", "return"})
-            found[name] = Step(name=name, reveals=reveals, takes=taken, returns=hints["return"])
+            found[name] = Step(name=name, reveals=reveals, fresh=function.fresh, takes=taken, returns=hints["return"])
     return found

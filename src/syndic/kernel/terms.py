@@ -13,11 +13,13 @@ class Member(Document):
 
     `people` is a public bound on the number of its people (under `replace`: their exact number).
     `budget` is the protection this organisation grants its own people, if other than the study's.
+    `columns` are the schema's columns that it holds, if it does not hold all (vertical studies).
     """
 
     name: str
     people: int | None = None
     budget: Budget | None = None
+    columns: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         """Check that the name can be a folder and the bound a number of people."""
@@ -76,6 +78,12 @@ def member(terms: Terms, name: str) -> Member:
             return candidate
     known = ", ".join(candidate.name for candidate in terms.parties)
     raise InputError(f"'{name}' is not a party of this study; its parties are {known}")
+
+
+def schema_of(terms: Terms, name: str) -> Schema:
+    """Return the columns that the party called `name` holds."""
+    columns = member(terms, name).columns
+    return terms.schema if columns is None else terms.schema.select(columns)
 
 
 def budget_of(terms: Terms, name: str) -> Budget:

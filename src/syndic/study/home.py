@@ -15,7 +15,7 @@ from typing import Any, final
 from syndic.data import SourceSpec, Table, open_source
 from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import InputError
-from syndic.kernel import Desk, Memory, Node
+from syndic.kernel import Desk, Memory, Node, schema_of
 from syndic.privacy import Budget, Ledger
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
 from syndic.study.document import Study
@@ -52,6 +52,13 @@ class Home:
         """Where the rows are and what they may cost."""
         return self.folder / "party.json"
 
+    def cap(self, dataset: str) -> Budget | None:
+        """Return the cap that the ledger has for the data set, if there is one."""
+        if not self.ledger.exists():
+            return None
+        with Ledger.open(self.ledger) as ledger:
+            return ledger.spent(dataset).cap if dataset in ledger.datasets() else None
+
     def keep(self, study: Study, party: PartyFile) -> None:
         """Write the party's own copies."""
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -63,8 +70,7 @@ class Home:
         study = from_file(self.study, Study)
         party = from_file(self.party, PartyFile)
         ledger = Ledger.open(self.ledger)
-        if party.dataset not in ledger.datasets():
-            ledger.declare(party.dataset, party.cap)
+        ledger.declare(party.dataset, party.cap, why="the owner's party file")
         desk = Desk(
             name=party.name,
             terms=study,
@@ -111,7 +117,7 @@ def randomness_of(study: Study, seed: int | None, role: str) -> Callable[[str], 
 def _open_table(study: Study, name: str, source: Any) -> Table:
     try:
         return Table(
-            schema=study.schema,
+            schema=schema_of(study, name),
             source=open_source(source),
             person=study.unit.person,
             rows_per_person=study.unit.rows,

@@ -13,7 +13,7 @@ import pyarrow as pa
 from syndic.data import Source, SourceSpec, open_source
 from syndic.document import from_file
 from syndic.errors import InputError
-from syndic.kernel import Progress, Runtime, Session, run, silent_progress, steps_of
+from syndic.kernel import Progress, Runtime, Session, run, schema_of, silent_progress, steps_of
 from syndic.privacy import Budget
 from syndic.runtime import Local, Processes
 from syndic.study.document import Study
@@ -93,12 +93,12 @@ def _open(
     """Lay out every party's folder and open the runtime over them."""
     in_memory: dict[str, Any] = {}
     for name, home in homes.items():
-        party, rows = _party_file(study, name, sources[name])
+        party, rows = _party_file(study, name, sources[name], home)
         home.keep(study, party)
         stack.enter_context(home.logging(name))
         if rows is not None and runtime == "processes":
             path = home.folder / "rows.arrow"
-            _write_rows(rows, path, _columns(study))
+            _write_rows(rows, path, _columns(study, name))
             home.keep(study, PartyFile(name=name, dataset=name, source=SourceSpec(path=str(path)), cap=party.cap))
         elif rows is not None:
             in_memory[name] = rows
@@ -110,16 +110,15 @@ def _open(
     raise InputError(f"runtime ({runtime}) must be 'local' or 'processes'")
 
 
-def _party_file(study: Study, name: str, source: Any) -> tuple[PartyFile, Any]:
+def _party_file(study: Study, name: str, source: Any, home: Home) -> tuple[PartyFile, Any]:
     """Return the party's file and, if its rows are in memory, the rows."""
     if isinstance(source, str | Path) and Path(source).name.endswith("party.toml"):
         party = from_file(source, PartyFile)
         if party.name != name:
             raise InputError(f"{source}: is the file of party '{party.name}', not of '{name}'")
         return msgspec.structs.replace(party, source=_beside(Path(source).parent, party.source)), None
-    # in simulation an owner who names no cap allows this study once
-    epsilon = study.costs[name].epsilon(study.delta)
-    cap = Budget(epsilon=epsilon, delta=study.delta)  # type: ignore[arg-type]  # finite: study.check() passed
+    # in simulation an owner who names no cap allows this study once; the ledger keeps the cap it has
+    cap = home.cap(name) or Budget.of(study.costs[name].epsilon(study.delta), study.delta)
     if isinstance(source, SourceSpec):
         return PartyFile(name=name, dataset=name, source=source, cap=cap), None
     if isinstance(source, str | Path):
@@ -135,8 +134,8 @@ def _beside(folder: Path, source: SourceSpec) -> SourceSpec:
     return msgspec.structs.replace(source, **found)
 
 
-def _columns(study: Study) -> tuple[str, ...]:
-    return (*study.schema.names, *((study.unit.person,) if study.unit.person else ()))
+def _columns(study: Study, name: str) -> tuple[str, ...]:
+    return (*schema_of(study, name).names, *((study.unit.person,) if study.unit.person else ()))
 
 
 def _command(home: Home, seed: int | None) -> Callable[[int], Sequence[str]]:
