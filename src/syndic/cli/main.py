@@ -4,34 +4,36 @@ import sys
 
 import click
 
-from syndic.cli import bench, demo, ledger, study
+from syndic.cli import advise, bench, demo, evaluate, ledger, report, study
 from syndic.errors import PublicError, SyndicError
 from syndic.version import __version__
 
-_STATUS = """\b
+_EPILOG = """\b
+syndic demo                          five minutes, three clinics, embedded data
+syndic plan study.toml               what it would cost, reveal and need; reads no row
+syndic simulate study.toml -s north=north.csv -s south=south.parquet --out run
+syndic ledger show run/parties/north/ledger.sqlite
+
+\b
 Exit status: 0 done, 2 bad input, 3 over budget, 4 a party refused or failed,
 5 a ledger is not what was written, 6 an optional library is missing, 130 interrupted.
 """
 
 
-@click.group(epilog=_STATUS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="syndic")
 def cli() -> None:
-    r"""Publish something together from tables that may not be pooled.
-
-    \b
-    syndic demo                          five minutes, three clinics, embedded data
-    syndic plan study.toml               what it would cost, reveal and need; reads no row
-    syndic simulate study.toml -s north=north.csv -s south=south.parquet --out run
-    syndic ledger show run/parties/north/ledger.sqlite
-    """
+    """Publish something together from tables that may not be pooled."""
 
 
 for command in (
     study.check,
     study.plan,
+    advise.advise,
     study.simulate,
+    evaluate.evaluate,
     study.json_schema,
+    report.report,
     ledger.ledger,
     demo.demo,
     bench.bench,

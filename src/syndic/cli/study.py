@@ -85,7 +85,7 @@ def simulate(
     as_json: bool,
 ) -> None:
     """Run the study with every party on this machine; leave release, statement and ledgers in a folder."""
-    run_and_show(Study.load(study_file), _named(sources), folder=folder, runtime=runtime, seed=seed, as_json=as_json)
+    run_and_show(Study.load(study_file), named(sources), folder=folder, runtime=runtime, seed=seed, as_json=as_json)
 
 
 @click.command("json-schema", epilog="\b\nExample: syndic json-schema study > study.schema.json")
@@ -108,7 +108,7 @@ def run_and_show(
     """Simulate, write the release, and show it with what each ledger now says."""
     with show.progress_bar(shown=not as_json) as progress:
         release = run_simulation(study, sources, seed=seed, runtime=runtime, folder=folder, progress=progress)
-    paths = release.write(folder)
+    paths = [*release.write(folder), release.report(folder / "report.html")]
     spendings = {}
     for party in study.parties:
         with Ledger.open(folder / "parties" / party.name / "ledger.sqlite") as book:
@@ -137,13 +137,14 @@ def run_and_show(
         click.echo(f"wrote {path}")
 
 
-def _named(sources: tuple[str, ...]) -> dict[str, str]:
-    named: dict[str, str] = {}
+def named(sources: tuple[str, ...]) -> dict[str, str]:
+    """Return what was given as PARTY=FILE, by party."""
+    files: dict[str, str] = {}
     for source in sources:
         name, equals, path = source.partition("=")
         if not equals or not name or not path:
             raise InputError(f"--source {source}: write it as PARTY=FILE")
-        if name in named:
+        if name in files:
             raise InputError(f"--source: party '{name}' is given twice")
-        named[name] = path
-    return named
+        files[name] = path
+    return files

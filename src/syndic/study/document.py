@@ -3,7 +3,7 @@
 import hashlib
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 from syndic.data import Schema
 from syndic.document import Document, from_file, from_toml, json_schema, to_json
@@ -11,6 +11,9 @@ from syndic.errors import InputError
 from syndic.kernel import Limits, Member, budget_of, people_of
 from syndic.privacy import Budget, Cost, Unit, check_delta, default_delta, joint_cost
 from syndic.protocols import AnyProtocol
+
+if TYPE_CHECKING:
+    from syndic.study.plan import Plan
 
 # Part of every digest: raised when the meaning of a study file changes.
 _FORMAT = b"syndic study 1\n"
@@ -82,6 +85,12 @@ class Study(Document):
     def delta(self) -> Fraction:
         """The delta at which guarantees are stated."""
         return max(self.budget.delta, *(budget_of(self, party.name).delta for party in self.parties))
+
+    def plan(self) -> "Plan":
+        """Return what the study would cost, reveal and need. Reads no row, spends nothing."""
+        from syndic.study.plan import plan  # noqa: PLC0415  # the plan is made of a study
+
+        return plan(self)
 
     def check(self) -> None:
         """Raise `InputError` if the study cannot run or would cost more than it says. Reads no row."""

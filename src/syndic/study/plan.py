@@ -34,7 +34,7 @@ class Plan(Document):
             f"  method     {statement.method}; {statement.partition} partition",
             f"  protects   {statement.unit_in_words}",
             f"  guarantee  epsilon {statement.epsilon:g}, delta {statement.delta:g} for one person over the release",
-            f"             {odds_for(statement.epsilon)}",
+            f"             {odds_for(statement.epsilon, statement.delta)}",
             *(f"  charges    {_charge(party)}" for party in statement.parties),
             *(f"  asks       {step.step}: {step.reveals} - {step.means}" for step in self.steps),
             *(f"  sees       {role}: {what}" for role, what in statement.sees.items()),

@@ -44,6 +44,12 @@ class Release:
             paths.append(path)
         return paths
 
+    def report(self, path: str | Path) -> Path:
+        """Write a page that people can read, with pictures: one HTML file that stands alone. Return its path."""
+        from syndic.report import report  # noqa: PLC0415  # a report is made of a release
+
+        return report(self, path)
+
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Read back what `write` wrote."""

@@ -1,6 +1,7 @@
 """The privacy statement: what was released, what it protects, what it cost, who saw what."""
 
 from fractions import Fraction
+from math import exp
 from typing import Any, final
 
 from syndic.document import Document
@@ -60,7 +61,7 @@ def state(study: Study, *, simulated: bool, version: str) -> Statement:
         partition=study.protocol.partition,
         trust=study.protocol.trust,
         unit=study.unit,
-        unit_in_words=words_for(study.unit),
+        unit_in_words=words_for(study.unit, study.protocol.partition),
         epsilon=_above(joint.epsilon(study.delta)),
         delta=float(study.delta),
         accountant=_accountant(joint),
@@ -88,10 +89,12 @@ def state(study: Study, *, simulated: bool, version: str) -> Statement:
     )
 
 
-def words_for(unit: Unit) -> str:
+def words_for(unit: Unit, partition: str) -> str:
     """Return the unit in plain words."""
     rows = "one row" if unit.rows == 1 else f"up to {unit.rows} rows"
     places = "at one party" if unit.parties == 1 else f"at each of up to {unit.parties} parties"
+    if partition == "vertical":
+        places = "whose values are spread over the parties, all of them protected together"
     counted = (
         f"rows are one person's if they share '{unit.person}', and more are left out"
         if unit.person
@@ -104,11 +107,13 @@ def words_for(unit: Unit) -> str:
     return f"One person, with {rows} {places}; {counted}. {change}, beyond the odds that epsilon and delta allow."
 
 
-def odds_for(epsilon: float) -> str:
-    """Return epsilon as odds a person would bet at."""
-    factor = 2.718281828459045**epsilon
-    fifty = factor / (1 + factor)
-    return f"someone who thought it 50 % likely can become at most {100 * fifty:.1f} % sure (odds times {factor:.2f})"
+def odds_for(epsilon: float, delta: float) -> str:
+    """Return epsilon and delta as the best guess about one person, where a coin would be right half of the time."""
+    # (e^epsilon + delta) / (1 + e^epsilon), written so that no epsilon overflows
+    share = exp(-epsilon)
+    return (
+        f"the best guess about one person is right at most {100 * (1 + delta * share) / (1 + share):.1f} % of the time"
+    )
 
 
 def summary(statement: Statement) -> dict[str, Any]:
@@ -117,7 +122,8 @@ def summary(statement: Statement) -> dict[str, Any]:
         "study": f"{statement.study} ({statement.digest[:12]})",
         "method": statement.method,
         "protects": statement.unit_in_words,
-        "guarantee": f"epsilon {statement.epsilon:g}, delta {statement.delta:g}: {odds_for(statement.epsilon)}",
+        "guarantee": f"epsilon {statement.epsilon:g}, delta {statement.delta:g}: "
+        + odds_for(statement.epsilon, statement.delta),
         "noise": statement.randomness,
     }
 

@@ -1,0 +1,89 @@
+"""What sharing would be worth, in numbers and in plain words."""
+
+from typing import Literal, final
+
+from syndic.document import Document
+
+Verdict = Literal["share", "some", "do not share"]
+
+
+class PartyAdvice(Document):
+    """One party and one task, as root mean squared errors.
+
+    `pays`: jointly is better than `alone`. `close`: they differ by less than a tenth, or the shape decides.
+    `epsilon`: its own epsilon from which on it gains, when all budgets are multiplied by `factor`; None if it does
+    not up to 64.
+    """
+
+    party: str
+    alone: float
+    pays: bool
+    close: bool
+    epsilon: float | None
+    factor: float | None
+
+
+class TaskAdvice(Document):
+    """One task: its error jointly at the study's budgets, pooled without privacy, and for every party.
+
+    `joint_range` is from the kindest to the harshest shape that the people may have.
+    """
+
+    task: str
+    joint: float
+    joint_range: tuple[float, float]
+    pooled: float
+    parties: tuple[PartyAdvice, ...]
+
+
+@final
+class Advice(Document):
+    """What sharing would be worth; `str(advice)` is for reading. Made of public numbers and assumptions only."""
+
+    study: str
+    digest: str
+    verdict: Verdict
+    words: str
+    people: int
+    rows_of_nobody: float
+    tasks: tuple[TaskAdvice, ...]
+    assumptions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.study}  (digest {self.digest[:12]})", f"  verdict    {self.words}"]
+        for task in self.tasks:
+            low, high = task.joint_range
+            lines.append(
+                f"  {task.task}: error jointly {task.joint:.4g} ({low:.3g} to {high:.3g}, as people's shape is), "
+                f"pooled without privacy {task.pooled:.4g}"
+            )
+            lines += [f"    {one.party:<12} alone {one.alone:.4g}: {_gain(one)}" for one in task.parties]
+        return "\n".join([*lines, *(f"  assumes    {text}" for text in self.assumptions)])
+
+
+def verdict_of(tasks: tuple[TaskAdvice, ...], people: int, nobody: float) -> tuple[Verdict, str]:
+    """Return the verdict, and in words for whom sharing pays, or why it does not."""
+    names = [one.party for one in tasks[0].parties]
+    gains = {name: sum(one.pays for task in tasks for one in task.parties if one.party == name) for name in names}
+    noise = f"about {nobody:,.0f} of {people + nobody:,.0f} rows would be noise"
+    if all(count == len(tasks) for count in gains.values()):
+        return "share", f"SHARE: every party gains in every task, {len(tasks)} of {len(tasks)}; {noise}"
+    if not any(gains.values()):
+        return "do not share", f"DON'T SHARE: no party gains in any task; {noise}. {_way_out(tasks)}"
+    told = ", ".join(f"{name} in {count} of {len(tasks)}" for name, count in gains.items())
+    return "some", f"IT DEPENDS: tasks in which a party gains: {told}; {noise}"
+
+
+def _way_out(tasks: tuple[TaskAdvice, ...]) -> str:
+    starts = [one.factor for task in tasks for one in task.parties if one.factor is not None]
+    if not starts:
+        return "No epsilon up to 64 would change that: use fewer columns or bins, or another method"
+    return f"The first gain would need all budgets times {min(starts):.3g}, or fewer columns or bins"
+
+
+def _gain(one: PartyAdvice) -> str:
+    verdict = "sharing pays" if one.pays else "sharing does not pay"
+    verdict += ", but only just" if one.close and one.pays else ", if only just" if one.close else ""
+    if one.epsilon is None:
+        return f"{verdict}; no epsilon up to 64 is enough"
+    return f"{verdict}; it starts to at epsilon {one.epsilon:.3g}"

@@ -1,0 +1,79 @@
+"""Columns as an analyst reads their released values: numbers for levels, and the spread of the draw within a bin."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data import Boolean, Categorical, Date, Integer, Ordinal, Real
+from syndic.data.schema import Column
+
+Numbers = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scale:
+    """Each code's expected number and its variance within the bin; codes without a number are not `valid`."""
+
+    middle: Numbers
+    variance: Numbers
+    valid: Numbers
+    lower: float
+    upper: float
+
+    @property
+    def centre(self) -> float:
+        """The middle of the range, where rows made of noise are centred."""
+        return (self.lower + self.upper) / 2
+
+    @property
+    def half(self) -> float:
+        """Half of the range."""
+        return (self.upper - self.lower) / 2 or 1.0
+
+
+def listed(column: Column) -> tuple[str, ...]:
+    """Return the listed values of a column that lists them; none for a column with bounds."""
+    if isinstance(column, Boolean):
+        return ("false", "true")
+    return column.values if isinstance(column, Categorical | Ordinal) else ()
+
+
+def has_numbers(column: Column) -> bool:
+    """Tell whether a mean makes sense: numbers, dates, ranks and truths, not categories."""
+    return not isinstance(column, Categorical)
+
+
+def bounds_of(column: Column) -> tuple[float, float]:
+    """Return the smallest and largest number that a column with bounds can release."""
+    if isinstance(column, Real):
+        return column.lower, column.upper
+    if not isinstance(column, Integer | Date):
+        return 0.0, float(max(len(listed(column)) - 1, 1))
+    edges = column.edges.astype(np.int64)
+    return float(edges[0]), float(edges[-1] - 1)
+
+
+def scale_of(column: Column) -> Scale:
+    """Return the numbers of a column's codes; ranks for ordinal values; "other" and missing have none."""
+    lower, upper = bounds_of(column)
+    if isinstance(column, Real):
+        middle = (column.edges[:-1] + column.edges[1:]) / 2
+        variance = np.diff(column.edges) ** 2 / 12
+    elif isinstance(column, Integer | Date):
+        edges = column.edges.astype(np.int64).astype(np.float64)
+        middle = (edges[:-1] + edges[1:] - 1) / 2
+        variance = (np.diff(edges) ** 2 - 1) / 12
+    else:
+        middle = np.arange(len(listed(column)), dtype=np.float64)
+        variance = np.zeros_like(middle)
+    padding = (0, column.size - middle.size)
+    return Scale(
+        middle=np.pad(middle, padding),
+        variance=np.pad(variance, padding),
+        valid=np.pad(np.ones_like(middle), padding),
+        lower=lower,
+        upper=upper,
+    )

@@ -1,0 +1,67 @@
+"""Codes as numbers that regressions and trees can use, by public rules only: bounds and lists of the schema."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data import Coded, Column, Schema
+from syndic.data.ranged import Ranged, Whole
+
+Numbers = NDArray[np.float64]
+
+# columns with more levels are cut into this many groups of neighbouring codes
+MOST_LEVELS = 64
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Rows as numbers, a column each; `names` say what the columns are."""
+
+    values: Numbers
+    names: tuple[str, ...]
+
+
+def design(schema: Schema, names: Iterable[str], codes: Coded, *, drop_first: bool) -> Design:
+    """Return the columns as numbers from -1 to 1.
+
+    A column with bounds becomes the middle of its bin, its bounds moved to -1 and 1, and an indicator of
+    missing values where they have a level. Any other column becomes an indicator for each level; the first is
+    left out with `drop_first`, so that the indicators and a constant are no copies of each other.
+    """
+    parts: list[Numbers] = []
+    labels: list[str] = []
+    for name in names:
+        column = schema[name]
+        if isinstance(column, Ranged):
+            middles = middle_of(column, codes[name])
+            edges = column.edges.astype(np.float64)
+            scaled = 2 * (middles - edges[0]) / (edges[-1] - edges[0]) - 1
+            parts.append(np.nan_to_num(scaled)[:, None])
+            labels.append(name)
+            if column.size > column.levels:
+                parts.append(np.isnan(middles)[:, None].astype(np.float64))
+                labels.append(f"{name} missing")
+        else:
+            levels = min(column.size, MOST_LEVELS)
+            groups = codes[name].astype(np.int64) * levels // column.size
+            kept = range(1 if drop_first else 0, levels)
+            parts.append((groups[:, None] == np.array(kept, dtype=np.int64)).astype(np.float64))
+            labels += [f"{name} {_label(column, level, levels)}" for level in kept]
+    return Design(np.hstack(parts), tuple(labels))
+
+
+def middle_of(column: Ranged, codes: NDArray[np.integer]) -> Numbers:
+    """Return the middle of each code's bin, in the column's unit (days for dates); NaN for missing."""
+    edges = column.edges.astype(np.float64)
+    # the last whole number of a bin is one below the next edge
+    middles = (edges[:-1] + edges[1:] - isinstance(column, Whole)) / 2
+    places = codes.astype(np.int64)
+    return np.append(middles, np.nan)[np.minimum(places, len(middles))]
+
+
+def _label(column: Column, level: int, levels: int) -> str:
+    return column.labels()[level] if levels == column.size else f"group {level}"

@@ -1,0 +1,22 @@
+"""The report of a release: one HTML file that a person can read, with pictures.
+
+`Section` is what a method adds to a report; `figure` has the pictures, for other parts too.
+"""
+
+from syndic.report.figure import Bars, Curve, Figure, Heat, Line, Series
+from syndic.report.section import Grid, Section
+from syndic.report.write import METHOD_SECTIONS, owner_report, report
+
+__all__ = [
+    "METHOD_SECTIONS",
+    "Bars",
+    "Curve",
+    "Figure",
+    "Grid",
+    "Heat",
+    "Line",
+    "Section",
+    "Series",
+    "owner_report",
+    "report",
+]

@@ -1,0 +1,92 @@
+"""HOMM's own section: each party's noisy histogram."""
+
+from syndic.errors import InputError
+from syndic.kernel import Protocol
+from syndic.protocols import Homm
+from syndic.protocols.homm import MergedTable, PrintedLaplace
+from syndic.report.figure import Bars, Figure, Series
+from syndic.report.section import Grid, Section
+from syndic.report.svg import number
+from syndic.study.release import Release
+
+
+def homm_sections(release: Release) -> tuple[Section, ...]:
+    """Return how many cells each party's noisy histogram keeps, and how noisy it is."""
+    protocol: Protocol = release.study.protocol
+    result, study = release.result, release.study
+    if not isinstance(protocol, Homm) or not isinstance(result, MergedTable):
+        raise InputError("this section is of HOMM's merged table only")
+    size = study.schema.domain.size
+    rows = []
+    for name, counts in result.histograms.items():
+        spread = noise_spread(protocol, release, name)
+        event = protocol.noise_of(study, name).event
+        total = int(counts.counts.sum())
+        rows.append((name, number(len(counts.cells)), number(total), f"{spread:.3g}", event.what))
+    table = Grid(
+        caption="Noisy histogram of each party (published: cells.parquet)",
+        head=(
+            "party",
+            "cells kept",
+            "sum of noisy counts",
+            "standard deviation of the noise",
+            "noise",
+        ),
+        rows=tuple(rows),
+        numbers=(1, 2, 3),
+    )
+    return (
+        Section(
+            title="How the table was made: noisy counts",
+            paragraphs=(
+                f"The public grid of all columns has {number(size)} cells. Each party counted its rows in every cell "
+                "and added noise to every count, empty cells too. What was left is published and rows were drawn from "
+                "it: a category as it stands, a number uniformly within its bin.",
+                _rule(protocol),
+            ),
+            points=tuple(f"Foreseen before any row was read: {note}." for note in protocol.estimate(study).notes[1:2]),
+            tables=(table,),
+            figures=_figures(protocol, release, result),
+        ),
+    )
+
+
+def noise_spread(protocol: Homm, release: Release, party: str) -> float:
+    """Return the standard deviation of the noise on one count of a party, in rows."""
+    noise = protocol.noise_of(release.study, party)
+    variance = 2 / float(noise.epsilon) ** 2 if isinstance(noise, PrintedLaplace) else noise.variance
+    return float(variance**0.5)
+
+
+def _rule(protocol: Homm) -> str:
+    if not protocol.clamp:
+        return "Every cell is published with its signed count; rows of negative cells carry the weight -1."
+    least = protocol.at_least
+    return (
+        f"Cells with a noisy count below {least} are left out. Because noise cannot take away what is left out, small "
+        "cells that noise raised remain: the table has more rows, and flatter columns, than the data."
+    )
+
+
+def _figures(protocol: Homm, release: Release, result: MergedTable) -> tuple[Figure, ...]:
+    names = tuple(result.histograms)
+    kept = tuple(float(len(counts.cells)) for counts in result.histograms.values())
+    spread = tuple(noise_spread(protocol, release, name) for name in names)
+    return (
+        Bars(
+            title="Cells kept",
+            description=f"Of {number(release.study.schema.domain.size)} cells of the grid.",
+            labels=names,
+            series=(Series("cells kept", kept),),
+            lying=True,
+            axis="cells",
+        ),
+        Bars(
+            title="Noise on one count",
+            description="Standard deviation, in rows. More noise protects more and blurs more.",
+            labels=names,
+            series=(Series("standard deviation", spread),),
+            lying=True,
+            axis="rows",
+        ),
+    )

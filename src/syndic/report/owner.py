@@ -1,0 +1,111 @@
+"""What only the owner of the rows may see: exact shares beside synthetic ones, and the ledger."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data import Table, open_source
+from syndic.errors import InputError
+from syndic.kernel import schema_of
+from syndic.privacy import Entry, Ledger, Spending
+from syndic.report.counts import own_counts
+from syndic.report.figure import Series
+from syndic.report.pictures import Coded, marginal
+from syndic.report.section import Grid, Section
+from syndic.report.svg import number
+from syndic.study.release import Release
+
+_MOST_ENTRIES = 20
+
+
+def own_columns_section(release: Release, table: Coded | None, party: str, source: Any) -> Section:
+    """Return every column's exact shares at the party beside the synthetic ones. Private."""
+    unit, schema = release.study.unit, schema_of(release.study, party)
+    own = Table(schema=schema, source=open_source(source), person=unit.person, rows_per_person=unit.rows)
+    groupings = [] if table is None else [one for name, one in table.groupings.items() if name in schema.names]
+    if table is None or not groupings:
+        raise InputError("source: the release has no columns of this party to compare with")
+    counts, rows = own_counts(own, groupings)
+    figures = []
+    for one, exact in zip(groupings, counts, strict=True):
+        synthetic = one.count(table.codes[one.column.name], table.weights)
+        series = (Series("synthetic", _shares(synthetic)), Series(f"{party}, exact", _shares(exact)))
+        figures.append(marginal(one, series, percent=True))
+    return Section(
+        title=f"{party}'s own rows beside the synthetic table",
+        paragraphs=(
+            f"{party} has {number(rows)} rows that count. Shares are shown, because the synthetic table is of all "
+            "parties together. Bars differ by noise, by what is left out, and because the parties differ.",
+        ),
+        figures=tuple(figures),
+        owner=True,
+    )
+
+
+def ledger_section(release: Release, party: str, path: str | Path) -> Section:
+    """Return what the party's ledger says, after checking that it is whole."""
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such ledger")
+    with Ledger.open(path) as book:
+        book.verify()
+        spendings = [book.spent(dataset) for dataset in book.datasets()]
+        entries = list(book.entries())
+        head = book.head()
+    ours = sum(entry.study == release.study.digest for entry in entries if entry.kind == "reserve")
+    shown = entries[-_MOST_ENTRIES:]
+    cut = f" The last {len(shown)} are shown." if len(shown) < len(entries) else ""
+    return Section(
+        title=f"{party}'s ledger",
+        paragraphs=(
+            f"The ledger is whole: {len(entries)} entries, each tied to the one before. {ours} charge(s) carry this "
+            f"study's digest.{cut}",
+        ),
+        tables=(_spent(spendings), _entries(shown)),
+        notes=(f"Head of the chain: {head}. Publish or countersign it to make later changes visible.",),
+        owner=True,
+    )
+
+
+def _spent(spendings: list[Spending]) -> Grid:
+    return Grid(
+        caption="Spent on each data set",
+        head=("data set", "spent epsilon", "delta", "cap", "left"),
+        rows=tuple(
+            (
+                one.dataset,
+                f"{float(one.epsilon):.6g}",
+                f"{float(one.delta):g}",
+                f"{float(one.cap.epsilon):.6g}",
+                f"{float(one.left):.6g}",
+            )
+            for one in spendings
+        ),
+        numbers=(1, 2, 3, 4),
+    )
+
+
+def _entries(entries: list[Entry]) -> Grid:
+    return Grid(
+        caption="Entries",
+        head=("no.", "time (UTC)", "kind", "data set", "study", "charge", "why"),
+        rows=tuple(
+            (
+                str(entry.number),
+                entry.time,
+                entry.kind,
+                entry.dataset,
+                entry.study[:12],
+                "; ".join(event.what for event in entry.events),
+                entry.why,
+            )
+            for entry in entries
+        ),
+    )
+
+
+def _shares(counts: NDArray[np.int64]) -> tuple[float, ...]:
+    total = int(counts.sum())
+    return tuple(float(count) / total if total > 0 else 0.0 for count in counts)

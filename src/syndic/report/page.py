@@ -1,0 +1,161 @@
+"""One self-contained HTML page: no script, no outside file, light, dark and on paper, by keyboard and read aloud."""
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import final
+
+from syndic.report.figure import Bars, Figure
+from syndic.report.section import Grid, Section
+from syndic.report.svg import STYLE, element, escape, number
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Alert:
+    """Something that must be read before anything else."""
+
+    title: str
+    points: tuple[str, ...]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A report: what it is of, what to beware of, the few numbers that matter, the sections.
+
+    `owner` names the party whose private numbers the page holds; every section of it is then marked.
+    """
+
+    title: str
+    subtitle: str
+    lead: str
+    warnings: tuple[Alert, ...]
+    facts: tuple[tuple[str, str, str], ...]
+    sections: tuple[Section, ...]
+    footer: str
+    owner: str = ""
+
+    def to_html(self) -> str:
+        """Return the page."""
+        style = _style(self.owner)
+        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+        policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+        named = f"OWNER ONLY: {self.title}" if self.owner else self.title
+        head = (
+            '<meta charset="utf-8">'
+            f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            '<meta name="color-scheme" content="light dark">'
+            '<meta name="referrer" content="no-referrer">'
+            f"<title>{escape(named)} - {escape(self.subtitle)}</title><style>{style}</style>"
+        )
+        return f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body>\n{self._body()}\n</body>\n</html>\n'
+
+    def _body(self) -> str:
+        parts = [element("a", "Skip to the report", href="#report", class_="skip")]
+        if self.owner:
+            parts.append(element("p", escape(_mark(self.owner)), class_="owner-bar"))
+        heading = element("p", escape(self.subtitle), class_="kicker") + element("h1", escape(self.title))
+        parts.append(element("header", heading + element("p", escape(self.lead), class_="lead")))
+        parts.append('<main id="report">')
+        parts += [_warning(one) for one in self.warnings]
+        parts.append(_facts(self.facts))
+        parts.append(self._contents())
+        parts += [self._section(place, one) for place, one in enumerate(self.sections, start=1)]
+        parts += ["</main>", element("footer", element("p", escape(self.footer)))]
+        return "\n".join(parts)
+
+    def _contents(self) -> str:
+        links = "".join(
+            element("li", element("a", escape(one.title), href=f"#part-{place}"))
+            for place, one in enumerate(self.sections, start=1)
+        )
+        return element("nav", element("h2", "Contents") + element("ol", links), aria_label="Contents")
+
+    def _section(self, place: int, one: Section) -> str:
+        parts = [element("h2", f"{place}. {escape(one.title)}", id=f"heading-{place}")]
+        if self.owner:
+            parts.append(element("p", escape(_mark(self.owner)), class_="owner-mark"))
+        parts += [element("p", escape(text)) for text in one.paragraphs]
+        if one.points:
+            parts.append(element("ul", "".join(element("li", escape(text)) for text in one.points)))
+        if one.figures:
+            parts.append(element("div", "".join(_figure(figure) for figure in one.figures), class_="figures"))
+        parts += [grid_html(table) for table in one.tables]
+        if one.commands:
+            typed = element("code", escape("\n".join(one.commands)))
+            parts.append(element("pre", typed, tabindex=0, role="region", aria_label="commands"))
+        parts += [element("p", escape(text), class_="note") for text in one.notes]
+        where = {"id": f"part-{place}", "aria_labelledby": f"heading-{place}"}
+        return element("section", "\n".join(parts), **where, class_="private" if one.owner else "public")
+
+
+def grid_html(table: Grid) -> str:
+    """Return a table that a screen reader can walk and that scrolls where it is too wide."""
+    kinds = ["number" if place in table.numbers else "text" for place in range(len(table.head))]
+    head = "".join(
+        element("th", escape(text), scope="col", class_=kind) for text, kind in zip(table.head, kinds, strict=True)
+    )
+    rows = []
+    for row in table.rows:
+        first = element("th", escape(row[0]), scope="row") if row else ""
+        rest = "".join(element("td", escape(text), class_=kind) for text, kind in zip(row[1:], kinds[1:], strict=True))
+        rows.append(element("tr", first + rest))
+    caption = element("caption", escape(table.caption))
+    body = element("thead", element("tr", head)) + element("tbody", "".join(rows))
+    return element("div", element("table", caption + body), class_="scroll", tabindex=0, role="region",
+                   aria_label=table.caption)  # fmt: skip
+
+
+def _figure(figure: Figure) -> str:
+    words = element("p", escape(figure.description), class_="note") if figure.description else ""
+    numbers = ""
+    if isinstance(figure, Bars) and figure.labels:
+        grid = grid_html(_numbers(figure))
+        numbers = element("details", element("summary", "The numbers") + grid)
+    wide = "wide" if figure.width > 400 else "narrow"
+    caption = element("figcaption", escape(figure.title))
+    return element("figure", caption + figure.inline() + words + numbers, class_=wide)
+
+
+def _numbers(figure: Bars) -> Grid:
+    rows = tuple(
+        (text, *(number(one.values[place], figure.form) for one in figure.series))
+        for place, text in enumerate(figure.labels)
+    )
+    names = tuple(one.name for one in figure.series)
+    return Grid(
+        caption=f"{figure.title}: the numbers of the picture",
+        head=("value", *names),
+        rows=rows,
+        numbers=tuple(range(1, 1 + len(names))),
+    )
+
+
+def _facts(facts: tuple[tuple[str, str, str], ...]) -> str:
+    cards = "".join(
+        element("div", element("dt", escape(name)) + element("dd", element("strong", escape(value))
+                + element("span", escape(meaning)))) for name, value, meaning in facts
+    )  # fmt: skip
+    return element("section", element("h2", "At a glance", id="glance") + element("dl", cards, class_="facts"),
+                   aria_labelledby="glance")  # fmt: skip
+
+
+def _warning(one: Alert) -> str:
+    points = element("ul", "".join(element("li", escape(text)) for text in one.points))
+    return element("section", element("h2", escape(one.title)) + points, class_="warning", aria_label="warning")
+
+
+def _mark(owner: str) -> str:
+    return f"OWNER ONLY - private to {owner}. Not part of the release. Do not pass on."
+
+
+def _style(owner: str) -> str:
+    style = (files("syndic.report") / "page.css").read_text() + STYLE
+    if not owner:
+        return style
+    # a party's name is made of ASCII letters, digits, "-" and "_": it cannot end the text
+    text = f'"OWNER ONLY - {owner} - page " counter(page)'
+    return f"{style}@page{{margin:20mm 12mm;@top-center{{content:{text};font:700 10pt sans-serif;color:#7a2e00}}}}"

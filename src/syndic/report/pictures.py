@@ -1,0 +1,160 @@
+"""Pictures of the synthetic table: every column, and the pairs of columns that hang together most."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data import ReleasedTable
+from syndic.report.counts import LYING, STANDING, Grouping, association, grouping, is_ordered, pair
+from syndic.report.figure import Bars, Heat, Series
+from syndic.report.section import Section
+from syndic.report.svg import Form, number
+from syndic.study.release import Release
+
+_PAIRS: Final = 12
+_PAIR_GROUPS: Final = 12
+_ROWS_FOR_RANKING: Final = 100_000
+WEIGHT: Final = "weight"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """The released columns that the schema describes, as codes, with the weight of each row if it has one."""
+
+    codes: Mapping[str, NDArray[np.integer]]
+    groupings: Mapping[str, Grouping]
+    weights: NDArray[np.int64] | None
+    rows: int
+
+
+def coded(release: Release) -> Coded | None:
+    """Return the released table for pictures; None where the method publishes no table."""
+    table = getattr(release.result, "table", None)
+    if not isinstance(table, ReleasedTable):
+        return None
+    arrow = table.to_arrow()
+    columns = [column for column in release.study.schema.columns if column.name in table.names]
+    codes = {column.name: column.encode(arrow[column.name]) for column in columns}
+    groupings = {
+        column.name: grouping(column, codes[column.name], STANDING if is_ordered(column) else LYING)
+        for column in columns
+    }
+    has_weight = WEIGHT in table.names and WEIGHT not in release.study.schema.names
+    weights = np.asarray(arrow[WEIGHT], dtype=np.int64) if has_weight else None
+    return Coded(codes, groupings, weights, len(table))
+
+
+def columns_section(table: Coded) -> Section:
+    """Return a picture of every column's counts."""
+    figures = tuple(
+        marginal(one, (Series("synthetic", tuple(map(float, one.count(table.codes[name], table.weights)))),))
+        for name, one in table.groupings.items()
+    )
+    weighted = " Rows have weights, so that counts may be negative." if table.weights is not None else ""
+    return Section(
+        title="The columns of the synthetic table",
+        paragraphs=(
+            f"{number(table.rows)} synthetic rows. Every picture is made from the release alone: anybody who has it "
+            f"can draw the same.{weighted}",
+        ),
+        figures=figures,
+    )
+
+
+def marginal(one: Grouping, series: tuple[Series, ...], *, percent: bool = False) -> Bars:
+    """Return the bars of one column, standing where its values have an order."""
+    column = one.column
+    merged = f" Shown in {len(one.labels)} groups of its {number(column.size)} values." if _is_merged(one) else ""
+    top = max(range(len(one.labels)), key=lambda place: series[0].values[place])
+    form: Form = "percent" if percent else "number"
+    largest = number(series[0].values[top], form)
+    words = f"Most frequent: {one.labels[top]} ({largest})." if any(series[0].values) else "No rows."
+    return Bars(
+        title=column.name,
+        description=words + merged,
+        labels=one.labels,
+        series=series,
+        form=form,
+        lying=not is_ordered(column),
+        axis="share of rows" if percent else "rows",
+    )
+
+
+def pairs_section(table: Coded) -> Section | None:
+    """Return heat maps of the pairs that depend on each other most, and how much all pairs do."""
+    names = list(table.groupings)
+    if len(names) < 2 or not table.rows:
+        return None
+    small = {name: grouping(table.groupings[name].column, codes, _PAIR_GROUPS) for name, codes in table.codes.items()}
+    strength = _strengths(table, small)
+    ranked = sorted(strength, key=lambda both: -strength[both])
+    shown = ranked[:_PAIRS]
+    figures = tuple(_heat(table, small, both, strength[both]) for both in shown)
+    chosen = (
+        f"All {len(ranked)} pairs of columns"
+        if len(shown) == len(ranked)
+        else f"The {len(shown)} of {number(len(ranked))} pairs of columns that hang together most"
+    )
+    return Section(
+        title="Pairs of columns of the synthetic table",
+        paragraphs=(
+            f"{chosen}, the strongest first. Darker cells (in dark mode: brighter) hold more synthetic rows.",
+            "The strength is Cramer's V: 0 if the columns have nothing to do with each other, 1 if one determines the "
+            "other. Noise alone also gives small values.",
+        ),
+        figures=(*((_overview(names, strength),) if len(names) > 2 else ()), *figures),
+    )
+
+
+def _strengths(table: Coded, small: Mapping[str, Grouping]) -> dict[tuple[str, str], float]:
+    """Return Cramer's V of every pair, from rows spread evenly over the table if there are very many."""
+    stride = max(1, table.rows // _ROWS_FOR_RANKING)
+    groups = {name: one.groups(table.codes[name][::stride]) for name, one in small.items()}
+    weights = None if table.weights is None else table.weights[::stride].astype(np.float64)
+    found = {}
+    for first, second in combinations(small, 2):
+        high, wide = len(small[first].labels), len(small[second].labels)
+        counts = np.bincount(groups[first] * wide + groups[second], weights=weights, minlength=high * wide)
+        found[first, second] = association(np.rint(counts).astype(np.int64).reshape(high, wide))
+    return found
+
+
+def _overview(names: list[str], strength: Mapping[tuple[str, str], float]) -> Heat:
+    def value(first: str, second: str) -> float:
+        return float("nan") if first == second else strength.get((first, second), strength.get((second, first), 0.0))
+
+    first, second = max(strength, key=lambda both: strength[both])
+    return Heat(
+        title="How strongly columns hang together",
+        description=f"Strongest: {first} and {second} ({strength[first, second]:.2f}).",
+        width=320 if len(names) <= 12 else 680,
+        rows=tuple(names),
+        columns=tuple(names),
+        values=tuple(tuple(value(row, column) for column in names) for row in names),
+    )
+
+
+def _heat(table: Coded, small: Mapping[str, Grouping], both: tuple[str, str], strength: float) -> Heat:
+    # the longer texts stand beside the rows, where there is room for them
+    first, second = sorted(both, key=lambda name: -max(len(text) for text in small[name].labels))
+    counts = pair(small[first], table.codes[first], small[second], table.codes[second], table.weights)
+    row, column = np.unravel_index(int(np.argmax(counts)), counts.shape)
+    return Heat(
+        title=f"{first} and {second}",
+        description=f"Strength {strength:.2f}. Fullest cell: {small[first].labels[row]}, "
+        f"{small[second].labels[column]} ({number(int(counts[row, column]))} rows).",
+        rows=small[first].labels,
+        columns=small[second].labels,
+        values=tuple(tuple(map(float, line)) for line in counts),
+        row_axis=first,
+        column_axis=second,
+    )
+
+
+def _is_merged(one: Grouping) -> bool:
+    return len(one.labels) < one.column.size

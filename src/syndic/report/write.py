@@ -1,0 +1,173 @@
+"""A release's report for anyone, and the version that only an owner may see."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from syndic.data import ReleasedTable
+from syndic.errors import InputError, RefusedError
+from syndic.kernel import Result, member
+from syndic.protocols.homm import MergedTable
+from syndic.report.homm import homm_sections
+from syndic.report.owner import ledger_section, own_columns_section
+from syndic.report.page import Alert, Page
+from syndic.report.pictures import Coded, coded, columns_section, pairs_section
+from syndic.report.promise import guess, percent, promise_section
+from syndic.report.record import (
+    assumptions_section,
+    messages_section,
+    released_section,
+    reproduce_section,
+    roles_section,
+    sentence,
+    unprotected_section,
+)
+from syndic.report.section import Section
+from syndic.report.svg import HARD, number
+from syndic.study.release import Release
+
+# A method adds its own sections here, under the class of its result.
+METHOD_SECTIONS: Final[Mapping[type[Result], Callable[[Release], tuple[Section, ...]]]] = {
+    MergedTable: homm_sections,
+}
+
+
+def report(release: Release, path: str | Path) -> Path:
+    """Write the release's report as one HTML file; return its path. Everything in it follows from the release."""
+    path = Path(path)
+    page = _page(release, coded(release), "", ())
+    _write(path, page.to_html())
+    return path
+
+
+def owner_report(
+    release: Release, path: str | Path, *, party: str, source: Any = None, ledger: str | Path | None = None
+) -> Path:
+    """Write the report with the party's exact shares (`source`) and its ledger. Private: for this party alone.
+
+    Raises:
+        RefusedError: if the file would lie in a release's folder, from where it could be passed on.
+    """
+    path = Path(path)
+    member(release.study, party)
+    _refuse_release_folder(path)
+    table = coded(release)
+    private = []
+    if source is not None:
+        private.append(own_columns_section(release, table, party, source))
+    if ledger is not None:
+        private.append(ledger_section(release, party, ledger))
+    page = _page(release, table, party, tuple(private))
+    _write(path, page.to_html(), private=True)
+    return path
+
+
+def method_sections(release: Release) -> tuple[Section, ...]:
+    """Return the sections that the release's own method adds; none if it has none."""
+    for kind in type(release.result).__mro__:
+        if kind in METHOD_SECTIONS:
+            return METHOD_SECTIONS[kind](release)
+    return ()
+
+
+def _page(release: Release, table: Coded | None, owner: str, private: tuple[Section, ...]) -> Page:
+    pictures = () if table is None or not table.groupings else (columns_section(table), pairs_section(table))
+    sections = (
+        *private,
+        released_section(release),
+        promise_section(release.statement),
+        unprotected_section(release),
+        assumptions_section(release),
+        roles_section(release),
+        messages_section(release),
+        *method_sections(release),
+        *(one for one in pictures if one is not None),
+        reproduce_section(release),
+    )
+    statement = release.statement
+    return Page(
+        title=statement.study,
+        subtitle=f"Owner's report for {owner}" if owner else "Report of a joint release",
+        lead=_lead(release),
+        warnings=_warnings(release),
+        facts=_facts(release),
+        sections=sections,
+        footer=f"Written by Syndic {statement.syndic} from the release itself. Study digest {statement.digest}. "
+        "This file stands alone: it loads nothing and runs no script.",
+        owner=owner,
+    )
+
+
+def _lead(release: Release) -> str:
+    statement, names = release.statement, [party.name for party in release.study.parties]
+    who = f"{len(names)} organisations" + (f" ({', '.join(names)})" if len(names) <= 6 else "")
+    what = "one synthetic table" if isinstance(getattr(release.result, "table", None), ReleasedTable) else "one result"
+    released = f"{who if len(names) > 1 else names[0]} released {what} by a method that does not pool rows."
+    if not statement.protects:
+        return f"{released} This run is a rehearsal: it protects nobody and must not be published."
+    chance = percent(guess(statement.epsilon, statement.delta))
+    return (
+        f"{released} Whoever studies it, the best possible guess about any one person is right at most {chance} of "
+        f"the time, where a coin would be right 50{HARD}%. This page says what that covers, what it does not, and "
+        "how to check it."
+    )
+
+
+def _warnings(release: Release) -> tuple[Alert, ...]:
+    statement = release.statement
+    found = []
+    if not statement.protects:
+        reasons = [sentence(statement.randomness)] if statement.randomness.startswith("simulated") else []
+        if release.study.protocol.simulation_only:
+            reasons.append("The method is run as its paper prints it, which does not keep the promise.")
+        reasons.append("Do not publish this run and do not use it with data about real people.")
+        found.append(Alert(title="This run protects nobody", points=tuple(reasons)))
+    if statement.departures:
+        found.append(Alert(title="Claims of the paper that are not met", points=statement.departures))
+    if statement.digest != release.study.digest:
+        text = f"The statement is of study {statement.digest[:12]}, the study file is {release.study.digest[:12]}."
+        found.append(Alert(title="Statement and study do not belong together", points=(text, "Do not rely on it.")))
+    return tuple(found)
+
+
+def _facts(release: Release) -> tuple[tuple[str, str, str], ...]:
+    statement = release.statement
+    table = getattr(release.result, "table", None)
+    names = [party.name for party in release.study.parties]
+    shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    facts = [("Parties", str(len(names)), shown)]
+    if isinstance(table, ReleasedTable):
+        facts.append(("Released", f"{number(len(table))} rows", f"{len(table.names)} columns, all synthetic"))
+    delta = "delta 0" if statement.delta == 0 else f"delta {statement.delta:g}"
+    if statement.protects:
+        chance = percent(guess(statement.epsilon, statement.delta))
+        facts.append(
+            ("Protection of one person", f"50{HARD}% → {chance}", "a right guess, without and with the release")
+        )
+        facts.append(("Privacy cost", f"epsilon {statement.epsilon:.4g}", f"{delta}, for the whole joint release"))
+    else:
+        facts.append(("Protection of one person", "none", "see the warning above"))
+        facts.append(("Would cost", f"epsilon {statement.epsilon:.4g}", f"{delta}, run with fresh noise"))
+    return tuple(facts)
+
+
+def _refuse_release_folder(path: Path) -> None:
+    """Refuse a release's folder and what lies in it, except a party's own folder."""
+    for folder in path.resolve().parents:
+        if (folder / "party.json").exists():
+            return
+        if (folder / "statement.json").exists():
+            raise RefusedError(
+                f"{path.name}: an owner's report must not be written into a release's folder, from where it could be "
+                "passed on: write it to the party's own folder"
+            )
+
+
+def _write(path: Path, text: str, *, private: bool = False) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        path.touch(mode=0o600 if private else 0o666)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
