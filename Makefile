@@ -36,7 +36,7 @@ docs: $(VENV)/dev
 # Slower than the tests: measurements beside a baseline in the same run.
 bench: $(VENV)/dev
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
-	for name in noise sources; do $(BIN)/syndic bench $$name || exit 1; done
+	for name in noise secure sources; do $(BIN)/syndic bench $$name || exit 1; done
 
 format: $(VENV)/dev
 	$(BIN)/ruff check --fix .

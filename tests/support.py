@@ -113,6 +113,37 @@ def _huge_rows(count: int, seed: int) -> pa.Table:
     return pa.table({f"c{number}": generator.integers(0, 3, count) for number in range(6)})
 
 
+VERTICAL = """
+[[parties]]
+name = "north"
+people = 60
+columns = ["colour", "age"]
+
+[[parties]]
+name = "south"
+people = 60
+columns = ["score"]
+"""
+
+
+def vertical_study(options: str = "", *, parties: str = VERTICAL, budget: str = "epsilon = 1.0\ndelta = 1e-5") -> Study:
+    """Return a study of two-way tables whose columns are at different parties."""
+    return Study.loads(
+        study_text(
+            unit='neighbours = "replace"',
+            budget=budget,
+            parties=parties,
+            protocol=f'method = "crosstables"\n{options}',
+        )
+    )
+
+
+def _vertical(name: str, options: str = "") -> Case:
+    table = rows(60, 3)
+    sources = {"north": table.select(["colour", "age"]), "south": table.select(["score"])}
+    return Case(name, vertical_study(options), sources)
+
+
 CASES = (
     _case("homm laplace"),
     _case("homm gaussian", budget="epsilon = 1.0\ndelta = 1e-5", protocol='method = "homm"\nnoise = "gaussian"'),
@@ -120,11 +151,36 @@ CASES = (
     _case("homm overlap", unit='neighbours = "add_remove"\nparties = 2\nrows = 2'),
     _case("homm unclamped", protocol='method = "homm"\nclamp = false'),
     _case("homm as printed", protocol='method = "homm"\nas_printed = true'),
+    *(
+        _case(
+            f"average {noise}",
+            unit='neighbours = "replace"',
+            budget="epsilon = 1.0\ndelta = 1e-5",
+            protocol=f'method = "average"\nservers = ["north", "south"]\ncolumns = ["age"]\nnoise = "{noise}"\nbits=5',
+        )
+        for noise in ("laplace", "gaussian")
+    ),
     Case(
         "homm sparse",
         Study.loads(study_text(columns=HUGE, protocol='method = "homm"\nat_least = 25')),
         {"north": _huge_rows(60, 1), "south": _huge_rows(40, 2)},
     ),
+    _case("marginals gaussian", budget="epsilon = 1.0\ndelta = 1e-5", protocol='method = "marginals"'),
+    _case(
+        "marginals overlap",
+        unit='neighbours = "replace"\nparties = 2',
+        budget="epsilon = 1.0\ndelta = 1e-5",
+        protocol='method = "marginals"\ncliques = [["colour", "age"], ["score"]]',
+    ),
+    _case("marginals laplace", protocol='method = "marginals"\nnoise = "laplace"'),
+    _case(
+        "marginals skellam",
+        budget="epsilon = 1.0\ndelta = 1e-5",
+        protocol='method = "marginals"\nnoise = "skellam"\ncell_cap = 5',
+    ),
+    _vertical("crosstables"),
+    _vertical("crosstables local", "local = true\nlift = false\ncolluding = 0"),
+    _vertical("crosstables checked", 'check_rows = true\npairs = [["score", "age"]]'),
 )
 
 

@@ -12,7 +12,7 @@ import pytest
 from support import CASES, Case, charges, ledger_entries, open_nodes
 from syndic.data import Source, Table, open_source
 from syndic.errors import PartyError
-from syndic.kernel import Call, Delivery, Node, Nothing, Reply, Session, answer, decode, encode, run, steps_of
+from syndic.kernel import Call, Delivery, Node, Reply, Session, answer, decode, encode, run, steps_of
 from syndic.random import SimulationRandomness
 from syndic.runtime import Local
 from syndic.study import Release, simulate
@@ -27,10 +27,9 @@ def everything(release: Release, folder: Path, parties: Iterable[str]) -> dict[s
     """What two runs must agree on: what was published, what was said, what was charged."""
     paths = release.write(folder / "release")
     return {
-        "table": release.table.to_arrow().to_pydict(),
+        "files": {path.name: path.read_bytes() for path in paths},
         "statement": release.statement,
         "transcript": release.transcript,
-        "files": [path.name for path in paths],
         "ledgers": {
             party: [
                 (entry.kind, entry.dataset, entry.study, entry.call, entry.door, entry.events, entry.cost, entry.why)
@@ -49,8 +48,8 @@ def test_same_release_and_ledger_on_each_runtime(case: Case, tmp_path: Path) -> 
         release = simulate(case.study, case.sources, seed=SEED, runtime=runtime, folder=folder)
         outcomes.append(everything(release, folder, case.sources))
     assert outcomes[0] == outcomes[1]
-    other = simulate(case.study, case.sources, seed=SEED + 1)
-    assert other.table.to_arrow().to_pydict() != outcomes[0]["table"]
+    published = simulate(case.study, case.sources, seed=SEED + 1).write(tmp_path / "other")[0]
+    assert published.read_bytes() != outcomes[0]["files"][published.name]
 
 
 @each_case
@@ -133,19 +132,54 @@ def test_a_step_that_reads_rows_charges_or_masks(case: Case, tmp_path: Path) -> 
         assert not reads or charged or steps[step].reveals in {"masked", "sealed"}, step
 
 
-def first_call(case: Case, party: str) -> bytes:
-    """Return a call that the party would answer."""
-    steps = [name for name in steps_of(type(case.study.protocol)) if name != "ready"]
-    step = steps_of(type(case.study.protocol))[steps[0]]
-    assert step.takes is Nothing
-    digest = run_digest(case.study, SEED)
-    return encode(Call(study=digest, party=party, step=step.name, call="c" * 32, body=encode(Nothing())))
+@final
+class RecordingRuntime:
+    """A local runtime that keeps the calls to one party up to the first that charges its ledger."""
+
+    def __init__(self, nodes: Mapping[str, Node], party: str) -> None:
+        self.nodes = nodes
+        self.party = party
+        self.calls: list[bytes] = []
+        self.charged = False
+
+    def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
+        replies = {party: answer(self.nodes[party], data) for party, data in calls.items()}
+        if self.party in calls and not self.charged:
+            self.calls.append(calls[self.party])
+            self.charged = any(entry.kind == "reserve" for entry in self.nodes[self.party].desk.ledger.entries())
+        return Delivery(replies=replies, silent={})
+
+    def close(self) -> None:
+        for node in self.nodes.values():
+            node.close()
+
+
+def calls_until_charged(case: Case, party: str, folder: Path) -> list[bytes]:
+    """Return the calls that a party answers one after the other, the last of which is the first that charges it."""
+    runtime = RecordingRuntime(open_nodes(case, folder / "recorded"), party)
+    session = Session(
+        runtime=runtime,
+        study=run_digest(case.study, SEED),
+        terms=case.study,
+        steps=steps_of(type(case.study.protocol)),
+        randomness=SimulationRandomness(1),
+    )
+    run(case.study.protocol, session)
+    runtime.close()
+    assert runtime.charged
+    return [call for call in runtime.calls if decode(call, Call).step != "ready"]
+
+
+def answered(node: Node, calls: Iterable[bytes]) -> None:
+    for call in calls:
+        assert decode(answer(node, call), Reply).code == "ok"
 
 
 @each_case
 def test_a_resent_call_returns_the_same_bytes_and_is_charged_once(case: Case, tmp_path: Path) -> None:
+    *before, call = calls_until_charged(case, "north", tmp_path)
     node = open_nodes(case, tmp_path)["north"]
-    call = first_call(case, "north")
+    answered(node, before)
     first = answer(node, call)
     assert decode(first, Reply).code == "ok"
     entries = list(node.desk.ledger.entries())
@@ -156,7 +190,7 @@ def test_a_resent_call_returns_the_same_bytes_and_is_charged_once(case: Case, tm
 @each_case
 def test_calls_that_must_be_refused(case: Case, tmp_path: Path) -> None:
     node = open_nodes(case, tmp_path)["north"]
-    good = decode(first_call(case, "north"), Call)
+    good = decode(calls_until_charged(case, "north", tmp_path)[0], Call)
     data = encode(good)
     bad = {
         "foreign study": encode(Call(**{**fields(good), "study": "f" * 64})),
@@ -178,10 +212,12 @@ def test_calls_that_must_be_refused(case: Case, tmp_path: Path) -> None:
 @each_case
 def test_asking_again_under_another_id_is_not_paid_for(case: Case, tmp_path: Path) -> None:
     node = open_nodes(case, tmp_path)["north"]
-    assert decode(answer(node, first_call(case, "north")), Reply).code == "ok"
+    calls = calls_until_charged(case, "north", tmp_path)
+    answered(node, calls)
     spent = len(list(node.desk.ledger.entries()))
-    again = encode(Call(**{**fields(decode(first_call(case, "north"), Call)), "call": "d" * 32}))
-    assert decode(answer(node, again), Reply).code == "budget"
+    again = encode(Call(**{**fields(decode(calls[-1], Call)), "call": "d" * 32}))
+    # a step of several in order is refused before it comes to the ledger
+    assert decode(answer(node, again), Reply).code == ("budget" if len(calls) == 1 else "refused")
     assert len(list(node.desk.ledger.entries())) == spent
 
 
@@ -213,14 +249,16 @@ def test_no_exception_text_crosses(case: Case, tmp_path: Path) -> None:
 
 @each_case
 def test_a_lost_answer_is_not_drawn_again(case: Case, tmp_path: Path) -> None:
+    calls = calls_until_charged(case, "north", tmp_path)
     node = open_nodes(case, tmp_path)["north"]
-    assert decode(answer(node, first_call(case, "north")), Reply).code == "ok"
+    answered(node, calls)
     node.close()
     folder = tmp_path / "second" / "parties" / "north"
     for file in folder.glob("memory.sqlite*"):
         file.unlink()
     again = open_again(case, folder)
-    reply = decode(answer(again, first_call(case, "north")), Reply)
+    answered(again, calls[:-1])
+    reply = decode(answer(again, calls[-1]), Reply)
     assert reply.code == "refused"
     assert "stored answer is gone" in reply.text
 
@@ -247,7 +285,8 @@ def open_again(case: Case, folder: Path) -> Node:
 
 
 def test_local_closes_what_it_opened(tmp_path: Path) -> None:
+    call = calls_until_charged(CASES[0], "north", tmp_path)[0]
     nodes = open_nodes(CASES[0], tmp_path)
     Local(nodes).close()
-    reply = decode(answer(nodes["north"], first_call(CASES[0], "north")), Reply)
+    reply = decode(answer(nodes["north"], call), Reply)
     assert reply.code == "internal"

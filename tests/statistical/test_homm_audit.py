@@ -51,6 +51,7 @@ def outputs(study: Study, values: list[bool], tries: int, randomness: Any) -> np
     table = Table(study.schema, open_source(pa.table({"x": pa.array(values, pa.bool_())})))
     party: Any = OpenParty(table, study, randomness)
     published = np.zeros((tries, 2), dtype=np.int64)
+    assert isinstance(study.protocol, Homm)
     for number in range(tries):
         reply = study.protocol.sanitise(party, Nothing())
         published[number, reply.cells.astype(np.int64)] = reply.counts
@@ -116,4 +117,5 @@ def test_half_the_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Homm, "noise_of", half)
     assert reached(study, [True], EMPTY, seen, SystemRandomness()) > 1.5
+    assert isinstance(study.protocol, Homm)
     assert half(study.protocol, study, "north").epsilon == Fraction(2)

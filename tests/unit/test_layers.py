@@ -21,7 +21,7 @@ ROWS = [
     {"kernel"},
     {"parts"},
     {"protocols", "runtime"},
-    {"study", "report", "advise", "evaluate", "bench"},
+    {"study", "report", "advise", "evaluate", "bench", "synthesizer"},
     {"syndic"},  # the names of the package itself
     {"cli", "console", "__main__"},
 ]
@@ -40,6 +40,7 @@ EDGES = {
     "click": r"cli/\w+\.py",
     "rich": r"cli/\w+\.py",
     "opendp": r"bench/\w+\.py",
+    "sklearn": r"(evaluate|synthesizer|bench)/\w+\.py|synthesizer\.py",
     "matplotlib": r"(bench|report)/\w+\.py",
 }
 

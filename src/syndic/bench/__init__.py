@@ -2,10 +2,16 @@
 
 from collections.abc import Callable, Iterator
 
-from syndic.bench import noise, sources
+from syndic.bench import advise, homm, noise, secure, sources
 from syndic.bench.row import Row
 
 # Each takes `quick` and yields rows as they are measured.
-BENCHES: dict[str, Callable[[bool], Iterator[Row]]] = {"noise": noise.rows, "sources": sources.rows}
+BENCHES: dict[str, Callable[[bool], Iterator[Row]]] = {
+    "advise": advise.rows,
+    "homm": homm.rows,
+    "noise": noise.rows,
+    "secure": secure.rows,
+    "sources": sources.rows,
+}
 
 __all__ = ["BENCHES", "Row"]

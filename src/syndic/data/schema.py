@@ -66,8 +66,11 @@ class Schema(Document, frozen=True, kw_only=True):
 
     def __getitem__(self, name: str) -> Column:
         """Return one column."""
-        return self.columns[self.domain.axes([name])[0]]
+        return self.select([name]).columns[0]
 
     def select(self, names: Iterable[str]) -> "Schema":
         """Return the schema of some columns, in the order given."""
-        return Schema(columns=tuple(self[name] for name in names))
+        known = {column.name: column for column in self.columns}
+        names = tuple(names)
+        self.domain.axes([name for name in names if name not in known])  # names the unknown ones and the known
+        return Schema(columns=tuple(known[name] for name in names))

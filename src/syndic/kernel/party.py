@@ -52,6 +52,7 @@ class Party:
         """Bind the party to one call of one step."""
         self.name = desk.name
         self.terms = desk.terms
+        self.study = desk.study
         self.rows_read = False
         self.doors_used = 0
         self._desk = desk

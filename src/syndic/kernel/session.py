@@ -59,7 +59,7 @@ class Session:
         self.progress = progress
         self.transcript: list[Exchange] = []
         self._runtime = runtime
-        self._study = study
+        self.study = study
         self._steps = steps
         self._seconds = seconds
         self._round = 0
@@ -110,9 +110,9 @@ class Session:
         return answers
 
     def _call(self, declared: Step, party: str, body: Message) -> bytes:
-        name = "\x00".join([self._study, str(self._round), declared.name, party])
+        name = "\x00".join([self.study, str(self._round), declared.name, party])
         call = hashlib.sha256(name.encode()).hexdigest()[:32]
-        return encode(Call(study=self._study, party=party, step=declared.name, call=call, body=encode(body)))
+        return encode(Call(study=self.study, party=party, step=declared.name, call=call, body=encode(body)))
 
     def _note(self, declared: Step, party: str, request: bytes, body: bytes) -> None:
         self.transcript.append(

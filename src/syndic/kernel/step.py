@@ -1,6 +1,8 @@
 """A step: one question that a party answers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import MappingProxyType
 from typing import Literal, TypeVar, get_type_hints
 
 from syndic.document import Document
@@ -35,7 +37,8 @@ def step(*, reveals: Reveals, fresh: bool = False) -> Callable[[Function], Funct
     return mark
 
 
-def steps_of(owner: type) -> dict[str, Step]:
+@cache
+def steps_of(owner: type) -> Mapping[str, Step]:
     """Return the steps that a class declares, by name."""
     found = {}
     for name in dir(owner):
@@ -45,4 +48,4 @@ def steps_of(owner: type) -> dict[str, Step]:
             hints = get_type_hints(function)
             taken = next(hint for key, hint in hints.items() if key not in {"party", "return"})
             found[name] = Step(name=name, reveals=reveals, fresh=function.fresh, takes=taken, returns=hints["return"])
-    return found
+    return MappingProxyType(found)

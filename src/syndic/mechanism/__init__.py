@@ -5,6 +5,7 @@ from syndic.mechanism.exponential import ExponentialMechanism, ReportNoisyMax
 from syndic.mechanism.gaussian import DiscreteGaussian
 from syndic.mechanism.laplace import DiscreteLaplace
 from syndic.mechanism.response import RandomisedResponse
+from syndic.mechanism.shares import GaussianShare, LaplaceShare, SkellamShare
 from syndic.mechanism.sparse import Cells, SparseHistogram
 
 __all__ = [
@@ -12,8 +13,11 @@ __all__ = [
     "DiscreteGaussian",
     "DiscreteLaplace",
     "ExponentialMechanism",
+    "GaussianShare",
+    "LaplaceShare",
     "Mechanism",
     "RandomisedResponse",
     "ReportNoisyMax",
+    "SkellamShare",
     "SparseHistogram",
 ]

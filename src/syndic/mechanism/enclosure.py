@@ -97,3 +97,37 @@ def bell_sum(variance: Fraction, start: int, bits: int) -> Enclosure:
         if step >= start:
             low, high = low + value[0], high + value[1]
     raise AssertionError  # `bell` has no end
+
+
+def logarithm(value: Enclosure, bits: int) -> Enclosure:
+    """Enclose -log(value) for a value in (0, 1].
+
+    value = m 2^-shift with m in [1, 2), and log m = 2 artanh(z) for z = (m - 1) / (m + 1) in [0, 1/3).
+    """
+    low, high = (_logarithm_of_whole(end, bits) for end in (value[1], value[0]))
+    return max(0, low[0]), high[1]
+
+
+def _logarithm_of_whole(whole: int, bits: int) -> Enclosure:
+    """Enclose -log(whole / 2^bits) for 0 < whole <= 2^bits."""
+    shift = bits - (whole.bit_length() - 1)
+    work = bits + 32
+    top = whole << shift  # m 2^bits
+    rest = _artanh(top - (1 << bits), top + (1 << bits), work)
+    two = _artanh(1, 3, work)
+    return rescale((2 * (shift * two[0] - rest[1]), 2 * (shift * two[1] - rest[0])), work, bits)
+
+
+@lru_cache(maxsize=64)
+def _artanh(top: int, bottom: int, bits: int) -> Enclosure:
+    """Enclose artanh(top / bottom) for 0 <= top / bottom <= 1/3 by its series, whose terms fall by 9 or more."""
+    power: Enclosure = ((top << bits) // bottom, -((-top << bits) // bottom))
+    square = multiply(power, power, bits)
+    low = high = 0
+    step = 1
+    while power[1] > 1:
+        low, high = low + power[0] // step, high - (-power[1] // step)
+        power = multiply(power, square, bits)
+        step += 2
+    # what is left is at most 1 + 1/9 + 1/81 + ... < 2 units
+    return low, high + 2

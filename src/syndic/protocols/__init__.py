@@ -1,7 +1,10 @@
 """The methods, one file each. `AnyProtocol` is the closed list of what a study may name."""
 
+from syndic.protocols.average import Average
+from syndic.protocols.crosstables import CrossTabulation
 from syndic.protocols.homm import Homm
+from syndic.protocols.marginals import Marginals
 
-AnyProtocol = Homm
+AnyProtocol = Average | CrossTabulation | Homm | Marginals
 
-__all__ = ["AnyProtocol", "Homm"]
+__all__ = ["AnyProtocol", "Average", "CrossTabulation", "Homm", "Marginals"]

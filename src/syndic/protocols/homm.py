@@ -253,10 +253,10 @@ class Homm(Protocol, tag="homm"):
         return Disclosure(
             sees={"coordinator": sees, "other parties": sees, "anyone with the release": sees},
             sensitivity=(
-                f"{change} one person's {unit.rows} row(s) at one party changes its counts by at most "
-                f"{unit.l1_of_counts()} in l1 and {unit.l2_squared_of_counts()} in squared l2; "
-                f"a person is at no more than {unit.parties} of the parties, and each party's noise is made for "
-                f"1/{unit.parties} of its budget"
+                f"{change} one person's rows at one party, {unit.rows} at most, changes its counts by at most "
+                f"{unit.l1_of_counts()} in l1 and {unit.l2_squared_of_counts()} in squared l2; a person is at no "
+                f"more than {unit.parties} of the parties, and each party's noise is made for its budget divided by "
+                f"{unit.parties}"
             ),
             not_protected=_not_protected(unit),
             departures=self._departures(unit),
@@ -340,7 +340,7 @@ def _check_public_size(party: Party, counts: SparseCounts) -> None:
 def _not_protected(unit: Unit) -> tuple[str, ...]:
     common = (
         "what is true of groups: a pattern that many people share shows, as it should",
-        f"people with more than {unit.rows} row(s) at a party, or at more than {unit.parties} of the parties",
+        f"people with more rows at a party than {unit.rows}, or at more parties than {unit.parties}",
         "that a party takes part, its name, the columns, bounds and bins: they are in the public study",
     )
     if unit.neighbours == "replace":

@@ -31,6 +31,7 @@ GAUSSIAN = 'method = "homm"\nnoise = "gaussian"'
 )
 def test_laplace_noise_is_made_for_the_unit(unit: str, sensitivity: int, epsilon: Fraction) -> None:
     study = Study.loads(study_text(unit=unit))
+    assert isinstance(study.protocol, Homm)
     assert study.protocol.noise_of(study, "north") == DiscreteLaplace(sensitivity=sensitivity, epsilon=epsilon)
     assert study.joint.epsilon(Fraction(0)) == 1
 
@@ -42,6 +43,7 @@ def test_laplace_noise_is_made_for_the_unit(unit: str, sensitivity: int, epsilon
 def test_gaussian_noise_is_made_for_the_unit(unit: str, squared: int, parts: int) -> None:
     study = Study.loads(study_text(unit=unit, budget="epsilon = 1.0\ndelta = 1e-5", protocol=GAUSSIAN))
     rho = rho_for(Fraction(1), Fraction(1, 10**5))
+    assert isinstance(study.protocol, Homm)
     noise = study.protocol.noise_of(study, "north")
     assert isinstance(noise, DiscreteGaussian)
     assert noise.sensitivity_squared == squared

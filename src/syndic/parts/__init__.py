@@ -1,0 +1,1 @@
+"""Parts: small protocols used inside others."""

@@ -1,0 +1,26 @@
+"""Steps that are answered once and in order: a second answer could give away what one answer hides."""
+
+from syndic.errors import RefusedError
+from syndic.kernel import Message, Party
+
+
+class _Stage(Message):
+    done: int
+
+
+def advance(party: Party, what: str, to: int) -> None:
+    """Note that step `to` (1, 2, ...) of `what` is being answered; refuse if it is not the next one.
+
+    A call that is delivered again never gets here: the kernel gives the stored answer.
+    """
+    name = f"{what} stage"
+    try:
+        done = party.recall(name, _Stage).done
+    except RefusedError:
+        done = 0
+    if done != to - 1:
+        raise RefusedError(
+            f"step {to} of the {what} was asked after step {done}: each is answered once, in order; "
+            "use a new edition to begin again"
+        )
+    party.remember(name, _Stage(done=to))

@@ -1,0 +1,308 @@
+"""Secure product: the parties of a vertical study get shares of X_p'X_q for chosen pairs of parties.
+
+*Unit*: a product hides matrices, not people; noise does that. Both parties of a pair add a share of it to their share
+of the product, under one more mask that they agree on between themselves, and only the noisy sum is ever opened.
+*Rounds*: keys, then for every chunk of rows the masked matrices and the masked wrap bits, then the opening.
+
+*Who could learn what.* The coordinator deals the triples (see `syndic.parts.triple`) and carries the openings, but they
+are sealed: it learns the noisy products. It must not see the parties' shares either, since it knows half of the
+triples, which is why they are masked between the partners. A party, or several, learn nothing of another party's
+matrix but the noisy products. Coordinator and one party together could read the matrices of that party's partners.
+*Semi-honest*: rows can be checked to add up to one in every group (`checked`), which stops a party that puts a large
+number into a row; one that balances it by a negative number in the same group is not found. Public keys are not
+signed. *Not here*: products of three matrices; per row they need products of two shared numbers, so a triple for every
+row and pair of columns instead of one for a whole table: n times more traffic.
+"""
+
+import abc
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.errors import RefusedError
+from syndic.kernel import Message, Party, Protocol, Terms, step
+from syndic.parts.key import KEY_BYTES, KeyPair, agree, context, derive, key_pair
+from syndic.parts.mask import expand
+from syndic.parts.order import advance
+from syndic.parts.ring import Ring
+from syndic.parts.seal import Mail, Place, seal, unseal
+from syndic.parts.triple import (
+    ProductSizes,
+    Stock,
+    both_wrapped,
+    folded,
+    left_blocks,
+    lifted_share,
+    masked_wraps,
+    opening,
+    right_blocks,
+    row_sums,
+    unshifted,
+)
+
+_EVERYONE = "every partner"
+
+
+class ProductStart(Message):
+    """The dealer's seed for one party. It travels on the coordinator's own link to that party."""
+
+    seed: bytes
+
+
+class ProductKey(Message):
+    """A party's public key."""
+
+    public: bytes
+
+
+class ProductTurn(Message):
+    """Mask the rows of one chunk; `keys` are the public keys of this party's partners."""
+
+    chunk: int
+    keys: dict[str, bytes]
+
+
+class ProductOpening(Message):
+    """A party's masked rows, sealed once, and the key of that seal, sealed for each partner."""
+
+    body: bytes
+    keys: dict[str, bytes]
+
+
+class ProductInbox(Message):
+    """For one party and chunk, by partner: masked rows, the key to them, the dealer's halves, digests of row sums."""
+
+    chunk: int
+    bodies: dict[str, bytes]
+    keys: dict[str, bytes]
+    halves: dict[str, bytes]
+    sums: dict[str, bytes]
+
+
+class ProductClose(Message):
+    """For one party, by partner: the dealer's carries, and the partner's sealed wrap bits of every chunk."""
+
+    carries: dict[str, bytes]
+    boxes: dict[str, list[bytes]]
+
+
+class _Own(Message):
+    seed: bytes
+    pair: KeyPair
+
+
+class _Met(Message):
+    keys: dict[str, bytes]
+
+
+class _Share(Message):
+    total: NDArray[np.uint64]
+
+
+class _Wraps(Message):
+    bits: bytes
+
+
+class UsesProduct(Protocol):
+    """What a protocol inherits to multiply.
+
+    Its own step, `reveals="masked"`, takes a `ProductClose`, gets its shares from `product_shares`, adds noise through
+    `party.contribute` and hides the sum by `product_hidden`; its `coordinate` calls `secure_products` (in
+    `syndic.parts.dealer`) and asks it.
+    """
+
+    @abc.abstractmethod
+    def product_sizes(self, terms: Terms) -> ProductSizes:
+        """Return rings and blocks. Computed by each party from its own study."""
+
+    @abc.abstractmethod
+    def product_pairs(self, terms: Terms) -> tuple[tuple[str, str], ...]:
+        """Return the pairs of parties (left, right) whose matrices are multiplied."""
+
+    @abc.abstractmethod
+    def product_groups(self, terms: Terms, party: str) -> tuple[int, ...]:
+        """Return how many columns each group of the party's matrix has; a checked row sums to one in each."""
+
+    @abc.abstractmethod
+    def product_checked(self, terms: Terms) -> bool:
+        """Return whether partners check the row sums of each other's groups."""
+
+    @abc.abstractmethod
+    def product_matrix(self, party: Party, start: int, stop: int) -> NDArray[Any]:
+        """Return some rows of the party's matrix. Private."""
+
+    @step(reveals="public")
+    def product_keys(self, party: Party, message: ProductStart) -> ProductKey:
+        """Take the dealer's seed, make a key pair, publish the public key."""
+        # a second seed would put two masks on one matrix's product, and the dealer could tell them apart
+        advance(party, "product", 1)
+        if len(message.seed) != KEY_BYTES:
+            raise RefusedError(f"the dealer's seed must have {KEY_BYTES} bytes")
+        pair = key_pair(party.entropy("product keys"))
+        party.remember("product own", _Own(seed=message.seed, pair=pair))
+        return ProductKey(public=pair.public)
+
+    @step(reveals="sealed")
+    def product_masked(self, party: Party, message: ProductTurn) -> ProductOpening:
+        """Mask the rows of one chunk and seal them for the partners."""
+        advance(party, "product", 2 + 2 * message.chunk)
+        if message.keys.keys() != set(_partners(self, party)):
+            raise RefusedError("the public keys are not those of this party's partners")
+        if message.chunk == 0:
+            party.remember("product met", _Met(keys=message.keys))
+        secrets = _secrets(self, party)
+        stock, sizes = _stock(self, party), self.product_sizes(party.terms)
+        matrix = self.product_matrix(party, *sizes.span(message.chunk))
+        opened = opening(matrix, stock.mask(message.chunk, matrix.shape[1]), sizes.small)
+        randomness = party.entropy("product seal")
+        fresh = randomness.bytes(KEY_BYTES)
+        body = seal(fresh, sizes.small.pack(opened), _place(party, message.chunk, party.name, _EVERYONE), randomness)
+        keys = {
+            name: seal(secret, fresh, _place(party, message.chunk, party.name, name), randomness)
+            for name, secret in secrets.items()
+        }
+        return ProductOpening(body=body, keys=keys)
+
+    @step(reveals="sealed")
+    def product_multiplied(self, party: Party, message: ProductInbox) -> Mail:
+        """Multiply the chunk with every partner's masked rows; seal the masked wrap bits for the partner."""
+        chunk = message.chunk
+        advance(party, "product", 3 + 2 * chunk)
+        stock, sizes = _stock(self, party), self.product_sizes(party.terms)
+        secrets = _secrets(self, party)
+        matrix = self.product_matrix(party, *sizes.span(chunk))
+        mask = stock.mask(chunk, matrix.shape[1])
+        boxes = {}
+        for name, secret in secrets.items():
+            opened = _opened(self, party, message, name, secret)
+            total, wraps, shape = _multiplied(self, party, name, (matrix, mask, opened), message)
+            _add_up(party, name, chunk, total)
+            if sizes.lifted:
+                party.remember(f"product wraps {name} {chunk}", _Wraps(bits=np.packbits(wraps).tobytes()))
+                text = sizes.carry.pack(masked_wraps(wraps, stock.wrap(name, chunk, shape), sizes))
+                place = _place(party, chunk, party.name, name, "wraps")
+                boxes[name] = seal(secret, text, place, party.entropy(f"product wraps {name}"))
+        return Mail(boxes=boxes)
+
+    def product_shares(self, party: Party, message: ProductClose) -> dict[str, NDArray[Any]]:
+        """Return, by partner, this party's share of the product (left columns by right columns).
+
+        A share alone is uniform to the partner but not to the dealer: it leaves under `product_hidden` only.
+        """
+        sizes = self.product_sizes(party.terms)
+        advance(party, "product", 2 + 2 * sizes.chunks)
+        shares = {}
+        for name, secret in _secrets(self, party).items():
+            total = party.recall(f"product total {name}", _Share).total
+            both = _both(self, party, message, name, secret) if sizes.lifted else np.zeros_like(total)
+            share = lifted_share(total, both, sizes)
+            shares[name] = unshifted(share, sizes) if _is_left(self, party, name) else share
+        return shares
+
+    def product_hidden(self, party: Party, partner: str, values: NDArray[np.int64], ring: Ring) -> NDArray[Any]:
+        """Return values for the opening under the mask that this party and its partner agreed on."""
+        secret = derive(_secrets(self, party)[partner], "product opening")
+        left, right = (party.name, partner) if _is_left(self, party, partner) else (partner, party.name)
+        mask = expand(secret, context(party.study, left, right), values.size, ring).reshape(values.shape)
+        return (ring.add if party.name == left else ring.subtract)(ring.reduce(values), mask)
+
+
+def _opened(uses: UsesProduct, party: Party, message: ProductInbox, name: str, secret: bytes) -> NDArray[Any]:
+    """Return a partner's masked rows, checked if the study says so."""
+    sizes, groups = uses.product_sizes(party.terms), uses.product_groups(party.terms, name)
+    start, stop = sizes.span(message.chunk)
+    fresh = unseal(secret, _entry(message.keys, name), _place(party, message.chunk, name, party.name))
+    packed = unseal(fresh, _entry(message.bodies, name), _place(party, message.chunk, name, _EVERYONE))
+    opened = sizes.small.unpack(packed, (stop - start) * sum(groups)).reshape(stop - start, sum(groups))
+    checked = uses.product_checked(party.terms)
+    if checked and _entry(message.sums, name) != row_sums(opened, groups, sizes.small, complement=True):
+        raise RefusedError(f"the rows that {name} sent do not sum to one in every group: nothing was opened")
+    return opened
+
+
+def _multiplied(
+    uses: UsesProduct,
+    party: Party,
+    name: str,
+    matrices: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
+    message: ProductInbox,
+) -> tuple[NDArray[np.uint64], NDArray[np.bool_], tuple[int, int]]:
+    """Return this party's folded share of a chunk's product with one partner, its wrap bits, and the shape."""
+    sizes, chunk = uses.product_sizes(party.terms), message.chunk
+    matrix, mask, opened = matrices
+    if _is_left(uses, party, name):
+        shape = (matrix.shape[1], opened.shape[1])
+        half = _stock(uses, party).half(name, chunk, shape)
+        return *folded(left_blocks(matrix, opened, half, sizes), sizes), shape
+    shape = (opened.shape[1], matrix.shape[1])
+    counted = (sizes.blocks(chunk), *shape)
+    half = sizes.small.unpack(_entry(message.halves, name), int(np.prod(counted))).reshape(counted)
+    return *folded(right_blocks(opened, mask, half, sizes), sizes), shape
+
+
+def _add_up(party: Party, name: str, chunk: int, total: NDArray[np.uint64]) -> None:
+    before = party.recall(f"product total {name}", _Share).total if chunk else np.zeros_like(total)
+    party.remember(f"product total {name}", _Share(total=before + total))
+
+
+def _both(uses: UsesProduct, party: Party, message: ProductClose, name: str, secret: bytes) -> NDArray[np.uint64]:
+    """Return this party's share of the number of blocks in which both wrap bits were set."""
+    sizes, stock = uses.product_sizes(party.terms), _stock(uses, party)
+    left = _is_left(uses, party, name)
+    own, other = sum(uses.product_groups(party.terms, party.name)), sum(uses.product_groups(party.terms, name))
+    shape = (own, other) if left else (other, own)
+    boxes = message.boxes.get(name, [])
+    if len(boxes) != sizes.chunks:
+        raise RefusedError(f"{len(boxes)} boxes of wrap bits came from {name} where {sizes.chunks} were due")
+    if left:
+        total = stock.carry(name, shape).astype(np.uint64)
+    else:
+        total = sizes.carry.unpack(_entry(message.carries, name), own * other).reshape(shape).astype(np.uint64)
+    for chunk, box in enumerate(boxes):
+        counted = (sizes.blocks(chunk), *shape)
+        count = int(np.prod(counted))
+        text = unseal(secret, box, _place(party, chunk, name, party.name, "wraps"))
+        theirs = sizes.carry.unpack(text, count).reshape(counted)
+        if left:
+            kept = np.frombuffer(party.recall(f"product wraps {name} {chunk}", _Wraps).bits, dtype=np.uint8)
+            total = total + both_wrapped(np.unpackbits(kept, count=count).reshape(counted), theirs)
+        else:
+            total = total + both_wrapped(theirs, stock.wrap(name, chunk, shape))
+    return total
+
+
+def _secrets(uses: UsesProduct, party: Party) -> dict[str, bytes]:
+    """Return the secret with every partner, from the keys that came with the first chunk."""
+    own = party.recall("product own", _Own)
+    keys = party.recall("product met", _Met).keys
+    return {name: agree(own.pair.private, keys[name]) for name in _partners(uses, party)}
+
+
+def _stock(uses: UsesProduct, party: Party) -> Stock:
+    seed = party.recall("product own", _Own).seed
+    return Stock(seed=seed, study=party.study, sizes=uses.product_sizes(party.terms))
+
+
+def _partners(uses: UsesProduct, party: Party) -> tuple[str, ...]:
+    return partners_of(uses.product_pairs(party.terms), party.name)
+
+
+def partners_of(pairs: tuple[tuple[str, str], ...], name: str) -> tuple[str, ...]:
+    """Return with whom a party multiplies."""
+    return tuple(right if left == name else left for left, right in pairs if name in (left, right))
+
+
+def _is_left(uses: UsesProduct, party: Party, partner: str) -> bool:
+    return (party.name, partner) in uses.product_pairs(party.terms)
+
+
+def _place(party: Party, chunk: int, sender: str, receiver: str, what: str = "rows") -> Place:
+    return Place(study=party.study, label=f"product {what} {chunk}", sender=sender, receiver=receiver)
+
+
+def _entry(entries: Mapping[str, bytes], name: str) -> bytes:
+    if name not in entries:
+        raise RefusedError(f"nothing came from or about {name}")
+    return entries[name]

@@ -1,0 +1,281 @@
+"""Curious roles try to tell two neighbouring inputs apart from everything they saw, and planted faults are found.
+
+Each pair of inputs is the worst one and the attacker knows everybody else. It bets on the most telling event; the
+lower confidence bound (Clopper and Pearson, exact) on the epsilon that the event shows must not exceed the claim. Some
+hundred runs of a whole protocol show an epsilon only if a fault is gross; too little noise is found by its variance.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from syndic.bench.open_vertical import CodedTable, OpenCarrier, OpenVertical
+from syndic.data import Domain, Schema
+from syndic.document import from_builtins, to_builtins
+from syndic.mechanism import GaussianShare
+from syndic.parts.product import UsesProduct
+from syndic.parts.triple import Stock
+from syndic.random import SystemRandomness
+from syndic.study import Study
+
+TRIES = 600
+MISS = 1e-7  # chance that one confidence bound is wrong
+EPSILON, DELTA = 1.0, 0.01
+
+Rows = tuple[tuple[int, ...], ...]  # for each party, the value of every person
+ONE: Rows = ((1, 0, 1), (1, 0, 1), (1, 0, 1))
+OTHER: Rows = ((0, 0, 1), (0, 0, 1), (0, 0, 1))
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: the published tables, and what the carrier and the parties have."""
+
+    study: Study
+    result: Any
+    carrier: OpenCarrier
+
+
+def study_for(method: str, parties: int, **options: Any) -> Study:
+    vertical = method == "crosstables"
+    names = [f"c{place}" for place in range(parties)]
+    members = [
+        {"name": f"p{place}", "people": 3, **({"columns": [names[place]]} if vertical else {})}
+        for place in range(parties)
+    ]
+    content = {
+        "name": "audit",
+        "unit": {"neighbours": "replace"},
+        "budget": {"epsilon": EPSILON, "delta": DELTA},
+        "protocol": {"method": method, **options},
+        "parties": members,
+        "schema": to_builtins(Schema.from_domain(dict.fromkeys(names if vertical else ["c"], 2))),
+    }
+    return from_builtins(content, Study, where="audit")
+
+
+def run(study: Study, rows: Rows) -> Run:
+    members = {}
+    for party, values in zip(study.parties, rows, strict=False):
+        column = (party.columns or ("c",))[0]
+        members[party.name] = OpenVertical(
+            name=party.name,
+            terms=study,
+            study=study.digest,
+            table=CodedTable(Domain.of({column: 2}), {column: np.array(values)}),
+            randomness=SystemRandomness(),
+        )
+    carrier = OpenCarrier(terms=study, study=study.digest, members=members, randomness=SystemRandomness(), seen=[])
+    result = study.protocol.coordinate(carrier)  # type: ignore[arg-type]  # stands in for a session
+    return Run(study, result, carrier)
+
+
+Sees = Callable[[Run], float]
+
+
+@cache
+def runs(study: Study, rows: Rows, tries: int) -> tuple[Run, ...]:
+    """Return many runs; the sound ones are looked at by several attackers."""
+    return tuple(run(study, rows) for _ in range(tries))
+
+
+def shown(study: Study, sees: Sees, *, pair: tuple[Rows, Rows] = (ONE, OTHER), tries: int = TRIES) -> float:
+    """Return a lower bound, right but for 3e-7, on the epsilon at DELTA that the attack shows.
+
+    The threshold is chosen on the first quarter of the runs, so that the bound of the others holds for it.
+    """
+    trial, rest = [], []
+    for rows in pair:
+        seen = np.array([sees(each) for each in runs(study, rows, tries)])
+        trial.append(seen[: tries // 4])
+        rest.append(seen[tries // 4 :])
+    cuts = np.unique(np.concatenate(trial))
+    best = max(cuts, key=lambda cut: reached(trial[0] >= cut, trial[1] >= cut, 0.1))
+    return reached(rest[0] >= best, rest[1] >= best, MISS)
+
+
+def reached(hits: NDArray[np.bool_], false_hits: NDArray[np.bool_], miss: float) -> float:
+    true, false, tries = int(hits.sum()), int(false_hits.sum()), len(hits)
+    low = stats.beta.ppf(miss, true, tries - true + 1) if true else 0.0
+    high = stats.beta.ppf(1 - miss, false + 1, tries - false) if false < tries else 1.0
+    return float(np.log(max(low - DELTA, 1e-9) / high))
+
+
+def less_noise(monkeypatch: pytest.MonkeyPatch, factor: int) -> None:
+    """Plant a fault: shares with a part of the variance that they should have."""
+    whole: Any = GaussianShare.__dict__["sigma_squared"].fget
+    monkeypatch.setattr(GaussianShare, "sigma_squared", property(lambda share: whole(share) / factor))
+
+
+def telling(values: NDArray[np.int64]) -> float:
+    """Return the count that the person adds to less the one that she leaves."""
+    return float(values.ravel()[-1] - values.ravel()[0])
+
+
+def coordinator(seen: Run) -> float:
+    return float(sum(telling(table.values) for table in seen.result.tables))
+
+
+def parties(*names: str) -> Sees:
+    """Return what some parties make of the release after they took off the noise that they drew themselves."""
+
+    def sees(seen: Run) -> float:
+        total = 0.0
+        for table in seen.result.tables:
+            left, right = (f"p{name[1:]}" for name in table.domain.names)
+            noise = np.zeros(4, dtype=np.int64)
+            for own, partner in ((left, right), (right, left)):
+                if own in names:
+                    partners = [name for name in seen.carrier.members if name != own]
+                    noise += seen.carrier.members[own].drawn[0].reshape(-1, 4)[partners.index(partner)]
+            if not {left, right} <= set(names):
+                total += telling(table.values.ravel() - noise)
+        return total
+
+    return sees
+
+
+SOUND = study_for("crosstables", 2, lift=False)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("sees", [coordinator, parties("p1")], ids=["coordinator", "partner"])
+def test_curious_roles_stay_within_epsilon(sees: Sees) -> None:
+    assert shown(SOUND, sees) <= EPSILON
+
+
+@pytest.mark.statistical
+def test_all_other_parties_together_stay_within_epsilon() -> None:
+    assert shown(study_for("crosstables", 3), parties("p1", "p2"), tries=200) <= EPSILON
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("sees", [coordinator, parties("p1")], ids=["coordinator", "partner"])
+def test_nearly_no_noise_is_caught(sees: Sees, monkeypatch: pytest.MonkeyPatch) -> None:
+    less_noise(monkeypatch, 200)
+    assert shown(study_for("crosstables", 2, check_rows=True), sees, tries=240) > EPSILON
+
+
+def left_noise(study: Study, tries: int) -> float:
+    """Return the variance of what is left of the noise for a partner, over what the claim needs, from below."""
+    protocol: Any = study.protocol
+    needed = float(protocol.noise_of(study).sensitivity_squared / (2 * protocol.noise_of(study).rho))
+    noise = [
+        each.result.tables[0].values.ravel() - each.carrier.members["p1"].drawn[0] - [1, 0, 0, 2]
+        for each in runs(study, ((0, 1, 1), (0, 1, 1)), tries)
+    ]
+    squares = float((np.concatenate(noise) ** 2).sum())
+    return squares / stats.chi2.ppf(1 - MISS, 4 * tries) / needed
+
+
+@pytest.mark.statistical
+def test_the_noise_left_for_a_partner_is_what_the_claim_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = 400
+    slack = stats.chi2.ppf(1 - MISS, 4 * tries) / stats.chi2.ppf(MISS, 4 * tries)
+    assert left_noise(SOUND, tries) * slack >= 1
+    # half the variance: what shares made for nobody colluding would leave
+    less_noise(monkeypatch, 2)
+    assert left_noise(study_for("crosstables", 2, check_rows=True, lift=False), tries) * slack < 1
+
+
+def from_shares(seen: Run) -> float:
+    """Bet on the rows that explain p0's masked share, from the dealer's own seeds: what was dealt is known to it."""
+    protocol: Any = seen.study.protocol
+    sizes = protocol.product_sizes(seen.study)
+    log = seen.carrier.seen or []
+    seeds = {name: asked.seed for step, name, asked, _ in log if step == "product_keys"}
+    stocks = {name: Stock(seed=seed, study=seen.study.digest, sizes=sizes) for name, seed in seeds.items()}
+    reply = next(reply for step, name, _, reply in log if step == "open_tables" and name == "p0")
+    share = sizes.whole.unpack(reply.shares["p1"], 4)
+    misses = []
+    for rows in (ONE, OTHER):
+        left, right = (1 - np.array(rows[place])[:, None] for place in (0, 1))  # level 0 is sent
+        product = left.T @ (right - stocks["p1"].mask(0, 1).astype(np.int64)) + stocks["p0"].half("p1", 0, (1, 1))[0]
+        expected = sizes.whole.reduce(product - sizes.centre)[0, 0]
+        misses.append(abs(int(sizes.whole.lift(sizes.whole.subtract(share[:1], np.array([expected])))[0])))
+    return float(misses[1] - misses[0])
+
+
+@pytest.mark.statistical
+def test_a_dealer_learns_nothing_from_single_shares() -> None:
+    assert shown(SOUND, from_shares) <= 0.1
+
+
+@pytest.mark.statistical
+def test_shares_without_the_partners_mask_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def bare(self: Any, party: Any, partner: str, values: Any, ring: Any) -> Any:
+        return ring.reduce(values)
+
+    monkeypatch.setattr(UsesProduct, "product_hidden", bare)
+    # another study than the sound one, whose runs are kept; a share tells most where its noise is small
+    monkeypatch.setattr(GaussianShare, "draw", lambda *given: np.zeros(given[1], dtype=np.int64))
+    study = study_for("crosstables", 2, lift=False, colluding=0)
+    assert shown(study, from_shares, tries=200) > EPSILON
+
+
+def opening_of(seen: Run) -> NDArray[np.int64]:
+    """Return p0's masked rows, which p1 can open."""
+    protocol: Any = seen.study.protocol
+    sizes = protocol.product_sizes(seen.study)
+    mask = next(
+        Stock(seed=asked.seed, study=seen.study.digest, sizes=sizes).mask(0, 1)
+        for step, name, asked, _ in seen.carrier.seen or []
+        if step == "product_keys" and name == "p0"
+    )
+    rows = 1 - np.array(seen.carrier.members["p0"].table.codes["c0"])[:, None]
+    opened: NDArray[np.int64] = sizes.small.lift(sizes.small.subtract(sizes.small.reduce(rows), mask))
+    return opened
+
+
+def remembering(before: NDArray[np.int64]) -> Sees:
+    """Return a partner that kept the masked rows of an earlier run on rows it knows."""
+    return lambda seen: float((opening_of(seen) != before).sum() == 0)
+
+
+@pytest.mark.statistical
+def test_masked_rows_tell_a_partner_nothing() -> None:
+    one, other = ([float(opening_of(each)[0, 0]) for each in runs(SOUND, rows, TRIES)] for rows in (ONE, OTHER))
+    assert stats.ks_2samp(one, other).pvalue > MISS
+
+
+@pytest.mark.statistical
+def test_a_reused_mask_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shown(SOUND, remembering(opening_of(run(SOUND, ONE)))) <= EPSILON
+    fresh = Stock.mask
+    monkeypatch.setattr(Stock, "mask", lambda self, chunk, columns: 0 * fresh(self, chunk, columns) + 3)
+    study = study_for("crosstables", 2, pairs=[["c0", "c1"]])
+    assert shown(study, remembering(opening_of(run(study, ONE))), tries=120) > EPSILON
+
+
+# The masked sum: four parties hold different people, the coordinator pools what it knows with two of them.
+
+PEOPLE: tuple[Rows, Rows] = (((1, 0, 1), (0, 1, 0), (0, 0, 1), (1, 1, 1)), ((0, 0, 1), (0, 1, 0), (0, 0, 1), (1, 1, 1)))
+
+
+def pooled(*names: str) -> Sees:
+    def sees(seen: Run) -> float:
+        values: NDArray[np.int64] = seen.result.tables[0].values.copy()
+        for name in names:
+            values -= seen.carrier.members[name].drawn[0]
+        return telling(values)
+
+    return sees
+
+
+@pytest.mark.statistical
+def test_coordinator_and_as_many_parties_as_allowed_stay_within_epsilon() -> None:
+    study = study_for("marginals", 4, colluding=2)
+    assert shown(study, pooled("p1", "p2"), pair=PEOPLE, tries=200) <= EPSILON
+
+
+@pytest.mark.statistical
+def test_nearly_no_noise_in_a_masked_sum_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    less_noise(monkeypatch, 200)
+    study = study_for("marginals", 4, colluding=2, cell_cap=99)
+    assert shown(study, pooled("p1", "p2"), pair=PEOPLE, tries=160) > EPSILON

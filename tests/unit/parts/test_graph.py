@@ -1,0 +1,100 @@
+"""Who masks with whom: the stated conditions, checked on drawn graphs and against counting."""
+
+import math
+from collections.abc import Iterable
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from syndic.errors import InputError
+from syndic.parts.graph import MOST_PARTIES, SumPlan, _at_least, _run, neighbours_of, plan_sum
+
+
+@pytest.mark.parametrize("parties", [2, 3, 4, 10, 32])
+def test_few_parties_are_all_neighbours(parties: int) -> None:
+    plan = plan_sum(parties)
+    assert plan.neighbours == parties - 1
+    assert plan.failure_bits == math.inf
+    for party in range(parties):
+        assert neighbours_of(plan, "s", party).tolist() == [other for other in range(parties) if other != party]
+
+
+@pytest.mark.parametrize("parties", range(2, 33))
+def test_no_coalition_and_no_silence_breaks_a_complete_plan(parties: int) -> None:
+    for colluding in range(parties):
+        for missing in range(parties):
+            try:
+                plan = plan_sum(parties, colluding=colluding, missing=missing)
+            except InputError:
+                continue
+            honest = plan.neighbours - min(colluding, plan.neighbours)
+            known = plan.neighbours - honest
+            # the coalition has its own shares of both kinds, honest neighbours add one of one kind each
+            either_way = [(known + gave, known + honest - gave) for gave in range(honest + 1)]
+            both_open = any(min(pair) >= plan.threshold for pair in either_way)
+            assert not both_open or honest == 0
+            assert plan.neighbours - missing >= plan.threshold
+            assert parties - colluding - missing >= 1
+
+
+@pytest.mark.parametrize("parties", [100, 1000, 50_000])
+def test_neighbours_are_mutual_and_grow_with_the_logarithm(parties: int) -> None:
+    plan = plan_sum(parties, colluding=parties // 20, missing=parties // 20)
+    assert plan.failure_bits >= 40
+    assert plan.neighbours < 7 * math.log2(parties)
+    for party in (0, 1, parties - 1):
+        neighbours = neighbours_of(plan, "study", party)
+        assert len(set(neighbours.tolist()) - {party}) == plan.neighbours
+        assert all(party in neighbours_of(plan, "study", int(other)) for other in neighbours)
+    assert neighbours_of(plan, "study", 0).tolist() != neighbours_of(plan, "another", 0).tolist()
+
+
+def connected(plan: SumPlan, study: str, left: Iterable[int]) -> bool:
+    waiting = set(left)
+    reached = [waiting.pop()]
+    while reached:
+        for other in neighbours_of(plan, study, reached.pop()):
+            if other in waiting:
+                waiting.remove(other)
+                reached.append(other)
+    return not waiting
+
+
+def test_random_coalitions_and_silence_never_break_a_sparse_plan() -> None:
+    plan = plan_sum(60, colluding=6, missing=6)
+    assert plan.neighbours < 59
+    draws = np.random.default_rng(1)
+    for study in map(str, range(60)):
+        drawn = draws.permutation(60)
+        colluding, missing, honest = set(drawn[:6]), set(drawn[6:12]), drawn[12:]
+        assert connected(plan, study, honest.tolist())
+        for party in honest:
+            neighbours = set(neighbours_of(plan, study, int(party)).tolist())
+            assert 2 * plan.threshold > plan.neighbours + len(neighbours & colluding)
+            assert plan.neighbours - len(neighbours & missing) >= plan.threshold
+
+
+def test_chances_are_those_of_counting() -> None:
+    chosen = list(combinations(range(10), 4))
+    for least in range(5):
+        counted = sum(len({0, 1, 2} & set(seats)) >= least for seats in chosen) / len(chosen)
+        assert _at_least(np.array([least]), 10, 3, 4)[0] == pytest.approx(counted)
+    counted = sum({0, 1, 2} <= set(seats) for seats in chosen) / len(chosen)
+    assert _run(10, 4, 3) == pytest.approx(counted)
+    assert _run(10, 2, 3) == 0
+    assert _run(10, 10, 3) == 1
+
+
+def test_what_is_refused() -> None:
+    for parties in (1, MOST_PARTIES + 1):
+        with pytest.raises(InputError, match="2 to 50,000"):
+            plan_sum(parties)
+    with pytest.raises(InputError, match="at most 0 may be missing"):
+        plan_sum(3, missing=1)
+    with pytest.raises(InputError, match="at most 1 may be missing"):
+        plan_sum(5, colluding=1, missing=2)
+    with pytest.raises(InputError, match="fewer than all"):
+        plan_sum(5, colluding=5)
+    with pytest.raises(InputError, match="negative"):
+        plan_sum(5, colluding=-1)
