@@ -68,7 +68,7 @@ def rows(quick: bool) -> Iterator[Row]:
 
 
 def _row(row: str, metric: str, value: float, unit: str, **beside: float) -> Row:
-    return Row(bench="secure", row=f"{_SECTION}: {row}", metric=metric, value=value, unit=unit, **beside)
+    return Row(bench="secure", row=f"{_SECTION}, {row}", metric=metric, value=value, unit=unit, **beside)
 
 
 # The whole method, over sockets.
@@ -138,15 +138,17 @@ class _Outcome:
 
 
 def _over_sockets(*, parties: int, processes: int, repeats: int) -> Iterator[Row]:
-    """Run the whole method a few times; other work on the machine only ever adds time, so the fastest run counts."""
+    """Run the whole method a few times: a socket per party, a few processes, exact noise shares, ledgers.
+
+    Other work on the machine only ever adds time, so the fastest run counts.
+    """
     runs = [_run_over_sockets(parties, processes) for _ in range(repeats)]
     best = min(runs, key=lambda run: run.seconds)
-    what = f"{_FEATURES} values, {parties} parties on sockets in {processes} processes, exact noise shares, ledgers"
-    wall = f"wall time, all roles on this machine, fastest of {repeats}"
-    yield _row(what, wall, best.seconds, "s", published=PUBLISHED_SECONDS)
-    yield _row(what, f"wall time, slowest of {repeats}", max(run.seconds for run in runs), "s")
-    yield _row(what, "processor time, all roles together", best.busy_seconds, "s")
-    yield _row(what, "bytes of all parties together", best.bytes, "B", published=PUBLISHED_BYTES)
+    what = f"{parties} parties, {_FEATURES} values"
+    yield _row(what, "seconds", best.seconds, "s", published=PUBLISHED_SECONDS)
+    yield _row(what, f"seconds, slowest of {repeats}", max(run.seconds for run in runs), "s")
+    yield _row(what, "cpu seconds", best.busy_seconds, "s")
+    yield _row(what, "megabytes", best.bytes / 1e6, "MB", published=PUBLISHED_BYTES / 1e6)
     yield _row(what, "times less time than published", PUBLISHED_SECONDS / best.seconds, "x")
     yield _row(what, "times fewer bytes than published", PUBLISHED_BYTES / best.bytes, "x")
     yield _row(what, "root mean square error of a count", best.error, "rows", baseline=best.stated_error)
