@@ -234,12 +234,19 @@ class HommSynthesizer:
             person=study.unit.person,
             rows_per_person=study.unit.rows,
         )
-        dataset = self.dataset if party == ONE else f"{self.dataset}.{party}"
+        # people who may be at several parties are one set of people, and pay at each of them from one cap
+        alone = party == ONE or self.parties_per_person > 1
+        dataset = self.dataset if alone else f"{self.dataset}.{party}"
         desk = Desk(
             name=party,
             terms=study,
             study=study.digest,
-            spends=study.protocol.spends(study, party),
+            spends=tuple(
+                event
+                for other in study.parties
+                if other.name == party or self.parties_per_person > 1
+                for event in study.protocol.spends(study, other.name)
+            ),
             dataset=dataset,
             ledger=self._open_ledger(dataset),
             memory=Memory(":memory:"),  # an answer is asked for once: another fit is another study

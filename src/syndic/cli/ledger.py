@@ -88,4 +88,4 @@ def export(file: Path, target: Path) -> None:
 def _existing(file: Path) -> Ledger:
     if not file.is_file():
         raise InputError(f"{file}: no such ledger")
-    return Ledger.open(file)
+    return Ledger.open(file, create=False)

@@ -4,8 +4,9 @@ The sensitivity. A released table is public, so for each set of columns it gives
 counts that a table of `size` rows would have if it were like the release. With c the party's exact counts, the
 score is the integer |c - t|_1. One person changes c by at most `unit.l1_of_counts()` in l1, hence by the triangle
 inequality the score by no more, and a vector of m scores by at most m times that in l1. Discrete Laplace noise of
-that sensitivity is added. `size` is public under `replace`. Under `add_remove` a tenth of epsilon buys a noisy
-size first; t then depends on that noisy number only, so it is as fixed and public as before (composition).
+that sensitivity is added. `size` is public under `replace` if each person has one row. Otherwise a tenth of epsilon
+buys a noisy size first, which one person changes by at most `unit.rows`; t then depends on that noisy number only, so
+it is as fixed and public as before (composition).
 """
 
 import hashlib
@@ -24,7 +25,7 @@ from syndic.errors import InputError, RefusedError
 from syndic.evaluate.distance import k_marginal
 from syndic.evaluate.rows import released as rows_of
 from syndic.evaluate.sets import Clique, is_dense
-from syndic.kernel import Desk
+from syndic.kernel import Desk, member
 from syndic.kernel.memory import Stored
 from syndic.mechanism import DiscreteLaplace
 from syndic.privacy import Event, PureEvent, Unit
@@ -129,6 +130,9 @@ def paid_scores(
 def _answered(desk: Desk, table: Table, public: Sequence[Factor], *, epsilon: Fraction, call: str) -> PaidScores:
     """Charge, then draw."""
     unit = desk.terms.unit
+    people = member(desk.terms, desk.name).people
+    if _size_is_public(unit) and table.rows() != people:
+        raise InputError(f"party '{desk.name}': its source does not hold the {people} people that the study says")
     noises = _noises(unit, epsilon, len(public))
     events = tuple(_event(noise, what) for what, noise in noises.items())
     charged_to = f"scores of {desk.study}"
@@ -187,10 +191,15 @@ def _checked(table: Table, unit: Unit, pairs: Sequence[tuple[str, str]]) -> Sequ
     return pairs
 
 
+def _size_is_public(unit: Unit) -> bool:
+    """Say whether the number of rows is: it is the number of people, public under `replace`, if each has one row."""
+    return unit.neighbours == "replace" and unit.rows == 1
+
+
 def _noises(unit: Unit, epsilon: Fraction, scores: int) -> dict[str, DiscreteLaplace]:
     whole = scores * unit.l1_of_counts()
     try:
-        if unit.neighbours == "replace":
+        if _size_is_public(unit):
             return {"scores": DiscreteLaplace(sensitivity=whole, epsilon=epsilon)}
         return {
             "size": DiscreteLaplace(sensitivity=unit.rows, epsilon=epsilon * _SIZE_SHARE),

@@ -68,9 +68,9 @@ class Ledger:
         self._store = store
 
     @classmethod
-    def open(cls, path: str | Path, *, patience: float = 30.0) -> Self:
-        """Open the ledger, or create it; `patience` is how many seconds to wait for other writers."""
-        return cls(Store(Path(path), patience))
+    def open(cls, path: str | Path, *, patience: float = 30.0, create: bool = True) -> Self:
+        """Open the ledger, or create it unless `create` is false; wait up to `patience` seconds for other writers."""
+        return cls(Store(Path(path), patience, create=create))
 
     def close(self) -> None:
         """Close the file."""
@@ -90,8 +90,6 @@ class Ledger:
         Lowering it below what was spent gives nothing back, and refuses every charge from then on.
         """
         _check_names(dataset=dataset)
-        if cap.epsilon > 10**6:
-            raise InputError(f"epsilon ({float(cap.epsilon):g}) of data set {dataset!r} must be at most 1e6")
         with self._store.writing():
             if self._cap(dataset) != cap:
                 self._store.append(kind="declare", dataset=dataset, cap=cap, why=why)

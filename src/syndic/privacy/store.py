@@ -59,11 +59,13 @@ _SUM: Final = f"SELECT {', '.join(f'COALESCE(SUM({name}), 0)' for name in _COSTS
 class Store:
     """One connection, usable from several threads but not after a fork; other processes open their own."""
 
-    def __init__(self, path: Path, patience: float) -> None:
-        """Open or create the file; `patience` is how many seconds to wait while another process writes."""
+    def __init__(self, path: Path, patience: float, *, create: bool = True) -> None:
+        """Open the file, or create it if `create`; wait up to `patience` seconds while another process writes."""
         self.path = path
         self._patience = patience
         self._lock = threading.RLock()
+        if not create and not (path.is_file() and path.stat().st_size):
+            raise IntegrityError(f"{path}: there is no ledger in this file: it is missing or empty")
         with self._translated():
             self._connection = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
         try:
@@ -161,20 +163,26 @@ class Store:
             return self._connection.execute(query, values or {}).fetchall()
 
     def _prepare(self) -> None:
+        # before anything is changed: a file that is somebody else's stays as it is
+        if self._rows("SELECT COUNT(*) FROM sqlite_master")[0][0]:
+            self._check_kind()
         self._use_write_ahead_log()
         with self._translated():
             self._connection.execute("PRAGMA synchronous = FULL")
         with self.writing():
-            application = self._rows("PRAGMA application_id")[0][0]
-            version = self._rows("PRAGMA user_version")[0][0]
-            tables = self._rows("SELECT COUNT(*) FROM sqlite_master")[0][0]
-            if not tables and not application:
+            if self._rows("SELECT COUNT(*) FROM sqlite_master")[0][0]:
+                self._check_kind()
+            else:
                 for statement in _LAYOUT:
                     self._connection.execute(statement)
-            elif application != _APPLICATION:
-                raise IntegrityError(f"{self.path}: this SQLite file is not a Syndic ledger")
-            elif version != _VERSION:
-                raise IntegrityError(f"{self.path}: ledger of version {version}, this Syndic reads {_VERSION}")
+
+    def _check_kind(self) -> None:
+        application = self._rows("PRAGMA application_id")[0][0]
+        version = self._rows("PRAGMA user_version")[0][0]
+        if application != _APPLICATION:
+            raise IntegrityError(f"{self.path}: this SQLite file is not a Syndic ledger")
+        if version != _VERSION:
+            raise IntegrityError(f"{self.path}: ledger of version {version}, this Syndic reads {_VERSION}")
 
     def _use_write_ahead_log(self) -> None:
         # SQLite does not wait for other processes here by itself

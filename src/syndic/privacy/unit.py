@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from math import isqrt
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 import msgspec
 
@@ -48,6 +48,10 @@ class Unit(Document, frozen=True, kw_only=True):
         return self.rows**2 if self.neighbours == "add_remove" else 2 * self.rows**2
 
 
+LARGEST_EPSILON: Final = 10**6
+"""What a ledger's sums can hold with room to spare."""
+
+
 class Budget(Document, frozen=True, kw_only=True):
     """The most that may be spent on one unit: `epsilon` at `delta`."""
 
@@ -64,6 +68,10 @@ class Budget(Document, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_positive("epsilon", self.epsilon)
+        if self.epsilon > LARGEST_EPSILON:
+            raise ValueError(
+                f"epsilon ({float(self.epsilon):g}) must be at most {LARGEST_EPSILON:g}: it protects nobody"
+            )
         if self.delta != 0:
             check_positive("delta", self.delta)
         if self.delta >= 1:

@@ -211,6 +211,8 @@ class Homm(Protocol, tag="homm"):
                 raise InputError(
                     f"party '{candidate.name}': Gaussian noise needs delta above 0; set delta or use laplace"
                 )
+            if candidate.columns is not None:
+                raise InputError(f"party '{candidate.name}': every party of HOMM holds all columns: leave columns out")
             if terms.unit.neighbours == "replace" and candidate.people is None:
                 raise InputError(f"party '{candidate.name}': neighbours = \"replace\" needs its public size, people")
         if not self.clamp and "weight" in terms.schema.names:

@@ -48,8 +48,21 @@ class Study(Document):
             raise ValueError(f"two parties are called '{twice[0]}' (capitals do not count): names must differ")
         if self.unit.parties > len(self.parties):
             raise ValueError(f"unit.parties ({self.unit.parties}) is more than the {len(self.parties)} parties")
+        self._check_columns()
         if self.unit.person is not None and self.unit.person in self.schema.names:
             raise ValueError(f"unit.person ('{self.unit.person}') identifies people: it cannot be a schema column")
+
+    def _check_columns(self) -> None:
+        for party in self.parties:
+            columns = party.columns
+            if columns is None:
+                continue
+            unknown = [name for name in columns if name not in self.schema.names]
+            if unknown or not columns or len(set(columns)) != len(columns):
+                raise ValueError(
+                    f"party '{party.name}': columns must be names of the schema, each once, and at least one"
+                    + (f"; {', '.join(unknown)} is none of them" if unknown else "")
+                )
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -95,10 +108,14 @@ class Study(Document):
     def check(self) -> None:
         """Raise `InputError` if the study cannot run or would cost more than it says. Reads no row."""
         self._check_deltas()
-        self.protocol.check(self)
+        try:
+            self.protocol.check(self)
+            epsilon = self.joint.epsilon(self.delta)
+        except ValueError as error:
+            # a mechanism that cannot be made from these budgets says which number is out of range
+            raise InputError(f"{self.name}: {error}") from None
         if self.protocol.simulation_only:
             return
-        epsilon = self.joint.epsilon(self.delta)
         if epsilon > self.budget.epsilon or self.delta > self.budget.delta:
             raise InputError(
                 f"the parties' budgets come to epsilon {float(epsilon):.6g}, delta {float(self.delta):g} for one "

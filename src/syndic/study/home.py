@@ -6,6 +6,7 @@ spend on the people in them.
 
 import hashlib
 import logging
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -60,17 +61,30 @@ class Home:
             return ledger.spent(dataset).cap if dataset in ledger.datasets() else None
 
     def keep(self, study: Study, party: PartyFile) -> None:
-        """Write the party's own copies."""
+        """Write the party's own copies; a cap that the party file did not say before goes into the ledger."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.study.write_bytes(to_readable_json(study))
-        self.party.write_bytes(to_readable_json(party))
+        self.folder.chmod(0o700)
+        before = self.known()
+        with Ledger.open(self.ledger) as ledger:
+            if party.dataset not in ledger.datasets() or before is None or before.cap != party.cap:
+                ledger.declare(party.dataset, party.cap, why="the owner's party file")
+        for path, content in ((self.study, study), (self.party, party)):
+            # whole or not at all, for a party whose process is just reading it
+            draft = path.with_name(f"{path.name}.{os.getpid()}")
+            draft.write_bytes(to_readable_json(content))
+            draft.replace(path)
+
+    def known(self) -> PartyFile | None:
+        """Return what an earlier run kept of the party's file, if there was one."""
+        return from_file(self.party, PartyFile) if self.party.exists() else None
 
     def node(self, *, seed: int | None, source: Any = None) -> Node:
         """Open the party's side of its study; `source` stands in for the file's when rows are in memory."""
         study = from_file(self.study, Study)
         party = from_file(self.party, PartyFile)
         ledger = Ledger.open(self.ledger)
-        ledger.declare(party.dataset, party.cap, why="the owner's party file")
+        if party.dataset not in ledger.datasets():
+            ledger.declare(party.dataset, party.cap, why="the owner's party file")
         desk = Desk(
             name=party.name,
             terms=study,

@@ -98,8 +98,9 @@ def _open(
         stack.enter_context(home.logging(name))
         if rows is not None and runtime == "processes":
             path = home.folder / "rows.arrow"
+            stack.callback(path.unlink, missing_ok=True)
             _write_rows(rows, path, _columns(study, name))
-            home.keep(study, PartyFile(name=name, dataset=name, source=SourceSpec(path=str(path)), cap=party.cap))
+            home.keep(study, msgspec.structs.replace(party, source=SourceSpec(path=str(path))))
         elif rows is not None:
             in_memory[name] = rows
     if runtime == "local":
@@ -117,14 +118,19 @@ def _party_file(study: Study, name: str, source: Any, home: Home) -> tuple[Party
         if party.name != name:
             raise InputError(f"{source}: is the file of party '{party.name}', not of '{name}'")
         return msgspec.structs.replace(party, source=_beside(Path(source).parent, party.source)), None
-    # in simulation an owner who names no cap allows this study once; the ledger keeps the cap it has
-    cap = home.cap(name) or Budget.of(study.costs[name].epsilon(study.delta), study.delta)
+    # without a party file the rows are those of the data set that this folder knows, under the cap it has; the owner
+    # of a new folder allows this study once
+    known = home.known()
+    dataset = known.dataset if known else name
+    cap = home.cap(dataset) or Budget.of(study.costs[name].epsilon(study.delta), study.delta)
+    rows = None
     if isinstance(source, SourceSpec):
-        return PartyFile(name=name, dataset=name, source=source, cap=cap), None
-    if isinstance(source, str | Path):
-        path = Path(source).absolute()
-        return PartyFile(name=name, dataset=name, source=SourceSpec(path=str(path)), cap=cap), None
-    return PartyFile(name=name, dataset=name, source=SourceSpec(path="rows in memory"), cap=cap), open_source(source)
+        spec = source
+    elif isinstance(source, str | Path):
+        spec = SourceSpec(path=str(Path(source).absolute()))
+    else:
+        spec, rows = SourceSpec(path="rows in memory"), open_source(source)
+    return PartyFile(name=name, dataset=dataset, source=spec, cap=cap), rows
 
 
 def _beside(folder: Path, source: SourceSpec) -> SourceSpec:
@@ -150,10 +156,16 @@ def _command(home: Home, seed: int | None) -> Callable[[int], Sequence[str]]:
 
 def _write_rows(source: Source, path: Path, columns: tuple[str, ...]) -> None:
     """Hand rows in memory to the party's own process by a file in the party's own folder."""
-    batches = source.batches(columns)
+    batches = (_without_dictionaries(batch) for batch in source.batches(columns))
     # a source without rows may yield nothing at all; its columns are then of no type
     first = next(batches, pa.RecordBatch.from_pylist([], pa.schema([(name, pa.null()) for name in columns])))
     with pa.ipc.new_file(path, first.schema) as writer:
         writer.write_batch(first)
         for batch in batches:
             writer.write_batch(batch)
+
+
+def _without_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch with plain values: a file holds one dictionary a column, batches may each have their own."""
+    arrays = [each.dictionary_decode() if pa.types.is_dictionary(each.type) else each for each in batch.columns]
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)

@@ -65,7 +65,7 @@ def state(study: Study, *, simulated: bool, version: str) -> Statement:
         epsilon=_above(joint.epsilon(study.delta)),
         delta=float(study.delta),
         accountant=_accountant(joint),
-        curve=tuple((float(epsilon), float(delta)) for epsilon, delta in curve(joint, _DELTAS)),
+        curve=tuple((_above(epsilon), float(delta)) for epsilon, delta in curve(joint, _DELTAS)),
         parties=tuple(
             PartyCost(
                 party=party.name,

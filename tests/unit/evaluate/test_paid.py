@@ -189,9 +189,17 @@ def test_the_ledger_is_charged_first(room: Room) -> None:
 
 def test_replace_pays_nothing_for_the_size(tmp_path: Path) -> None:
     room = Room(tmp_path, unit='neighbours = "replace"')
+    with pytest.raises(InputError, match="60 people"):
+        asked(room.desk())
+    room.rows = room.rows.slice(0, 60)
     scores = asked(room.desk())
-    assert scores.size == 300
+    assert scores.size == 60
     assert [event.epsilon for event in scores.events] == [1]  # type: ignore[union-attr]  # pure
+
+
+def test_several_rows_a_person_make_the_size_private_also_under_replace(tmp_path: Path) -> None:
+    scores = asked(Room(tmp_path, unit='neighbours = "replace"\nrows = 2').desk())
+    assert [event.epsilon for event in scores.events] == [Fraction(1, 10), Fraction(9, 10)]  # type: ignore[union-attr]
 
 
 def test_a_retry_gets_the_stored_answer(room: Room) -> None:

@@ -180,7 +180,7 @@ def test_unknown_data_sets_and_empty_charges_are_refused(ledger: Ledger) -> None
         reserve(ledger, "a", [])
     with pytest.raises(InputError, match="call must not be empty"):
         reserve(ledger, "", pure("1"))
-    with pytest.raises(InputError, match=r"epsilon \(1e\+07\) of data set 'x' must be at most 1e6"):
+    with pytest.raises(ValueError, match=r"epsilon \(1e\+07\) must be at most 1e\+06"):
         ledger.declare("x", Budget(epsilon=Fraction(10**7)))
 
 
