@@ -178,6 +178,31 @@ CASES = (
         budget="epsilon = 1.0\ndelta = 1e-5",
         protocol='method = "marginals"\nnoise = "skellam"\ncell_cap = 5',
     ),
+    *(
+        _case(
+            f"estimate {name}", unit='neighbours = "replace"', budget=budget, protocol=f'method = "estimate"\n{options}'
+        )
+        for name, budget, options in (
+            ("dssa", "epsilon = 1.0", 'column = "age"\nfamily = { kind = "poisson" }'),
+            (
+                "dsaa",
+                "epsilon = 1.0",
+                'column = "age"\nfamily = { kind = "normal" }\nscheme = "dsaa"\ncorrection = "jackknife"',
+            ),
+            (
+                "gaussian",
+                "epsilon = 1.0\ndelta = 1e-5",
+                'column = "colour"\nfamily = { kind = "multinomial" }\nnoise = "gaussian"',
+            ),
+            ("masked", "epsilon = 1.0", 'column = "age"\nfamily = { kind = "normal" }\nscheme = "masked"'),
+            ("as printed", "epsilon = 1.0", 'column = "age"\nfamily = { kind = "poisson" }\nas_printed = true'),
+            (
+                "blocks as printed",
+                "epsilon = 1.0",
+                'column = "age"\nfamily = { kind = "geometric" }\nscheme = "dsaa"\nas_printed = true',
+            ),
+        )
+    ),
     _vertical("crosstables"),
     _vertical("crosstables local", "local = true\nlift = false\ncolluding = 0"),
     _vertical("crosstables checked", 'check_rows = true\npairs = [["score", "age"]]'),

@@ -6,7 +6,7 @@ from syndic.document import exact
 from syndic.evaluate import Evaluation, PaidScores, evaluate, paid_scores
 from syndic.kernel import Limits, Member
 from syndic.privacy import Budget, Ledger, Unit
-from syndic.protocols import Average, CrossTabulation, Homm, Marginals
+from syndic.protocols import Average, CrossTabulation, Estimation, Homm, Marginals
 from syndic.study import Plan, Release, Statement, Study, plan, simulate
 from syndic.synthesizer import HommSynthesizer
 from syndic.version import __version__
@@ -21,6 +21,7 @@ __all__ = [
     "CrossTabulation",
     "Date",
     "Domain",
+    "Estimation",
     "Evaluation",
     "Homm",
     "HommSynthesizer",

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from syndic.data import Boolean, Categorical, Column, Date, Domain, Instead, Integer, Ordinal, Real, SparseCounts
 from syndic.data.counting import CellCounter, DenseCounter, cover
+from syndic.data.reading import key_of
 
-TEXTS = st.text(min_size=1, max_size=5).filter(lambda text: text == text.strip())
+TEXTS = st.text(min_size=1, max_size=5).filter(lambda text: text == text.strip() and key_of(text) is not None)
 DATES = st.dates(datetime.date(1800, 1, 1), datetime.date(2200, 1, 1))
 
 
@@ -25,7 +26,7 @@ def columns(draw: st.DrawFn) -> Column:
     if kind is Boolean:
         return Boolean(name="c", missing="level" if level else Instead(value=draw(st.booleans())))
     if kind in (Categorical, Ordinal):
-        values = tuple(draw(st.lists(TEXTS | st.just("other"), min_size=1, max_size=6, unique=True)))
+        values = tuple(draw(st.lists(TEXTS | st.just("other"), min_size=1, max_size=6, unique_by=key_of)))
         put: Instead[str] = Instead(value=draw(st.sampled_from(values)))
         rules: list[Any] = ["other", "missing", put]
         rule = draw(st.sampled_from(rules))

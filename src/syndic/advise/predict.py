@@ -9,6 +9,7 @@ import numpy as np
 
 from syndic.advise.advice import Advice, PartyAdvice, TaskAdvice, verdict_of
 from syndic.advise.assume import Assumptions, moments_of, shares_of
+from syndic.advise.estimate import advise_estimate
 from syndic.advise.forecast import Forecast
 from syndic.advise.law import homm_of
 from syndic.advise.population import Shape, draw_population
@@ -18,6 +19,7 @@ from syndic.advise.task import Task, default_tasks
 from syndic.data import Date
 from syndic.errors import InputError
 from syndic.kernel import Progress, budget_of, silent_progress
+from syndic.protocols import Estimation
 from syndic.study import Study
 
 LOWEST: Final = 1 / 128
@@ -41,7 +43,7 @@ def advise(
     progress: Progress = silent_progress,
     seed: int = 0,
 ) -> Advice:
-    """Predict what a HOMM study is worth to each party, for each task. Reads no row, spends nothing.
+    """Predict what a HOMM study, or one of estimates, is worth to each party. Reads no row, spends nothing.
 
     Args:
         study: the agreed document; every party must say its number of `people`.
@@ -52,6 +54,10 @@ def advise(
         seed: of the made-up people and their noise, which protect nobody.
     """
     assumptions = assumptions or Assumptions()
+    if isinstance(study.protocol, Estimation):
+        if tasks:
+            raise InputError("tasks are for synthetic tables: a study of estimates says itself what is estimated")
+        return advise_estimate(study, assumptions)
     chosen = _checked(study, tasks, assumptions)
     factors = _factors(study)
     groups = _groups(chosen)

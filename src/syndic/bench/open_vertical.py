@@ -86,9 +86,14 @@ class OpenVertical:
 
     def recall(self, name: str, kind: type[Kept]) -> Kept:
         """Return what an earlier step kept."""
-        if name not in self.memory:
+        value = self.kept(name, kind)
+        if value is None:
             raise RefusedError(f"nothing is kept under '{name}'")
-        return decode(self.memory[name], kind)
+        return value
+
+    def kept(self, name: str, kind: type[Kept]) -> Kept | None:
+        """Return what an earlier step kept, or None if none did."""
+        return decode(self.memory[name], kind) if name in self.memory else None
 
 
 @final

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from syndic.data import values as read
+from syndic.data.reading import TRUTH_LETTERS, Key, key_of
 from syndic.document import Document
 
 Codes = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]
@@ -74,7 +75,8 @@ class Described(Document, frozen=True, kw_only=True):
             if len(array.dictionary) > len(array):
                 return self.encode(array.dictionary_decode())
             table = np.append(self.encode(array.dictionary), self.missing_code)
-            codes = table[np.asarray(array.indices.fill_null(len(array.dictionary)))]
+            # a full dictionary leaves no room in a narrow index type for the one that null gets
+            codes = table[np.asarray(array.indices.cast(pa.int64()).fill_null(len(array.dictionary)))]
         elif pa.types.is_integer(array.type) and array.type.bit_width <= 16:
             present = array.fill_null(0) if array.null_count else array
             codes = _small_integers(self, str(array.type))[np.asarray(present)]
@@ -106,9 +108,11 @@ def code_type(size: int) -> np.dtype[Any]:
 
 
 class Listed(Described, frozen=True, kw_only=True):
-    """A column whose values are listed, as text compared after trimming white space.
+    """A column whose values are listed, compared as numbers or times where they are such, else as trimmed text.
 
-    Whole numbers are listed as "3", also when the rows hold 3.0; truths as "true" and "false".
+    Listed "3" is also 3.0, "03" and 3e0; "true" is also True, "TRUE" and 1; a date is also its midnight in UTC.
+    True and 1 are "t" or "T", and false and 0 are "f" or "F", where only the letter is listed.
+    Two values that are read alike cannot both be listed, nor can "nan", which is missing.
     Outside the list: "other" is one more level (or the listed "other"), "missing" treats it as missing,
     `{value = "x"}` puts the listed value x. Missing (also empty text): "level" is one more level, which
     decodes to null; `{value = "x"}` puts x.
@@ -124,11 +128,20 @@ class Listed(Described, frozen=True, kw_only=True):
             raise ValueError(f"{self.name!r}: values must not be empty")
         if any(not value or value != value.strip() for value in self.values):
             raise ValueError(f"{self.name!r}: values must not be empty or begin or end with white space")
-        if len(set(self.values)) != len(self.values):
-            raise ValueError(f"{self.name!r}: values must be distinct")
+        self._check_distinct()
         for rule, choice in (("outside", self.outside), ("missing", self.missing)):
             if isinstance(choice, Instead) and choice.value not in self.values:
                 raise ValueError(f"{self.name!r}: {rule} value {choice.value!r} must be one of its values")
+
+    def _check_distinct(self) -> None:
+        seen: dict[Key, str] = {}
+        for value in self.values:
+            key = key_of(value)
+            if key is None:
+                raise ValueError(f"{self.name!r}: value {value!r} is read as missing and cannot be listed")
+            if key in seen:
+                raise ValueError(f"{self.name!r}: values must be distinct: {seen[key]!r} and {value!r} are read alike")
+            seen[key] = value
 
     @property
     def levels(self) -> int:
@@ -148,12 +161,11 @@ class Listed(Described, frozen=True, kw_only=True):
         return (*self.values, OTHER)[: self.levels]
 
     def _codes(self, array: pa.Array) -> NDArray[np.int64]:
-        codes = {text: code for code, text in enumerate(self._texts())}
         if self.outside == "missing":
             outside = self.missing_code
         else:
-            outside = codes[self.outside.value if isinstance(self.outside, Instead) else OTHER]
-        return _fill(read.places(array, codes, outside), self.missing_code)
+            outside = self._texts().index(self.outside.value if isinstance(self.outside, Instead) else OTHER)
+        return _fill(read.places(array, _listed_keys(self._texts()), outside), self.missing_code)
 
     def _values(self, codes: NDArray[np.int64], generator: np.random.Generator) -> pa.Array:  # noqa: ARG002
         return pa.array(self._texts(), pa.string()).take(pa.array(codes))
@@ -197,6 +209,17 @@ class Boolean(Described, frozen=True, kw_only=True, tag_field="kind", tag="boole
 
     def _values(self, codes: NDArray[np.int64], generator: np.random.Generator) -> pa.Array:  # noqa: ARG002
         return pa.array(codes == 1)
+
+
+@lru_cache(maxsize=512)
+def _listed_keys(texts: tuple[str, ...]) -> dict[Key, int]:
+    keys = {key: code for code, text in enumerate(texts) if (key := key_of(text)) is not None}
+    for letter, truth in TRUTH_LETTERS.items():
+        # a database that finds nothing but F in a column may hold it as truths
+        listed = [code for code, text in enumerate(texts) if text.lower() == letter]
+        if truth not in keys and len(listed) == 1:
+            keys[truth] = listed[0]
+    return keys
 
 
 def _fill(codes: read.Numbers, missing: int) -> NDArray[np.int64]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from syndic.data import values as read
 from syndic.data.column import LARGEST_INTEGER, MISSING_LABEL, Described, Instead
+from syndic.data.reading import EPOCH
 
 
 class Ranged(Described, frozen=True, kw_only=True):
@@ -172,10 +173,10 @@ class Date(Whole, frozen=True, kw_only=True, tag_field="kind", tag="date"):
         return self._with_missing([str(a) if a == b else f"{a} to {b}" for a, b in pairs])
 
     def _bounds(self) -> tuple[float, float]:
-        return float(self.lower.toordinal() - read.EPOCH), float(self.upper.toordinal() - read.EPOCH)
+        return float(self.lower.toordinal() - EPOCH), float(self.upper.toordinal() - EPOCH)
 
     def _instead(self) -> float | None:
-        return None if self.missing == "level" else float(self.missing.value.toordinal() - read.EPOCH)
+        return None if self.missing == "level" else float(self.missing.value.toordinal() - EPOCH)
 
     def _numbers(self, array: pa.Array) -> read.Numbers:
         return read.days(array)

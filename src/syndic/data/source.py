@@ -5,6 +5,7 @@ it may quote a row: that one is chained, for the party's own log.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, final, runtime_checkable
@@ -104,6 +105,15 @@ def check_columns(source: Source, columns: Iterable[str]) -> list[str]:
     if repeated:
         raise InputError(f"{source.describe()}: the columns {repeated} are there more than once")
     return columns
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Turn the reader's errors into one that names the file and quotes nothing from it."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{what}: cannot be read, it is damaged or of another kind than its name says") from error
 
 
 def quoted(name: str) -> str:

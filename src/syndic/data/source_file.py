@@ -1,19 +1,17 @@
-"""Rows in CSV, Parquet and Arrow files, read in batches by Arrow."""
+"""Rows in Parquet and Arrow files, read in batches by Arrow, and which file is read by what."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 
-from syndic.data.source import BATCH_ROWS, Source, check_columns
+from syndic.data.source import BATCH_ROWS, Source, check_columns, reading
+from syndic.data.source_csv import CsvSource
 from syndic.errors import InputError
 
-CSV_BLOCK_BYTES = 4 << 20
 SUFFIXES = ".csv, .csv.gz, .tsv, .parquet, .arrow, .feather, .ipc"
 
 
@@ -40,45 +38,6 @@ def open_path(path: Path) -> Source:
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class CsvSource:
-    """A text file with a header line. Every value is read as bytes, so that none is refused.
-
-    An empty field is null; a line with a wrong number of fields is left out.
-    """
-
-    path: Path
-    delimiter: str
-
-    def names(self) -> tuple[str, ...]:
-        """Return the header's names."""
-        with _reading(self.describe()), self._open({}) as reader:
-            return tuple(reader.schema.names)
-
-    def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
-        """Yield blocks of lines."""
-        columns = check_columns(self, columns)
-        with _reading(self.describe()), self._open(dict.fromkeys(columns, pa.binary()), columns) as reader:
-            yield from reader
-
-    def describe(self) -> str:
-        """Return the kind and the file's name."""
-        return f"CSV file {self.path.name}"
-
-    def _open(self, types: dict[str, pa.DataType], columns: Iterable[str] = ()) -> pa.csv.CSVStreamingReader:
-        return pa.csv.open_csv(
-            self.path,
-            read_options=pa.csv.ReadOptions(block_size=CSV_BLOCK_BYTES),
-            parse_options=pa.csv.ParseOptions(
-                delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=lambda _: "skip"
-            ),
-            convert_options=pa.csv.ConvertOptions(
-                column_types=types, include_columns=list(columns), null_values=[""], strings_can_be_null=True
-            ),
-        )
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
 class ParquetSource:
     """One or more Parquet files, read one after another."""
 
@@ -93,7 +52,7 @@ class ParquetSource:
         """Yield slices of row groups."""
         columns = check_columns(self, columns)
         for file in self.files:
-            with _reading(f"Parquet file {file.name}"):
+            with reading(f"Parquet file {file.name}"):
                 schema = pq.read_schema(file)
                 # texts stay dictionaries, so that each is read once and not once a row
                 texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
@@ -107,7 +66,7 @@ class ParquetSource:
         return f"Parquet file {self.files[0].name}{more}"
 
     def _names(self, file: Path) -> list[str]:
-        with _reading(f"Parquet file {file.name}"):
+        with reading(f"Parquet file {file.name}"):
             return list(pq.read_schema(file).names)
 
 
@@ -120,13 +79,13 @@ class IpcSource:
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the columns."""
-        with _reading(self.describe()), pa.memory_map(str(self.path)) as file:
+        with reading(self.describe()), pa.memory_map(str(self.path)) as file:
             return tuple(pa.ipc.open_file(file).schema.names)
 
     def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
         """Yield slices of the file's batches."""
         columns = check_columns(self, columns)
-        with _reading(self.describe()), pa.memory_map(str(self.path)) as file:
+        with reading(self.describe()), pa.memory_map(str(self.path)) as file:
             reader = pa.ipc.open_file(file)
             for place in range(reader.num_record_batches):
                 batch = reader.get_batch(place).select(columns)
@@ -135,12 +94,3 @@ class IpcSource:
     def describe(self) -> str:
         """Return the kind and the file's name."""
         return f"Arrow file {self.path.name}"
-
-
-@contextmanager
-def _reading(what: str) -> Iterator[None]:
-    """Turn the reader's errors into one that names the file and quotes nothing from it."""
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{what}: cannot be read, it is damaged or of another kind than its name says") from error

@@ -6,14 +6,14 @@ from typing import Any, final
 
 import pyarrow as pa
 
+from syndic.data.reading import text_of
 from syndic.data.source import BATCH_ROWS, check_columns
-from syndic.data.values import text_of
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class PandasSource:
-    """A pandas frame. Columns of Python objects are read value by value, each as its text in a CSV file."""
+    """A pandas frame. Columns of Python objects are read value by value, each as text with the same reading."""
 
     frame: Any = field(repr=False)  # rows are private, also in logs
 
@@ -35,14 +35,22 @@ class PandasSource:
 
 
 def _arrow(series: Any) -> pa.Array:
+    """Return a column as Arrow types it only where pandas did: Arrow too would choose by looking at all values."""
+    if str(series.dtype) == "category":
+        codes = series.cat.codes.to_numpy()
+        return pa.DictionaryArray.from_arrays(
+            pa.array(codes, mask=codes < 0), _arrow(series.cat.categories.to_series())
+        )
     if series.dtype != object:
         try:
-            return _whole(pa.array(series, from_pandas=True))
+            array = _whole(pa.array(series, from_pandas=True))
         except (pa.ArrowException, TypeError, ValueError):
-            pass  # a type Arrow has not, or categories of mixed types: value by value
-    missing = series.isna().to_numpy()
-    values = [None if gone else text_of(value) for value, gone in zip(series.tolist(), missing, strict=True)]
-    return pa.array(values, pa.large_string())
+            pass  # a type Arrow has not
+        else:
+            # periods and intervals: their numbers inside are not their values
+            if not str(getattr(array.type, "extension_name", "")).startswith("pandas."):
+                return array
+    return pa.array([text_of(value) for value in series.tolist()], pa.large_string())
 
 
 def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -6,8 +6,8 @@ from typing import Any, final
 
 import pyarrow as pa
 
+from syndic.data.reading import text_of
 from syndic.data.source import BATCH_ROWS, check_columns
-from syndic.errors import InputError
 
 
 @final
@@ -25,12 +25,16 @@ class PolarsSource:
         """Yield slices of the frame."""
         columns = check_columns(self, columns)
         rows = self.frame.lazy().select(columns).collect()
-        unknown = [name for name, kind in rows.schema.items() if str(kind) in {"Object", "Int128", "UInt128"}]
-        if unknown:
-            raise InputError(f"polars frame: cast the columns {unknown} to text first, Arrow lacks their type")
         for part in rows.iter_slices(BATCH_ROWS):
-            yield from part.to_arrow().combine_chunks().to_batches()
+            yield pa.record_batch([_arrow(part[name]) for name in columns], names=columns)
 
     def describe(self) -> str:
         """Return "polars frame"."""
         return "polars frame"
+
+
+def _arrow(series: Any) -> pa.Array:
+    # Arrow lacks these types, and one large or odd value is enough for polars to choose them
+    if str(series.dtype) in {"Object", "Int128", "UInt128"}:
+        return pa.array([text_of(value) for value in series.to_list()], pa.large_string())
+    return series.to_arrow()

@@ -1,14 +1,12 @@
-"""Values of any Arrow type as numbers, days, truths or codes of texts. NaN stands for missing.
+"""Arrow arrays of any type as numbers, days, truths or codes of listed values. NaN stands for missing.
 
-What becomes of a value depends on that value and the column's type only, never on the rows beside it:
-otherwise one person could change how another is counted. Nothing here raises or warns because of a value.
+What becomes of a value depends on that value only (`syndic.data.reading`), never on the rows beside it: otherwise
+one person could change how another is counted. Nothing here raises or warns because of a value.
 """
 
-import datetime
 import math
-import re
-from collections.abc import Callable
-from decimal import Decimal
+import uuid
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,22 +14,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from syndic.data.reading import (
+    DAY,
+    FIRST_DAY,
+    LAST_DAY,
+    Key,
+    day_of,
+    key_of,
+    key_text,
+    moment_key,
+    number_of,
+    text_of,
+    time_key,
+    truth_of,
+)
+
 Numbers = NDArray[np.float64]
 
-EPOCH = datetime.date(1970, 1, 1).toordinal()
 _EASY_NUMBER = r"^-?[0-9]{1,15}(\.[0-9]{1,15})?$"
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|infinity)", re.IGNORECASE)
-_DAY = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})([T ].*)?", re.DOTALL)
-_TRUTHS = dict.fromkeys(["true", "t", "yes", "y", "1", "1.0"], 1.0) | dict.fromkeys(
-    ["false", "f", "no", "n", "0", "0.0"], 0.0
-)
-_DAYS_OF_UNIT = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+_TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}  # in a second
 
 
 def plain(array: pa.Array) -> pa.Array:
     """Return the array without run ends or extension types (dictionaries stay)."""
     while isinstance(array.type, pa.BaseExtensionType):
-        array = array.storage
+        uuids = array.type.extension_name == "arrow.uuid"
+        array = _by_object(array.storage, lambda value: str(uuid.UUID(bytes=value))) if uuids else array.storage
     if pa.types.is_run_end_encoded(array.type):
         return plain(pc.run_end_decode(array))
     return array
@@ -52,8 +60,16 @@ def is_number(kind: pa.DataType) -> bool:
     return bool(types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
+def is_time(kind: pa.DataType) -> bool:
+    """Tell whether values are dates, or times with or without a date."""
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_time(kind))
+
+
 def numbers(array: pa.Array) -> Numbers:
     """Return numbers as floats; truths are 0 and 1, text is parsed, every other type is missing."""
+    if pa.types.is_decimal(array.type):
+        # Arrow rounds long decimals to floats otherwise than it parses them
+        array = array.cast(pa.large_string())
     if is_number(array.type):
         return _floats(array)
     if not is_text(array.type):
@@ -63,63 +79,73 @@ def numbers(array: pa.Array) -> Numbers:
     values = _floats(pc.if_else(easy, text, None))
     if pc.any(pc.invert(easy)).as_py():
         hard = np.asarray(pc.fill_null(pc.invert(easy), fill_value=False))
-        values = np.where(hard, by_distinct(pc.if_else(easy, None, text), _parse_number), values)
+        values = np.where(hard, by_distinct(pc.if_else(easy, None, text), number_of), values)
     return values
 
 
 def days(array: pa.Array) -> Numbers:
-    """Return days since 1970-01-01 of dates, times (their UTC date) and ISO text; other types are missing."""
+    """Return days since 1970-01-01 of dates, times (their UTC date) and ISO text, years 1 to 9999; others miss."""
     kind = array.type
-    if pa.types.is_date32(kind):
-        return _floats(array.cast(pa.int32()))
-    if pa.types.is_date64(kind):
-        return np.asarray(np.floor(_floats(array.cast(pa.int64())) / _DAYS_OF_UNIT["ms"]))
-    if pa.types.is_timestamp(kind):
-        ticks = np.asarray(array.cast(pa.int64()).fill_null(0))
-        whole = (ticks // _DAYS_OF_UNIT[kind.unit]).astype(np.float64)
-        return np.where(np.asarray(array.is_null()), np.nan, whole)
     if is_text(kind):
-        return by_distinct(texts(array), _parse_day)
-    return np.full(len(array), np.nan)
+        return by_distinct(texts(array), day_of)
+    if not is_time(kind) or pa.types.is_time(kind):
+        return np.full(len(array), np.nan)
+    ticks = np.asarray(_ticks(array).fill_null(0))
+    whole = ticks if pa.types.is_date32(kind) else ticks // (86_400 * _ticks_a_second(kind))
+    missing = np.asarray(array.is_null()) | (whole < FIRST_DAY) | (whole > LAST_DAY)
+    return np.where(missing, np.nan, whole.astype(np.float64))
 
 
 def truths(array: pa.Array) -> Numbers:
     """Return 1 for true and 0 for false; numbers other than 0 and 1 and unknown texts are missing."""
-    if is_number(array.type):
-        values = _floats(array)
-        return np.where((values == 0) | (values == 1), values, np.nan)
     if is_text(array.type):
-        text = texts(array)
-        return by_distinct(text, lambda value: _TRUTHS.get(value.lower(), math.nan))
-    return np.full(len(array), np.nan)
+        return by_distinct(texts(array), truth_of)
+    values = numbers(array)
+    return np.where((values == 0) | (values == 1), values, np.nan)
 
 
-def places(array: pa.Array, codes: dict[str, int], outside: int) -> Numbers:
-    """Return each value's code by its text, `outside` where not listed; empty text, odd types are missing."""
+def places(array: pa.Array, codes: Mapping[Key, int], outside: int) -> Numbers:
+    """Return each value's code by its key, `outside` where not listed; empty text, odd types are missing."""
 
-    def place(value: Any) -> float:
-        names = _names(value)
-        return next((codes[name] for name in names if name in codes), outside if names else math.nan)
+    def place(key: Key | None) -> float:
+        return math.nan if key is None else codes.get(key, outside)
 
     kind = array.type
-    if pa.types.is_timestamp(kind):
-        array = array.cast(pa.int64()).cast(pa.timestamp(kind.unit))
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        array = array.cast(pa.large_string())
-    if is_text(array.type):
-        array = texts(array)
-    if is_number(array.type) or is_text(array.type):
-        return by_distinct(array, place)
+    if is_text(kind):
+        return by_distinct(texts(array), lambda text: place(key_of(text)))
+    if is_number(kind):
+        found = pa.array(numbers(array))
+        return by_distinct(found, lambda number: place(None if math.isnan(number) else number))
+    if is_time(kind):
+        read = _time_reader(kind)
+        return by_distinct(_ticks(array), lambda ticks: place(read(ticks)))
     return np.full(len(array), np.nan)
+
+
+def ids(array: pa.Array) -> pa.Array:
+    """Return whole numbers, also in text, as their digits, and other values as text; null where missing."""
+    kind = array.type
+    if pa.types.is_floating(kind):
+        array = _by_object(array, text_of)
+    elif is_time(kind):
+        read = _time_reader(kind)
+        array = _by_object(_ticks(array), lambda ticks: key_text(read(ticks)))
+    elif not is_text(kind):
+        array = array.cast(pa.large_string())
+    text = texts(array)
+    text = pc.replace_substring_regex(text, r"^\+?(-?)0*([0-9]+)(\.0*)?$", r"\1\2")
+    text = pc.replace_substring_regex(text, r"^-0$", "0")
+    return pc.if_else(pc.match_substring_regex(text, r"^([+-]?[nN][aA][nN])?$"), None, text)
 
 
 def texts(array: pa.Array) -> pa.Array:
     """Return texts or bytes as trimmed text; bytes that are not UTF-8 get replacement marks."""
+    # as bytes first: Arrow believes that a text column is UTF-8, whatever a file put in it
+    found = array.cast(pa.large_binary())
     try:
-        found = array.cast(pa.large_string())
+        found = found.cast(pa.large_string())
     except pa.ArrowInvalid:
-        values = [None if value is None else value.decode("utf-8", "replace") for value in array.to_pylist()]
-        found = pa.array(values, pa.large_string())
+        found = _by_object(found, text_of)
     return pc.utf8_trim_whitespace(found)
 
 
@@ -132,53 +158,33 @@ def by_distinct(array: pa.Array, read: Callable[[Any], float]) -> Numbers:
     return np.array(table, dtype=np.float64)[indices]
 
 
-def text_of(value: Any) -> str | None:
-    """Return a Python value as the text that would stand in a CSV file; missing and odd values are None."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-        value = value.astimezone(datetime.UTC)
-    if isinstance(value, datetime.date):
-        return value.isoformat()
-    names = _names(value)
-    return names[-1] if names else None
+def _time_reader(kind: pa.DataType) -> Callable[[int], Key | None]:
+    """Return what makes a key of a count of the type's unit."""
+    if pa.types.is_date32(kind):
+        return lambda ticks: moment_key(ticks * DAY)
+    second = _ticks_a_second(kind)
+    if pa.types.is_time(kind):
+        return lambda ticks: time_key(ticks * 1_000_000 // second)
+    return lambda ticks: moment_key(ticks * 1_000_000 // second)
 
 
-def _names(value: Any) -> tuple[str, ...]:
-    """Return the texts a value may be listed under, most exact first; none when it is missing."""
-    if isinstance(value, str):
-        return (value,) if value else ()
-    if isinstance(value, bool | np.bool_):
-        return ("true", "True") if value else ("false", "False")
-    if isinstance(value, int | np.integer):
-        whole = int(value)
-        # Python refuses to write out very long integers
-        return (str(whole),) if abs(whole) < 10**300 else ("inf" if whole > 0 else "-inf",)
-    if isinstance(value, float | np.floating):
-        value = float(value)
-    elif not isinstance(value, Decimal):
-        return ()
-    if math.isnan(value):
-        return ()
-    # a decimal's exponent may be huge: its integer is written out only where that is short
-    short = math.isfinite(value) and abs(value) < 1e30 and value == int(value)
-    return (str(value), str(int(value))) if short else (str(value),)
+def _ticks(array: pa.Array) -> pa.Array:
+    return array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64()).cast(pa.int64())
+
+
+def _ticks_a_second(kind: pa.DataType) -> int:
+    return _TICKS["ms" if pa.types.is_date64(kind) else kind.unit]
+
+
+def _by_object(array: pa.Array, read: Callable[[Any], str | None]) -> pa.Array:
+    """Return the text of every value by its Python object, read once for each distinct value."""
+    encoded = array.dictionary_encode()
+    texts = [None if value is None else read(value) for value in encoded.dictionary.to_pylist()]
+    return pa.array(texts, pa.large_string()).take(encoded.indices)
 
 
 def _floats(array: pa.Array) -> Numbers:
-    return np.asarray(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def _parse_number(text: str) -> float:
-    return float(text) if _NUMBER.fullmatch(text) else math.nan
-
-
-def _parse_day(text: str) -> float:
-    match = _DAY.fullmatch(text)
-    if not match:
-        return math.nan
-    year, month, day = (int(match[group]) for group in (1, 2, 3))
-    try:
-        return float(datetime.date(year, month, day).toordinal() - EPOCH)
-    except ValueError:
-        return math.nan
+    values = np.asarray(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
+    missing = np.isnan(values)
+    # numpy warns of signalling NaN
+    return np.where(missing, np.nan, values) if missing.any() else values

@@ -119,7 +119,12 @@ class Party:
 
     def recall(self, name: str, kind: type[Kept]) -> Kept:
         """Return what an earlier step kept under `name`."""
-        value = self._desk.memory.kept(self._desk.study, name)
+        value = self.kept(name, kind)
         if value is None:
             raise RefusedError(f"step '{self._step.name}' was asked before the step that keeps '{name}'")
-        return decode(value, kind)
+        return value
+
+    def kept(self, name: str, kind: type[Kept]) -> Kept | None:
+        """Return what an earlier step kept under `name`, or None if none did; what cannot be read is refused."""
+        value = self._desk.memory.kept(self._desk.study, name)
+        return None if value is None else decode(value, kind)

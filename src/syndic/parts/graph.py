@@ -11,12 +11,15 @@ Raykova 2020). k is the smallest number for which, over that order, these fail t
 - *live*: every party has at most k - threshold missing neighbours, so that the total can be opened.
 
 Where everybody is a neighbour the three hold for certain. The claim is for colluding and missing parties that do not
-depend on the order, which anyone can compute once the study is written.
+depend on the order, which anyone can compute once the study is written. A failure may open one party's vector, which
+carries a share of the noise only: its chance, `SumPlan.failure`, belongs into the delta of what is summed, and where
+there is no room for it the plan must be `certain`.
 """
 
 from bisect import bisect_left
+from fractions import Fraction
 from functools import lru_cache
-from math import inf, log2
+from math import floor, inf, log2
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +29,14 @@ from syndic.document import Document
 from syndic.errors import InputError
 from syndic.parts.key import derive
 from syndic.parts.mask import stream
+from syndic.privacy import ApproximateEvent, Event
+from syndic.privacy.concentrated import PICO
+from syndic.privacy.cost import ATTO
 
 MOST_PARTIES = 50_000
 FAILURE_BITS = 40
 _COMPLETE = 32
+_LEAST = 2.0**-1000
 
 
 class SumPlan(Document):
@@ -45,10 +52,40 @@ class SumPlan(Document):
     threshold: int
     failure_bits: float
 
+    @property
+    def failure(self) -> Fraction:
+        """The chance that the plan fails, rounded up to whole units of 1e-18; 0 only where it cannot."""
+        if self.failure_bits == inf:
+            return Fraction(0)
+        return Fraction(floor(Fraction(2.0**-self.failure_bits) * ATTO) + 1, ATTO)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a party charges beside the sum: nothing where the plan cannot fail."""
+        if not self.failure:
+            return ()
+        what = f"a sparse graph of masks fails once in 2^{floor(self.failure_bits)}"
+        # an event has an epsilon: the least that a ledger counts in
+        return (ApproximateEvent(epsilon=Fraction(1, PICO), delta=self.failure, what=what),)
+
+    @property
+    def not_protected(self) -> tuple[str, ...]:
+        """The chance of failure in words, for a disclosure."""
+        if not self.failure:
+            return ()
+        return (
+            f"with a chance of 2^-{floor(self.failure_bits)}, which is part of delta, too many colluding parties are "
+            f"among one party's {self.neighbours} neighbours, and its values open with its own share of the noise only",
+        )
+
 
 @lru_cache(maxsize=256)
-def plan_sum(parties: int, *, colluding: int = 0, missing: int = 0) -> SumPlan:
-    """Return the plan with the fewest neighbours for that many colluding and missing parties."""
+def plan_sum(parties: int, *, colluding: int = 0, missing: int = 0, certain: bool = False) -> SumPlan:
+    """Return the plan with the fewest neighbours for that many colluding and missing parties.
+
+    It fails with a chance of at most 2^-40, or if it must be `certain` never, at the price of more neighbours.
+    """
+    chance = 0.0 if certain else 2.0**-FAILURE_BITS
     if not 2 <= parties <= MOST_PARTIES:
         raise InputError(f"a masked sum of {parties} parties: it takes 2 to {MOST_PARTIES:,}")
     if colluding < 0 or missing < 0:
@@ -57,14 +94,26 @@ def plan_sum(parties: int, *, colluding: int = 0, missing: int = 0) -> SumPlan:
         # a circle of two neighbours would do if nobody colluded; log m keeps it from resting on that alone
         least = 2 * (parties - 1).bit_length()
         most = least
-        while most < parties - 1 and _sparse(parties, colluding, missing, most) is None:
+        while most < parties - 1 and _sparse(parties, colluding, missing, most, chance) is None:
             least, most = most, 2 * most
         choices = range(least, min(most + 2, parties - 1), 2)
-        fits = bisect_left(choices, True, key=lambda count: _sparse(parties, colluding, missing, count) is not None)
-        plan = _sparse(parties, colluding, missing, choices[fits]) if fits < len(choices) else None
+
+        def sparse(count: int) -> SumPlan | None:
+            return _sparse(parties, colluding, missing, count, chance)
+
+        fits = bisect_left(choices, True, key=lambda count: sparse(count) is not None)
+        plan = sparse(choices[fits]) if fits < len(choices) else None
         if plan is not None:
             return plan
     return _complete(parties, colluding, missing)
+
+
+def plan_within(delta: Fraction, parties: int, *, colluding: int, missing: int) -> SumPlan:
+    """Return the plan whose chance of failure is at most `delta`: one that cannot fail if the usual one does more."""
+    plan = plan_sum(parties, colluding=colluding, missing=missing)
+    if plan.failure <= delta:
+        return plan
+    return plan_sum(parties, colluding=colluding, missing=missing, certain=True)
 
 
 def _complete(parties: int, colluding: int, missing: int) -> SumPlan:
@@ -87,15 +136,15 @@ def _complete(parties: int, colluding: int, missing: int) -> SumPlan:
     )
 
 
-def _sparse(parties: int, colluding: int, missing: int, neighbours: int) -> SumPlan | None:
-    """Return the plan with that many neighbours and the best threshold, or None if it fails too often."""
+def _sparse(parties: int, colluding: int, missing: int, neighbours: int, chance: float) -> SumPlan | None:
+    """Return the plan with that many neighbours and the best threshold, or None if it fails with a larger chance."""
     thresholds = np.arange(neighbours // 2 + 1, neighbours + 1)
     others = parties - 1
     exposed = _at_least(2 * thresholds - neighbours, others, colluding, neighbours)
     stuck = _at_least(neighbours - thresholds + 1, others, missing, neighbours)
     chances = parties * (exposed + stuck) + parties * _run(parties, colluding + missing, neighbours // 2)
     best = int(np.argmin(chances))
-    if chances[best] > 2.0**-FAILURE_BITS:
+    if chances[best] > chance:
         return None
     return SumPlan(
         parties=parties,
@@ -108,8 +157,13 @@ def _sparse(parties: int, colluding: int, missing: int, neighbours: int) -> SumP
 
 
 def _at_least(counts: NDArray[np.int64], others: int, marked: int, drawn: int) -> NDArray[np.float64]:
-    """Return the chances that at least so many of `drawn` random others are among the `marked` ones."""
-    return np.asarray(stats.hypergeom.sf(counts - 1, others, min(marked, others), drawn), dtype=np.float64)
+    """Return the chances that at least so many of `drawn` random others are among the `marked` ones.
+
+    Only what cannot happen has the chance 0, however small the number would be.
+    """
+    marked = min(marked, others)
+    chances = np.asarray(stats.hypergeom.sf(counts - 1, others, marked, drawn), dtype=np.float64)
+    return np.where(counts > min(marked, drawn), 0.0, np.maximum(chances, _LEAST))
 
 
 def _run(parties: int, marked: int, length: int) -> float:
@@ -120,7 +174,7 @@ def _run(parties: int, marked: int, length: int) -> float:
         return 1.0
     gamma = special.gammaln
     logarithm = gamma(marked + 1) - gamma(marked - length + 1) - gamma(parties + 1) + gamma(parties - length + 1)
-    return float(np.exp(logarithm))
+    return max(float(np.exp(logarithm)), _LEAST)
 
 
 def neighbours_of(plan: SumPlan, study: str, party: int) -> NDArray[np.int64]:

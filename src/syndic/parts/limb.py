@@ -3,8 +3,9 @@
 Why it is exact. A sum of integers whose absolute values add up to at most 2^24 (single precision) or 2^53 (double) is
 exact in any order, with or without fused operations: every partial sum is an integer of at most that size. So one
 floating-point product does wherever rows * left bound * right bound stays below; elements of a ring of b bits are
-first taken between -2^(b-1) and 2^(b-1). Where it does not, both sides are cut into limbs of 16 bits (each product of
-limbs is below 2^32, so up to 2^21 rows fit) and the limb products are added modulo 2^64.
+first taken between -2^(b-1) and 2^(b-1), through numbers below 2^b, which must fit too. Where it does not, both sides
+are cut into limbs of 16 bits (each product of limbs is below 2^32, so up to 2^21 rows fit) and the limb products are
+added modulo 2^64.
 """
 
 from typing import Any, Final
@@ -46,7 +47,8 @@ def _product(left: NDArray[Any], right: NDArray[Any], ring: Ring, bound: int) ->
 
 def _piece(left: NDArray[Any], right: NDArray[Any], ring: Ring, bound: int) -> NDArray[np.uint64]:
     half = 1 << (ring.bits - 1)
-    reach = len(left) * (bound or half) * half
+    # twice half: what `_centred` subtracts from is a whole number below 2^bits
+    reach = max(len(left) * (bound or half) * half, 2 * half)
     if reach > _DOUBLE:
         return _limb_product(left, right, ring, bound)
     number: Any = np.float32 if reach <= _SINGLE else np.float64

@@ -14,10 +14,8 @@ def advance(party: Party, what: str, to: int) -> None:
     A call that is delivered again never gets here: the kernel gives the stored answer.
     """
     name = f"{what} stage"
-    try:
-        done = party.recall(name, _Stage).done
-    except RefusedError:
-        done = 0
+    stage = party.kept(name, _Stage)
+    done = 0 if stage is None else stage.done
     if done != to - 1:
         raise RefusedError(
             f"step {to} of the {what} was asked after step {done}: each is answered once, in order; "

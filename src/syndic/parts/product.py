@@ -10,11 +10,13 @@ triples, which is why they are masked between the partners. A party, or several,
 matrix but the noisy products. Coordinator and one party together could read the matrices of that party's partners.
 *Semi-honest*: rows can be checked to add up to one in every group (`checked`), which stops a party that puts a large
 number into a row; one that balances it by a negative number in the same group is not found. Public keys are not
-signed. *Not here*: products of three matrices; per row they need products of two shared numbers, so a triple for every
-row and pair of columns instead of one for a whole table: n times more traffic.
+signed. Every look at the rows must find the same ones: a party compares them with what it masked. *Not here*: products
+of three matrices; per row they need products of two shared numbers, so a triple for every row and pair of columns
+instead of one for a whole table: n times more traffic.
 """
 
 import abc
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -101,6 +103,14 @@ class _Share(Message):
     total: NDArray[np.uint64]
 
 
+class _Masked(Message):
+    digest: bytes
+
+
+class _Sums(Message):
+    sums: NDArray[np.int64]
+
+
 class _Wraps(Message):
     bits: bytes
 
@@ -148,6 +158,8 @@ class UsesProduct(Protocol):
     def product_masked(self, party: Party, message: ProductTurn) -> ProductOpening:
         """Mask the rows of one chunk and seal them for the partners."""
         advance(party, "product", 2 + 2 * message.chunk)
+        if not 0 <= message.chunk < self.product_sizes(party.terms).chunks:
+            raise RefusedError(f"there is no chunk {message.chunk} of rows in this study")
         if message.keys.keys() != set(_partners(self, party)):
             raise RefusedError("the public keys are not those of this party's partners")
         if message.chunk == 0:
@@ -155,6 +167,7 @@ class UsesProduct(Protocol):
         secrets = _secrets(self, party)
         stock, sizes = _stock(self, party), self.product_sizes(party.terms)
         matrix = self.product_matrix(party, *sizes.span(message.chunk))
+        _note_masked(party, message.chunk, matrix)
         opened = opening(matrix, stock.mask(message.chunk, matrix.shape[1]), sizes.small)
         randomness = party.entropy("product seal")
         fresh = randomness.bytes(KEY_BYTES)
@@ -173,6 +186,8 @@ class UsesProduct(Protocol):
         stock, sizes = _stock(self, party), self.product_sizes(party.terms)
         secrets = _secrets(self, party)
         matrix = self.product_matrix(party, *sizes.span(chunk))
+        if party.recall(f"product masked {chunk}", _Masked).digest != _digest(matrix):
+            raise _changed(party)
         mask = stock.mask(chunk, matrix.shape[1])
         boxes = {}
         for name, secret in secrets.items():
@@ -201,12 +216,41 @@ class UsesProduct(Protocol):
             shares[name] = unshifted(share, sizes) if _is_left(self, party, name) else share
         return shares
 
+    def product_unchanged(self, party: Party, sums: NDArray[np.int64]) -> None:
+        """Refuse unless these sums of the matrix's columns, from another look at the rows, are of the masked one."""
+        if not np.array_equal(party.recall("product sums", _Sums).sums, sums):
+            raise _changed(party)
+
     def product_hidden(self, party: Party, partner: str, values: NDArray[np.int64], ring: Ring) -> NDArray[Any]:
         """Return values for the opening under the mask that this party and its partner agreed on."""
         secret = derive(_secrets(self, party)[partner], "product opening")
         left, right = (party.name, partner) if _is_left(self, party, partner) else (partner, party.name)
         mask = expand(secret, context(party.study, left, right), values.size, ring).reshape(values.shape)
         return (ring.add if party.name == left else ring.subtract)(ring.reduce(values), mask)
+
+
+def _note_masked(party: Party, chunk: int, matrix: NDArray[Any]) -> None:
+    """Keep what tells later whether the rows are still those that were masked.
+
+    Other rows than the masked ones would leave their difference times the partner's mask in the product, and the
+    dealer knows that mask.
+    """
+    sums = matrix.sum(axis=0, dtype=np.int64)
+    before = party.recall("product sums", _Sums).sums if chunk else np.zeros_like(sums)
+    party.remember("product sums", _Sums(sums=before + sums))
+    party.remember(f"product masked {chunk}", _Masked(digest=_digest(matrix)))
+
+
+def _digest(matrix: NDArray[Any]) -> bytes:
+    heading = context("product rows", str(matrix.dtype), *matrix.shape)
+    return hashlib.sha256(heading + np.ascontiguousarray(matrix).tobytes()).digest()
+
+
+def _changed(party: Party) -> RefusedError:
+    return RefusedError(
+        f"the rows of {party.name} changed while they were multiplied: nothing was opened; let the source stand "
+        "still and use a new edition"
+    )
 
 
 def _opened(uses: UsesProduct, party: Party, message: ProductInbox, name: str, secret: bytes) -> NDArray[Any]:

@@ -149,13 +149,14 @@ class UsesSharedSecret(Protocol):
         }
         pieces = checked_pieces(texts, offers, study=party.study, label=label)
         secret = combined({**pieces, party.name: own.piece}, study=party.study, label=label)
-        party.remember(f"secret {label}", _Shared(secret=secret))
+        # the last word of a name is fixed, so that no label writes over what another one keeps
+        party.remember(f"secret {label} shared", _Shared(secret=secret))
         return SecretDone(check=derive(secret, "check"))
 
 
 def secret_of(party: Party, label: str) -> bytes:
     """Return the secret that all parties share under `label`. Private to the parties: `derive` keys from it."""
-    return party.recall(f"secret {label}", _Shared).secret
+    return party.recall(f"secret {label} shared", _Shared).secret
 
 
 def shared_secret(session: Session, uses: UsesSharedSecret, *, label: str) -> None:

@@ -1,4 +1,4 @@
-"""Masked sum: the coordinator learns the sum of the parties' integer vectors, and nothing else of any vector.
+"""Masked sum: a coordinator that follows the steps learns the sum of the parties' integer vectors, and no vector.
 
 *Unit*: a sum hides vectors, not people; noise does that. Each party adds its share of the noise before it masks, and
 the sum is charged as one release. *Rounds*: keys, shares, masked values, openings. *Missing*: up to `plan.missing`
@@ -6,10 +6,14 @@ parties may fall silent at any point; the total is then of those whose masked va
 
 *Who could learn what.* Coordinator and up to `plan.colluding` parties together: the total of the others, nothing more.
 More colluding parties could open single vectors, which carry a share of the noise only. *Semi-honest*: parties and
-coordinator follow the steps. A party can put in any numbers, and nothing checks their range. A coordinator that lies
-about who survived cannot open one party's vector (a party opens one kind of share once, and 2 threshold exceeds
-neighbours plus colluding), but by telling different parties different stories it may get the total of fewer parties,
-with less noise, than `missing` says; one that forges public keys can sit between the parties until keys are signed.
+coordinator follow the steps. A party can put in any numbers, and nothing checks their range. A coordinator that tells
+different parties different stories about who dealt or survived never gets seed and mask key of one party (each party
+opens one kind of share once, and 2 threshold exceeds neighbours plus colluding), but it may get the seed of one and the
+mask keys of enough others to open that one's vector, which carries a share of the noise only: against it, nothing is
+claimed. One that forges public keys can sit between the parties until keys are signed. Keys and shares stay in a
+party's memory file until it is deleted: who takes more of these files than may collude can do what the parties could.
+Digests of replies are published, and do not help those who may collude to try values: the seed of a party's own mask
+takes `threshold` of its neighbours to find.
 *Abort*: wrong shares, changed boxes and too few survivors end the run with an error; what was charged stays charged.
 
 Bonawitz et al. 2017, with the sparse graph of Bell et al. 2020.

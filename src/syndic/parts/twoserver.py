@@ -16,7 +16,9 @@ between the servers until keys are signed. Steps are answered once and in order,
 missing. A coordinator that dies after the tossing began needs a new edition: its triples must not be made again.
 
 What each server returns at the end is masked once more by numbers that only the two servers know: the dealer, who knows
-its own triples, could otherwise solve for the coins.
+its own triples, could otherwise solve for the coins. Digests of replies are published: a reply of values whose mask
+somebody other than the coordinator can compute carries random bytes too. Private keys stay in the party's memory file
+until it is deleted: who takes the files of parties that must not collude can do what these could.
 """
 
 import abc
@@ -76,10 +78,15 @@ class TwoKey(Message):
 
 
 class TwoShares(Message):
-    """A party's masked values, packed to the bits of the ring, and the mask's seed sealed for the first server."""
+    """A party's masked values, packed to the bits of the ring, and the mask's seed sealed for the first server.
+
+    `blind` is random and goes nowhere: digests of replies are public, and the first server, who opens the box, could
+    otherwise try values until the digest fits.
+    """
 
     masked: bytes
     box: bytes
+    blind: bytes
 
 
 class TwoStart(Message):
@@ -155,7 +162,7 @@ class UsesTwoServers(Protocol):
         masked = agreed.ring.add(agreed.ring.reduce(values), masks)
         receiver = agreed.servers[0]
         box = seal(_secret(party, receiver), seed, _place(party, "seed", party.name, receiver), party.entropy("box"))
-        return TwoShares(masked=agreed.ring.pack(masked), box=box)
+        return TwoShares(masked=agreed.ring.pack(masked), box=box, blind=party.entropy("blind").bytes(KEY_BYTES))
 
     @step(reveals="sealed")
     def two_begin(self, party: Party, message: TwoStart) -> TwoBits:
@@ -189,6 +196,8 @@ class UsesTwoServers(Protocol):
     def two_open(self, party: Party, message: TwoBits) -> TwoOpened:
         """Turn the coins into a share of the noise, add it to the share of the sum, mask, and give it out."""
         advance(party, _WHAT, 4 + gmw.LEVELS)
+        if message.level != gmw.LEVELS + 1:
+            raise RefusedError(f"bits of level {message.level} came where those of the coins were due")
         agreed = self.two_servers(party.terms)
         half, coins = _half(party, agreed)
         theirs = _hear(party, agreed, message, coins)

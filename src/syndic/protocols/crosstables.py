@@ -28,7 +28,7 @@ from syndic.kernel import (
 from syndic.mechanism import DiscreteGaussian, GaussianShare
 from syndic.mechanism.shares import sum_rho
 from syndic.parts.dealer import secure_products
-from syndic.parts.product import ProductClose, UsesProduct
+from syndic.parts.product import ProductClose, UsesProduct, partners_of
 from syndic.parts.triple import ProductSizes
 from syndic.privacy import Event, zcdp_epsilon
 from syndic.protocols.crosstables_layout import Layout, budgets_of, layout_of
@@ -57,10 +57,20 @@ class TableNoise(Document):
 
     def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
         """Return the values with their noise."""
-        whole = DiscreteGaussian(sensitivity_squared=self.share.sensitivity_squared, rho=self.share.rho)
         shared = self.share.draw(values.size - self.alone, randomness)
-        noise: NDArray[np.int64] = np.concatenate([shared, whole.draw(self.alone, randomness)])
+        noise: NDArray[np.int64] = np.concatenate([shared, whole_noise(self.share).draw(self.alone, randomness)])
         return values + noise
+
+
+def whole_noise(share: GaussianShare) -> DiscreteGaussian:
+    """Return the noise of a party's own tables: one discrete Gaussian with the parameter of all honest shares together.
+
+    Not one made for the budget: where shares are of the least size there is more noise than that, and the charge,
+    which counts tables across and within parties alike, is for so much of it on all of them.
+    """
+    sigma_squared = share.honest * share.sigma_squared
+    square = share.sensitivity_squared
+    return DiscreteGaussian(sensitivity_squared=square, rho=square / (2 * sigma_squared))
 
 
 @final
@@ -111,6 +121,8 @@ class CrossTabulation(UsesProduct, tag="crosstables"):
         margins = {name: table.values for name, table in zip(names, counted, strict=False)}
         if any(int(each.sum()) != layout.sizes.rows for each in margins.values()):
             raise _wrong_size(party)
+        groups = zip(names, layout.groups[party.name], strict=True)
+        self.product_unchanged(party, np.concatenate([margins[name][:group] for name, group in groups]))
         local = [table.values.ravel() for table in counted[len(names) :]]
         values = {partner: self._tables_of(layout, party.name, partner, shares[partner], margins) for partner in shares}
         noise = TableNoise(share=layout.noise, alone=sum(each.size for each in local))
@@ -204,6 +216,9 @@ class CrossTabulation(UsesProduct, tag="crosstables"):
                 raise InputError(f"pairs: {pair[0]} and {pair[1]} must be columns of two different parties")
         if not self.layout(terms).pairs:
             raise InputError("no two columns of different parties are counted")
+        for party in terms.parties:
+            if not partners_of(self.product_pairs(terms), party.name):
+                raise InputError(f"pairs: no column of party '{party.name}' is in one; name one or leave the party out")
         self._check_size(terms)
 
     def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
@@ -239,7 +254,7 @@ class CrossTabulation(UsesProduct, tag="crosstables"):
             sum_rho(noise.sensitivity_squared, noise.sigma_squared, shares, noise.dimension) for shares in (1, 2)
         )
         if self.local:  # within a party there is the whole noise, and no more of it for anyone
-            both = max(both, noise.rho)
+            both = max(both, noise.event.rho)
         return float(zcdp_epsilon(both, delta)), float(zcdp_epsilon(one, delta))
 
     def disclosure(self, terms: Terms) -> Disclosure:
@@ -280,7 +295,7 @@ class CrossTabulation(UsesProduct, tag="crosstables"):
     def _note(self, terms: Terms) -> CrossNote:
         layout = self.layout(terms)
         noise = layout.noise
-        within = DiscreteGaussian(sensitivity_squared=noise.sensitivity_squared, rho=noise.rho).variance
+        within = whole_noise(noise).variance
         return CrossNote(across=noise.total_variance(2) ** 0.5, within=within**0.5, tables=layout.tables)
 
     def _tables_of(

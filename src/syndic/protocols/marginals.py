@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain, Factor
 from syndic.document import Document, from_file, to_readable_json
-from syndic.errors import InputError
+from syndic.errors import InputError, RefusedError
 from syndic.kernel import (
     Disclosure,
     Estimate,
@@ -37,12 +37,13 @@ from syndic.kernel import (
     step,
 )
 from syndic.mechanism import GaussianShare, LaplaceShare, SkellamShare
-from syndic.parts.graph import SumPlan, plan_sum
+from syndic.parts.graph import SumPlan, plan_within
 from syndic.parts.masked import BOX_BYTES
 from syndic.parts.ring import Ring, ring_for
 from syndic.parts.sum import SumInbox, SumMasked, UsesMaskedSum, masked_sum
-from syndic.privacy import Budget, Event, rho_for
+from syndic.privacy import Budget, Cost, Event, rho_for
 from syndic.privacy.concentrated import PICO
+from syndic.privacy.cost import ATTO
 
 Share = GaussianShare | LaplaceShare | SkellamShare
 
@@ -141,6 +142,8 @@ class Marginals(UsesMaskedSum, tag="marginals"):
     def count(self, party: Party, message: SumInbox) -> SumMasked:
         """Count the tables, add this party's share of the noise, and mask the result."""
         terms = party.terms
+        if message.label != _LABEL:
+            raise RefusedError(f"the tables are summed under the label '{_LABEL}' and under no other")
         noise, ring = self.noise_of(terms), self.ring_of(terms)
         masks = self.sum_masks(party, message, noise.dimension, ring)
         tables = party.table.marginals(self.cliques_of(terms))
@@ -148,6 +151,8 @@ class Marginals(UsesMaskedSum, tag="marginals"):
         counts = np.concatenate([table.values.ravel() for table in tables])
         # the bound is public and lowering a count to it never moves two neighbours apart
         clipped = np.minimum(counts, _most_rows(terms, member(terms, party.name)))
+        for event in self.sum_plan(terms).events:
+            party.charge(event, why="chance that the masks of a sparse graph do not hide one party's tables")
         noisy = party.contribute(noise, clipped, why="noisy marginal tables, one sum over all parties")
         return self.sum_masked(noisy, masks, ring)
 
@@ -196,8 +201,9 @@ class Marginals(UsesMaskedSum, tag="marginals"):
         return sum(domain.size for domain in self.domains_of(terms))
 
     def sum_plan(self, terms: Terms) -> SumPlan:
-        """Return who masks with whom."""
-        return plan_sum(len(terms.parties), colluding=self.colluding, missing=self.missing)
+        """Return who masks with whom: a sparse graph that may fail only where that fits into every delta twice."""
+        delta = min(budget.delta for budget in _budgets(terms)) / (2 * terms.unit.parties)
+        return plan_within(delta, len(terms.parties), colluding=self.colluding, missing=self.missing)
 
     def noise_of(self, terms: Terms) -> Share:
         """Return the share of the noise that every party adds: one law for all, made for the strictest budget.
@@ -208,7 +214,10 @@ class Marginals(UsesMaskedSum, tag="marginals"):
         scale is r d / epsilon = d / (epsilon / r): a share for d at epsilon / r.
         """
         unit, tables = terms.unit, len(self.cliques_of(terms))
-        budgets = [terms.budget, *(party.budget for party in terms.parties if party.budget is not None)]
+        # every party that a person is at is charged for the graph too
+        graph = Cost.of(self.sum_plan(terms).events).times(unit.parties)
+        less_epsilon, less_delta = Fraction(graph.epsilon_approximate, PICO), Fraction(graph.delta_approximate, ATTO)
+        left = [(budget.epsilon - less_epsilon, budget.delta - less_delta) for budget in _budgets(terms)]
         who = {
             "parties": len(terms.parties),
             "colluding": self.colluding,
@@ -216,9 +225,9 @@ class Marginals(UsesMaskedSum, tag="marginals"):
             "dimension": self.dimension_of(terms),
         }
         if self.noise == "laplace":
-            epsilon = _part(min(budget.epsilon for budget in budgets), unit.parties)
+            epsilon = _part(min(epsilon for epsilon, _ in left), unit.parties)
             return LaplaceShare(sensitivity=tables * unit.l1_of_counts(), epsilon=epsilon, **who)
-        rho = _part(min(_rho_of(budget) for budget in budgets), unit.parties)
+        rho = _part(min(_rho_of(epsilon, delta) for epsilon, delta in left), unit.parties)
         squared = Fraction(unit.parties * tables * unit.l2_squared_of_counts())
         if self.noise == "gaussian":
             return GaussianShare(sensitivity_squared=squared, rho=rho, **who)
@@ -252,9 +261,9 @@ class Marginals(UsesMaskedSum, tag="marginals"):
         self._check_size(terms)
 
     def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
-        """One release of all tables: every party is charged for the whole sum."""
+        """One release of all tables, charged whole to every party, and the chance that a sparse graph fails."""
         member(terms, party)
-        return (self.noise_of(terms).event,)
+        return (self.noise_of(terms).event, *self.sum_plan(terms).events)
 
     def estimate(self, terms: Terms) -> Estimate:
         """Bytes of the largest reply, memory at the coordinator, time for counting and masks."""
@@ -298,6 +307,7 @@ class Marginals(UsesMaskedSum, tag="marginals"):
                 f"people with more than {unit.rows} row(s) at a party, or at more than {unit.parties} of the parties",
                 f"against more than {self.colluding} parties that pool their shares of the noise, or more than "
                 f"{self.missing} that leave theirs out: less noise is left than stated",
+                *self.sum_plan(terms).not_protected,
                 "the total against a party that puts in made-up numbers: nothing checks them",
                 "which parties take part or fall silent, the columns, bounds and people: they are public",
             ),
@@ -315,9 +325,11 @@ class Marginals(UsesMaskedSum, tag="marginals"):
             )
 
 
-@lru_cache(maxsize=64)
-def _rho_of(budget: Budget) -> Fraction:
-    return rho_for(budget.epsilon, budget.delta)
+_rho_of = lru_cache(maxsize=64)(rho_for)
+
+
+def _budgets(terms: Terms) -> list[Budget]:
+    return [terms.budget, *(party.budget for party in terms.parties if party.budget is not None)]
 
 
 def _part(amount: Fraction, parts: int) -> Fraction:

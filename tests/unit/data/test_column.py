@@ -86,6 +86,8 @@ def test_numbers_of_other_types() -> None:
     assert codes(HEIGHT, [b"0.3", b"\xff", None]) == [1, 4, 4]
     assert codes(HEIGHT, [[0.3], None]) == [4, 4]
     assert codes(HEIGHT, [datetime.date(2020, 1, 1)]) == [4]
+    # as the truths that a library may hold instead
+    assert codes(HEIGHT, ["True", "f", "yes"]) == [3, 0, 4]
 
 
 def test_categories_other_and_missing() -> None:
@@ -102,15 +104,62 @@ def test_categories_other_and_missing() -> None:
 
 
 def test_categories_may_be_numbers_truths_dates_or_bytes() -> None:
-    digits = Categorical(name="c", values=("0", "1", "1.5", "true", "2020-01-01"))
+    digits = Categorical(name="c", values=("false", "1", "1.5", "10:30", "2020-01-01"))
     assert codes(digits, [0, 1, 7], pa.int64()) == [0, 1, 5]
     assert codes(digits, [0, 1, 7], pa.uint8()) == [0, 1, 5]
     assert codes(digits, [0.0, 1.0, 1.5, math.nan, math.inf]) == [0, 1, 2, 6, 5]
     assert codes(digits, [Decimal("1"), Decimal("1.5"), None]) == [1, 2, 6]
-    assert codes(digits, [True, False]) == [3, 5]
+    assert codes(digits, [True, False]) == [1, 0]
+    assert codes(digits, ["TRUE", "False", "01.0", "15e-1", "t"]) == [1, 0, 1, 2, 5]
     assert codes(digits, [datetime.date(2020, 1, 1), None]) == [4, 6]
+    assert codes(digits, [datetime.datetime(2020, 1, 1), datetime.datetime(2020, 1, 1, 1)]) == [4, 5]
+    assert codes(digits, ["2020-01-01T00:00:00Z", "2020-01-01 01:00+01:00", "2020-01-01 01:00"]) == [4, 4, 5]
+    assert codes(digits, [datetime.time(10, 30), datetime.time(10, 31)]) == [3, 5]
+    assert codes(digits, ["10:30:00.000", "10:30", "nan", "-NaN"]) == [3, 3, 6, 6]
     assert codes(digits, [b"1", b"\xff"]) == [1, 5]
     assert codes(digits, [[1]]) == [6]
+
+
+def test_numbers_are_compared_as_floats_hold_them() -> None:
+    # pandas makes floats of integers for one missing value, so what floats cannot tell apart is one category
+    large = Categorical(name="c", values=(str(2**53),))
+    assert codes(large, [2**53, 2**53 + 1, 2**53 + 2], pa.int64()) == [0, 0, 1]
+    assert codes(large, [float(2**53), 2.0**53 + 2]) == [0, 1]
+
+
+def test_truths_are_letters_where_only_those_are_listed() -> None:
+    # DuckDB holds a CSV column of nothing but F as truths
+    sex = Categorical(name="c", values=("F", "M"))
+    assert codes(sex, [False, True, None]) == [0, 2, 3]
+    assert codes(sex, ["F", "f", "T", "false"]) == [0, 2, 2, 0]
+    assert codes(Categorical(name="c", values=("F", "0")), [False]) == [1]
+    assert codes(Categorical(name="c", values=("F", "f", "T")), [False, True]) == [3, 2]
+
+
+@pytest.mark.parametrize(
+    "values", [("1", "true"), ("1", "01"), ("2020-01-01", "2020-01-01T00:00:00Z"), ("1e400", "inf")]
+)
+def test_values_that_are_read_alike_cannot_both_be_listed(values: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match=f"'{values[0]}' and '{values[1]}' are read alike"):
+        Categorical(name="c", values=values)
+    with pytest.raises(ValueError, match="'NaN' is read as missing"):
+        Categorical(name="c", values=("NaN", "x"))
+
+
+@pytest.mark.parametrize(("kind", "size"), [(pa.int8(), 128), (pa.uint8(), 256)])
+def test_a_full_dictionary_has_a_code_for_null(kind: pa.DataType, size: int) -> None:
+    column = Integer(name="c", lower=0, upper=size - 1)
+    indices = pa.array([*range(size), None, 0], kind)
+    assert column.encode(pa.DictionaryArray.from_arrays(indices, list(range(size)))).tolist() == [*range(size), size, 0]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_text_that_is_not_utf8_is_outside_and_stops_nothing(kind: pa.DataType) -> None:
+    content = pa.array([b"G", b"\xff", b"M", None], pa.binary() if kind == pa.string() else pa.large_binary())
+    array = pa.Array.from_buffers(kind, 4, content.buffers())
+    assert SEX.encode(array).tolist() == [2, 2, 1, 3]
+    assert SEX.encode(array.dictionary_encode()).tolist() == [2, 2, 1, 3]
+    assert AGE.encode(array).tolist() == [3, 3, 3, 3]
 
 
 def test_dates_from_every_type_that_holds_them() -> None:
@@ -123,6 +172,12 @@ def test_dates_from_every_type_that_holds_them() -> None:
         assert DAY.encode(stamps.cast(pa.timestamp(unit, "UTC"))).tolist() == [0, 1, 2]
     texts = ["2020-01-05", "2020-01-06T10:00:00Z", "2020-02-30", "20200106", "2020-01-06x", "", None]
     assert codes(DAY, texts) == [0, 1, 2, 2, 2, 2, 2]
+    zoned = ["2020-01-06 00:30:00+01:00", "2020-01-05T23:30:00.5-01", "2020-01-06 24:00", "0001-01-01 00:00+01:00"]
+    assert codes(DAY, zoned) == [0, 1, 2, 2]
+    # text can say the years 1 to 9999 only, so other types miss beyond them too
+    assert codes(DAY, [-719_163, -719_162, 2_932_896, 2_932_897], pa.int32()) == [2, 2, 2, 2]
+    ends = pa.array([-719_163, -719_162, 2_932_896, 2_932_897], pa.int32()).cast(pa.date32())
+    assert DAY.encode(ends).tolist() == [2, 0, 1, 2]
     assert codes(DAY, [18262], pa.int64()) == [2]
     assert DAY.labels() == ("2020-01-01 to 2020-01-05", "2020-01-06 to 2020-01-10", "(missing)")
     assert [str(edge) for edge in DAY.edges] == ["2020-01-01", "2020-01-06", "2020-01-11"]

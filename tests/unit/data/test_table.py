@@ -1,11 +1,16 @@
+import datetime
 import itertools
+import math
+import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import duckdb
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -13,6 +18,7 @@ import pytest
 from syndic.data import Categorical, Integer, Schema, SparseCounts, Table, open_source
 from syndic.data.counting import BUFFER_ROWS
 from syndic.data.domain import Domain
+from syndic.data.table import FirstRows
 from syndic.errors import InputError
 
 SIZES = {"a": 2, "b": 16, "c": 41, "d": 16, "e": 16, "f": 300, "g": 1}
@@ -158,6 +164,43 @@ def test_rows_without_a_person_are_left_out() -> None:
     numbers = pa.table({"id": [1.0, float("nan"), None, 1.0], "x": [0, 1, 2, 3]})
     table = Table(Schema.from_domain({"x": 6}), open_source(numbers), person="id")
     assert next(table.batches())["x"].tolist() == [0]
+
+
+def test_a_person_is_one_whatever_type_the_id_has() -> None:
+    seven = [
+        pa.array([7], pa.int8()), pa.array([7], pa.uint64()), pa.array([7.0]), pa.array([7.0], pa.float16()),
+        pa.array([Decimal("7.00")]), pa.array(["7"]), pa.array([" 007 "]), pa.array([b"7.0"]), pa.array(["+7."]),
+        pa.array(["7"]).dictionary_encode(),
+    ]  # fmt: skip
+    assert kept(seven) == [0]
+    assert kept([pa.array([0.0]), pa.array([-0.0]), pa.array([0]), pa.array(["-0"]), pa.array(["00"])]) == [0]
+    assert kept([pa.array([datetime.date(2020, 1, 1)]), pa.array(["2020-01-01"])]) == [0]
+    # and two are two: large numbers, fractions, signs, letters
+    people = [
+        pa.array([2**53]),
+        pa.array([2**53 + 1]),
+        pa.array([1.5]),
+        pa.array([1]),
+        pa.array(["-1"]),
+        pa.array(["1e1"]),
+    ]
+    assert kept(people) == list(range(6))
+    assert kept([pa.array(["nan"]), pa.array([math.nan]), pa.array([None]), pa.array([""])]) == []
+
+
+def kept(people: list[pa.Array]) -> list[int]:
+    """Which of some batches of one row count."""
+    keep = FirstRows(1)
+    return [place for place, ids in enumerate(people) if keep(ids).any()]
+
+
+def test_ids_that_are_objects_are_told_apart() -> None:
+    ids = [uuid.UUID(int=1), uuid.UUID(int=2), uuid.UUID(int=1)]
+    frame = pd.DataFrame({"id": pd.Series(ids, dtype=object), "x": [0, 1, 2]})
+    typed = pa.table({"id": pa.array([one.bytes for one in ids], pa.uuid()), "x": [0, 1, 2]})
+    for rows in (frame, typed):
+        table = Table(Schema.from_domain({"x": 3}), open_source(rows), person="id")
+        assert next(table.batches())["x"].tolist() == [0, 1]
 
 
 def test_person_may_be_a_column_of_the_schema() -> None:

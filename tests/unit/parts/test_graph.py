@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Iterable
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 import pytest
 
 from syndic.errors import InputError
-from syndic.parts.graph import MOST_PARTIES, SumPlan, _at_least, _run, neighbours_of, plan_sum
+from syndic.parts.graph import MOST_PARTIES, SumPlan, _at_least, _run, neighbours_of, plan_sum, plan_within
+from syndic.privacy import ApproximateEvent
 
 
 @pytest.mark.parametrize("parties", [2, 3, 4, 10, 32])
@@ -73,6 +75,37 @@ def test_random_coalitions_and_silence_never_break_a_sparse_plan() -> None:
             neighbours = set(neighbours_of(plan, study, int(party)).tolist())
             assert 2 * plan.threshold > plan.neighbours + len(neighbours & colluding)
             assert plan.neighbours - len(neighbours & missing) >= plan.threshold
+
+
+@pytest.mark.parametrize(("parties", "colluding", "missing"), [(60, 6, 6), (100, 5, 5), (1000, 50, 50), (400, 1, 0)])
+def test_a_certain_plan_holds_for_the_worst_seats(parties: int, colluding: int, missing: int) -> None:
+    plan = plan_sum(parties, colluding=colluding, missing=missing, certain=True)
+    assert plan.failure == 0
+    assert not plan.events
+    assert not plan.not_protected
+    # all colluding and missing parties sit around one
+    assert 2 * plan.threshold > plan.neighbours + colluding
+    assert plan.neighbours - missing >= plan.threshold
+    assert plan.neighbours == parties - 1 or colluding + missing < plan.neighbours // 2
+    usual = plan_sum(parties, colluding=colluding, missing=missing)
+    assert plan.neighbours >= usual.neighbours
+    assert plan_within(Fraction(0), parties, colluding=colluding, missing=missing) == plan
+    assert plan_within(Fraction(1, 10**9), parties, colluding=colluding, missing=missing) == usual
+
+
+def test_the_chance_of_failure_is_charged_rounded_up() -> None:
+    plan = plan_sum(1000, colluding=50, missing=50)
+    assert 0 < 2.0**-plan.failure_bits <= plan.failure <= 2.0**-plan.failure_bits + 2e-18
+    (event,) = plan.events
+    assert isinstance(event, ApproximateEvent)
+    assert event.delta == plan.failure
+    assert f"2^-{math.floor(plan.failure_bits)}" in plan.not_protected[0]
+
+
+def test_only_what_cannot_happen_has_no_chance() -> None:
+    chances = _at_least(np.array([300, 301]), 10_000, 300, 1000)
+    assert chances.tolist() == [2.0**-1000, 0]
+    assert _run(50_000, 500, 500) == 2.0**-1000
 
 
 def test_chances_are_those_of_counting() -> None:

@@ -139,6 +139,8 @@ def cheated(monkeypatch: pytest.MonkeyPatch, change: list[int], **options: Any) 
         return matrix
 
     monkeypatch.setattr(CrossTabulation, "product_matrix", cheat)
+    # a cheat does not stop itself
+    monkeypatch.setattr(CrossTabulation, "product_unchanged", lambda *_: None)
     found: NDArray[np.int64] = coordinate(study, carrier_of(study, parts))["p0c0", "p1c0"].values
     return found - counted(parts, ("p0c0", "p1c0"))
 
@@ -158,6 +160,47 @@ def test_a_balanced_cheat_is_not_caught(monkeypatch: pytest.MonkeyPatch) -> None
     """What the page says the check does not find."""
     surplus = cheated(monkeypatch, [100, -100], check_rows=True, lift=False)
     assert surplus[:, 1].tolist() == [100, -100, 0]
+
+
+def moved(part: CodedTable) -> CodedTable:
+    """Return the same rows but for one person, who has another level of the first column."""
+    name = part.domain.names[0]
+    codes = part.codes[name].copy()
+    codes[37] = (codes[37] + 1) % part.domain[name]
+    return CodedTable(part.domain, {**part.codes, name: codes})
+
+
+@pytest.mark.parametrize("who", ["p0", "p1"])
+@pytest.mark.parametrize("before", ["product_multiplied", "open_tables"])
+def test_rows_that_change_between_two_looks_end_the_run(who: str, before: str) -> None:
+    """The difference times the partner's mask would be in the product, and the dealer knows the mask."""
+    parts = tables(300, (3, 2), (4,))
+    study = study_of(parts)
+    carrier = carrier_of(study, parts)
+    ask = carrier.ask
+
+    class Live:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(carrier, name)
+
+        def ask(self, step: Any, message: Any) -> Any:
+            if step.__name__ == before:
+                carrier.members[who].table = moved(carrier.members[who].table)
+            return ask(step, message)
+
+    with pytest.raises(RefusedError, match=f"rows of {who} changed"):
+        coordinate(study, Live())
+    assert carrier.members[who].drawn == []
+
+
+def test_there_is_no_chunk_after_the_last() -> None:
+    study, carrier, seen = prepared()
+    mine = [each for each in seen if each[1] == "p0"]
+    replayed(study, carrier, mine[:-1], "p0")
+    protocol: Any = study.protocol
+    after = ProductTurn(chunk=protocol.product_sizes(study).chunks, keys=mine[1][2].keys)
+    with pytest.raises(RefusedError, match="no chunk 1"):
+        protocol.product_masked(carrier.members["p0"], after)
 
 
 def prepared() -> tuple[Study, OpenCarrier, list[tuple[str, str, Any, Any]]]:

@@ -103,6 +103,22 @@ def test_what_is_refused(tmp_path: Path) -> None:
     assert fleet.asked_again("secret_offer", "p0", SecretStart(label="two")).code == "ok"
 
 
+def test_no_label_writes_over_what_another_keeps(tmp_path: Path) -> None:
+    fleet = Fleet(AddUp(), 3, tmp_path)
+    session = fleet.session()
+    for label in ("one", "one stage", "one own", "one shared"):
+        shared_secret(session, fleet.protocol, label=label)
+    reply = fleet.asked_again("secret_offer", "p0", SecretStart(label="one"))
+    assert (reply.code, "asked after step 3" in reply.text) == ("refused", True)
+
+
+def test_a_stage_that_cannot_be_read_is_not_the_beginning(tmp_path: Path) -> None:
+    fleet = Fleet(AddUp(), 3, tmp_path)
+    fleet.nodes["p0"].desk.memory.keep(fleet.study.digest, "secret one stage", b"\xc1")
+    reply = fleet.asked_again("secret_offer", "p0", SecretStart(label="one"))
+    assert (reply.code, "no valid _Stage" in reply.text) == ("refused", True)
+
+
 def test_offers_of_some_parties_only_are_refused(tmp_path: Path) -> None:
     fleet = Fleet(AddUp(), 3, tmp_path)
 

@@ -74,6 +74,16 @@ def test_signed_left_sides_within_a_bound(bound: int) -> None:
     assert block_products(left, right, ring, 300, bound=bound)[0].tolist() == slow_product(left, right, 40)
 
 
+@pytest.mark.parametrize("bits", [24, 25, 26, 53, 54, 55])
+@pytest.mark.parametrize("rows", [1, 2, 3, 2049])
+def test_few_rows_of_a_one_hot_matrix_in_a_ring_too_wide_for_the_float(bits: int, rows: int) -> None:
+    """The sum would fit, but the elements lose their last bit before they are brought around zero."""
+    ring, generator = Ring(bits), np.random.default_rng(bits)
+    left = np.eye(3, dtype=np.uint8)[generator.integers(0, 3, rows)]
+    right = ring.reduce(generator.integers(0, 2**bits, (rows, 20), dtype=np.uint64))
+    assert block_products(left, right, ring, rows, bound=1)[0].tolist() == slow_product(left, right, bits)
+
+
 def test_blocks_add_up_to_the_whole() -> None:
     ring, generator = Ring(12), np.random.default_rng(1)
     left, right = (ring.reduce(generator.integers(0, 2**12, (100, width))) for width in (3, 4))

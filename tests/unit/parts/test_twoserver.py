@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, final
 
@@ -101,6 +102,27 @@ def test_nothing_that_is_carried_shows_the_values(tmp_path: Path) -> None:
     assert opened[1] != other[1]
 
 
+def test_digests_of_replies_do_not_let_the_first_server_try_values(tmp_path: Path) -> None:
+    """It opens the seed, so that the right guess of a sum gives it all of the reply but the blind."""
+    _, wire = play(case({"north": 10, "south": 20, "east": 30}), tmp_path)
+    shares = {
+        call.party: (number, decode(reply.body, TwoShares), sha256(reply.body).digest())
+        for number, (call, reply) in enumerate(wire.seen)
+        if call.step == "contribute"
+    }
+    assert len({share.blind for _, share, _ in shares.values()}) == 3
+    for number, share, digest in shares.values():
+        assert sha256(encode(share)).digest() == digest
+        for blind in (b"", bytes(32)):
+            guess = TwoShares(masked=share.masked, box=share.box, blind=blind)
+            assert sha256(encode(guess)).digest() != digest
+        assert len(share.blind) == 32
+        # it leaves the party in this reply and is in no other message
+        others = [call.body + reply.body for place, (call, reply) in enumerate(wire.seen) if place != number]
+        assert not any(share.blind in other for other in others)
+        assert any(share.box in other for other in others)
+
+
 def test_rounds_and_sizes_are_as_stated(tmp_path: Path) -> None:
     played = case({"north": 1, "south": 2, "east": 3})
     _, wire = play(played, tmp_path)
@@ -162,6 +184,13 @@ def flipped_bit(call: Call) -> Call:
     return changed(call, body=encode(TwoBits(level=bits.level, box=box)))
 
 
+def another_level(call: Call) -> Call:
+    if call.step != "two_open" or call.party != "east":
+        return call
+    bits = decode(call.body, TwoBits)
+    return changed(call, body=encode(TwoBits(level=bits.level - 1, box=bits.box)))
+
+
 def fields(message: Any) -> dict[str, Any]:
     return {name: getattr(message, name) for name in message.__struct_fields__}
 
@@ -173,6 +202,7 @@ def fields(message: Any) -> dict[str, Any]:
         (swapped_boxes, "does not open"),
         (cut_corrections, "wrong size"),
         (flipped_bit, "does not open"),
+        (another_level, "where those of the coins were due"),
     ],
 )
 def test_what_was_changed_on_its_way_is_refused(change: Callable[[Call], Call], text: str, tmp_path: Path) -> None:

@@ -70,6 +70,11 @@ def sources(people: tuple[int, int, int] = (3000, 2000, 1000)) -> dict[str, pa.T
     return found
 
 
+def law(agreed: Study) -> DiscreteLaplace | DiscreteGaussian:
+    assert isinstance(agreed.protocol, Average)
+    return agreed.protocol.law_of(agreed)
+
+
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_averages_are_those_of_the_clipped_rows(noise: str) -> None:
     rows = sources()
@@ -118,10 +123,10 @@ def test_wide_integers_are_rounded_to_steps() -> None:
 
 
 def test_noise_is_made_for_the_change_of_one_row() -> None:
-    laplace = study().protocol.law_of(study())  # type: ignore[union-attr]
+    laplace = law(study())
     assert laplace == DiscreteLaplace(sensitivity=1023 + 99, epsilon=Fraction(1))
     agreed = study('noise = "gaussian"')
-    gaussian = agreed.protocol.law_of(agreed)  # type: ignore[union-attr]
+    gaussian = law(agreed)
     assert isinstance(gaussian, DiscreteGaussian)
     assert gaussian.sensitivity_squared == 1023**2 + 99**2
     assert float(gaussian.rho) == pytest.approx(float(rho_for(Fraction(1), Fraction(1, 10**7))), rel=1e-6)
@@ -131,7 +136,7 @@ def test_noise_is_made_for_the_change_of_one_row() -> None:
 def test_people_at_two_parties_move_the_sums_twice_as_far(noise: str) -> None:
     once = study(f'noise = "{noise}"')
     twice = study(f'noise = "{noise}"', unit='neighbours = "replace"\nparties = 2')
-    laws = [each.protocol.law_of(each) for each in (once, twice)]  # type: ignore[union-attr]
+    laws = [law(each) for each in (once, twice)]
     assert laws[1].variance == pytest.approx(4 * laws[0].variance, rel=1e-4)
     for each in (once, twice):
         each.check()
@@ -151,7 +156,9 @@ def test_a_smaller_budget_of_one_party_holds_for_all() -> None:
     agreed = study()
     own = msgspec.structs.replace(agreed.parties[1], budget=Budget.of(0.5, 1e-7))
     agreed = msgspec.structs.replace(agreed, parties=(agreed.parties[0], own, agreed.parties[2]))
-    assert agreed.protocol.law_of(agreed).epsilon == Fraction(1, 2)  # type: ignore[union-attr]
+    found = law(agreed)
+    assert isinstance(found, DiscreteLaplace)
+    assert found.epsilon == Fraction(1, 2)
 
 
 def test_release_is_read_back(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from syndic.data import Factor, Table, open_source
 from syndic.errors import InputError, PartyError
 from syndic.privacy import zcdp_epsilon
 from syndic.protocols import CrossTabulation
-from syndic.protocols.crosstables import TableNoise
+from syndic.protocols.crosstables import TableNoise, whole_noise
+from syndic.random import SimulationRandomness
 from syndic.study import Release
 
 BUDGET = "epsilon = 1.0\ndelta = 1e-9"
@@ -121,6 +122,42 @@ def test_own_tables_get_the_whole_noise() -> None:
     assert alone == pytest.approx(float(share.sensitivity_squared / (2 * share.rho)), rel=0.1)
 
 
+@pytest.mark.parametrize("colluding", [0, 1])
+@pytest.mark.parametrize("epsilon", [1, 8, 20])
+def test_own_tables_cost_no_more_than_is_charged(epsilon: int, colluding: int) -> None:
+    """Shares have a least size: then there is more noise across parties than the budget asks, and less is charged."""
+    study = vertical_study(f"local = true\ncolluding = {colluding}", budget=f"epsilon = {epsilon}\ndelta = 1e-5")
+    protocol = protocol_of(study)
+    share, within = protocol.noise_of(study), 1
+    (event,) = protocol.spends(study, "north")
+    sigma_squared = whole_noise(share).sigma_squared
+    across = len(protocol.layout(study).tables) - within
+    # every table moves by two in squared l2, and rho is half of that over sigma squared
+    rho = within / sigma_squared + Fraction(across) / (share.honest * share.sigma_squared)
+    assert rho <= event.rho  # type: ignore[union-attr]
+    assert protocol._note(study).within == pytest.approx(float(sigma_squared) ** 0.5)
+    outside, _ = protocol.epsilons(study)
+    assert outside == pytest.approx(float(zcdp_epsilon(event.rho, study.delta)))  # type: ignore[union-attr]
+    drawn = TableNoise(share=share, alone=20_000).apply(np.zeros(20_000, dtype=np.int64), SimulationRandomness(1))
+    assert drawn.var() == pytest.approx(float(sigma_squared), rel=0.1)
+
+
+THREE = """
+[[parties]]
+name = "north"
+people = 60
+columns = ["colour"]
+[[parties]]
+name = "south"
+people = 60
+columns = ["score"]
+[[parties]]
+name = "west"
+people = 60
+columns = ["age"]
+"""
+
+
 @pytest.mark.parametrize(
     ("study", "told"),
     [
@@ -137,6 +174,7 @@ def test_own_tables_get_the_whole_noise() -> None:
         (lambda: vertical_study('pairs = [["colour", "age"]]'), "two different parties"),
         (lambda: vertical_study('pairs = [["colour", "weight"]]'), "two different parties"),
         (lambda: vertical_study("colluding = 2"), "must be 0 or 1"),
+        (lambda: vertical_study('local = true\npairs = [["colour", "score"]]', parties=THREE), "'west' is in one"),
         (lambda: vertical_study('pairs = [["score", "age"], ["age", "score"]]'), "twice"),
     ],
 )

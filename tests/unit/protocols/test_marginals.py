@@ -8,11 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from support import charges, rows, study_text, two_parties
+from support import Case, charges, open_nodes, rows, study_text, two_parties
 from syndic import Study
 from syndic.data import Table, open_source
 from syndic.errors import InputError, PartyError
-from syndic.privacy import rho_for
+from syndic.kernel import Call, Reply, answer, decode, encode
+from syndic.parts.sum import SumInbox
+from syndic.privacy import ApproximateEvent, PureEvent, rho_for
 from syndic.protocols import Marginals
 from syndic.protocols.marginals import MarginalTables
 from syndic.study import Release, simulate
@@ -163,6 +165,51 @@ def test_a_party_that_fails_may_be_missing(tmp_path: Path) -> None:
         simulate(agreed, sources, seed=2, folder=tmp_path / "again")
     # the others were charged before the run ended: spent is spent
     assert len(charges(tmp_path / "again", "p0")) == 1
+
+
+def crowd(count: int) -> str:
+    return "".join(f'[[parties]]\nname = "p{number}"\npeople = 5\n' for number in range(count))
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_a_graph_that_may_fail_is_paid_for(noise: str, tmp_path: Path) -> None:
+    options = f'noise = "{noise}"\ncolluding = 10\nmissing = 10'
+    agreed = study(options, parties=crowd(60), unit='neighbours = "add_remove"\nparties = 2')
+    assert isinstance(agreed.protocol, Marginals)
+    plan = agreed.protocol.sum_plan(agreed)
+    assert plan.neighbours < 59
+    assert 0 < plan.failure <= 2.0**-40 + 1e-18
+    spends = agreed.protocol.spends(agreed, "p0")
+    assert [event.delta for event in spends if isinstance(event, ApproximateEvent)] == [plan.failure]
+    agreed.check()
+    assert Fraction(999, 1000) < agreed.joint.epsilon(agreed.delta) <= 1
+    assert agreed.joint.delta_approximate == 2 * plan.failure * 10**18
+    assert any("2^-" in line for line in agreed.protocol.disclosure(agreed).not_protected)
+    if noise == "laplace":
+        return  # one run of sixty parties is enough
+    simulate(agreed, {f"p{number}": rows(5, number) for number in range(60)}, seed=1, folder=tmp_path)
+    charged = [event for entry in charges(tmp_path, "p7") for event in entry.events]
+    assert sorted(charged, key=repr) == sorted(spends, key=repr)
+
+
+def test_a_pure_guarantee_takes_a_graph_that_cannot_fail() -> None:
+    options = 'noise = "laplace"\ncolluding = 10\nmissing = 10\ncliques = [["colour"]]'
+    loose, pure = study(options, parties=crowd(60)), study(options, parties=crowd(60), budget="epsilon = 1.0")
+    assert isinstance(loose.protocol, Marginals)
+    assert isinstance(pure.protocol, Marginals)
+    assert loose.protocol.sum_plan(loose).neighbours < pure.protocol.sum_plan(pure).neighbours
+    assert pure.protocol.sum_plan(pure).failure == 0
+    assert [type(event) for event in pure.protocol.spends(pure, "p0")] == [PureEvent]
+    assert pure.joint.epsilon(Fraction(0)) == 1
+
+
+def test_tables_are_summed_under_one_label(tmp_path: Path) -> None:
+    agreed = Case("marginals", study(), two_parties())
+    node = open_nodes(agreed, tmp_path)["north"]
+    inbox = encode(SumInbox(label="other", dealt=b"\x80", boxes=b""))
+    call = Call(study=node.desk.study, party="north", step="count", call="a" * 32, body=inbox)
+    reply = decode(answer(node, encode(call)), Reply)
+    assert (reply.code, "under no other" in reply.text) == ("refused", True)
 
 
 class _Failing:

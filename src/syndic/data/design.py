@@ -1,0 +1,155 @@
+"""From coded rows to numbers for a linear model: public bounds only, every row inside the unit ball.
+
+Nothing here is read off the rows: scaling by a column's maximum, mean or standard deviation would be a release.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+from math import sqrt
+from typing import Final, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data.column import MISSING_LABEL, Boolean, Codes, Listed
+from syndic.data.schema import Column, Schema
+from syndic.data.table import Coded, Table
+from syndic.document import Document
+from syndic.errors import InputError
+
+Numbers = NDArray[np.float64]
+INTERCEPT: Final = "(intercept)"
+# of the unit ball's squared radius, the half that the intercept takes; the rest is left to the columns
+_INTERCEPT_VALUE: Final = sqrt(0.5)
+
+
+@final
+class Design(Document, dict=True):
+    """Which numbers a row becomes. Public, as the schema is.
+
+    Listed columns get a feature for each level, the one for missing values included; booleans get one feature;
+    numbers and dates the middle of their bin, scaled by the column's bounds to [0, 1] (`unit`) or [-1, 1]
+    (`symmetric`), so set `bins` as fine as the model should see. Where missing values have a level of their own,
+    numbers and booleans get one more feature that says so, and 0 instead of a value. The features are clipped to
+    a ball such that the row with its intercept has norm at most 1.
+
+    The label is +1 for `positive` and -1 for every other value, missing included; without `positive` it is a number
+    in [-1, 1] by its bounds, 0 where missing.
+    """
+
+    schema: Schema
+    label: str
+    positive: str | None = None
+    scale: Literal["unit", "symmetric"] = "unit"
+    intercept: bool = True
+
+    def __post_init__(self) -> None:
+        if self.label not in self.schema.names:
+            raise ValueError(f"label {self.label!r} must be one of the columns {list(self.schema.names)}")
+        if len(self.schema.columns) == 1:
+            raise ValueError("a design needs a column beside its label")
+        column = self.schema[self.label]
+        if isinstance(column, Listed | Boolean) and self.positive not in column.labels():
+            raise ValueError(
+                f"{self.label!r} is no number: positive ({self.positive!r}) must be one of {column.labels()}"
+            )
+        if self.positive is not None and not isinstance(column, Listed | Boolean):
+            raise ValueError(f"{self.label!r} is a number: leave positive out")
+
+    @cached_property
+    def features(self) -> tuple[str, ...]:
+        """A name for each column of the matrix, the intercept last."""
+        names = [name for column in self._columns for name in _feature_names(column)]
+        return (*names, INTERCEPT) if self.intercept else tuple(names)
+
+    @property
+    def dimension(self) -> int:
+        """Number of columns of the matrix."""
+        return len(self.features)
+
+    def batches(self, table: Table) -> Iterator[tuple[Numbers, Numbers]]:
+        """Yield rows and labels, a batch at a time, in bounded memory. Private."""
+        self._check(table)
+        for coded in table.batches(self.schema.names):
+            yield self.rows(coded), self.labels(coded[self.label])
+
+    def matrix(self, table: Table) -> tuple[Numbers, Numbers]:
+        """Return all rows, each of norm at most 1, and their labels. Private."""
+        parts = list(self.batches(table))
+        rows = [np.empty((0, self.dimension)), *(part for part, _ in parts)]
+        return np.concatenate(rows), np.concatenate([np.empty(0), *(labels for _, labels in parts)])
+
+    def rows(self, coded: Coded) -> Numbers:
+        """Return coded rows as numbers, inside the unit ball."""
+        values = np.concatenate([self._lookup[column.name][coded[column.name]] for column in self._columns], axis=1)
+        if not self.intercept:
+            return into_ball(values, 1.0)
+        clipped = into_ball(values, sqrt(1 - _INTERCEPT_VALUE**2))
+        return into_ball(np.column_stack([clipped, np.full(len(clipped), _INTERCEPT_VALUE)]), 1.0)
+
+    def labels(self, codes: Codes) -> Numbers:
+        """Return codes of the label column as +1 and -1, or as numbers in [-1, 1]."""
+        column = self.schema[self.label]
+        if self.positive is not None:
+            return np.where(codes == column.labels().index(self.positive), 1.0, -1.0)
+        return _level_values(column, symmetric=True)[codes]
+
+    @property
+    def _columns(self) -> tuple[Column, ...]:
+        return tuple(column for column in self.schema.columns if column.name != self.label)
+
+    @cached_property
+    def _lookup(self) -> dict[str, Numbers]:
+        """The features of every code of every column."""
+        return {column.name: _features(column, symmetric=self.scale == "symmetric") for column in self._columns}
+
+    def _check(self, table: Table) -> None:
+        for column in self.schema.columns:
+            if column not in table.schema.columns:
+                raise InputError(f"the table does not have the design's column {column.name!r}: use the same schema")
+
+
+def into_ball(rows: Numbers, radius: float) -> Numbers:
+    """Return rows of norm at most `radius`, longer ones shortened."""
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    # the factor is a little below 1 so that rounding cannot leave the ball
+    return np.where(norms > radius, rows * (radius * (1 - 1e-12) / np.maximum(norms, radius)), rows)
+
+
+def _feature_names(column: Column) -> list[str]:
+    if isinstance(column, Listed):
+        return [f"{column.name}={text}" for text in column.labels()]
+    missing = [f"{column.name}={MISSING_LABEL}"] if column.size > column.levels else []
+    return [column.name, *missing]
+
+
+def _features(column: Column, *, symmetric: bool) -> Numbers:
+    """Return a row of features for each code."""
+    if isinstance(column, Listed):
+        return np.eye(column.size)
+    values = _level_values(column, symmetric=symmetric)
+    if column.size == column.levels:
+        return values[:, None]
+    return np.column_stack([values, np.arange(column.size) >= column.levels])
+
+
+def _level_values(column: Column, *, symmetric: bool) -> Numbers:
+    """Return the number of each code, scaled by the bounds; 0 for the level of missing values."""
+    unit = _unit_values(column)
+    scaled = 2 * unit - 1 if symmetric else unit
+    return np.concatenate([scaled, np.zeros(column.size - column.levels)])
+
+
+def _unit_values(column: Column) -> Numbers:
+    """Return the middle of each bin, in [0, 1] between the bounds."""
+    if isinstance(column, Listed):
+        raise InputError(f"{column.name!r} is a list of values, not a number")
+    if isinstance(column, Boolean):
+        return np.array([0.0, 1.0])
+    edges = column.edges
+    places = np.asarray(edges.astype(np.int64) if edges.dtype.kind == "M" else edges, dtype=np.float64)
+    # a bin of whole numbers ends one before the next one's edge
+    last = places[1:] if edges.dtype.kind == "f" else places[1:] - 1
+    middle = (places[:-1] + last) / 2
+    width = last[-1] - places[0]
+    return (middle - places[0]) / width if width > 0 else np.zeros(len(middle))

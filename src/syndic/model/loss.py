@@ -1,0 +1,232 @@
+"""Convex losses of linear models, their slopes, and the bounds that privacy rests on.
+
+A loss is a function of the prediction x'theta and the label; the gradient of a record is its slope times x. With
+rows inside the unit ball the slope bounds the gradient's norm, and slope clipping is gradient clipping. A clipped
+slope still rises with the prediction, so it is the slope of another convex loss, to which all bounds apply.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from math import inf
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.errors import InputError
+
+Numbers = NDArray[np.float64]
+
+
+class Loss(ABC):
+    """A convex loss; predictions and labels are arrays that broadcast."""
+
+    @property
+    @abstractmethod
+    def lipschitz(self) -> float:
+        """Largest absolute slope, `inf` where there is none: a record's gradient norm inside the unit ball."""
+
+    @property
+    @abstractmethod
+    def smoothness(self) -> float:
+        """Largest curvature."""
+
+    @abstractmethod
+    def value(self, predictions: Numbers, labels: Numbers) -> Numbers:
+        """Return each record's loss."""
+
+    @abstractmethod
+    def slope(self, predictions: Numbers, labels: Numbers) -> Numbers:
+        """Return the derivative of each record's loss by its prediction."""
+
+    @abstractmethod
+    def curvature(self, predictions: Numbers, labels: Numbers) -> Numbers:
+        """Return the second derivative, from the right where it jumps."""
+
+
+@final
+@dataclass(frozen=True)
+class Logistic(Loss):
+    """log(1 + exp(-y z)) with y of -1 or +1."""
+
+    @property
+    def lipschitz(self) -> float:
+        """One."""
+        return 1.0
+
+    @property
+    def smoothness(self) -> float:
+        """A quarter."""
+        return 0.25
+
+    def value(self, predictions: Numbers, labels: Numbers) -> Numbers:
+        """Return each record's loss."""
+        return np.logaddexp(0.0, -labels * predictions)
+
+    def slope(self, predictions: Numbers, labels: Numbers) -> Numbers:
+        """Return -y / (1 + exp(y z))."""
+        # beyond 700 the exponential would overflow, and the slope is 0 to machine precision
+        return -labels / (1.0 + np.exp(np.minimum(labels * predictions, 700.0)))
+
+    def curvature(self, predictions: Numbers, labels: Numbers) -> Numbers:
+        """Return p (1 - p)."""
+        share = np.abs(self.slope(predictions, labels))
+        return share * (1.0 - share)
+
+
+@final
+@dataclass(frozen=True)
+class Squared(Loss):
+    """(z - y)^2 / 2, that of ridge regression. Its slope has no bound: `limited` by G it is a Huber loss."""
+
+    @property
+    def lipschitz(self) -> float:
+        """There is none: one record can move the sum by any amount."""
+        return inf
+
+    @property
+    def smoothness(self) -> float:
+        """One."""
+        return 1.0
+
+    def value(self, predictions: Numbers, labels: Numbers) -> Numbers:
+        """Return each record's loss."""
+        return 0.5 * (predictions - labels) ** 2
+
+    def slope(self, predictions: Numbers, labels: Numbers) -> Numbers:
+        """Return the residual."""
+        return predictions - labels
+
+    def curvature(self, predictions: Numbers, labels: Numbers) -> Numbers:
+        """Return ones."""
+        return np.ones(np.broadcast_shapes(np.shape(predictions), np.shape(labels)))
+
+    def limited(self, bound: float) -> "Huber":
+        """Return the loss whose slope is this one's, clipped to `bound`."""
+        return Huber(threshold=bound)
+
+
+@final
+@dataclass(frozen=True)
+class Huber(Loss):
+    """Quadratic for residuals up to the threshold, linear beyond."""
+
+    threshold: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_positive("threshold", self.threshold)
+
+    @property
+    def lipschitz(self) -> float:
+        """The threshold."""
+        return self.threshold
+
+    @property
+    def smoothness(self) -> float:
+        """One."""
+        return 1.0
+
+    def value(self, predictions: Numbers, labels: Numbers) -> Numbers:
+        """Return each record's loss."""
+        size = np.abs(predictions - labels)
+        inner = np.minimum(size, self.threshold)
+        return inner * (size - 0.5 * inner)
+
+    def slope(self, predictions: Numbers, labels: Numbers) -> Numbers:
+        """Return the clipped residual."""
+        return np.clip(predictions - labels, -self.threshold, self.threshold)
+
+    def curvature(self, predictions: Numbers, labels: Numbers) -> Numbers:
+        """Return one inside the threshold, zero outside."""
+        return (np.abs(predictions - labels) < self.threshold).astype(np.float64)
+
+
+@final
+@dataclass(frozen=True)
+class SmoothedHinge(Loss):
+    """The hinge max(0, 1 - y z), its corner rounded by a parabola between 1 - h and 1 + h."""
+
+    width: float = 0.5
+
+    def __post_init__(self) -> None:
+        _check_positive("width", self.width)
+
+    @property
+    def lipschitz(self) -> float:
+        """One."""
+        return 1.0
+
+    @property
+    def smoothness(self) -> float:
+        """1 / (2 h)."""
+        return 1.0 / (2.0 * self.width)
+
+    def value(self, predictions: Numbers, labels: Numbers) -> Numbers:
+        """Return each record's loss."""
+        lack = 1.0 - labels * predictions
+        inner = np.clip(lack + self.width, 0.0, 2.0 * self.width)
+        return inner**2 / (4.0 * self.width) + np.maximum(lack - self.width, 0.0)
+
+    def slope(self, predictions: Numbers, labels: Numbers) -> Numbers:
+        """Return -y times the share of the corner passed."""
+        lack = 1.0 - labels * predictions
+        return -labels * np.clip((lack + self.width) / (2.0 * self.width), 0.0, 1.0)
+
+    def curvature(self, predictions: Numbers, labels: Numbers) -> Numbers:
+        """Return 1 / (2 h) inside the corner, zero outside."""
+        inside = np.abs(1.0 - labels * predictions) < self.width
+        return np.where(inside, self.smoothness, 0.0)
+
+
+@final
+@dataclass(frozen=True)
+class Objective:
+    """Mean loss plus `regularisation` / 2 times the squared norm of ALL weights, the intercept's included.
+
+    Without a penalty on the intercept one flipped label can move it without bound. `clip` is G, the most that
+    the gradient of one record may have as its norm.
+    """
+
+    loss: Loss
+    regularisation: float
+    clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_positive("regularisation", self.regularisation)
+        _check_positive("clip", self.clip)
+
+    def value(self, weights: Numbers, rows: Numbers, labels: Numbers) -> float:
+        """Return the objective at `weights`. Private."""
+        losses = self.loss.value(rows @ weights, labels)
+        return float(losses.mean() + 0.5 * self.regularisation * weights @ weights)
+
+    def slopes(self, predictions: Numbers, labels: Numbers, norms: Numbers) -> Numbers:
+        """Return slopes, clipped so that slope times norm of the row is at most `clip`."""
+        slopes = self.loss.slope(predictions, labels)
+        if self.loss.lipschitz * norms.max(initial=0.0) <= self.clip:
+            return slopes
+        limit = self.clip / np.maximum(norms, np.finfo(np.float64).tiny)
+        return np.clip(slopes, -limit, limit)
+
+    def record_gradients(self, weights: Numbers, rows: Numbers, labels: Numbers) -> Numbers:
+        """Return the clipped gradient of each record's loss, penalty left out. Private."""
+        slopes = self.slopes(rows @ weights, labels, np.linalg.norm(rows, axis=1))
+        return slopes[:, None] * rows
+
+    def gradient(self, weights: Numbers, rows: Numbers, labels: Numbers) -> Numbers:
+        """Return the mean of the records' clipped gradients plus the penalty's. Private."""
+        slopes = self.slopes(rows @ weights, labels, np.linalg.norm(rows, axis=1))
+        return np.asarray(rows.T @ slopes / len(rows) + self.regularisation * weights)
+
+    def check_minimiser(self) -> None:
+        """Refuse a loss whose minimiser's sensitivity has no bound by `clip`."""
+        if self.loss.lipschitz > self.clip:
+            raise InputError(
+                f"the loss has slopes up to {self.loss.lipschitz:g} and clip is {self.clip:g}: take a Huber loss "
+                "with that threshold, or a larger clip"
+            )
+
+
+def _check_positive(name: str, value: float) -> None:
+    if not 0 < value < inf:
+        raise InputError(f"{name} ({value:g}) must be positive and finite")
