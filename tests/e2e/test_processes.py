@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from support import charges, rows, study_text, two_parties
@@ -26,8 +27,6 @@ def prepared(tmp_path: Path) -> tuple[Study, dict[str, Home]]:
     study = Study.loads(study_text())
     for name, table in two_parties().items():
         path = tmp_path / f"{name}.parquet"
-        import pyarrow.parquet as pq  # noqa: PLC0415
-
         pq.write_table(table, path)
     sources = {"north": tmp_path / "north.parquet", "south": tmp_path / "absent.parquet"}
     with pytest.raises(PartyError):
@@ -124,7 +123,9 @@ def test_a_party_that_announces_too_much_is_not_read(tmp_path: Path) -> None:
 
 def test_an_oversized_call_is_hung_up_on_and_the_party_goes_on(tmp_path: Path) -> None:
     study = Study.loads(study_text(top="limits = { message_mb = 1 }"))
-    sources = {"north": rows(5), "south": rows(5)}
+    sources = {name: tmp_path / f"{name}.parquet" for name in ("north", "south")}
+    for path in sources.values():
+        pq.write_table(rows(5), path)
     first = simulate(study, sources, seed=SEED, folder=tmp_path, runtime="processes")
     homes = {name: Home(folder=tmp_path / "parties" / name) for name in ("north", "south")}
     runtime = Processes({name: _command(home, SEED) for name, home in homes.items()}, most=10**6)

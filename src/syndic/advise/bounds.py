@@ -1,8 +1,8 @@
-"""HOMM's error bounds (Su and Liu 2020, METHODS 2.4): as printed, and corrected (SOUNDNESS U0.1 to U0.3).
+"""HOMM's error bounds (Su and Liu 2020): as printed, and corrected.
 
 Everything here is a function of public numbers: declared sizes, bins, bounds and budgets. The proofs take the
-variance of Laplace noise as 1/epsilon where it is 2/epsilon^2 (U0.1), and the width of a bin as B/m where in p
-dimensions it is 2B/m^(1/p) (U0.2); they leave out clamping (U0.3). Bounds in O-notation are given with constant 1:
+variance of Laplace noise as 1/epsilon where it is 2/epsilon^2, and the width of a bin as B/m where in p
+dimensions it is 2B/m^(1/p); they leave out clamping. Bounds in O-notation are given with constant 1:
 they show a direction, never an amount.
 """
 
@@ -63,7 +63,7 @@ class Merged:
 
     @property
     def corrected_epsilon(self) -> float:
-        """The average that utility follows (U0.1): sqrt(m / sum_k m_k / eps_k^2)."""
+        """The average that utility follows: sqrt(m / sum_k m_k / eps_k^2)."""
         return math.sqrt(self.bins / sum(c.size / e**2 for c, e in zip(self.counts, self.epsilons, strict=True)))
 
     @property
@@ -73,13 +73,13 @@ class Merged:
 
     @property
     def corrected(self) -> Spread:
-        """Return sum_k 2 m_k/eps_k^2 (U0.1), and the same sums with bins as wide as they are (U0.2)."""
+        """Return sum_k 2 m_k/eps_k^2, and the same sums with bins as wide as they are."""
         noise = sum(2 * c.size / e**2 for c, e in zip(self.counts, self.epsilons, strict=True))
         return self._spread(noise, self.widths)
 
     @property
     def widths(self) -> list[float]:
-        """Width of every party's bins for values from -1 to 1: 2 / m_k^(1/p) (U0.2)."""
+        """Width of every party's bins for values from -1 to 1: 2 / m_k^(1/p)."""
         return [2 / counts.size ** (1 / self.dimensions) for counts in self.counts]
 
     def _spread(self, noise: float, widths: Sequence[float]) -> Spread:
@@ -90,7 +90,7 @@ class Merged:
 
 
 def mean_bound(merged: Merged, *, bound: float, variance: float) -> Bound:
-    """Theorem 1, the explicit bound of its proof; corrected as in U0.1. `bound` is B with |Y| <= B."""
+    """Theorem 1, the explicit bound of its proof. `bound` is B with |Y| <= B."""
     people, printed = merged.people, merged.printed
     share = bound**2 / people**2
     width = sum(float(c.sum()) / people * w * bound for c, w in zip(merged.counts, merged.widths, strict=True))
@@ -171,7 +171,7 @@ def generalised_linear_bound(
 
 
 def clamping_surplus(count: float, scale: float) -> float:
-    """Return E max(n + Lap(b), 0) - n = (b/2) e^(-n/b): the rows of nobody that clamping adds to a bin (U0.3)."""
+    """Return E max(n + Lap(b), 0) - n = (b/2) e^(-n/b): the rows of nobody that clamping adds to a bin."""
     return scale / 2 * math.exp(-count / scale)
 
 

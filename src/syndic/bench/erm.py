@@ -1,4 +1,4 @@
-"""Distributed learning without distress (METHODS 4): every method and baseline, beside the digitised figure."""
+"""Distributed learning without distress: every method and baseline, beside the digitised figure."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The data of the experiments on distributed learning (METHODS 4.8), prepared as their authors did.
+"""The data of the experiments on distributed learning, prepared as their authors did.
 
 AS PRINTED: every column is divided by its maximum over all rows, which is a release of that maximum. A study
 scales by public bounds instead (`syndic.data.design`); here the point is to meet published numbers.

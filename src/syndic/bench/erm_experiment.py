@@ -62,7 +62,7 @@ class Trace:
 @final
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """One data set and number of parties, with the settings of METHODS 4.4."""
+    """One data set and number of parties, with the published settings."""
 
     split: Split
     parties: int

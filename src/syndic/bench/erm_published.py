@@ -1,6 +1,6 @@
-"""Figure 1 of Jayaraman et al. (NeurIPS 2018), digitised (METHODS 4.9): KDDCup99, 1000 parties, every 100 iterations.
+"""Figure 1 of Jayaraman et al. (NeurIPS 2018), digitised: KDDCup99, 1000 parties, every 100 iterations.
 
-The points at position 0 are left out: they are not the first update (METHODS 4.4).
+The points at position 0 are left out: they are not the first update.
 """
 
 from collections.abc import Mapping

@@ -32,7 +32,7 @@ from syndic.study import Study
 _ADULT_ROWS = 45_222
 _SIXTY = ((9, 9, 9, 9, 8, 8, 8), (8, 8, 8, 8, 7, 7, 7, 7))
 _HUNDRED_FIFTY = (2, 3, 4, 5, 6, 7, 8, 9, 10) * 2 + (6,) * 7
-# METHODS: per-cell error of the printed sketch; LIBRARIES: the prototype's traffic and CPU seconds
+# per-cell error of the printed sketch; traffic and CPU seconds of a prototype
 _SKETCH, _PROTOTYPE = 1800.0, {"adult": (10.9, 1.6), "sixty": (10.9, 1.6), "large": (360.0, 34.0)}
 
 

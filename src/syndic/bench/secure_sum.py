@@ -47,7 +47,7 @@ from syndic.runtime.frame import receive_frame, send_frame
 from syndic.study.document import Study
 from syndic.study.home import Home, PartyFile, run_digest
 
-# Two servers in Yao's circuits: average of 104 features with noise (METHODS 4.7).
+# Two servers in Yao's circuits: average of 104 features with noise.
 PUBLISHED_SECONDS = 22.3
 PUBLISHED_BYTES = 777e6
 _FEATURES = 104

@@ -1,6 +1,6 @@
 """A noisy histogram over a huge public domain, as if every cell had been noised and small ones dropped.
 
-Noising only the cells that hold people would show which do (SOUNDNESS E0.3). Here the released law is that
+Noising only the cells that hold people would show which do. Here the released law is that
 of noise on every cell followed by dropping what is below `at_least`, which is post-processing; no threshold
 is chosen from data and no delta is spent. An empty cell is kept with chance q = P(noise >= at_least),
 independently of all others, so gaps between kept cells are geometric with ratio 1 - q, and the value of a

@@ -81,7 +81,7 @@ class Budget(Document, frozen=True, kw_only=True):
 def check_delta(delta: Fraction, people: int) -> None:
     """Raise `InputError` unless delta is at most 1e-2 / `people`, a public bound on the number of people.
 
-    With delta = 1 / n, publishing one person's record at random would pass as private (SOUNDNESS 1.2).
+    With delta = 1 / n, publishing one person's record at random would pass as private.
     """
     largest = largest_delta(people)
     if delta > largest:
