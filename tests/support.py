@@ -1,5 +1,6 @@
 """Studies and rows that several suites share."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,6 +145,85 @@ def _vertical(name: str, options: str = "") -> Case:
     return Case(name, vertical_study(options), sources)
 
 
+def gram_study(
+    options: str = "",
+    *,
+    parties: str = VERTICAL,
+    columns: str = COLUMNS,
+    budget: str = "epsilon = 1.0\ndelta = 1e-5",
+) -> Study:
+    """Return a study of a Gram matrix whose columns are at different parties."""
+    return Study.loads(
+        study_text(
+            unit='neighbours = "replace"',
+            budget=budget,
+            parties=parties,
+            columns=columns,
+            protocol=f'method = "gram"\n{options}',
+        )
+    )
+
+
+THREE_VERTICAL = (
+    VERTICAL.replace('"colour", "age"', '"colour"') + '[[parties]]\nname = "east"\npeople = 60\ncolumns = ["age"]\n'
+)
+MISSING_LEVELS = re.sub(r"missing = .*\n", "", COLUMNS)
+
+
+def _gram(name: str, options: str = "", *, parties: str = VERTICAL, columns: str = COLUMNS) -> Case:
+    study, table = gram_study(options, parties=parties, columns=columns), rows(60, 3)
+    return Case(name, study, {party.name: table.select(list(party.columns or ())) for party in study.parties})
+
+
+def mixing_study(
+    options: str = "",
+    *,
+    parties: str = VERTICAL,
+    columns: str = COLUMNS,
+    budget: str = "epsilon = 1.0\ndelta = 1e-5",
+) -> Study:
+    """Return a study of noisy columns at different parties."""
+    return Study.loads(
+        study_text(
+            unit=f'neighbours = "replace"\nparties = {parties.count("[[parties]]")}',
+            budget=budget,
+            parties=parties,
+            columns=columns,
+            protocol=f'method = "mixing"\n{options}',
+        )
+    )
+
+
+def _mixing(name: str, options: str = "", *, parties: str = VERTICAL, columns: str = COLUMNS) -> Case:
+    study, table = mixing_study(options, parties=parties, columns=columns), rows(60, 3)
+    return Case(name, study, {party.name: table.select(list(party.columns or ())) for party in study.parties})
+
+
+def synthesis_across(
+    options: str = "",
+    *,
+    parties: str = VERTICAL,
+    columns: str = COLUMNS,
+    budget: str = "epsilon = 1.0\ndelta = 1e-5",
+) -> Study:
+    """Return a study of a synthetic table whose columns are at different parties."""
+    return Study.loads(
+        study_text(
+            unit='neighbours = "replace"',
+            budget=budget,
+            parties=parties,
+            columns=columns,
+            protocol=f'method = "vertical"\n{options}',
+        )
+    )
+
+
+def _across(name: str, options: str = "", *, parties: str = VERTICAL) -> Case:
+    # noise is small enough here for tables across parties to be asked
+    study, table = synthesis_across(options, parties=parties, budget="epsilon = 10\ndelta = 1e-5"), rows(60, 3)
+    return Case(name, study, {party.name: table.select(list(party.columns or ())) for party in study.parties})
+
+
 CASES = (
     _case("homm laplace"),
     _case("homm gaussian", budget="epsilon = 1.0\ndelta = 1e-5", protocol='method = "homm"\nnoise = "gaussian"'),
@@ -178,6 +258,7 @@ CASES = (
         budget="epsilon = 1.0\ndelta = 1e-5",
         protocol='method = "marginals"\nnoise = "skellam"\ncell_cap = 5',
     ),
+    _case("estimate least sizes", protocol='method = "estimate"\ncolumn = "age"\nfamily = { kind = "poisson" }'),
     *(
         _case(
             f"estimate {name}", unit='neighbours = "replace"', budget=budget, protocol=f'method = "estimate"\n{options}'
@@ -203,9 +284,52 @@ CASES = (
             ),
         )
     ),
+    _case(
+        "synthesis adaptive",
+        budget="epsilon = 1.0\ndelta = 1e-5",
+        protocol='method = "synthesis"\nselector = "adaptive"\nrounds = 2\nmodel_cells = 60',
+    ),
+    _case(
+        "synthesis overlap",
+        unit='neighbours = "replace"\nparties = 2',
+        budget="epsilon = 1.0\ndelta = 1e-5",
+        protocol='method = "synthesis"\nselector = "one_shot"\nrows = 50',
+    ),
+    *(
+        _case(
+            f"risk {name}",
+            unit=f'neighbours = "{unit}"',
+            budget="epsilon = 1.0\ndelta = 1e-5",
+            protocol=f'method = "risk"\n{options}',
+        )
+        for name, unit, options in (
+            ("mpc_grad", "replace", 'label = "colour"\niterations = 3\npath = true'),
+            ("mpc_out", "add_remove", 'label = "score"\nloss = "huber"\nscheme = "mpc_out"'),
+            ("newton", "add_remove", 'label = "colour"\nloss = "softmax"\nscheme = "newton"\niterations = 4'),
+            ("local_grad", "add_remove", 'label = "score"\nloss = "ridge"\nscheme = "local_grad"\niterations = 2'),
+            ("local_out", "replace", 'label = "colour"\npositive = "red"\nscheme = "local_out"\nnoise = "laplace"'),
+            ("pathak", "replace", 'label = "colour"\nscheme = "pathak"\nloss = "hinge"'),
+            ("as printed", "replace", 'label = "colour"\nscheme = "mpc_out"\nas_printed = true'),
+        )
+    ),
     _vertical("crosstables"),
     _vertical("crosstables local", "local = true\nlift = false\ncolluding = 0"),
     _vertical("crosstables checked", 'check_rows = true\npairs = [["score", "age"]]'),
+    _case(
+        "pooled gram",
+        unit='neighbours = "replace"',
+        budget="epsilon = 1.0\ndelta = 1e-5",
+        protocol='method = "pooled-gram"\nproducts = [["age", "score"]]\nnorm = 0.5',
+    ),
+    _gram("gram", 'products = [["colour", "age"]]'),
+    _gram("gram of three", "colluding = 2\nbits = 6", parties=THREE_VERTICAL),
+    _gram("gram overlap", "overlap = true\ncolluding = 0", columns=MISSING_LEVELS),
+    _mixing("mixing"),
+    _mixing("mixing dgm of three", 'scheme = "dgm"\nbounds = "unit"', parties=THREE_VERTICAL),
+    _mixing("mixing bgm missing", 'scheme = "bgm"\nbits = 6', columns=MISSING_LEVELS),
+    _mixing("mixing as printed", "as_printed = true", parties=THREE_VERTICAL),
+    _across("vertical", "model_cells = 60"),
+    _across("vertical of three", 'selector = "adaptive"\ncolluding = 0\nrows = 40', parties=THREE_VERTICAL),
 )
 
 

@@ -3,12 +3,25 @@
 from syndic.advise import Advice, Assumptions, Task, advise
 from syndic.data import Boolean, Categorical, Date, Domain, Instead, Integer, Ordinal, Real, Schema
 from syndic.document import exact
+from syndic.estimators import PrivateLogisticRegression, PrivateRidge
 from syndic.evaluate import Evaluation, PaidScores, evaluate, paid_scores
 from syndic.kernel import Limits, Member
 from syndic.privacy import Budget, Ledger, Unit
-from syndic.protocols import Average, CrossTabulation, Estimation, Homm, Marginals
+from syndic.protocols import (
+    Average,
+    CrossTabulation,
+    Estimation,
+    GramMatrix,
+    Homm,
+    Marginals,
+    PooledGram,
+    Risk,
+    Synthesis,
+    Vertical,
+)
+from syndic.regression import GramClassifier, GramRegression
 from syndic.study import Plan, Release, Statement, Study, plan, simulate
-from syndic.synthesizer import HommSynthesizer
+from syndic.synthesizer import HommSynthesizer, MarkovSynthesizer
 from syndic.version import __version__
 
 __all__ = [
@@ -23,6 +36,9 @@ __all__ = [
     "Domain",
     "Estimation",
     "Evaluation",
+    "GramClassifier",
+    "GramMatrix",
+    "GramRegression",
     "Homm",
     "HommSynthesizer",
     "Instead",
@@ -30,17 +46,24 @@ __all__ = [
     "Ledger",
     "Limits",
     "Marginals",
+    "MarkovSynthesizer",
     "Member",
     "Ordinal",
     "PaidScores",
     "Plan",
+    "PooledGram",
+    "PrivateLogisticRegression",
+    "PrivateRidge",
     "Real",
     "Release",
+    "Risk",
     "Schema",
     "Statement",
     "Study",
+    "Synthesis",
     "Task",
     "Unit",
+    "Vertical",
     "__version__",
     "advise",
     "evaluate",

@@ -12,10 +12,10 @@ import pytest
 from support import CASES, Case, charges, ledger_entries, open_nodes
 from syndic.data import Source, Table, open_source
 from syndic.errors import PartyError
-from syndic.kernel import Call, Delivery, Node, Reply, Session, answer, decode, encode, run, steps_of
+from syndic.kernel import Call, Delivery, Node, Nothing, Reply, Session, answer, decode, encode, run, steps_of
 from syndic.random import SimulationRandomness
 from syndic.runtime import Local
-from syndic.study import Release, simulate
+from syndic.study import Release, plan, simulate
 from syndic.study.home import run_digest
 
 SEED = 7
@@ -58,6 +58,20 @@ def test_spends_is_what_was_charged(case: Case, tmp_path: Path) -> None:
     for party in case.sources:
         charged = [event for entry in charges(tmp_path, party) for event in entry.events]
         assert sorted(charged, key=repr) == sorted(case.study.protocol.spends(case.study, party), key=repr)
+
+
+@each_case
+def test_the_planned_steps_are_asked_and_no_other_is_answered(case: Case, tmp_path: Path) -> None:
+    release = simulate(case.study, case.sources, seed=SEED, folder=tmp_path / "run")
+    planned = {step.step for step in plan(case.study).steps}
+    assert planned == {exchange.step for exchange in release.transcript}
+    nodes = open_nodes(case, tmp_path / "nodes")
+    for step in {*steps_of(type(case.study.protocol)), "coordinate"} - planned:
+        call = Call(study=run_digest(case.study, SEED), party="north", step=step, call="0" * 32, body=encode(Nothing()))
+        reply = decode(answer(nodes["north"], encode(call)), Reply)
+        assert (reply.code, "no such step" in reply.text) == ("refused", True)
+    for node in nodes.values():
+        node.close()
 
 
 @final

@@ -11,7 +11,7 @@ from syndic.document import from_json, to_json
 from syndic.errors import BudgetError, RefusedError
 from syndic.privacy.account import epsilon_of, rho_for
 from syndic.privacy.cost import Cost, joint_cost
-from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, PureEvent
+from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, GaussianEvent, PureEvent
 from syndic.privacy.ledger import Ledger
 from syndic.privacy.unit import Budget, Unit, check_delta, default_delta
 
@@ -21,6 +21,7 @@ event = st.one_of(
     st.builds(PureEvent, epsilon=amounts, what=st.text(max_size=5)),
     st.builds(ConcentratedEvent, rho=amounts),
     st.builds(ApproximateEvent, epsilon=amounts, delta=deltas),
+    st.builds(GaussianEvent, mu_squared=amounts, slack=st.sampled_from([Fraction(0), Fraction(1, 10**15)])),
 )
 events = st.lists(event, max_size=6)
 costs = events.map(Cost.of)
@@ -159,7 +160,7 @@ def outcome_of_charge(ledger: Ledger, name: int, door: str, hundredths: int) -> 
 @given(event, amounts)
 def test_events_are_frozen_and_equal_by_value(one: Event, amount: Fraction) -> None:
     assert msgspec.structs.replace(one) == one
-    name = "rho" if isinstance(one, ConcentratedEvent) else "epsilon"
+    name = {ConcentratedEvent: "rho", GaussianEvent: "mu_squared"}.get(type(one), "epsilon")
     try:
         setattr(one, name, amount)
     except AttributeError:

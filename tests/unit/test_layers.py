@@ -21,7 +21,7 @@ ROWS = [
     {"kernel"},
     {"parts"},
     {"protocols", "runtime"},
-    {"study", "report", "advise", "evaluate", "bench", "synthesizer"},
+    {"study", "report", "advise", "evaluate", "bench", "synthesizer", "regression", "estimators"},
     {"syndic"},  # the names of the package itself
     {"cli", "console", "__main__"},
 ]
@@ -40,7 +40,8 @@ EDGES = {
     "click": r"cli/\w+\.py",
     "rich": r"cli/\w+\.py",
     "opendp": r"bench/\w+\.py",
-    "sklearn": r"(evaluate|synthesizer|bench)/\w+\.py|synthesizer\.py",
+    "sklearn": r"(evaluate|estimators|synthesizer|bench)/\w+\.py|synthesizer\.py|regression\.py",
+    "numba": r"model/markov/loops\.py",
     "matplotlib": r"(bench|report)/\w+\.py",
 }
 

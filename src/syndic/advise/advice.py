@@ -1,22 +1,31 @@
 """What sharing would be worth, in numbers and in plain words."""
 
-from typing import Literal, final
+from typing import Final, Literal, final
 
 from syndic.document import Document
 
 Verdict = Literal["share", "some", "do not share"]
+Standing = Literal["gains", "about even", "loses"]
+
+EVEN: Final = 0.1
+"""Predicted errors that differ by less than this part are told as about even."""
+
+EVEN_IN_TRUTH: Final = 0.2
+"""What about even says: the true errors differ by less than this part."""
 
 
 class PartyAdvice(Document):
     """One party and one task, as root mean squared errors.
 
-    `pays`: jointly is better than `alone`. `close`: they differ by less than a tenth, or the shape decides.
-    `epsilon`: its own epsilon from which on it gains, when all budgets are multiplied by `factor`; None if it does
-    not up to 64.
+    `standing`: about even if the predicted errors jointly and `alone` differ by less than a tenth, which says that the
+    true ones differ by less than a fifth. `pays`: jointly is better, be it only just. `close`: about even, or the
+    shape decides. `epsilon`: its own epsilon from which on it gains, when all budgets are multiplied by `factor`; None
+    if it does not up to 64.
     """
 
     party: str
     alone: float
+    standing: Standing
     pays: bool
     close: bool
     epsilon: float | None
@@ -61,10 +70,20 @@ class Advice(Document):
         return "\n".join([*lines, *(f"  assumes    {text}" for text in self.assumptions)])
 
 
+def standing_of(joint: float, own: float) -> Standing:
+    """Return what two predicted root mean squared errors say to a party."""
+    if 1 / (1 + EVEN) < joint / own < 1 + EVEN:
+        return "about even"
+    return "gains" if joint < own else "loses"
+
+
 def verdict_of(tasks: tuple[TaskAdvice, ...], people: int, nobody: float) -> tuple[Verdict, str]:
     """Return the verdict, and in words for whom sharing pays, or why it does not."""
     names = [one.party for one in tasks[0].parties]
-    gains = {name: sum(one.pays for task in tasks for one in task.parties if one.party == name) for name in names}
+    gains = {
+        name: sum(one.standing == "gains" for task in tasks for one in task.parties if one.party == name)
+        for name in names
+    }
     noise = f"about {nobody:,.0f} of {people + nobody:,.0f} rows would be noise"
     if all(count == len(tasks) for count in gains.values()):
         return "share", f"SHARE: every party gains in every task, {len(tasks)} of {len(tasks)}; {noise}"
@@ -82,8 +101,8 @@ def _way_out(tasks: tuple[TaskAdvice, ...]) -> str:
 
 
 def _gain(one: PartyAdvice) -> str:
-    verdict = "sharing pays" if one.pays else "sharing does not pay"
-    verdict += ", but only just" if one.close and one.pays else ", if only just" if one.close else ""
+    verdict = {"gains": "sharing pays", "about even": "about even", "loses": "sharing does not pay"}[one.standing]
+    verdict += ", if people have the usual shapes" if one.close and one.standing != "about even" else ""
     if one.epsilon is None:
         return f"{verdict}; no epsilon up to 64 is enough"
     return f"{verdict}; it starts to at epsilon {one.epsilon:.3g}"

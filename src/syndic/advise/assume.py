@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.advise.scale import bounds_of, listed
+from syndic.advise.scale import bounds_of, listed, scale_of
 from syndic.data import Boolean, Schema
 from syndic.data.schema import Column
 from syndic.document import Document, from_builtins, from_file
@@ -26,17 +26,24 @@ SD_PART = 1 / 6
 
 
 class ColumnAssumption(Document):
-    """About one column: `mean` and `sd` of a number (of a boolean: `mean` is the share of true), `shares` of values."""
+    """About one column: `mean` and `sd` of a number (of a boolean: `mean` is the share of true), and `shares`.
+
+    `shares` are of listed values, or of a number's bins, which gives its shape. `say`: how much of what the columns
+    explain of an outcome comes from this one, beside the others' says; 1 unless declared.
+    """
 
     mean: float | datetime.date | None = None
     sd: float | None = None
     shares: tuple[float, ...] | None = None
+    say: float = 1.0
 
     def __post_init__(self) -> None:
         if self.sd is not None and not (math.isfinite(self.sd) and self.sd > 0):
             raise ValueError(f"sd ({self.sd}) must be above 0")
         if self.shares is not None and (min(self.shares, default=-1.0) < 0 or sum(self.shares) <= 0):
             raise ValueError("shares must be at least 0, and not all 0")
+        if not (math.isfinite(self.say) and self.say >= 0):
+            raise ValueError(f"say ({self.say}) must be at least 0")
 
 
 @final
@@ -57,7 +64,7 @@ class Assumptions(Document):
 
     @classmethod
     def of(cls, texts: tuple[str, ...]) -> Self:
-        """Read "age.mean=44", "age.sd=12", "colour.shares=5/3/2", "r2=0.2", or one file; later ones win."""
+        """Read "age.mean=44", "age.sd=12", "colour.shares=5/3/2", "age.say=2", "r2=0.2", or a file; later ones win."""
         found: dict[str, object] = {}
         columns: dict[str, dict[str, object]] = {}
         for text in texts:
@@ -85,10 +92,9 @@ class Assumptions(Document):
 def moments_of(column: Column, assumptions: Assumptions) -> tuple[float, float]:
     """Return the assumed mean and standard deviation of a number or a date (in days since 1970-01-01)."""
     declared = assumptions.columns.get(column.name, ColumnAssumption())
-    if declared.shares is not None:
-        raise InputError(f"assumptions: '{column.name}' has bounds: declare mean and sd, not shares")
     lower, upper = bounds_of(column)
-    mean = lower + MEAN_PLACE * (upper - lower) if declared.mean is None else _number(declared.mean)
+    usual_mean, usual_sd = _usual(column, assumptions)
+    mean = usual_mean if declared.mean is None else _number(declared.mean)
     if not lower < mean < upper:
         raise InputError(f"assumptions: '{column.name}': mean ({declared.mean}) must be within the column's bounds")
     largest = math.sqrt((mean - lower) * (upper - mean))
@@ -97,7 +103,30 @@ def moments_of(column: Column, assumptions: Assumptions) -> tuple[float, float]:
             f"assumptions: '{column.name}': no values within the bounds have sd {declared.sd:g} around that mean "
             f"(it must be below {largest:.4g})"
         )
-    return mean, min((upper - lower) * SD_PART, 0.6 * largest) if declared.sd is None else declared.sd
+    return mean, min(usual_sd, 0.6 * largest) if declared.sd is None else declared.sd
+
+
+def _usual(column: Column, assumptions: Assumptions) -> tuple[float, float]:
+    """Return mean and standard deviation where none is declared: of the shares of bins, or the defaults."""
+    shares = bin_shares_of(column, assumptions)
+    lower, upper = bounds_of(column)
+    if shares is None:
+        return lower + MEAN_PLACE * (upper - lower), (upper - lower) * SD_PART
+    scale = scale_of(column)
+    middle, within = scale.middle[: shares.size], scale.variance[: shares.size]
+    centre = float(shares @ middle)
+    return centre, math.sqrt(float(shares @ (within + (middle - centre) ** 2)))
+
+
+def bin_shares_of(column: Column, assumptions: Assumptions) -> NDArray[np.float64] | None:
+    """Return the declared share of each bin of a number or a date; they add up to 1. None if none is."""
+    declared = assumptions.columns.get(column.name, ColumnAssumption())
+    if declared.shares is None:
+        return None
+    bins = int(scale_of(column).valid.sum())
+    if len(declared.shares) != bins:
+        raise InputError(f"assumptions: '{column.name}' has {bins} bins, but {len(declared.shares)} shares are given")
+    return np.array(declared.shares) / sum(declared.shares)
 
 
 def shares_of(column: Column, assumptions: Assumptions) -> NDArray[np.float64]:
@@ -122,7 +151,7 @@ def _number(value: float | datetime.date) -> float:
 
 
 def _fields(one: ColumnAssumption) -> dict[str, object]:
-    named = {"mean": one.mean, "sd": one.sd, "shares": one.shares}
+    named = {"mean": one.mean, "sd": one.sd, "shares": one.shares, "say": one.say}
     return {name: value for name, value in named.items() if value is not None}
 
 

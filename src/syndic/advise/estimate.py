@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from syndic.advise.advice import Advice, PartyAdvice, TaskAdvice, Verdict
+from syndic.advise.advice import Advice, PartyAdvice, TaskAdvice, Verdict, standing_of
 from syndic.advise.assume import Assumptions, moments_of, shares_of
 from syndic.advise.scale import listed
 from syndic.errors import InputError
@@ -20,7 +20,6 @@ from syndic.protocols.estimate import Estimation
 from syndic.protocols.estimate_layout import Layout
 from syndic.study import Study
 
-_CLOSE: Final = 0.1
 _HIGHEST: Final = 64.0
 _STEPS: Final = 25
 # the assumed parameters, and both ways from them to the ends of the set
@@ -153,8 +152,9 @@ def _party(name: str, own: float, joint: float, factors: Array, curve: Array, st
     return PartyAdvice(
         party=name,
         alone=sqrt(own),
+        standing=(standing := standing_of(sqrt(joint), sqrt(own))),
         pays=joint < own,
-        close=abs(sqrt(joint / own) - 1) < _CLOSE,
+        close=standing == "about even",
         epsilon=None if factor is None else factor * float(budget_of(study, name).epsilon),
         factor=factor,
     )
@@ -163,7 +163,7 @@ def _party(name: str, own: float, joint: float, factors: Array, curve: Array, st
 def _verdict(own: list[TaskAdvice], every: list[TaskAdvice]) -> tuple[Verdict, str]:
     best = min(every, key=lambda task: task.joint / task.pooled)
     said = f"the least error for its parameter has {best.task}, {best.joint / best.pooled:.3g} times that without noise"
-    gains = [one.pays for task in own for one in task.parties]
+    gains = [one.standing == "gains" for task in own for one in task.parties]
     if all(gains):
         return "share", f"SHARE: every party gains in every parameter; {said}"
     if not any(gains):

@@ -27,6 +27,7 @@ from syndic.study import Study
 DENSE_CELLS: Final = 1024
 FEW_SURVIVORS: Final = 500
 _DENSE_DRAWS: Final = 1_500_000
+_DENSE_REPEATS: Final = 4000
 _SPARSE_DRAWS: Final = 4_000_000
 
 
@@ -83,7 +84,7 @@ class Forecast:
         if self._dense:
             self._index = np.arange(self._domain.size)
             shares = np.bincount(cells, minlength=self._domain.size) / cells.size
-            self.repeats = int(np.clip(_DENSE_DRAWS // (self._domain.size * len(study.parties)), 60, 1000))
+            self.repeats = int(np.clip(_DENSE_DRAWS // (self._domain.size * len(study.parties)), 60, _DENSE_REPEATS))
         else:
             self._index, places = np.unique(cells, return_inverse=True)
             shares = np.bincount(places) / cells.size
@@ -91,17 +92,23 @@ class Forecast:
         self._cells = _Cells.of(self._summands, self._domain.unravel(self._index), self._index.size)
         self._samples = [self._sample(party.name, party.people or 0, shares) for party in study.parties]
 
-    def sums(self, factor: float) -> Numbers:
-        """Return the sums over released rows (repeats x summands) with all budgets times `factor`."""
+    def released(self, factor: float) -> tuple[Numbers, Numbers | None]:
+        """Return sums over released rows (repeats x summands) and, on small grids, the counts of all cells.
+
+        All budgets are times `factor`.
+        """
         study = scaled(self._study, factor)
-        total = np.zeros((self.repeats, len(self._summands)))
+        sums = np.zeros((self.repeats, len(self._summands)))
+        counts = np.zeros((self.repeats, self._domain.size if self._dense else 0))
         for sample in self._samples:
             law = law_of(study, sample.name)
-            if sample.held is None:
-                total += self._dense_sums(sample, law)
-            else:
-                total += self._sparse_sums(sample, sample.held, law)
-        return total
+            if sample.held is not None:
+                sums += self._sparse_sums(sample, sample.held, law)
+                continue
+            kept = law.kept(sample.counts + law.noise(sample.standard))
+            counts += kept
+            sums += kept @ self._cells.first + np.sqrt(np.abs(kept) @ self._cells.variance) * sample.within
+        return sums, counts if self._dense else None
 
     def rows_of_nobody(self, factor: float = 1.0) -> float:
         """Return the expected number of released rows in cells of a party where it has nobody."""
@@ -144,11 +151,6 @@ class Forecast:
         data = np.concatenate([counts for _, counts in found]).astype(np.float64)
         indices = np.concatenate([cells for cells, _ in found])
         return sparse.csr_array((data, indices, lengths), shape=(self.repeats, shares.size))
-
-    def _dense_sums(self, sample: _Sample, law: Law) -> Numbers:
-        weights = law.kept(sample.counts + law.noise(sample.standard))
-        spread = np.sqrt(np.abs(weights) @ self._cells.variance)
-        return np.asarray(weights @ self._cells.first + spread * sample.within)
 
     def _sparse_sums(self, sample: _Sample, held: sparse.csr_array, law: Law) -> Numbers:
         shown = _like(held, law.kept(sample.counts + law.noise(sample.standard)))

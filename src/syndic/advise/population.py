@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from syndic.advise.assume import Assumptions, moments_of, shares_of
+from syndic.advise.assume import Assumptions, ColumnAssumption, bin_shares_of, moments_of, shares_of
+from syndic.advise.histogram import draw_over_bins
 from syndic.advise.scale import Numbers, bounds_of, listed
 from syndic.data import Categorical, Date, Integer, Ordinal, Real, Schema
 from syndic.data.schema import Column
@@ -39,13 +40,15 @@ def draw_population(
 ) -> Population:
     """Return people with independent columns; with `outcome` that column depends on all others by r2.
 
-    Numbers have the assumed mean and standard deviation, and one of three shapes: the beta law over their bounds, a
-    gamma law that starts at the nearer bound, or two humps.
+    Numbers have the assumed mean and standard deviation, and the declared shares of bins or else one of three shapes:
+    the beta law over their bounds, a gamma law that starts at the nearer bound, or two humps.
     """
     numbers = [_draw(column, assumptions, generator, shape) for column in schema.columns]
     if outcome is not None:
         place = schema.names.index(outcome)
-        score = _score([values for other, values in enumerate(numbers) if other != place])
+        others = [other for other in range(len(numbers)) if other != place]
+        declared = [assumptions.columns.get(schema.names[other], ColumnAssumption()) for other in others]
+        score = _score([numbers[other] for other in others], [one.say for one in declared])
         numbers[place] = _dependent(schema.columns[place], numbers[place], score, assumptions, generator)
     codes = tuple(codes_of(column, values) for column, values in zip(schema.columns, numbers, strict=True))
     return Population(schema=schema, codes=codes, numbers=tuple(numbers))
@@ -66,12 +69,27 @@ def _draw(column: Column, assumptions: Assumptions, generator: np.random.Generat
     lower, upper = bounds_of(column)
     if lower == upper:
         return np.full(PEOPLE, lower)
+    in_bins = bin_shares_of(column, assumptions)
+    if in_bins is not None:
+        return _over_bins(column, in_bins, assumptions, generator)
     mean, sd = moments_of(column, assumptions)
     place, spread = (mean - lower) / (upper - lower), sd / (upper - lower)
     mirrored = place > 1 / 2
     parts = np.clip(_SHAPES[shape](1 - place if mirrored else place, spread, generator), 0, 1)
     values = lower + (upper - lower) * (1 - parts if mirrored else parts)
     return values if isinstance(column, Real) else np.rint(values)
+
+
+def _over_bins(column: Column, shares: Numbers, assumptions: Assumptions, generator: np.random.Generator) -> Numbers:
+    """Return numbers with declared shares of bins, and the declared mean and spread if both are."""
+    declared = assumptions.columns[column.name]
+    whole = isinstance(column, Integer | Date)
+    edges = column.edges.astype(np.int64).astype(np.float64) if whole else column.edges  # type: ignore[union-attr]
+    mean, sd = moments_of(column, assumptions)
+    # whole numbers are drawn as the intervals from them to the next ones
+    moments = None if declared.mean is None or declared.sd is None else (mean + whole / 2, sd)
+    values = draw_over_bins(np.asarray(edges), shares, moments, PEOPLE, generator)
+    return np.minimum(np.floor(values), edges[-1] - 1) if whole else values
 
 
 def _beta(mean: float, sd: float, generator: np.random.Generator) -> Numbers:
@@ -96,13 +114,12 @@ _SHAPES: dict[Shape, Callable[[float, float, np.random.Generator], Numbers]] = {
 }
 
 
-def _score(predictors: list[Numbers]) -> Numbers:
-    """Return the sum of the predictors, each with the same say, standardised."""
-    spreads = [values.std() for values in predictors]
-    total = sum(
-        (values - values.mean()) / spread for values, spread in zip(predictors, spreads, strict=True) if spread > 0
-    )
-    score = np.zeros(PEOPLE) + total
+def _score(predictors: list[Numbers], says: list[float]) -> Numbers:
+    """Return the sum of the predictors, each with its say in the variance, standardised."""
+    score = np.zeros(PEOPLE)
+    for values, say in zip(predictors, says, strict=True):
+        if values.std() > 0:
+            score += sqrt(say) * (values - values.mean()) / values.std()
     return np.asarray(score / score.std()) if score.std() > 0 else score
 
 

@@ -7,12 +7,13 @@ from typing import Final, get_args
 
 import numpy as np
 
-from syndic.advise.advice import Advice, PartyAdvice, TaskAdvice, verdict_of
-from syndic.advise.assume import Assumptions, moments_of, shares_of
+from syndic.advise.advice import Advice, PartyAdvice, TaskAdvice, standing_of, verdict_of
+from syndic.advise.assume import Assumptions, bin_shares_of, moments_of, shares_of
 from syndic.advise.estimate import advise_estimate
-from syndic.advise.forecast import Forecast
+from syndic.advise.forecast import DENSE_CELLS, Forecast
 from syndic.advise.law import homm_of
-from syndic.advise.population import Shape, draw_population
+from syndic.advise.logit import Logit
+from syndic.advise.population import Population, Shape, draw_population
 from syndic.advise.question import Question, ask
 from syndic.advise.scale import Numbers, listed
 from syndic.advise.task import Task, default_tasks
@@ -32,7 +33,6 @@ SHAPES: Final[tuple[Shape, ...]] = get_args(Shape)
 """Nobody says which shape the people have, so errors are averaged over three."""
 
 _STEPS: Final = 26
-_CLOSE: Final = 0.1
 
 
 def advise(
@@ -97,7 +97,7 @@ def _predict(
     nobody = 0.0
     for step, shape in enumerate(SHAPES):
         population = draw_population(study.schema, assumptions, generator, outcome=outcome, shape=shape)
-        questions = [ask(task, population) for task in tasks]
+        questions = [_question(study, task, population) for task in tasks]
         forecast = Forecast(study, population, [part for one in questions for part in one.summands], generator)
         curves.append(_curves(forecast, questions, factors, lambda now, at=step: count(at * len(factors) + now)))  # type: ignore[misc]
         own.append([_own_errors(study, question, generator) for question in questions])
@@ -107,6 +107,12 @@ def _predict(
         errors = {size: fmean(one[place][size] for one in own) for size in own[0][place]}
         answers[task] = _answer(study, task, np.array([one[place] for one in curves]), factors, errors)
     return answers, nobody
+
+
+def _question(study: Study, task: Task, population: Population) -> Question:
+    """Return a task's question; logistic regressions where all counts can be drawn and none is negative."""
+    drawn = study.schema.domain.size <= DENSE_CELLS and homm_of(study).clamp
+    return Logit(task, population) if task.kind == "classify" and drawn else ask(task, population)
 
 
 def _checked(study: Study, tasks: Sequence[Task | str] | None, assumptions: Assumptions) -> tuple[Task, ...]:
@@ -156,10 +162,10 @@ def _curves(
     """Return every question's mean squared error at every factor."""
     curves = [np.empty(factors.size) for _ in questions]
     for step, factor in enumerate(factors):
-        sums, start = forecast.sums(float(factor)), 0
+        (sums, counts), start = forecast.released(float(factor)), 0
         for question, curve in zip(questions, curves, strict=True):
             end = start + len(question.summands)
-            curve[step] = question.errors(sums[:, start:end]).mean()
+            curve[step] = question.errors(sums[:, start:end], counts).mean()
             start = end
         progress(step + 1)
     return curves
@@ -188,8 +194,9 @@ def _answer(study: Study, task: Task, curves: Numbers, factors: Numbers, errors:
             PartyAdvice(
                 party=party.name,
                 alone=sqrt(own),
+                standing=(standing := standing_of(sqrt(joint), sqrt(own))),
                 pays=joint < own,
-                close=low <= own <= high or abs(sqrt(joint / own) - 1) < _CLOSE,
+                close=low <= own <= high or standing == "about even",
                 epsilon=epsilon,
                 factor=factor,
             )
@@ -225,6 +232,8 @@ def _described(study: Study, assumptions: Assumptions, tasks: tuple[Task, ...]) 
             told.append(
                 f"{column.name}: " + ", ".join(f"{name} {share:.0%}" for name, share in shares) + f" ({source})"
             )
+        elif bin_shares_of(column, assumptions) is not None:
+            told.append(f"{column.name}: shares of its bins (declared)")
         else:
             mean, sd = moments_of(column, assumptions)
             shown = f"{mean:.4g}" if not isinstance(column, Date) else str(np.datetime64(round(mean), "D"))

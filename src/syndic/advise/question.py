@@ -19,8 +19,8 @@ from syndic.advise.task import Task
 from syndic.data import Categorical
 
 _TEST_POINTS: Final = 300
-_FITS: Final = 300
-_FITTED_ROWS: Final = 1500
+_FITS: Final = 1000
+_FITTED_ROWS: Final = 400
 
 
 class Part(NamedTuple):
@@ -41,8 +41,13 @@ class Question(ABC):
     summands: tuple[Summand, ...]
 
     @abstractmethod
-    def errors(self, sums: Numbers) -> Numbers:
-        """Return the squared error for every row of sums, in squared units of the answer."""
+    def errors(self, sums: Numbers, counts: Numbers | None) -> Numbers:
+        """Return the squared error of many releases, in squared units of the answer.
+
+        Args:
+            sums: of the summands (releases x summands).
+            counts: of all cells (releases x cells); None on grids too large to draw.
+        """
 
     @abstractmethod
     def own_error(self, people: int, generator: np.random.Generator) -> float:
@@ -66,8 +71,9 @@ class _Mean(Question):
         self._truth, self._variance = float(numbers.mean()), float(numbers.var())
         self.summands = ({place: _constant(self._scale)}, {place: _linear(self._scale)})
 
-    def errors(self, sums: Numbers) -> Numbers:
+    def errors(self, sums: Numbers, counts: Numbers | None) -> Numbers:
         """Return squared errors of the mean; a mean outside the bounds is moved to the bound."""
+        del counts
         mean = self._scale.centre + self._scale.half * np.clip(_ratio(sums[:, 1], sums[:, 0]), -1, 1)
         return np.asarray((mean - self._truth) ** 2)
 
@@ -87,8 +93,9 @@ class _Shares(Question):
         units = np.eye(column.size)[: column.levels]
         self.summands = tuple({place: Part(unit, unit)} for unit in units)
 
-    def errors(self, sums: Numbers) -> Numbers:
+    def errors(self, sums: Numbers, counts: Numbers | None) -> Numbers:
         """Return squared errors, averaged over the values."""
+        del counts
         total = sums.sum(axis=1, keepdims=True)
         shares = np.where(total > 0, sums / np.where(total > 0, total, 1), 1 / sums.shape[1])
         return np.asarray(((np.clip(shares, 0, 1) - self._truth) ** 2).mean(axis=1))
@@ -137,8 +144,9 @@ class _Fit(Question):
         points = self._rows[:_TEST_POINTS, :-1]
         return points, points @ _solve((self._rows.T @ self._rows)[None])[0]
 
-    def errors(self, sums: Numbers) -> Numbers:
+    def errors(self, sums: Numbers, counts: Numbers | None) -> Numbers:
         """Return mean squared errors of predictions, which are moved to the outcome's bounds."""
+        del counts
         size = len(self._features) + 1
         gram = np.empty((sums.shape[0], size, size))
         for place, (i, j) in enumerate(self._pairs):

@@ -58,20 +58,29 @@ class Setting:
             drawn[-1] = self._outcome(drawn[:-1], generator)
         return drawn
 
-    def assumptions(self) -> Assumptions:
-        """Return what people would declare: mean and spread to two digits, r2 too, shares to five percent."""
+    def assumptions(self, *, bins: bool = False) -> Assumptions:
+        """Return what people would declare: mean and spread to two digits, r2 too, shares to one percent.
+
+        With `bins` what a published table says: mean and spread to three digits, the shares of every number's bins to
+        one in a thousand, the says of columns to one percent.
+        """
         drawn = self.people(_MANY, np.random.default_rng(self.number))
-        told = {}
-        for column, values in zip(self.study.schema.columns, drawn, strict=True):
-            if isinstance(column, Real):
-                told[column.name] = ColumnAssumption(
-                    mean=float(f"{values.mean():.2g}"), sd=float(f"{values.std():.2g}")
-                )
-            elif isinstance(column, Boolean):
-                told[column.name] = ColumnAssumption(mean=max(round(20 * float(values.mean())), 1) / 20)
-            else:
-                told[column.name] = ColumnAssumption(shares=tuple(np.rint(20 * self.shares) / 20))
-        return Assumptions(columns=told, r2=float(f"{_explained(drawn):.2g}"))
+        explained, parts = _explained(drawn)
+        says = [*(round(part, 2) for part in parts), 1.0] if bins else [1.0] * len(drawn)
+        told = {
+            column.name: self._told(column, values, say, bins=bins)
+            for column, values, say in zip(self.study.schema.columns, drawn, says, strict=True)
+        }
+        return Assumptions(columns=told, r2=float(f"{explained:.2g}"))
+
+    def _told(self, column: Column, values: Numbers, say: float, *, bins: bool) -> ColumnAssumption:
+        if isinstance(column, Boolean):
+            return ColumnAssumption(mean=float(np.clip(values.mean().round(2), 0.01, 0.99)), say=say)
+        if not isinstance(column, Real):
+            return ColumnAssumption(shares=tuple(self.shares.round(2)), say=say)
+        mean, sd = (float(f"{value:.{3 if bins else 2}g}") for value in (values.mean(), values.std()))
+        shares = tuple((np.histogram(values, column.edges)[0] / values.size).round(3)) if bins else None
+        return ColumnAssumption(mean=mean, sd=sd, shares=shares, say=say)
 
     def _outcome(self, others: list[Numbers], generator: np.random.Generator) -> Numbers:
         """Return an outcome that follows the first columns more than the last ones."""
@@ -161,8 +170,10 @@ def _draw(column: Column, shape: str, shares: Numbers, count: int, generator: np
     return np.asarray(np.clip(values, 0.0, 1.0))
 
 
-def _explained(columns: list[Numbers]) -> float:
-    """Return the part of the last column's variance that a linear fit to the others explains."""
+def _explained(columns: list[Numbers]) -> tuple[float, Numbers]:
+    """Return the part of the last column's variance that a linear fit to the others explains, and their says in it."""
     design = np.column_stack([np.ones(columns[0].size), *columns[:-1]])
-    fitted = design @ np.linalg.lstsq(design, columns[-1], rcond=None)[0]
-    return float(fitted.var() / columns[-1].var())
+    slopes = np.linalg.lstsq(design, columns[-1], rcond=None)[0]
+    parts = slopes[1:] ** 2 * design[:, 1:].var(axis=0)
+    explained = float((design @ slopes).var() / columns[-1].var())
+    return explained, np.asarray(parts / (parts.sum() or 1.0))

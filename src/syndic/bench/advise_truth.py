@@ -15,13 +15,13 @@ from syndic.bench.advise_settings import Numbers, Setting
 from syndic.data import Categorical, SparseCounts, decode_rows
 from syndic.data.schema import Column
 from syndic.data.sparse import gather
-from syndic.mechanism import SparseHistogram
+from syndic.mechanism import DiscreteGaussian, DiscreteLaplace, SparseHistogram
 from syndic.protocols.homm import PrintedLaplace
 from syndic.random import SimulationRandomness
 from syndic.study import Study
 
 _MANY = 200_000
-_TEST_POINTS = 300
+_TEST_POINTS = 2000
 LOWEST, HIGHEST, STEPS = 1 / 64, 64.0, 21
 
 
@@ -37,7 +37,8 @@ class Truth:
     def joint(self, factor: float, repeats: int) -> float:
         """Return the root mean squared error of the released table, all budgets times `factor`."""
         study = scaled(self.setting.study, factor)
-        errors = [self._error(*self._release(study, repeat)) for repeat in range(repeats)]
+        noises = {party.name: _noise(study, party.name) for party in study.parties}
+        errors = [self._error(*self._release(study, noises, repeat)) for repeat in range(repeats)]
         return sqrt(float(np.mean(errors)))
 
     def alone(self, people: int, repeats: int) -> float:
@@ -49,14 +50,16 @@ class Truth:
     def _error(self, columns: list[Numbers], weights: Numbers) -> float:
         return float(((answer(self.setting, columns, weights, self.points) - self.answer) ** 2).mean())
 
-    def _release(self, study: Study, repeat: int) -> tuple[list[Numbers], Numbers]:
+    def _release(
+        self, study: Study, noises: dict[str, DiscreteLaplace | DiscreteGaussian], repeat: int
+    ) -> tuple[list[Numbers], Numbers]:
         """Return released numbers and weights, by the protocol's own noise and draws."""
         generator = np.random.default_rng([self.setting.number, repeat])
         cells, counts = [], []
         for party in study.parties:
             people = self.setting.people(party.people or 0, generator)
             randomness = SimulationRandomness(repeat, party.name, str(self.setting.number))
-            noisy = _sanitised(study, party.name, people, randomness)
+            noisy = _sanitised(study, noises[party.name], people, randomness)
             cells.append(noisy.cells)
             counts.append(noisy.counts)
         size = np.abs(np.concatenate(counts))
@@ -129,11 +132,20 @@ def _numbers(column: Column, values: pa.ChunkedArray) -> Numbers:
     return np.asarray(values.cast(pa.float64()))
 
 
-def _sanitised(study: Study, party: str, people: list[Numbers], randomness: SimulationRandomness) -> SparseCounts:
-    schema, protocol = study.schema, homm_of(study)
-    noise = protocol.noise_of(study, party)
+def _noise(study: Study, party: str) -> DiscreteLaplace | DiscreteGaussian:
+    noise = homm_of(study).noise_of(study, party)
     if isinstance(noise, PrintedLaplace):
         raise TypeError("settings use the sound noise only")
+    return noise
+
+
+def _sanitised(
+    study: Study,
+    noise: DiscreteLaplace | DiscreteGaussian,
+    people: list[Numbers],
+    randomness: SimulationRandomness,
+) -> SparseCounts:
+    schema, protocol = study.schema, homm_of(study)
     codes = [_codes(column, values) for column, values in zip(schema.columns, people, strict=True)]
     cells, counts = gather(schema.domain.index(codes))
     if protocol.clamp:

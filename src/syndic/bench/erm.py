@@ -6,15 +6,16 @@ from pathlib import Path
 
 import numpy as np
 
-from syndic.bench import erm_data, erm_published
+from syndic.bench import erm_cost, erm_data, erm_published, erm_study
 from syndic.bench.erm_experiment import CHECKPOINTS, ITERATIONS, LATE, Experiment, Trace, best_baseline
+from syndic.bench.erm_newton import EPSILONS, Kinds
 from syndic.bench.row import Row
 from syndic.errors import InputError
 from syndic.report.figure import Curve, Line
 
 FOLDER = Path("bench-results")
 PRINTED = tuple(erm_published.GAPS)
-FIGURE = (*PRINTED, "MPC Grad P, sound", "MPC Out P, sound")
+FIGURE = (*PRINTED, "MPC Newton, sound", "MPC Grad P, sound", "MPC Out P, sound")
 _TIMED = ("KDDCup99", 1000)
 
 # data set and numbers of parties; the quick run has the middle number of the first two only
@@ -26,7 +27,7 @@ PLAN: tuple[tuple[Callable[[], erm_data.Split], tuple[int, ...]], ...] = (
 
 
 def rows(quick: bool) -> Iterator[Row]:
-    """Yield gap and accuracy loss of each method; figures go to `bench-results`.
+    """Yield gap and accuracy loss of each method, then the cost of a round; figures go to `bench-results`.
 
     A method's plain name is the authors' own variant. For the MPC methods the baseline is the best of the local
     methods and Pathak in the same variant and run.
@@ -42,6 +43,40 @@ def rows(quick: bool) -> Iterator[Row]:
             traces = experiment.measure()
             yield from of_experiment(experiment, traces)
             _draw(experiment, traces)
+        if not quick:
+            yield from _other_epsilons(split, numbers[0])
+    if not quick:
+        yield from _kinds()
+        yield from _studies()
+    yield from erm_cost.rows(quick)
+
+
+def _other_epsilons(split: erm_data.Split, parties: int) -> Iterator[Row]:
+    """Yield the gap and loss of the few-round method and of MPC Grad P at other epsilons, the latter as baseline."""
+    for epsilon in EPSILONS:
+        experiment = Experiment(split=split, parties=parties, repeats=5, epsilon=epsilon)
+        traces = experiment.few_and_many()
+        few, many = traces["MPC Newton, sound"], traces["MPC Grad P, sound"]
+        name = f"MPC Newton, sound, epsilon {float(epsilon):g}"
+        yield _row(experiment, name, "gap", few.gap, many.gap)
+        yield _row(experiment, name, "loss", few.loss, many.loss)
+
+
+def _studies() -> Iterator[Row]:
+    """Yield how good the method `risk` itself is, in a study."""
+    try:
+        yield from erm_study.rows(quick=False)
+    except InputError as error:
+        _tell(f"skipped: {error}")
+
+
+def _kinds() -> Iterator[Row]:
+    try:
+        split, codes, test_codes = erm_data.kinds()
+    except InputError as error:
+        _tell(f"skipped: {error}")
+        return
+    yield from Kinds(split, codes, test_codes, repeats=5).rows()
 
 
 def of_experiment(experiment: Experiment, traces: Mapping[str, Trace]) -> Iterator[Row]:

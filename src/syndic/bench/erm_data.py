@@ -21,6 +21,8 @@ from syndic.errors import InputError
 
 Numbers = NDArray[np.float64]
 DENIAL = ("back", "land", "neptune", "pod", "smurf", "teardrop")
+PROBE = ("ipsweep", "nmap", "portsweep", "satan")
+KINDS = ("normal", "denial of service", "probe", "other")
 _PART = 70_000
 
 
@@ -38,7 +40,7 @@ class Split:
 
 def adult() -> Split:
     """Return Adult: the 45,222 complete rows, 104 features, income above 50K or not; 30,000 to learn from."""
-    table = pa.concat_tables([_read("adult_train.parquet"), _read("adult_test.parquet")])
+    table = pa.concat_tables([read("adult_train.parquet"), read("adult_test.parquet")])
     texts = [name for name in table.column_names if pa.types.is_large_string(table[name].type)]
     complete = np.ones(table.num_rows, dtype=bool)
     for name in texts:
@@ -58,8 +60,25 @@ def nslkdd() -> Split:
     return _intrusions("NSL-KDD", "nslkdd_train.parquet")
 
 
+def kinds() -> tuple[Split, Numbers, Numbers]:
+    """Return NSL-KDD with the kind of each row to learn from and to test on, a place in `KINDS`."""
+    table = read("nslkdd_train.parquet")
+    label = pc.utf8_rtrim(table["label"], characters=".")
+    codes = np.full(table.num_rows, 3.0)
+    for code, names in ((0, ("normal",)), (1, DENIAL), (2, PROBE)):
+        codes[np.asarray(pc.is_in(label, value_set=pa.array(names, pa.large_string())))] = code
+    split = nslkdd()
+    order = _order(table.num_rows, _PART)
+    return split, codes[order][:50_000], codes[order][50_000:]
+
+
+def _order(rows: int, part: int | None) -> NDArray[np.int64]:
+    """Return the order, drawn once, that rows are learnt from and tested on in."""
+    return np.random.default_rng(0).permutation(rows)[:part]
+
+
 def _intrusions(name: str, file: str) -> Split:
-    table = _read(file)
+    table = read(file)
     labels = pc.is_in(pc.utf8_rtrim(table["label"], characters="."), value_set=pa.array(DENIAL, pa.large_string()))
     extra = [column for column in ("label", "difficulty") if column in table.column_names]
     features = table.drop_columns(extra)
@@ -68,7 +87,7 @@ def _intrusions(name: str, file: str) -> Split:
 
 def _split(name: str, table: pa.Table, labels: Numbers, train: int, part: int | None = None) -> Split:
     """Return the rows in an order drawn once; one-hot levels and maxima are those of the whole file."""
-    order = np.random.default_rng(0).permutation(table.num_rows)[:part]
+    order = _order(table.num_rows, part)
     rows = csr_array(into_ball(_features(table, order), 1.0))
     labels = labels[order]
     return Split(name, rows[:train], labels[:train], rows[train:], labels[train:])
@@ -87,7 +106,8 @@ def _features(table: pa.Table, order: NDArray[np.int64]) -> Numbers:
     return np.concatenate(columns, axis=1)
 
 
-def _read(file: str) -> pa.Table:
+def read(file: str) -> pa.Table:
+    """Return a file of the folder that `SYNDIC_DATA` names."""
     folder = os.environ.get("SYNDIC_DATA")
     path = Path(folder or ".") / file
     if folder is None or not path.exists():

@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.bench.erm_data import Split
+from syndic.bench.erm_newton import newton_models
 from syndic.bench.erm_published import POSITIONS
 from syndic.model.cohort import Cohort
 from syndic.model.loss import Logistic, Objective
+from syndic.model.multiclass import JointObjective
 from syndic.model.noise_law import LawName
 from syndic.model.private_erm import (
     GradientMethod,
@@ -27,6 +29,8 @@ from syndic.model.private_erm import (
     model_noise,
     two_noises,
 )
+from syndic.model.second_order import Newton
+from syndic.privacy.account import gaussian_sigma
 
 Numbers = NDArray[np.float64]
 Draw = Callable[[int, Numbers], Numbers]
@@ -114,7 +118,15 @@ class Experiment:
     def measure(self) -> dict[str, Trace]:
         """Return the trace of each method; ", sound" after a name is the variant that holds."""
         generator = np.random.default_rng([self.seed, self.parties])
-        models = self._averaged(generator) | self._objectives(generator) | self._gradients(generator)
+        models = self._averaged(generator) | self._objectives(generator) | self._gradients(generator) | self._newton()
+        return {name: self._trace(found) for name, found in models.items()}
+
+    def few_and_many(self) -> dict[str, Trace]:
+        """Return the traces of the few-round method and of MPC Grad P only."""
+        noise, shape = gradient_noise("MPC Grad P", self.setting), (self.repeats, self.setting.dimension)
+        draw = _single(noise, shape, np.random.default_rng([self.seed, self.parties]))
+        many = self.cohort.descend(self.repeats, CHECKPOINTS, draw).transpose(0, 2, 1)
+        models = {"MPC Grad P, sound": many} | self._newton()
         return {name: self._trace(found) for name, found in models.items()}
 
     def seconds(self) -> float:
@@ -188,6 +200,17 @@ class Experiment:
         models = self.cohort.descend(width * len(draws), CHECKPOINTS, noise)
         parts = np.split(models.transpose(0, 2, 1), len(draws), axis=1)
         return dict(zip(draws, parts, strict=True))
+
+    def _newton(self) -> dict[str, Numbers]:
+        """The few-round method: drawn as a level line, its rounds are over before the first checkpoint."""
+        kept = self.parties * self.setting.records
+        rows, labels = self.split.rows[:kept].toarray(), self.split.labels[:kept, None]
+        objective = JointObjective(Logistic(), self.regularisation)
+        scheme = Newton(objective=objective, shape=(1, rows.shape[1]), people=kept)
+        generator = np.random.default_rng([self.seed, self.parties, scheme.rounds])
+        deviation = gaussian_sigma(self.epsilon, self.delta)
+        found = [newton_models(scheme, rows, labels, deviation, generator)[0] for _ in range(self.repeats)]
+        return {"MPC Newton, sound": _level(np.stack(found))}
 
     def _draws(self, generator: np.random.Generator) -> Iterator[tuple[str, Draw]]:
         shape = (self.repeats, self.setting.dimension)

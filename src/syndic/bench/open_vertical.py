@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from syndic.data import Domain, Factor
 from syndic.errors import RefusedError
 from syndic.kernel import Message, Progress, Terms, decode, encode, silent_progress
-from syndic.parts.product import ProductClose, ProductInbox
+from syndic.parts.product import ProductClose
+from syndic.parts.product_work import ProductInbox
 from syndic.random import Randomness
 
 Kept = TypeVar("Kept", bound=Message)

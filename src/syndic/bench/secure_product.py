@@ -7,7 +7,6 @@ to another; what passes through the coordinator's relay travels twice, which has
 
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -20,6 +19,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from syndic.bench.memory import peak_megabytes
 from syndic.bench.open_vertical import CodedTable, OpenCarrier, OpenVertical
 from syndic.bench.row import Row
 from syndic.data import Domain, Schema
@@ -148,7 +148,7 @@ def _measure(name: str) -> dict[str, float] | None:
         begun = time.process_time()
         noisy = opened(carrier, protocol)
         taken.append(time.process_time() - begun)
-    memory = _peak()
+    memory = peak_megabytes()
     plain, exact = _plain(tables)
     rho = rho_for(study.budget.epsilon, study.budget.delta)
     return {
@@ -186,15 +186,6 @@ def _plain(tables: list[CodedTable]) -> tuple[float, NDArray[np.int64]]:
 
 def _skewed(generator: np.random.Generator, size: int, count: int) -> NDArray[np.uint8]:
     return generator.binomial(size - 1, 0.3, count).astype(np.uint8)
-
-
-def _peak() -> float:
-    """Return the largest memory that this process has had, in megabytes."""
-    status = Path("/proc/self/status")
-    if status.exists():  # unlike ru_maxrss, this does not begin with what the parent had
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) / 1e3
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
 def report(name: str) -> None:

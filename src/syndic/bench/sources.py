@@ -6,7 +6,6 @@ figures are medians.
 
 import itertools
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -21,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from syndic.bench.memory import peak_megabytes
 from syndic.bench.row import Row
 from syndic.data import Schema, Table, open_source
 from syndic.document import to_json
@@ -154,17 +154,7 @@ def _run(name: str, file: Path) -> dict[str, Any]:
     # weights, so that counts in a wrong place or table show
     weights = ((place + 1) * np.arange(1, table.size + 1).reshape(table.shape) for place, table in enumerate(tables))
     digest = sum(int((table * weight).sum()) for table, weight in zip(tables, weights, strict=True))
-    return {"seconds": seconds, "cpu seconds": cpu, "megabytes": _peak(), "digest": digest}
-
-
-def _peak() -> float:
-    """Return this process's peak resident megabytes."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        # ru_maxrss begins at the parent's size on Linux, because it survives exec; VmHWM does not
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
-        return int(line.split()[1]) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"seconds": seconds, "cpu seconds": cpu, "megabytes": peak_megabytes(), "digest": digest}
 
 
 if __name__ == "__main__":

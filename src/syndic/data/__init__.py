@@ -4,7 +4,7 @@ from syndic.data.column import Boolean, Categorical, Codes, Instead, Ordinal
 from syndic.data.domain import Domain
 from syndic.data.factor import Factor
 from syndic.data.ranged import Date, Integer, Real
-from syndic.data.released import ReleasedTable, decode_rows
+from syndic.data.released import ReleasedTable, decode_codes, decode_rows
 from syndic.data.schema import Column, Schema
 from syndic.data.source import ArrowSource, Source, SourceSpec, open_source
 from syndic.data.sparse import SparseCounts
@@ -30,6 +30,7 @@ __all__ = [
     "SourceSpec",
     "SparseCounts",
     "Table",
+    "decode_codes",
     "decode_rows",
     "open_source",
 ]

@@ -150,6 +150,7 @@ def _unit_values(column: Column) -> Numbers:
     places = np.asarray(edges.astype(np.int64) if edges.dtype.kind == "M" else edges, dtype=np.float64)
     # a bin of whole numbers ends one before the next one's edge
     last = places[1:] if edges.dtype.kind == "f" else places[1:] - 1
-    middle = (places[:-1] + last) / 2
+    # halved first: the sum of large bounds would be infinite
+    middle = places[:-1] / 2 + last / 2
     width = last[-1] - places[0]
     return (middle - places[0]) / width if width > 0 else np.zeros(len(middle))

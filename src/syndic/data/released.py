@@ -1,7 +1,7 @@
 """The rows that are published."""
 
 import html
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -92,12 +92,38 @@ def decode_rows(
         raise ValueError("counts must not be negative")
     if len(cells) and (np.min(cells) < 0 or int(np.max(cells)) >= domain.size):
         raise ValueError(f"cells must be between 0 and {domain.size - 1}")
+    parts = _parts(np.asarray(cells, dtype=np.int64), np.asarray(counts, dtype=np.int64))
+    return _decoded(schema, (domain.unravel(part) for part in parts), generator)
+
+
+def decode_codes(
+    schema: Schema, codes: Mapping[str, NDArray[np.integer]], generator: np.random.Generator
+) -> ReleasedTable:
+    """Return a row for each place of the columns' codes, uniform in bins, in order; any number of columns."""
+    missing = [name for name in schema.names if name not in codes]
+    if missing:
+        raise ValueError(f"codes of {missing} are missing: give an array for each column")
+    rows = len(codes[schema.names[0]])
+    for column in schema.columns:
+        one = codes[column.name]
+        if len(one) != rows:
+            raise ValueError(f"{len(one)} codes of {column.name!r} and {rows} of the first column: give as many")
+        if rows and (int(np.min(one)) < 0 or int(np.max(one)) >= column.size):
+            raise ValueError(f"codes of {column.name!r} must be between 0 and {column.size - 1}")
+    starts = range(0, rows, DECODED_ROWS)
+    parts = (tuple(codes[name][start : start + DECODED_ROWS] for name in schema.names) for start in starts)
+    return _decoded(schema, parts, generator)
+
+
+def _decoded(
+    schema: Schema, parts: Iterator[tuple[NDArray[np.integer], ...]], generator: np.random.Generator
+) -> ReleasedTable:
+    """Return the rows of all parts, each a tuple of codes by column."""
     empty = [column.decode(np.empty(0, dtype=np.int64), generator) for column in schema.columns]
     types = pa.schema([(column.name, array.type) for column, array in zip(schema.columns, empty, strict=True)])
     batches = []
-    for part in _parts(np.asarray(cells, dtype=np.int64), np.asarray(counts, dtype=np.int64)):
-        codes = domain.unravel(part)
-        arrays = [column.decode(code, generator) for column, code in zip(schema.columns, codes, strict=True)]
+    for part in parts:
+        arrays = [column.decode(code, generator) for column, code in zip(schema.columns, part, strict=True)]
         batches.append(pa.record_batch(arrays, schema=types))
     return ReleasedTable(pa.Table.from_batches(batches, schema=types))
 

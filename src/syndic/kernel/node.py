@@ -78,10 +78,10 @@ def _step_of(node: Node, call: Call) -> Step:
         )
     if call.party != node.name:
         raise RefusedError(f"the call is for another party, not for {node.name}")
-    steps = steps_of(type(node.protocol))
-    if call.step not in steps:
-        raise RefusedError(f"{node.protocol.title} has no such step; its steps are {', '.join(steps)}")
-    return steps[call.step]
+    asked = node.protocol.asked(node.desk.terms)
+    if call.step not in asked:
+        raise RefusedError(f"{node.protocol.title} has no such step in this study; its steps are {', '.join(asked)}")
+    return steps_of(type(node.protocol))[call.step]
 
 
 def _run(node: Node, call: Call, step: Step, asked: str) -> Stored:

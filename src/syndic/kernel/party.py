@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar, final
 
 from syndic.data import Table
@@ -37,6 +38,11 @@ class Desk:
     memory: Memory
     open_table: Callable[[], Table]
     randomness: Callable[[str], Randomness]
+
+    @cached_property
+    def limit(self) -> Cost:
+        """The most that this study may cost this party's people; a study may have thousands of charges."""
+        return Cost.of(self.spends)
 
 
 @final
@@ -99,7 +105,7 @@ class Party:
             door=door,
             events=(event,),
             why=why,
-            limit=Cost.of(self._desk.spends),
+            limit=self._desk.limit,
         )
         if reservation.reply is not None:
             # new noise on an old charge would be a second release: only the stored answer may be given

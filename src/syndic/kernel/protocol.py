@@ -9,7 +9,7 @@ from syndic.document import Document
 from syndic.kernel.codec import Nothing
 from syndic.kernel.party import Party
 from syndic.kernel.session import Session
-from syndic.kernel.step import step
+from syndic.kernel.step import step, steps_of
 from syndic.kernel.terms import Terms
 from syndic.privacy import Event
 
@@ -66,6 +66,11 @@ class Protocol(Document, tag_field="method"):
         """Say whether this party could answer: its source has the columns and its cap has room. Charges nothing."""
         party.check_ready()
         return message
+
+    def asked(self, terms: Terms) -> tuple[str, ...]:
+        """Return the names of the steps that a run on these terms may ask: by default all. A party answers no other."""
+        del terms
+        return tuple(steps_of(type(self)))
 
     @abc.abstractmethod
     def check(self, terms: Terms) -> None:

@@ -2,6 +2,7 @@
 
 from syndic.mechanism.base import Mechanism
 from syndic.mechanism.exponential import ExponentialMechanism, ReportNoisyMax
+from syndic.mechanism.fine import FineGaussian, FineGaussianShare
 from syndic.mechanism.gaussian import DiscreteGaussian
 from syndic.mechanism.laplace import DiscreteLaplace
 from syndic.mechanism.response import RandomisedResponse
@@ -13,6 +14,8 @@ __all__ = [
     "DiscreteGaussian",
     "DiscreteLaplace",
     "ExponentialMechanism",
+    "FineGaussian",
+    "FineGaussianShare",
     "GaussianShare",
     "LaplaceShare",
     "Mechanism",

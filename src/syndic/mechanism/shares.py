@@ -317,17 +317,17 @@ def sum_rho(sensitivity_squared: Fraction, share: Fraction, honest: int, dimensi
     """Return a rho that holds for the sum of `honest` discrete Gaussian shares of sigma^2 `share` >= 4."""
     plain = sensitivity_squared / (2 * honest * share)
     # (root + gap)^2 = plain (1 + x)^2 with x = gap / root
-    excess = _gap(float(share), honest) * math.sqrt(dimension) / math.sqrt(2 * float(plain))
+    excess = 2 * log_ratio(float(share), honest) * math.sqrt(dimension) / math.sqrt(2 * float(plain))
     return plain * (1 + Fraction((2 * excess + excess**2) * (1 + 2.0**-40)))
 
 
-def _gap(share: float, honest: int) -> float:
-    """Bound 2 g: twice the log ratio between the sum of the shares and the discrete Gaussian; never rounded to 0."""
+def log_ratio(share: float, honest: int) -> float:
+    """Bound g: the log ratio between the sum of the shares and the discrete Gaussian; never rounded to 0."""
     if honest == 1:
         return 0.0
     terms = [math.exp(-2 * math.pi**2 * share * k / (k + 1)) for k in range(1, min(honest, 10))]
     # later terms are smaller than the last one counted
-    return 10 * (math.fsum(terms) + (honest - 1 - len(terms)) * terms[-1]) * (1 + 2.0**-40) + 1e-300
+    return 5 * (math.fsum(terms) + (honest - 1 - len(terms)) * terms[-1]) * (1 + 2.0**-40) + 1e-300
 
 
 @lru_cache(maxsize=256)

@@ -1,24 +1,66 @@
 """Families of measured values."""
 
+from abc import abstractmethod
 from typing import ClassVar, Self, final
 
 import msgspec
 import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
-from syndic.model.discrete import check_not_negative
-from syndic.model.family import TINY, Array, Family, single
+from syndic.model.family import TINY, Array, Family, NotNegative, OfMean, OfValues, single
 
 # shapes of the gamma law that are believed unless others are declared
 _SHAPES = (0.05, 500.0)
 _NEWTON_STEPS = 60
 
 
-@final
-class GammaRate(Family, tag="gamma_rate"):
-    """A gamma law of known `shape`; the parameter is its rate, one over the scale. Shape 1: exponential."""
+class _Rate(NotNegative, OfValues):
+    """A gamma law of known shape; the parameter is its rate, one over the scale."""
 
     unbounded: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def power(self) -> float:
+        """The known shape."""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The rate."""
+        return ("rate",)
+
+    def natural(self, theta: Array) -> Array:
+        """Minus the rate."""
+        return -theta
+
+    def alpha(self, natural: Array) -> Array:
+        """-shape log(-eta)."""
+        return np.asarray(-self.power * np.log(-natural[..., 0]))
+
+    def mean(self, theta: Array) -> Array:
+        """Return shape / rate."""
+        return self.power / theta
+
+    def covariance(self, theta: Array) -> Array:
+        """Return shape / rate^2."""
+        return single(self.power / theta**2)
+
+    def fit(self, mean: Array) -> Array:
+        """Return shape / mean."""
+        return self.power / mean
+
+    def span(self, lower: float, upper: float, step: float) -> tuple[Array, Array]:
+        """Rates whose mean is between one step and the largest value."""
+        return np.array([self.power / upper]), np.array([self.power / max(lower, step)])
+
+    def first_bias(self, theta: Array) -> Array:
+        """Return rate / shape."""
+        return theta / self.power
+
+
+@final
+class GammaRate(_Rate, tag="gamma_rate"):
+    """A gamma law of known `shape`; the parameter is its rate, one over the scale. Shape 1: exponential."""
 
     shape: float
 
@@ -27,93 +69,19 @@ class GammaRate(Family, tag="gamma_rate"):
             raise ValueError(f"shape ({self.shape}) must be above 0")
 
     @property
-    def parameters(self) -> tuple[str, ...]:
-        """The rate."""
-        return ("rate",)
-
-    def statistic(self, values: Array) -> Array:
-        """T(x) = x."""
-        return values[..., None]
-
-    def natural(self, theta: Array) -> Array:
-        """Minus the rate."""
-        return -theta
-
-    def alpha(self, natural: Array) -> Array:
-        """-shape log(-eta)."""
-        return np.asarray(-self.shape * np.log(-natural[..., 0]))
-
-    def mean(self, theta: Array) -> Array:
-        """Return shape / rate."""
-        return self.shape / theta
-
-    def covariance(self, theta: Array) -> Array:
-        """Return shape / rate^2."""
-        return single(self.shape / theta**2)
-
-    def fit(self, mean: Array) -> Array:
-        """Return shape / mean."""
-        return self.shape / mean
-
-    def span(self, lower: float, upper: float, step: float) -> tuple[Array, Array]:
-        """Rates whose mean is between one step and the largest value."""
-        return np.array([self.shape / upper]), np.array([self.shape / max(lower, step)])
-
-    def check_values(self, lower: float, upper: float) -> None:
-        """Not negative."""
-        check_not_negative(lower, upper)
-
-    def first_bias(self, theta: Array) -> Array:
-        """Return rate / shape."""
-        return theta / self.shape
+    def power(self) -> float:
+        """The shape."""
+        return self.shape
 
 
 @final
-class Exponential(Family, tag="exponential"):
+class Exponential(_Rate, tag="exponential"):
     """Waiting times; the parameter is the rate, one over the mean."""
 
-    unbounded: ClassVar[bool] = True
-
     @property
-    def parameters(self) -> tuple[str, ...]:
-        """The rate."""
-        return ("rate",)
-
-    def statistic(self, values: Array) -> Array:
-        """T(x) = x."""
-        return values[..., None]
-
-    def natural(self, theta: Array) -> Array:
-        """Minus the rate."""
-        return -theta
-
-    def alpha(self, natural: Array) -> Array:
-        """-log(-eta)."""
-        return np.asarray(-np.log(-natural[..., 0]))
-
-    def mean(self, theta: Array) -> Array:
-        """1 / rate."""
-        return 1 / theta
-
-    def covariance(self, theta: Array) -> Array:
-        """1 / rate^2."""
-        return single(1 / theta**2)
-
-    def fit(self, mean: Array) -> Array:
-        """1 / mean."""
-        return 1 / mean
-
-    def span(self, lower: float, upper: float, step: float) -> tuple[Array, Array]:
-        """Rates whose mean is between one step and the largest value."""
-        return np.array([1 / upper]), np.array([1 / max(lower, step)])
-
-    def check_values(self, lower: float, upper: float) -> None:
-        """Not negative."""
-        check_not_negative(lower, upper)
-
-    def first_bias(self, theta: Array) -> Array:
-        """The rate itself."""
-        return theta
+    def power(self) -> float:
+        """One."""
+        return 1.0
 
 
 @final
@@ -184,7 +152,7 @@ class Gamma(Family, tag="gamma"):
 
 
 @final
-class NormalMean(Family, tag="normal_mean"):
+class NormalMean(OfValues, OfMean, tag="normal_mean"):
     """A normal law of known `variance`; the parameter is its mean."""
 
     variance: float
@@ -198,10 +166,6 @@ class NormalMean(Family, tag="normal_mean"):
         """The mean."""
         return ("mean",)
 
-    def statistic(self, values: Array) -> Array:
-        """T(x) = x."""
-        return values[..., None]
-
     def natural(self, theta: Array) -> Array:
         """Return mean / variance."""
         return theta / self.variance
@@ -210,30 +174,18 @@ class NormalMean(Family, tag="normal_mean"):
         """Return variance eta^2 / 2."""
         return np.asarray(self.variance * natural[..., 0] ** 2 / 2)
 
-    def mean(self, theta: Array) -> Array:
-        """The mean itself."""
-        return theta
-
     def covariance(self, theta: Array) -> Array:
         """The known variance."""
         return single(np.full_like(theta, self.variance))
-
-    def fit(self, mean: Array) -> Array:
-        """Return the average."""
-        return mean
 
     def span(self, lower: float, upper: float, step: float) -> tuple[Array, Array]:
         """Between the bounds."""
         del step
         return np.array([lower]), np.array([upper])
 
-    def first_bias(self, theta: Array) -> Array:
-        """None."""
-        return np.zeros_like(theta)
-
 
 @final
-class NormalVariance(Family, tag="normal_variance"):
+class NormalVariance(OfMean, tag="normal_variance"):
     """A normal law of known mean, `centre`; the parameter is its variance."""
 
     centre: float = 0.0
@@ -255,25 +207,13 @@ class NormalVariance(Family, tag="normal_variance"):
         """-log(-2 eta) / 2."""
         return np.asarray(-0.5 * np.log(-2 * natural[..., 0]))
 
-    def mean(self, theta: Array) -> Array:
-        """The variance itself."""
-        return theta
-
     def covariance(self, theta: Array) -> Array:
         """2 variance^2."""
         return single(2 * theta**2)
 
-    def fit(self, mean: Array) -> Array:
-        """Return the average square."""
-        return mean
-
     def span(self, lower: float, upper: float, step: float) -> tuple[Array, Array]:
         """Up to the largest square, from what one step of the values would give."""
         return np.array([step**2 / 12]), np.array([max(self.centre - lower, upper - self.centre) ** 2])
-
-    def first_bias(self, theta: Array) -> Array:
-        """None: the mean is known."""
-        return np.zeros_like(theta)
 
 
 @final

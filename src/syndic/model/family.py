@@ -114,6 +114,40 @@ class Family(Document, tag_field="kind"):
         return bias
 
 
+class OfValues(Family):
+    """A family of one parameter whose statistic is the value itself."""
+
+    def statistic(self, values: Array) -> Array:
+        """T(x) = x."""
+        return values[..., None]
+
+
+class OfMean(Family):
+    """A family whose parameters are the mean of its statistic."""
+
+    def mean(self, theta: Array) -> Array:
+        """The parameters themselves."""
+        return theta
+
+    def fit(self, mean: Array) -> Array:
+        """Return the average."""
+        return mean
+
+    def first_bias(self, theta: Array) -> Array:
+        """None."""
+        return np.zeros_like(theta)
+
+
+class NotNegative(Family):
+    """A family of values from 0 upwards."""
+
+    def check_values(self, lower: float, upper: float) -> None:
+        """Not negative."""
+        del upper
+        if lower < 0:
+            raise ValueError("its values must not be negative: set lower to 0 or more")
+
+
 def single(value: Array) -> Array:
     """Return a variance as a 1 x 1 covariance matrix."""
     return value[..., None]

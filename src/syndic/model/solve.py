@@ -5,7 +5,7 @@ carries the gradient's norm, computed after the last step: strong convexity turn
 """
 
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf, sqrt
 from typing import final
 
 import numpy as np
@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from syndic.errors import InputError
-from syndic.model.loss import Numbers, Objective
+from syndic.model.loss import Loss, Numbers, Objective
 
 _NEWTON_STEPS = 50
+_LONGEST = 100_000
+# e to the minus this is what is left of an objective's distance from its minimum: less than rounding
+_FOLDS = 40
 
 
 @final
@@ -36,7 +39,8 @@ class Solution:
 def minimise(objective: Objective, rows: Numbers, labels: Numbers, *, tolerance: float = 1e-8) -> Solution:
     """Return the minimiser up to a gradient norm of `tolerance`, which is public and enters the sensitivity.
 
-    L-BFGS comes near, Newton steps finish. Where the tolerance is out of reach of floating point an error says so;
+    L-BFGS comes near, Newton steps finish, and where these stall at the corners of a curvature, accelerated descent,
+    whose number of steps is known beforehand. Where the tolerance is out of reach of floating point an error says so;
     with rows in the unit ball the rounding of a million of them is below 1e-8.
     """
     objective.check_minimiser()
@@ -55,7 +59,32 @@ def minimise(objective: Objective, rows: Numbers, labels: Numbers, *, tolerance:
             return Solution(weights=weights, gradient_norm=norm, regularisation=objective.regularisation)
         weights = _newton(objective, weights, rows, labels)
         norm = certified_norm(objective, weights, rows, labels)
+    weights = _accelerated(objective, weights, rows, labels, tolerance)
+    norm = certified_norm(objective, weights, rows, labels)
+    if norm <= tolerance:
+        return Solution(weights=weights, gradient_norm=norm, regularisation=objective.regularisation)
     raise InputError(f"the solver did not reach a gradient norm of {tolerance:g}: set a larger tolerance")
+
+
+def least_regularisation(loss: Loss) -> float:
+    """Return the least penalty with which accelerated descent, rows in the unit ball, reaches a minimiser in time."""
+    squared = (_FOLDS / _LONGEST) ** 2
+    return loss.smoothness * squared / (1 - squared)
+
+
+def _accelerated(objective: Objective, weights: Numbers, rows: Numbers, labels: Numbers, tolerance: float) -> Numbers:
+    """Return the weights after Nesterov's method: with rows in the unit ball no step overshoots."""
+    largest = objective.loss.smoothness + objective.regularisation
+    root = sqrt(objective.regularisation / largest)
+    momentum = (1 - root) / (1 + root)
+    here = ahead = weights
+    for _ in range(min(_LONGEST, ceil(_FOLDS / root))):
+        gradient = objective.gradient(ahead, rows, labels)
+        if float(np.linalg.norm(gradient)) <= tolerance / 2:
+            break
+        before, here = here, ahead - gradient / largest
+        ahead = here + momentum * (here - before)
+    return np.asarray(ahead)
 
 
 def certified_norm(objective: Objective, weights: Numbers, rows: Numbers, labels: Numbers) -> float:

@@ -7,26 +7,30 @@ from numpy.typing import NDArray
 
 from syndic.kernel import Session
 from syndic.parts.key import KEY_BYTES
-from syndic.parts.product import (
-    ProductClose,
+from syndic.parts.product import ProductClose, UsesProduct, UsesProducts
+from syndic.parts.product_work import (
     ProductInbox,
     ProductOpening,
     ProductStart,
     ProductTurn,
-    UsesProduct,
+    ProductWork,
     partners_of,
 )
 from syndic.parts.triple import Stock, both_wrapped, dealt_half, row_sums
 
 
 def secure_products(session: Session, uses: UsesProduct) -> dict[str, ProductClose]:
+    """Deal the one product of a study."""
+    return deal_products(session, uses, uses.product_only(session.terms))
+
+
+def deal_products(session: Session, uses: UsesProducts, work: ProductWork) -> dict[str, ProductClose]:
     """Deal the triples and carry the sealed openings; return what each party needs to open its shares.
 
     Raises:
-        PartyError: if a party refuses or falls silent. Nothing was charged yet.
+        PartyError: if a party refuses or falls silent. Nothing was charged for this product yet.
     """
-    sizes = uses.product_sizes(session.terms)
-    pairs = uses.product_pairs(session.terms)
+    sizes, pairs = work.sizes, work.pairs
     names = tuple(dict.fromkeys(name for pair in pairs for name in pair))
     seeds = {name: session.randomness.bytes(KEY_BYTES) for name in names}
     stocks = {name: Stock(seed=seed, study=session.study, sizes=sizes) for name, seed in seeds.items()}
@@ -38,7 +42,7 @@ def secure_products(session: Session, uses: UsesProduct) -> dict[str, ProductClo
         met = {name: {other: keys[other].public for other in partners[name]} for name in names}
         turns = {name: ProductTurn(chunk=chunk, keys=met[name]) for name in names}
         openings = session.ask(uses.product_masked, turns)
-        inboxes = dict(_inboxes(session, uses, stocks, openings, chunk, carried))
+        inboxes = dict(_inboxes(session, work, stocks, openings, chunk, carried))
         for sender, mail in session.ask(uses.product_multiplied, inboxes).items():
             for receiver, box in mail.boxes.items():
                 boxes[receiver][sender].append(box)
@@ -51,25 +55,23 @@ def secure_products(session: Session, uses: UsesProduct) -> dict[str, ProductClo
 
 def _inboxes(
     session: Session,
-    uses: UsesProduct,
+    work: ProductWork,
     stocks: Mapping[str, Stock],
     openings: Mapping[str, ProductOpening],
     chunk: int,
     carried: dict[tuple[str, str], NDArray[np.uint64]],
 ) -> Iterator[tuple[str, ProductInbox]]:
     """Deal one chunk: the right parties' halves, and row sums for those who check; adds to `carried`."""
-    terms, pairs = session.terms, uses.product_pairs(session.terms)
-    sizes = uses.product_sizes(terms)
-    groups = {name: uses.product_groups(terms, name) for name in stocks}
+    sizes, pairs, groups = work.sizes, work.pairs, work.groups
     masks = {name: stock.mask(chunk, sum(groups[name])) for name, stock in stocks.items()}
-    checked = stocks if uses.product_checked(terms) else ()
+    checked = stocks if work.checked else ()
     sums = {name: row_sums(masks[name], groups[name], sizes.small) for name in checked}
     halves: dict[str, dict[str, bytes]] = {name: {} for name in stocks}
     for done, (left, right) in enumerate(pairs):
         session.progress("deal", chunk * len(pairs) + done, sizes.chunks * len(pairs))
-        shape = (sum(groups[left]), sum(groups[right]))
+        shape, cells = work.shape((left, right)), work.cells.get((left, right))
         half = stocks[left].half(right, chunk, shape)
-        halves[right][left] = sizes.small.pack(dealt_half(masks[left], masks[right], half, sizes))
+        halves[right][left] = sizes.small.pack(dealt_half(masks[left], masks[right], half, sizes, cells))
         if sizes.lifted:
             both = both_wrapped(stocks[left].wrap(right, chunk, shape), stocks[right].wrap(left, chunk, shape))
             carried[left, right] = carried.get((left, right), np.zeros(shape, dtype=np.uint64)) + both

@@ -23,7 +23,7 @@ from math import floor, inf, log2
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 from syndic.document import Document
 from syndic.errors import InputError
@@ -161,6 +161,8 @@ def _at_least(counts: NDArray[np.int64], others: int, marked: int, drawn: int) -
 
     Only what cannot happen has the chance 0, however small the number would be.
     """
+    from scipy import stats  # noqa: PLC0415 (takes half a second, and few studies have so many parties)
+
     marked = min(marked, others)
     chances = np.asarray(stats.hypergeom.sf(counts - 1, others, marked, drawn), dtype=np.float64)
     return np.where(counts > min(marked, drawn), 0.0, np.maximum(chances, _LEAST))

@@ -28,6 +28,16 @@ from syndic.kernel import Message, Party, Protocol, Terms, step
 from syndic.parts.key import KEY_BYTES, KeyPair, agree, context, derive, key_pair
 from syndic.parts.mask import expand
 from syndic.parts.order import advance
+from syndic.parts.product_work import (
+    Pair,
+    ProductInbox,
+    ProductKey,
+    ProductOpening,
+    ProductStart,
+    ProductTurn,
+    ProductWork,
+    partners_of,
+)
 from syndic.parts.ring import Ring
 from syndic.parts.seal import Mail, Place, seal, unseal
 from syndic.parts.triple import (
@@ -45,42 +55,6 @@ from syndic.parts.triple import (
 )
 
 _EVERYONE = "every partner"
-
-
-class ProductStart(Message):
-    """The dealer's seed for one party. It travels on the coordinator's own link to that party."""
-
-    seed: bytes
-
-
-class ProductKey(Message):
-    """A party's public key."""
-
-    public: bytes
-
-
-class ProductTurn(Message):
-    """Mask the rows of one chunk; `keys` are the public keys of this party's partners."""
-
-    chunk: int
-    keys: dict[str, bytes]
-
-
-class ProductOpening(Message):
-    """A party's masked rows, sealed once, and the key of that seal, sealed for each partner."""
-
-    body: bytes
-    keys: dict[str, bytes]
-
-
-class ProductInbox(Message):
-    """For one party and chunk, by partner: masked rows, the key to them, the dealer's halves, digests of row sums."""
-
-    chunk: int
-    bodies: dict[str, bytes]
-    keys: dict[str, bytes]
-    halves: dict[str, bytes]
-    sums: dict[str, bytes]
 
 
 class ProductClose(Message):
@@ -115,20 +89,123 @@ class _Wraps(Message):
     bits: bytes
 
 
-class UsesProduct(Protocol):
-    """What a protocol inherits to multiply.
+class UsesProducts(Protocol):
+    """What a protocol inherits to multiply, once or several times.
 
     Its own step, `reveals="masked"`, takes a `ProductClose`, gets its shares from `product_shares`, adds noise through
-    `party.contribute` and hides the sum by `product_hidden`; its `coordinate` calls `secure_products` (in
+    `party.contribute` and hides the sum by `product_hidden`; its `coordinate` calls `deal_products` (in
     `syndic.parts.dealer`) and asks it.
     """
+
+    @abc.abstractmethod
+    def product_work(self, party: Party) -> ProductWork:
+        """Return what is multiplied now, from this party's own study and what it was asked before."""
+
+    @abc.abstractmethod
+    def product_matrix(self, party: Party, start: int, stop: int) -> NDArray[Any]:
+        """Return some rows of the party's matrix. Private."""
+
+    @step(reveals="public")
+    def product_keys(self, party: Party, message: ProductStart) -> ProductKey:
+        """Take the dealer's seed, make a key pair, publish the public key."""
+        # a second seed would put two masks on one matrix's product, and the dealer could tell them apart
+        label = self.product_work(party).label
+        advance(party, label, 1)
+        if len(message.seed) != KEY_BYTES:
+            raise RefusedError(f"the dealer's seed must have {KEY_BYTES} bytes")
+        pair = key_pair(party.entropy("product keys"))
+        party.remember(f"{label} own", _Own(seed=message.seed, pair=pair))
+        return ProductKey(public=pair.public)
+
+    @step(reveals="sealed")
+    def product_masked(self, party: Party, message: ProductTurn) -> ProductOpening:
+        """Mask the rows of one chunk and seal them for the partners."""
+        work = self.product_work(party)
+        sizes = work.sizes
+        advance(party, work.label, 2 + 2 * message.chunk)
+        if not 0 <= message.chunk < sizes.chunks:
+            raise RefusedError(f"there is no chunk {message.chunk} of rows in this study")
+        if message.keys.keys() != set(partners_of(work.pairs, party.name)):
+            raise RefusedError("the public keys are not those of this party's partners")
+        if message.chunk == 0:
+            party.remember(f"{work.label} met", _Met(keys=message.keys))
+        secrets, stock = _secrets(work, party), _stock(work, party)
+        matrix = self.product_matrix(party, *sizes.span(message.chunk))
+        _note_masked(work, party, message.chunk, matrix)
+        opened = opening(matrix, stock.mask(message.chunk, matrix.shape[1]), sizes.small)
+        randomness = party.entropy("product seal")
+        fresh = randomness.bytes(KEY_BYTES)
+        body = seal(
+            fresh, sizes.small.pack(opened), _place(work, party, message.chunk, party.name, _EVERYONE), randomness
+        )
+        keys = {
+            name: seal(secret, fresh, _place(work, party, message.chunk, party.name, name), randomness)
+            for name, secret in secrets.items()
+        }
+        return ProductOpening(body=body, keys=keys)
+
+    @step(reveals="sealed")
+    def product_multiplied(self, party: Party, message: ProductInbox) -> Mail:
+        """Multiply the chunk with every partner's masked rows; seal the masked wrap bits for the partner."""
+        chunk, work = message.chunk, self.product_work(party)
+        sizes = work.sizes
+        advance(party, work.label, 3 + 2 * chunk)
+        secrets, stock = _secrets(work, party), _stock(work, party)
+        matrix = self.product_matrix(party, *sizes.span(chunk))
+        if party.recall(f"{work.label} masked {chunk}", _Masked).digest != _digest(matrix):
+            raise _changed(party)
+        mask = stock.mask(chunk, matrix.shape[1])
+        boxes = {}
+        for name, secret in secrets.items():
+            opened = _opened(work, party, message, name, secret)
+            total, wraps, shape = _multiplied(work, party, name, (matrix, mask, opened), message)
+            _add_up(work, party, name, chunk, total)
+            if sizes.lifted:
+                party.remember(f"{work.label} wraps {name} {chunk}", _Wraps(bits=np.packbits(wraps).tobytes()))
+                text = sizes.carry.pack(masked_wraps(wraps, stock.wrap(name, chunk, shape), sizes))
+                place = _place(work, party, chunk, party.name, name, "wraps")
+                boxes[name] = seal(secret, text, place, party.entropy(f"product wraps {name}"))
+        return Mail(boxes=boxes)
+
+    def product_shares(self, party: Party, message: ProductClose) -> dict[str, NDArray[Any]]:
+        """Return, by partner, this party's share of the product: left columns by right columns, or the wanted cells.
+
+        A share alone is uniform to the partner but not to the dealer: it leaves under `product_hidden` only.
+        """
+        work = self.product_work(party)
+        sizes = work.sizes
+        advance(party, work.label, 2 + 2 * sizes.chunks)
+        shares = {}
+        for name, secret in _secrets(work, party).items():
+            total = party.recall(f"{work.label} total {name}", _Share).total
+            both = _both(work, party, message, name, secret) if sizes.lifted else np.zeros_like(total)
+            share = lifted_share(total, both, sizes)
+            shares[name] = unshifted(share, sizes) if (party.name, name) in work.pairs else share
+        return shares
+
+    def product_unchanged(self, party: Party, sums: NDArray[np.int64]) -> None:
+        """Refuse unless these sums of the matrix's columns, from another look at the rows, are of the masked one."""
+        if not np.array_equal(party.recall(f"{self.product_work(party).label} sums", _Sums).sums, sums):
+            raise _changed(party)
+
+    def product_hidden(self, party: Party, partner: str, values: NDArray[np.int64], ring: Ring) -> NDArray[Any]:
+        """Return values for the opening under the mask that this party and its partner agreed on."""
+        work = self.product_work(party)
+        secret = derive(_secrets(work, party)[partner], f"{work.label} opening")
+        left, right = work.pair(party.name, partner)
+        mask = expand(secret, context(party.study, left, right), values.size, ring).reshape(values.shape)
+        return (ring.add if party.name == left else ring.subtract)(ring.reduce(values), mask)
+
+
+class UsesProduct(UsesProducts):
+    """What a protocol inherits that multiplies once; its `coordinate` calls `secure_products`."""
 
     @abc.abstractmethod
     def product_sizes(self, terms: Terms) -> ProductSizes:
         """Return rings and blocks. Computed by each party from its own study."""
 
     @abc.abstractmethod
-    def product_pairs(self, terms: Terms) -> tuple[tuple[str, str], ...]:
+    def product_pairs(self, terms: Terms) -> tuple[Pair, ...]:
         """Return the pairs of parties (left, right) whose matrices are multiplied."""
 
     @abc.abstractmethod
@@ -139,106 +216,33 @@ class UsesProduct(Protocol):
     def product_checked(self, terms: Terms) -> bool:
         """Return whether partners check the row sums of each other's groups."""
 
-    @abc.abstractmethod
-    def product_matrix(self, party: Party, start: int, stop: int) -> NDArray[Any]:
-        """Return some rows of the party's matrix. Private."""
+    def product_only(self, terms: Terms) -> ProductWork:
+        """Return the study's one product."""
+        pairs = self.product_pairs(terms)
+        names = dict.fromkeys(name for pair in pairs for name in pair)
+        return ProductWork(
+            label="product",
+            sizes=self.product_sizes(terms),
+            pairs=pairs,
+            groups={name: self.product_groups(terms, name) for name in names},
+            checked=self.product_checked(terms),
+        )
 
-    @step(reveals="public")
-    def product_keys(self, party: Party, message: ProductStart) -> ProductKey:
-        """Take the dealer's seed, make a key pair, publish the public key."""
-        # a second seed would put two masks on one matrix's product, and the dealer could tell them apart
-        advance(party, "product", 1)
-        if len(message.seed) != KEY_BYTES:
-            raise RefusedError(f"the dealer's seed must have {KEY_BYTES} bytes")
-        pair = key_pair(party.entropy("product keys"))
-        party.remember("product own", _Own(seed=message.seed, pair=pair))
-        return ProductKey(public=pair.public)
-
-    @step(reveals="sealed")
-    def product_masked(self, party: Party, message: ProductTurn) -> ProductOpening:
-        """Mask the rows of one chunk and seal them for the partners."""
-        advance(party, "product", 2 + 2 * message.chunk)
-        if not 0 <= message.chunk < self.product_sizes(party.terms).chunks:
-            raise RefusedError(f"there is no chunk {message.chunk} of rows in this study")
-        if message.keys.keys() != set(_partners(self, party)):
-            raise RefusedError("the public keys are not those of this party's partners")
-        if message.chunk == 0:
-            party.remember("product met", _Met(keys=message.keys))
-        secrets = _secrets(self, party)
-        stock, sizes = _stock(self, party), self.product_sizes(party.terms)
-        matrix = self.product_matrix(party, *sizes.span(message.chunk))
-        _note_masked(party, message.chunk, matrix)
-        opened = opening(matrix, stock.mask(message.chunk, matrix.shape[1]), sizes.small)
-        randomness = party.entropy("product seal")
-        fresh = randomness.bytes(KEY_BYTES)
-        body = seal(fresh, sizes.small.pack(opened), _place(party, message.chunk, party.name, _EVERYONE), randomness)
-        keys = {
-            name: seal(secret, fresh, _place(party, message.chunk, party.name, name), randomness)
-            for name, secret in secrets.items()
-        }
-        return ProductOpening(body=body, keys=keys)
-
-    @step(reveals="sealed")
-    def product_multiplied(self, party: Party, message: ProductInbox) -> Mail:
-        """Multiply the chunk with every partner's masked rows; seal the masked wrap bits for the partner."""
-        chunk = message.chunk
-        advance(party, "product", 3 + 2 * chunk)
-        stock, sizes = _stock(self, party), self.product_sizes(party.terms)
-        secrets = _secrets(self, party)
-        matrix = self.product_matrix(party, *sizes.span(chunk))
-        if party.recall(f"product masked {chunk}", _Masked).digest != _digest(matrix):
-            raise _changed(party)
-        mask = stock.mask(chunk, matrix.shape[1])
-        boxes = {}
-        for name, secret in secrets.items():
-            opened = _opened(self, party, message, name, secret)
-            total, wraps, shape = _multiplied(self, party, name, (matrix, mask, opened), message)
-            _add_up(party, name, chunk, total)
-            if sizes.lifted:
-                party.remember(f"product wraps {name} {chunk}", _Wraps(bits=np.packbits(wraps).tobytes()))
-                text = sizes.carry.pack(masked_wraps(wraps, stock.wrap(name, chunk, shape), sizes))
-                place = _place(party, chunk, party.name, name, "wraps")
-                boxes[name] = seal(secret, text, place, party.entropy(f"product wraps {name}"))
-        return Mail(boxes=boxes)
-
-    def product_shares(self, party: Party, message: ProductClose) -> dict[str, NDArray[Any]]:
-        """Return, by partner, this party's share of the product (left columns by right columns).
-
-        A share alone is uniform to the partner but not to the dealer: it leaves under `product_hidden` only.
-        """
-        sizes = self.product_sizes(party.terms)
-        advance(party, "product", 2 + 2 * sizes.chunks)
-        shares = {}
-        for name, secret in _secrets(self, party).items():
-            total = party.recall(f"product total {name}", _Share).total
-            both = _both(self, party, message, name, secret) if sizes.lifted else np.zeros_like(total)
-            share = lifted_share(total, both, sizes)
-            shares[name] = unshifted(share, sizes) if _is_left(self, party, name) else share
-        return shares
-
-    def product_unchanged(self, party: Party, sums: NDArray[np.int64]) -> None:
-        """Refuse unless these sums of the matrix's columns, from another look at the rows, are of the masked one."""
-        if not np.array_equal(party.recall("product sums", _Sums).sums, sums):
-            raise _changed(party)
-
-    def product_hidden(self, party: Party, partner: str, values: NDArray[np.int64], ring: Ring) -> NDArray[Any]:
-        """Return values for the opening under the mask that this party and its partner agreed on."""
-        secret = derive(_secrets(self, party)[partner], "product opening")
-        left, right = (party.name, partner) if _is_left(self, party, partner) else (partner, party.name)
-        mask = expand(secret, context(party.study, left, right), values.size, ring).reshape(values.shape)
-        return (ring.add if party.name == left else ring.subtract)(ring.reduce(values), mask)
+    def product_work(self, party: Party) -> ProductWork:
+        """Return the study's one product."""
+        return self.product_only(party.terms)
 
 
-def _note_masked(party: Party, chunk: int, matrix: NDArray[Any]) -> None:
+def _note_masked(work: ProductWork, party: Party, chunk: int, matrix: NDArray[Any]) -> None:
     """Keep what tells later whether the rows are still those that were masked.
 
     Other rows than the masked ones would leave their difference times the partner's mask in the product, and the
     dealer knows that mask.
     """
     sums = matrix.sum(axis=0, dtype=np.int64)
-    before = party.recall("product sums", _Sums).sums if chunk else np.zeros_like(sums)
-    party.remember("product sums", _Sums(sums=before + sums))
-    party.remember(f"product masked {chunk}", _Masked(digest=_digest(matrix)))
+    before = party.recall(f"{work.label} sums", _Sums).sums if chunk else np.zeros_like(sums)
+    party.remember(f"{work.label} sums", _Sums(sums=before + sums))
+    party.remember(f"{work.label} masked {chunk}", _Masked(digest=_digest(matrix)))
 
 
 def _digest(matrix: NDArray[Any]) -> bytes:
@@ -253,97 +257,82 @@ def _changed(party: Party) -> RefusedError:
     )
 
 
-def _opened(uses: UsesProduct, party: Party, message: ProductInbox, name: str, secret: bytes) -> NDArray[Any]:
+def _opened(work: ProductWork, party: Party, message: ProductInbox, name: str, secret: bytes) -> NDArray[Any]:
     """Return a partner's masked rows, checked if the study says so."""
-    sizes, groups = uses.product_sizes(party.terms), uses.product_groups(party.terms, name)
+    sizes, groups = work.sizes, work.groups[name]
     start, stop = sizes.span(message.chunk)
-    fresh = unseal(secret, _entry(message.keys, name), _place(party, message.chunk, name, party.name))
-    packed = unseal(fresh, _entry(message.bodies, name), _place(party, message.chunk, name, _EVERYONE))
+    fresh = unseal(secret, _entry(message.keys, name), _place(work, party, message.chunk, name, party.name))
+    packed = unseal(fresh, _entry(message.bodies, name), _place(work, party, message.chunk, name, _EVERYONE))
     opened = sizes.small.unpack(packed, (stop - start) * sum(groups)).reshape(stop - start, sum(groups))
-    checked = uses.product_checked(party.terms)
-    if checked and _entry(message.sums, name) != row_sums(opened, groups, sizes.small, complement=True):
+    if work.checked and _entry(message.sums, name) != row_sums(opened, groups, sizes.small, complement=True):
         raise RefusedError(f"the rows that {name} sent do not sum to one in every group: nothing was opened")
     return opened
 
 
 def _multiplied(
-    uses: UsesProduct,
+    work: ProductWork,
     party: Party,
     name: str,
     matrices: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
     message: ProductInbox,
 ) -> tuple[NDArray[np.uint64], NDArray[np.bool_], tuple[int, int]]:
     """Return this party's folded share of a chunk's product with one partner, its wrap bits, and the shape."""
-    sizes, chunk = uses.product_sizes(party.terms), message.chunk
+    sizes, chunk, pair = work.sizes, message.chunk, work.pair(party.name, name)
     matrix, mask, opened = matrices
-    if _is_left(uses, party, name):
-        shape = (matrix.shape[1], opened.shape[1])
-        half = _stock(uses, party).half(name, chunk, shape)
-        return *folded(left_blocks(matrix, opened, half, sizes), sizes), shape
-    shape = (opened.shape[1], matrix.shape[1])
+    shape, cells = work.shape(pair), work.cells.get(pair)
+    if pair[0] == party.name:
+        half = _stock(work, party).half(name, chunk, shape)
+        return *folded(left_blocks(matrix, opened, half, sizes, cells), sizes), shape
     counted = (sizes.blocks(chunk), *shape)
     half = sizes.small.unpack(_entry(message.halves, name), int(np.prod(counted))).reshape(counted)
-    return *folded(right_blocks(opened, mask, half, sizes), sizes), shape
+    return *folded(right_blocks(opened, mask, half, sizes, cells), sizes), shape
 
 
-def _add_up(party: Party, name: str, chunk: int, total: NDArray[np.uint64]) -> None:
-    before = party.recall(f"product total {name}", _Share).total if chunk else np.zeros_like(total)
-    party.remember(f"product total {name}", _Share(total=before + total))
+def _add_up(work: ProductWork, party: Party, name: str, chunk: int, total: NDArray[np.uint64]) -> None:
+    place = f"{work.label} total {name}"
+    before = party.recall(place, _Share).total if chunk else np.zeros_like(total)
+    party.remember(place, _Share(total=before + total))
 
 
-def _both(uses: UsesProduct, party: Party, message: ProductClose, name: str, secret: bytes) -> NDArray[np.uint64]:
+def _both(work: ProductWork, party: Party, message: ProductClose, name: str, secret: bytes) -> NDArray[np.uint64]:
     """Return this party's share of the number of blocks in which both wrap bits were set."""
-    sizes, stock = uses.product_sizes(party.terms), _stock(uses, party)
-    left = _is_left(uses, party, name)
-    own, other = sum(uses.product_groups(party.terms, party.name)), sum(uses.product_groups(party.terms, name))
-    shape = (own, other) if left else (other, own)
+    sizes, stock = work.sizes, _stock(work, party)
+    pair = work.pair(party.name, name)
+    left, shape = pair[0] == party.name, work.shape(pair)
     boxes = message.boxes.get(name, [])
     if len(boxes) != sizes.chunks:
         raise RefusedError(f"{len(boxes)} boxes of wrap bits came from {name} where {sizes.chunks} were due")
     if left:
         total = stock.carry(name, shape).astype(np.uint64)
     else:
-        total = sizes.carry.unpack(_entry(message.carries, name), own * other).reshape(shape).astype(np.uint64)
+        dealt = sizes.carry.unpack(_entry(message.carries, name), int(np.prod(shape)))
+        total = dealt.reshape(shape).astype(np.uint64)
     for chunk, box in enumerate(boxes):
         counted = (sizes.blocks(chunk), *shape)
         count = int(np.prod(counted))
-        text = unseal(secret, box, _place(party, chunk, name, party.name, "wraps"))
+        text = unseal(secret, box, _place(work, party, chunk, name, party.name, "wraps"))
         theirs = sizes.carry.unpack(text, count).reshape(counted)
         if left:
-            kept = np.frombuffer(party.recall(f"product wraps {name} {chunk}", _Wraps).bits, dtype=np.uint8)
+            kept = np.frombuffer(party.recall(f"{work.label} wraps {name} {chunk}", _Wraps).bits, dtype=np.uint8)
             total = total + both_wrapped(np.unpackbits(kept, count=count).reshape(counted), theirs)
         else:
             total = total + both_wrapped(theirs, stock.wrap(name, chunk, shape))
     return total
 
 
-def _secrets(uses: UsesProduct, party: Party) -> dict[str, bytes]:
+def _secrets(work: ProductWork, party: Party) -> dict[str, bytes]:
     """Return the secret with every partner, from the keys that came with the first chunk."""
-    own = party.recall("product own", _Own)
-    keys = party.recall("product met", _Met).keys
-    return {name: agree(own.pair.private, keys[name]) for name in _partners(uses, party)}
+    own = party.recall(f"{work.label} own", _Own)
+    keys = party.recall(f"{work.label} met", _Met).keys
+    return {name: agree(own.pair.private, keys[name]) for name in partners_of(work.pairs, party.name)}
 
 
-def _stock(uses: UsesProduct, party: Party) -> Stock:
-    seed = party.recall("product own", _Own).seed
-    return Stock(seed=seed, study=party.study, sizes=uses.product_sizes(party.terms))
+def _stock(work: ProductWork, party: Party) -> Stock:
+    return Stock(seed=party.recall(f"{work.label} own", _Own).seed, study=party.study, sizes=work.sizes)
 
 
-def _partners(uses: UsesProduct, party: Party) -> tuple[str, ...]:
-    return partners_of(uses.product_pairs(party.terms), party.name)
-
-
-def partners_of(pairs: tuple[tuple[str, str], ...], name: str) -> tuple[str, ...]:
-    """Return with whom a party multiplies."""
-    return tuple(right if left == name else left for left, right in pairs if name in (left, right))
-
-
-def _is_left(uses: UsesProduct, party: Party, partner: str) -> bool:
-    return (party.name, partner) in uses.product_pairs(party.terms)
-
-
-def _place(party: Party, chunk: int, sender: str, receiver: str, what: str = "rows") -> Place:
-    return Place(study=party.study, label=f"product {what} {chunk}", sender=sender, receiver=receiver)
+def _place(work: ProductWork, party: Party, chunk: int, sender: str, receiver: str, what: str = "rows") -> Place:
+    return Place(study=party.study, label=f"{work.label} {what} {chunk}", sender=sender, receiver=receiver)
 
 
 def _entry(entries: Mapping[str, bytes], name: str) -> bytes:

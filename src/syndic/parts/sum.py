@@ -31,6 +31,7 @@ from syndic.errors import RefusedError
 from syndic.kernel import Message, Party, Protocol, Session, Terms, step
 from syndic.parts.graph import SumPlan
 from syndic.parts.key import KEY_BYTES, agree_all
+from syndic.parts.listing import bits, marked, pieces
 from syndic.parts.masked import (
     BOX_BYTES,
     SHARE_BYTES,
@@ -144,8 +145,8 @@ class UsesMaskedSum(Protocol):
         advance(party, f"sum {label}", 2)
         table, place = _table(self, party, label)
         secrets = party.recall(f"sum {label} secrets", Secrets)
-        present = _marked(table.neighbours(place), message.present)
-        keys = _pieces(message.keys, _PAIR_BYTES, len(present))
+        present = marked(table.neighbours(place), message.present)
+        keys = pieces(message.keys, _PAIR_BYTES, len(present))
         agreed = agree_all(secrets.seal.private, [key[:KEY_BYTES] for key in keys])
         boxes = deal(table, place, secrets, dict(zip(present, agreed, strict=True)), party.entropy("sum shares"))
         party.remember(f"sum {label} met", _Met(present=message.present, keys=message.keys, agreed=b"".join(agreed)))
@@ -160,13 +161,13 @@ class UsesMaskedSum(Protocol):
         advance(party, f"sum {label}", 3)
         table, place = _table(self, party, label)
         met = party.recall(f"sum {label} met", _Met)
-        present = _marked(table.neighbours(place), met.present)
-        agreed = dict(zip(present, _pieces(met.agreed, KEY_BYTES, len(present)), strict=True))
-        keys = dict(zip(present, _pieces(met.keys, _PAIR_BYTES, len(present)), strict=True))
-        dealt = _marked(table.neighbours(place), message.dealt)
+        present = marked(table.neighbours(place), met.present)
+        agreed = dict(zip(present, pieces(met.agreed, KEY_BYTES, len(present)), strict=True))
+        keys = dict(zip(present, pieces(met.keys, _PAIR_BYTES, len(present)), strict=True))
+        dealt = marked(table.neighbours(place), message.dealt)
         if not agreed.keys() >= set(dealt):
             raise RefusedError(f"shares for the sum '{label}' came from a party that published no keys")
-        boxes = dict(zip(dealt, _pieces(message.boxes, BOX_BYTES, len(dealt)), strict=True))
+        boxes = dict(zip(dealt, pieces(message.boxes, BOX_BYTES, len(dealt)), strict=True))
         shares = collect(table, place, agreed, boxes)
         party.remember(f"sum {label} held", _Held(dealt=message.dealt, shares=b"".join(shares.values())))
         secrets = party.recall(f"sum {label} secrets", Secrets)
@@ -181,7 +182,7 @@ class UsesMaskedSum(Protocol):
         """Open one kind of share of every neighbour: of the seed if its values arrived, else of its mask key."""
         advance(party, f"sum {message.label}", 4)
         table, place = _table(self, party, message.label)
-        arrived = _marked(list(range(len(table.names))), message.arrived)
+        arrived = marked(list(range(len(table.names))), message.arrived)
         least = len(table.names) - table.plan.missing
         if len(arrived) < least or place not in arrived:
             raise RefusedError(
@@ -189,8 +190,8 @@ class UsesMaskedSum(Protocol):
                 f"is enough from {least} on: it stays closed, and what was charged stays charged"
             )
         held = party.recall(f"sum {message.label} held", _Held)
-        dealt = _marked(table.neighbours(place), held.dealt)
-        shares = dict(zip(dealt, _pieces(held.shares, SHARE_BYTES, len(dealt)), strict=True))
+        dealt = marked(table.neighbours(place), held.dealt)
+        shares = dict(zip(dealt, pieces(held.shares, SHARE_BYTES, len(dealt)), strict=True))
         return SumOpenings(halves=b"".join(openings(shares, arrived).values()))
 
 
@@ -225,7 +226,7 @@ def masked_sum(
     boxes = _ask(session, uses.sum_shares, {place: _directory(table, place, keys) for place in keys}, least)
     inboxes = _inboxes(table, keys, boxes)
     masked = _ask(session, contribute, inboxes, least)
-    survivors = SumSurvivors(label=label, arrived=_bits(place in masked for place in range(len(places))))
+    survivors = SumSurvivors(label=label, arrived=bits(place in masked for place in range(len(places))))
     opened = _ask(session, uses.sum_open, dict.fromkeys(masked, survivors), least)
     gathered = Gathered(
         table=table,
@@ -261,7 +262,7 @@ def _directory(table: Table, place: int, keys: Mapping[int, SumKeys]) -> SumDire
     present = [each for each in neighbours if each in keys]
     return SumDirectory(
         label=table.label,
-        present=_bits(each in keys for each in neighbours),
+        present=bits(each in keys for each in neighbours),
         keys=b"".join(keys[each].seal + keys[each].mask for each in present),
     )
 
@@ -271,12 +272,12 @@ def _inboxes(table: Table, keys: Mapping[int, SumKeys], boxes: Mapping[int, SumB
     sent: dict[int, dict[int, bytes]] = {place: {} for place in boxes}
     for dealer, answer in boxes.items():
         receivers = [each for each in table.neighbours(dealer) if each in keys]
-        for receiver, box in zip(receivers, _pieces(answer.boxes, BOX_BYTES, len(receivers)), strict=True):
+        for receiver, box in zip(receivers, pieces(answer.boxes, BOX_BYTES, len(receivers)), strict=True):
             sent.setdefault(receiver, {})[dealer] = box
     return {
         place: SumInbox(
             label=table.label,
-            dealt=_bits(each in boxes for each in table.neighbours(place)),
+            dealt=bits(each in boxes for each in table.neighbours(place)),
             boxes=b"".join(sent[place][each] for each in table.neighbours(place) if each in boxes),
         )
         for place in boxes
@@ -284,27 +285,10 @@ def _inboxes(table: Table, keys: Mapping[int, SumKeys], boxes: Mapping[int, SumB
 
 
 def _halves(dealers: list[int], answer: SumOpenings) -> dict[int, bytes]:
-    return dict(zip(dealers, _pieces(answer.halves, KEY_BYTES, len(dealers)), strict=True))
+    return dict(zip(dealers, pieces(answer.halves, KEY_BYTES, len(dealers)), strict=True))
 
 
 def _table(uses: UsesMaskedSum, party: Party, label: str) -> tuple[Table, int]:
     names = tuple(member.name for member in party.terms.parties)
     table = Table(study=party.study, label=label, names=names, plan=uses.sum_plan(party.terms))
     return table, names.index(party.name)
-
-
-def _bits(flags: Any) -> bytes:
-    return np.packbits(np.fromiter(flags, dtype=bool)).tobytes()
-
-
-def _marked(places: list[int], bits: bytes) -> list[int]:
-    if len(bits) != -(-len(places) // 8):
-        raise RefusedError("a list of parties came with the wrong length")
-    flags = np.unpackbits(np.frombuffer(bits, dtype=np.uint8), count=len(places))
-    return [place for place, flag in zip(places, flags, strict=True) if flag]
-
-
-def _pieces(data: bytes, size: int, count: int) -> list[bytes]:
-    if len(data) != size * count:
-        raise RefusedError(f"{len(data)} bytes came where {count} pieces of {size} bytes were due")
-    return [data[start : start + size] for start in range(0, len(data), size)]

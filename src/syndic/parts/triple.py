@@ -36,6 +36,9 @@ from syndic.parts.limb import block_products
 from syndic.parts.mask import expand
 from syndic.parts.ring import Ring, ring_for
 
+Cells = NDArray[np.int64] | None
+"""Places of the cells of a product that are wanted, row by row; None for all of them."""
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -173,23 +176,34 @@ def opening(matrix: NDArray[Any], mask: NDArray[Any], ring: Ring) -> NDArray[Any
     return ring.subtract(matrix.astype(ring.dtype), mask)
 
 
-def dealt_half(left: NDArray[Any], right: NDArray[Any], half: NDArray[Any], sizes: ProductSizes) -> NDArray[Any]:
+def dealt_half(
+    left: NDArray[Any], right: NDArray[Any], half: NDArray[Any], sizes: ProductSizes, cells: Cells = None
+) -> NDArray[Any]:
     """Return what the dealer sends the right party: the products of the masks less the left party's half."""
-    return sizes.small.subtract(block_products(left, right, sizes.small, sizes.block), half)
+    return sizes.small.subtract(_wanted(block_products(left, right, sizes.small, sizes.block), cells), half)
 
 
-def left_blocks(matrix: NDArray[Any], opened: NDArray[Any], half: NDArray[Any], sizes: ProductSizes) -> NDArray[Any]:
+def left_blocks(
+    matrix: NDArray[Any], opened: NDArray[Any], half: NDArray[Any], sizes: ProductSizes, cells: Cells = None
+) -> NDArray[Any]:
     """Return the left party's share of every block's product: its own matrix times the partner's opening."""
     product = block_products(matrix, opened, sizes.small, sizes.block, bound=sizes.entry)
-    share = sizes.small.add(product, half)
+    share = sizes.small.add(_wanted(product, cells), half)
     if not sizes.lifted:
         return share
     return sizes.small.add(share, sizes.small.reduce(np.asarray(sizes.shift)))
 
 
-def right_blocks(opened: NDArray[Any], mask: NDArray[Any], half: NDArray[Any], sizes: ProductSizes) -> NDArray[Any]:
+def right_blocks(
+    opened: NDArray[Any], mask: NDArray[Any], half: NDArray[Any], sizes: ProductSizes, cells: Cells = None
+) -> NDArray[Any]:
     """Return the right party's share of every block's product: the partner's opening times its own mask."""
-    return sizes.small.add(block_products(opened, mask, sizes.small, sizes.block), half)
+    return sizes.small.add(_wanted(block_products(opened, mask, sizes.small, sizes.block), cells), half)
+
+
+def _wanted(blocks: NDArray[Any], cells: Cells) -> NDArray[Any]:
+    """Return only some cells of every block's product, in one column."""
+    return blocks if cells is None else blocks.reshape(len(blocks), -1)[:, cells][:, :, None]
 
 
 def folded(blocks: NDArray[Any], sizes: ProductSizes) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:

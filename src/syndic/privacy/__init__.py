@@ -4,14 +4,16 @@ from syndic.privacy.account import (
     Accountant,
     curve,
     epsilon_of,
+    gaussian_epsilon,
     gaussian_sigma,
+    mu_squared_for,
     pure_for,
     rho_for,
     zcdp_epsilon,
 )
 from syndic.privacy.chain import Entry
 from syndic.privacy.cost import Cost, joint_cost
-from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, PureEvent
+from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, GaussianEvent, PureEvent
 from syndic.privacy.ledger import Ledger, Reservation, Spending
 from syndic.privacy.unit import Budget, Unit, check_delta, default_delta
 
@@ -23,6 +25,7 @@ __all__ = [
     "Cost",
     "Entry",
     "Event",
+    "GaussianEvent",
     "Ledger",
     "PureEvent",
     "Reservation",
@@ -32,8 +35,10 @@ __all__ = [
     "curve",
     "default_delta",
     "epsilon_of",
+    "gaussian_epsilon",
     "gaussian_sigma",
     "joint_cost",
+    "mu_squared_for",
     "pure_for",
     "rho_for",
     "zcdp_epsilon",

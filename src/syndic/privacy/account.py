@@ -6,20 +6,33 @@ The only file that knows the accounting library. It is imported when first neede
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from math import ceil, exp, gcd, inf, lcm
+from math import ceil, exp, floor, gcd, inf, lcm, sqrt
 from typing import Any, Final, Literal
 
 from syndic.errors import InputError
 from syndic.privacy.concentrated import PICO, rho_for, zcdp_epsilon
-from syndic.privacy.cost import ATTO, Cost
-from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event
+from syndic.privacy.cost import Cost
+from syndic.privacy.event import ApproximateEvent, Event, PureEvent
+from syndic.privacy.gaussian import ATTO, gaussian_epsilon, mu_squared_for, with_slack
 
-__all__ = ["Accountant", "curve", "epsilon_of", "gaussian_sigma", "pure_for", "rho_for", "zcdp_epsilon"]
+__all__ = [
+    "Accountant",
+    "curve",
+    "epsilon_of",
+    "gaussian_epsilon",
+    "gaussian_sigma",
+    "mu_squared_for",
+    "pure_for",
+    "rho_for",
+    "zcdp_epsilon",
+]
 
 Accountant = Literal["best", "pure", "zcdp", "pld"]
 
 # privacy losses are kept on a grid of at most this many points
 _POINTS: Final = 2**20
+# points of the grid for each standard deviation of the loss of Gaussian events
+_POINTS_PER_SD: Final = 500
 # of delta, kept for the convolutions of the library, which are in floating point
 _NUMERICAL_DELTA: Final = Fraction(1, 10**10)
 # the shares of delta that the bounded events may get where concentrated events need the rest
@@ -29,11 +42,11 @@ _SHARES: Final = tuple(Fraction(share, 100) for share in (1, 5, 10, 20, 30, 40, 
 def epsilon_of(events: Iterable[Event], delta: Fraction, accountant: Accountant = "best") -> Fraction | float:
     """Return an epsilon such that the events together are (epsilon, delta)-DP for one unit.
 
-    `pure` adds epsilons and deltas and knows nothing of concentrated events. `zcdp` turns pure events into
-    rho. `pld` composes the worst distributions of privacy loss of pure and approximate events, which is exact
-    where nothing else is known of them (Kairouz, Oh and Viswanath 2015), and adds concentrated events by rho
-    at a share of delta: rho is all that is proven for a vector of discrete Gaussian noise, so the loss of a
-    continuous Gaussian is never used for it. `best` is the smallest of these and of `Cost.epsilon`.
+    `pure` adds epsilons and deltas and knows nothing of concentrated and Gaussian events. `zcdp` turns pure and
+    Gaussian events into rho. `pld` composes the worst distributions of privacy loss of pure and approximate events,
+    which is exact where nothing else is known of them (Kairouz, Oh and Viswanath 2015), and those of Gaussian
+    events, and adds concentrated events by rho at a share of delta: of a concentrated event only rho is proven, so
+    the loss of a continuous Gaussian is never used for it. `best` is the smallest of these and of `Cost.epsilon`.
     """
     if not 0 <= delta < 1:
         raise InputError(f"delta ({float(delta):g}) must be in [0, 1)")
@@ -81,7 +94,7 @@ def pure_for(epsilon: Fraction, delta: Fraction, count: int = 1) -> Fraction:
 def gaussian_sigma(epsilon: Fraction, delta: Fraction) -> float:
     """Return the least sd of CONTINUOUS Gaussian noise at l2 sensitivity 1 (Balle and Wang 2018).
 
-    For baselines only: discrete Gaussian noise is calibrated by `rho_for`.
+    For baselines only: noise that is released is calibrated by `rho_for` or `mu_squared_for`.
     """
     if epsilon <= 0 or not 0 < delta < 1:
         raise InputError(f"epsilon ({float(epsilon):g}) must be positive and delta ({float(delta):g}) in (0, 1)")
@@ -92,16 +105,17 @@ def gaussian_sigma(epsilon: Fraction, delta: Fraction) -> float:
 
 
 def _added(cost: Cost, delta: Fraction) -> Fraction | float:
-    if cost.rho or Fraction(cost.delta_approximate, ATTO) > delta:
+    if cost.rho or cost.gaussian or Fraction(cost.delta_approximate, ATTO) > delta:
         return inf
     return Fraction(cost.pure + cost.epsilon_approximate, PICO)
 
 
 def _concentrated(cost: Cost, delta: Fraction) -> Fraction | float:
     rho_only = Cost(
-        rho=cost.rho + cost.rho_of_pure,
+        rho=cost.rho + cost.rho_of_pure + cost.gaussian,
         epsilon_approximate=cost.epsilon_approximate,
         delta_approximate=cost.delta_approximate,
+        slack=cost.slack,
     )
     return rho_only.epsilon(delta)
 
@@ -110,27 +124,36 @@ def _composed(events: Iterable[Event], cost: Cost, delta: Fraction) -> Fraction 
     bounded = Counter(
         (event.epsilon, event.delta if isinstance(event, ApproximateEvent) else Fraction(0))
         for event in events
-        if not isinstance(event, ConcentratedEvent)
+        if isinstance(event, PureEvent | ApproximateEvent)
     )
     if not bounded:
         return cost.epsilon(delta)
     if delta <= _NUMERICAL_DELTA:
         return inf
-    loss = _loss(bounded)
-    if cost.rho == 0:
-        return _loss_epsilon(loss, delta)
-    # two groups of events, each at its own (epsilon, delta), add up even when interleaved: with x and y the
-    # groups' exp(epsilon - loss), the positive part of 1 - x y is at most the sum of those of 1 - x and 1 - y
+    loss = _loss(bounded, Fraction(2 * cost.gaussian, PICO))
     rho = Fraction(cost.rho, PICO)
-    return min(_loss_epsilon(loss, share * delta) + zcdp_epsilon(rho, (1 - share) * delta) for share in _SHARES)
+
+    def epsilon_at(left: Fraction) -> Fraction | float:
+        if rho == 0:
+            return _loss_epsilon(loss, left)
+        if left <= 0:
+            return inf
+        # two groups of events, each at its own (epsilon, delta), add up: see `Cost.epsilon`
+        return min(_loss_epsilon(loss, share * left) + zcdp_epsilon(rho, (1 - share) * left) for share in _SHARES)
+
+    return with_slack(epsilon_at, delta, Fraction(cost.slack, ATTO))
 
 
-def _loss(bounded: Counter[tuple[Fraction, Fraction]]) -> Any:
+def _loss(bounded: Counter[tuple[Fraction, Fraction]], mu_squared: Fraction) -> Any:
     """Return the privacy loss of all events, each taking the worst pair of distributions of its guarantee."""
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution  # noqa: PLC0415 (takes a second)
+    from dp_accounting.pld.privacy_loss_distribution import (  # noqa: PLC0415 (takes a second)
+        PrivacyLossDistribution,
+        from_gaussian_mechanism,
+    )
 
-    step = _grid(bounded)
-    total: Any = None
+    mu = sqrt(mu_squared) * (1 + 2.0**-40)
+    step = _grid(bounded, Fraction(mu))
+    total: Any = from_gaussian_mechanism(1 / mu, value_discretization_interval=float(step)) if mu else None
     for (epsilon, delta), count in bounded.items():
         # whole steps, rounded up by exact arithmetic
         likely = (1 - float(delta)) / (1 + exp(-epsilon))
@@ -141,13 +164,17 @@ def _loss(bounded: Counter[tuple[Fraction, Fraction]]) -> Any:
     return total
 
 
-def _grid(bounded: Counter[tuple[Fraction, Fraction]]) -> Fraction:
-    """Return the step that holds every epsilon exactly, or the finest one there is memory for."""
+def _grid(bounded: Counter[tuple[Fraction, Fraction]], mu: Fraction) -> Fraction:
+    """Return a step that holds every epsilon exactly, or the finest one there is memory for."""
     epsilons = [epsilon for epsilon, _ in bounded]
     denominator = lcm(*(epsilon.denominator for epsilon in epsilons))
     exact_step = Fraction(gcd(*(int(epsilon * denominator) for epsilon in epsilons)), denominator)
-    widest = 2 * sum(epsilon * count for (epsilon, _), count in bounded.items())
-    return max(exact_step, Fraction(ceil(widest / _POINTS * PICO), PICO))
+    # the loss of a Gaussian has mean mu^2 / 2 and sd mu
+    widest = 2 * sum(epsilon * count for (epsilon, _), count in bounded.items()) + mu**2 + 20 * mu
+    step = max(exact_step, Fraction(ceil(widest / _POINTS * PICO), PICO))
+    if mu == 0:
+        return step
+    return step / max(1, min(ceil(step * _POINTS_PER_SD / mu), floor(step * _POINTS / widest)))
 
 
 def _loss_epsilon(loss: Any, delta: Fraction) -> Fraction | float:

@@ -2,17 +2,20 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
-from syndic.document import Document, to_json
+from syndic.document import Document, to_builtins, to_json
 from syndic.errors import IntegrityError
 from syndic.privacy.cost import Cost
 from syndic.privacy.event import Event
 from syndic.privacy.unit import Budget
 
 GENESIS: Final = hashlib.sha256(b"syndic ledger 1").hexdigest()
+
+# ledgers of version 1 had no such sums: left out where they are 0, they keep the digests of old entries
+_LATER_SUMS: Final = ("gaussian", "slack")
 
 
 class Entry(Document, frozen=True, kw_only=True):
@@ -39,9 +42,16 @@ class Entry(Document, frozen=True, kw_only=True):
 
 
 def sealed(entry: Entry) -> Entry:
-    """Return the entry with its hash: SHA-256 of its canonical JSON with an empty hash."""
-    digest = hashlib.sha256(to_json(msgspec.structs.replace(entry, hash=""))).hexdigest()
+    """Return the entry with its hash: SHA-256 of its canonical JSON, as exported, with an empty hash."""
+    digest = hashlib.sha256(to_json(exported(msgspec.structs.replace(entry, hash="")))).hexdigest()
     return msgspec.structs.replace(entry, hash=digest)
+
+
+def exported(entry: Entry) -> dict[str, Any]:
+    """Return the entry as it is exported; sums of costs that version 1 did not have are left out where they are 0."""
+    content: dict[str, Any] = to_builtins(entry)
+    cost = content["cost"]
+    return {**content, "cost": {name: cost[name] for name in cost if cost[name] or name not in _LATER_SUMS}}
 
 
 def checked(entries: Iterable[Entry]) -> Iterator[Entry]:

@@ -12,18 +12,23 @@ from typing import Final, Self
 
 from syndic.document import Document
 from syndic.privacy.concentrated import PICO, zcdp_epsilon
-from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, PureEvent
+from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, GaussianEvent, PureEvent
+from syndic.privacy.gaussian import ATTO, gaussian_epsilon, with_slack
 from syndic.privacy.unit import Unit
 
-ATTO: Final = 10**18
+__all__ = ["ATTO", "Cost", "joint_cost"]
+
+# the parts of delta that concentrated events may get where the rest pays for Gaussian events by their exact profile
+_SHARES: Final = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2), Fraction(9, 10))
 
 
 class Cost(Document, frozen=True, kw_only=True):
-    """Sums over events, rounded up. Unit: 1e-12 for epsilon and rho, 1e-18 for delta.
+    """Sums over events, rounded up. Unit: 1e-12 for epsilon and rho, 1e-18 for delta and slack.
 
     `pure` is the epsilon of the pure events and `rho_of_pure` the rho that the same events imply, an epsilon
     being min(epsilon^2 / 2, epsilon)-zCDP (Bun and Steinke 2016, Proposition 3.3; Renyi divergence is at most
-    epsilon). `rho` is of the concentrated events, the last two are of the approximate ones.
+    epsilon). `rho` is of the concentrated events, the next two are of the approximate ones. `gaussian` is the sum of
+    mu^2 / 2 of the Gaussian events, which is also their rho, and `slack` that of their slacks.
     """
 
     pure: int = 0
@@ -31,6 +36,8 @@ class Cost(Document, frozen=True, kw_only=True):
     rho: int = 0
     epsilon_approximate: int = 0
     delta_approximate: int = 0
+    gaussian: int = 0
+    slack: int = 0
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -44,7 +51,7 @@ class Cost(Document, frozen=True, kw_only=True):
     @classmethod
     def of(cls, events: Iterable[Event]) -> Self:
         """Return the cost of all the events together, rounded up once."""
-        pure = rho_of_pure = rho = epsilon = delta = Fraction(0)
+        pure = rho_of_pure = rho = epsilon = delta = gaussian = slack = Fraction(0)
         for event, count in Counter(events).items():
             match event:
                 case PureEvent():
@@ -55,12 +62,17 @@ class Cost(Document, frozen=True, kw_only=True):
                 case ApproximateEvent():
                     epsilon += count * event.epsilon
                     delta += count * event.delta
+                case GaussianEvent():
+                    gaussian += count * event.mu_squared / 2
+                    slack += count * event.slack
         return cls(
             pure=ceil(pure * PICO),
             rho_of_pure=ceil(rho_of_pure * PICO),
             rho=ceil(rho * PICO),
             epsilon_approximate=ceil(epsilon * PICO),
             delta_approximate=ceil(delta * ATTO),
+            gaussian=ceil(gaussian * PICO),
+            slack=ceil(slack * ATTO),
         )
 
     def __add__(self, other: Self) -> Self:
@@ -82,17 +94,23 @@ class Cost(Document, frozen=True, kw_only=True):
     def epsilon(self, delta: Fraction) -> Fraction | float:
         """Return an epsilon such that all together is (epsilon, delta)-DP; `inf` at too small a delta.
 
-        The approximate events add their epsilons and deltas. What is left of delta pays for the concentrated
-        events, with the pure ones either added as epsilons (their privacy loss is bounded for certain) or as
-        rho; the smaller of the two holds. Questions may depend on earlier outcomes, amounts may not: amounts
-        chosen in view of outcomes are covered only if all events are pure or all are concentrated, where each
-        sum is a privacy filter.
+        The approximate events add their epsilons and deltas. What is left of delta pays for the others: Gaussian
+        events alone by their exact profile, concentrated ones by rho, both together by rho or each at a part of
+        delta. Pure events are either added as epsilons (their privacy loss is bounded for certain) or as rho. The
+        smallest of these holds. All of it is of releases within `slack` of the real ones, which `with_slack` adds.
+
+        Questions may depend on earlier outcomes, amounts may not: amounts chosen in view of outcomes are covered only
+        if all events are pure, all are concentrated or all are Gaussian, where each sum is a privacy filter (for
+        the last, Smith and Thakurta 2022).
         """
+        return with_slack(self._epsilon_without_slack, delta, Fraction(self.slack, ATTO))
+
+    def _epsilon_without_slack(self, delta: Fraction) -> Fraction | float:
         left = delta - Fraction(self.delta_approximate, ATTO)
         if left < 0:
             return inf
-        added = _with_concentrated(self.pure, self.rho, left)
-        concentrated = _with_concentrated(0, self.rho + self.rho_of_pure, left)
+        added = Fraction(self.pure, PICO) + _noise_epsilon(self.rho, self.gaussian, left)
+        concentrated = _noise_epsilon(self.rho + self.rho_of_pure, self.gaussian, left)
         return min(added, concentrated) + Fraction(self.epsilon_approximate, PICO)
 
 
@@ -101,7 +119,7 @@ def joint_cost(costs: Mapping[str, Cost], unit: Unit) -> Cost:
 
     A person is at no more than `unit.parties` parties, and what the other parties release does not depend on
     them (parallel composition), so they pay the sum over their own parties. Taking the largest values of each
-    sum separately covers every choice of parties, since epsilon grows with each of the five sums.
+    sum separately covers every choice of parties, since epsilon grows with each of the sums.
     """
     return Cost(
         **{
@@ -111,7 +129,22 @@ def joint_cost(costs: Mapping[str, Cost], unit: Unit) -> Cost:
     )
 
 
-def _with_concentrated(pure: int, rho: int, delta: Fraction) -> Fraction | float:
+def _noise_epsilon(rho: int, gaussian: int, delta: Fraction) -> Fraction | float:
+    """Return an epsilon at delta for concentrated and Gaussian events, in any order."""
+    if rho == gaussian == 0:
+        return Fraction(0)
+    if delta <= 0:
+        return inf
+    concentrated, mu_squared = Fraction(rho, PICO), Fraction(2 * gaussian, PICO)
     if rho == 0:
-        return Fraction(pure, PICO)
-    return Fraction(pure, PICO) + zcdp_epsilon(Fraction(rho, PICO), delta) if delta > 0 else inf
+        return gaussian_epsilon(mu_squared, delta)
+    together = zcdp_epsilon(concentrated + mu_squared / 2, delta)
+    if gaussian == 0 or gaussian_epsilon(mu_squared, delta) + zcdp_epsilon(concentrated, delta) >= together:
+        return together
+    # two groups of events, each at its own (epsilon, delta), add up even when interleaved: with x and y the
+    # groups' exp(epsilon - loss), the positive part of 1 - x y is at most the sum of those of 1 - x and 1 - y
+    apart = (
+        zcdp_epsilon(concentrated, share * delta) + gaussian_epsilon(mu_squared, (1 - share) * delta)
+        for share in _SHARES
+    )
+    return min(together, *apart)

@@ -42,7 +42,25 @@ class ApproximateEvent(Document, frozen=True, kw_only=True, tag_field="kind", ta
             raise ValueError(f"delta ({self.delta}) must be in (0, 1)")
 
 
-Event = PureEvent | ConcentratedEvent | ApproximateEvent
+class GaussianEvent(Document, frozen=True, kw_only=True, tag_field="kind", tag="gaussian"):
+    """A release that is nearly mu-GDP (Dong, Roth and Su 2022), mu^2 being `mu_squared`.
+
+    For any two neighbours, each one's law is within total variation `slack` of a law, such that those two laws are
+    no easier to tell apart than N(0, 1) and N(mu, 1). Up to the same slack it is (mu^2 / 2)-zCDP. Several releases,
+    questions perhaps chosen in view of outcomes, add their mu^2 and their slacks.
+    """
+
+    mu_squared: Fraction
+    slack: Fraction = Fraction(0)
+    what: str = ""
+
+    def __post_init__(self) -> None:
+        check_positive("mu_squared", self.mu_squared)
+        if type(self.slack) is not Fraction or not 0 <= self.slack < 1:
+            raise ValueError(f"slack ({self.slack}) must be a Fraction in [0, 1)")
+
+
+Event = PureEvent | ConcentratedEvent | ApproximateEvent | GaussianEvent
 
 
 def check_positive(name: str, value: Fraction) -> None:

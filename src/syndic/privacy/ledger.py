@@ -21,9 +21,9 @@ import msgspec
 
 from syndic.document import Document, to_builtins, to_json
 from syndic.errors import BudgetError, InputError, IntegrityError, RefusedError
-from syndic.privacy.chain import Entry, checked
+from syndic.privacy.chain import Entry, checked, exported
 from syndic.privacy.cost import Cost
-from syndic.privacy.event import ConcentratedEvent, Event
+from syndic.privacy.event import ConcentratedEvent, Event, GaussianEvent
 from syndic.privacy.store import Store
 from syndic.privacy.unit import Budget
 
@@ -211,7 +211,7 @@ class Ledger:
         with self._store.reading():
             head, entries = self.head(), list(self._store.each())
         if path.suffix == ".json":
-            path.write_bytes(to_json({"head": head, "entries": entries}))
+            path.write_bytes(to_json({"head": head, "entries": [exported(entry) for entry in entries]}))
             return
         columns = [name for name in Entry.__struct_fields__ if name != "cost"]
         with path.open("w", newline="", encoding="utf-8") as file:
@@ -304,7 +304,7 @@ def _fits(cost: Cost, cap: Budget) -> bool:
 
 
 def _largest(spent: Cost, events: Sequence[Event], cap: Budget) -> Fraction:
-    """Return the epsilon of the largest charge that fits: the same events at a fraction of epsilon or rho."""
+    """Return the epsilon of the largest charge that fits: the same events at a fraction of epsilon, rho or mu^2."""
     fits, fails, parts = 0, 10**9, 10**9
     largest = Fraction(0)
     while fails - fits > 1:
@@ -325,4 +325,6 @@ def _rounded_down(number: Fraction) -> str:
 def _weaker(event: Event, factor: Fraction) -> Event:
     if isinstance(event, ConcentratedEvent):
         return msgspec.structs.replace(event, rho=event.rho * factor)
+    if isinstance(event, GaussianEvent):
+        return msgspec.structs.replace(event, mu_squared=event.mu_squared * factor)
     return msgspec.structs.replace(event, epsilon=event.epsilon * factor)

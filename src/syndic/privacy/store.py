@@ -20,7 +20,7 @@ from syndic.privacy.event import Event
 from syndic.privacy.unit import Budget
 
 _APPLICATION: Final = 0x53594E44
-_VERSION: Final = 1
+_VERSION: Final = 2
 _PAGE: Final = 1000
 _COSTS: Final = Cost.__struct_fields__
 _TEXTS: Final = ("dataset", "study", "call", "door", "reply", "why", "previous", "hash")
@@ -47,6 +47,12 @@ _LAYOUT: Final = (
         BEGIN SELECT RAISE(ABORT, 'a ledger grows by one entry at a time'); END""",
     f"PRAGMA application_id = {_APPLICATION}",
     f"PRAGMA user_version = {_VERSION}",
+)
+
+# version 1 had no Gaussian events
+_FROM_VERSION_1: Final = (
+    *(f"ALTER TABLE entry ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0" for name in ("gaussian", "slack")),
+    "PRAGMA user_version = 2",
 )
 
 # only names of columns are ever put together into a query
@@ -170,19 +176,19 @@ class Store:
         with self._translated():
             self._connection.execute("PRAGMA synchronous = FULL")
         with self.writing():
-            if self._rows("SELECT COUNT(*) FROM sqlite_master")[0][0]:
-                self._check_kind()
-            else:
-                for statement in _LAYOUT:
-                    self._connection.execute(statement)
+            there = self._rows("SELECT COUNT(*) FROM sqlite_master")[0][0]
+            missing = _LAYOUT if not there else _FROM_VERSION_1 if self._check_kind() == 1 else ()
+            for statement in missing:
+                self._connection.execute(statement)
 
-    def _check_kind(self) -> None:
+    def _check_kind(self) -> int:
         application = self._rows("PRAGMA application_id")[0][0]
-        version = self._rows("PRAGMA user_version")[0][0]
+        version = int(self._rows("PRAGMA user_version")[0][0])
         if application != _APPLICATION:
             raise IntegrityError(f"{self.path}: this SQLite file is not a Syndic ledger")
-        if version != _VERSION:
-            raise IntegrityError(f"{self.path}: ledger of version {version}, this Syndic reads {_VERSION}")
+        if not 1 <= version <= _VERSION:
+            raise IntegrityError(f"{self.path}: ledger of version {version}, this Syndic reads 1 to {_VERSION}")
+        return version
 
     def _use_write_ahead_log(self) -> None:
         # SQLite does not wait for other processes here by itself

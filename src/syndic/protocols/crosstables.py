@@ -28,12 +28,14 @@ from syndic.kernel import (
 from syndic.mechanism import DiscreteGaussian, GaussianShare
 from syndic.mechanism.shares import sum_rho
 from syndic.parts.dealer import secure_products
-from syndic.parts.product import ProductClose, UsesProduct, partners_of
+from syndic.parts.product import ProductClose, UsesProduct
+from syndic.parts.product_work import partners_of
 from syndic.parts.triple import ProductSizes
 from syndic.privacy import Event, zcdp_epsilon
-from syndic.protocols.crosstables_layout import Layout, budgets_of, layout_of
+from syndic.protocols.crosstables_layout import Layout, layout_of
 from syndic.protocols.crosstables_result import CrossNote, CrossTables, Pair, cut, read_tables
 from syndic.protocols.onehot import completed, onehot
+from syndic.protocols.vertical_terms import budgets_of, check_aligned
 from syndic.random import Randomness
 
 
@@ -198,19 +200,8 @@ class CrossTabulation(UsesProduct, tag="crosstables"):
 
     def check(self, terms: Terms) -> None:
         """Refuse what cannot work, with what to change."""
-        unit, people = terms.unit, {party.people for party in terms.parties}
-        if unit.neighbours != "replace" or unit.rows != 1 or unit.parties != 1:
-            raise InputError(
-                'aligned rows show who is in: the unit must be neighbours = "replace" with one row, and as every '
-                "party is charged for the whole release, unit.parties stays 1"
-            )
-        if len(terms.parties) < 2 or len(people) != 1 or None in people:
-            raise InputError("a vertical study needs two or more parties and the same people = n for each of them")
+        check_aligned(terms)
         held = [name for party in terms.parties for name in party.columns or ()]
-        if any(not party.columns for party in terms.parties) or sorted(held) != sorted(set(held)):
-            raise InputError("every party must say which columns it holds, and no column may be at two parties")
-        if any(budget.delta == 0 for budget in budgets_of(terms)):
-            raise InputError("Gaussian noise needs delta above 0: set it in every budget")
         for pair in self.pairs:
             if {name in held for name in pair} != {True} or _holder(terms, pair[0]) == _holder(terms, pair[1]):
                 raise InputError(f"pairs: {pair[0]} and {pair[1]} must be columns of two different parties")

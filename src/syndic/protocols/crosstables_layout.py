@@ -10,11 +10,12 @@ from typing import final
 import numpy as np
 
 from syndic.data import Domain
-from syndic.kernel import Terms, budget_of, schema_of
+from syndic.kernel import Terms, schema_of
 from syndic.mechanism import GaussianShare
 from syndic.parts.triple import ProductSizes, product_sizes
-from syndic.privacy import Budget, rho_for
+from syndic.privacy import rho_for
 from syndic.protocols.crosstables_result import Pair
+from syndic.protocols.vertical_terms import budgets_of
 
 # The noise of one value exceeds what the ring has room for with a chance below this over all values.
 _OVERFLOW = 2.0**-64
@@ -108,8 +109,3 @@ def _noise(terms: Terms, tables: int, colluding: int, cells: int) -> GaussianSha
         colluding=colluding,
         dimension=cells,
     )
-
-
-def budgets_of(terms: Terms) -> list[Budget]:
-    """Return every party's budget."""
-    return [budget_of(terms, party.name) for party in terms.parties]

@@ -29,10 +29,11 @@ from syndic.kernel import (
     member,
     people_of,
     step,
+    steps_of,
 )
 from syndic.model.estimate import block_estimates, blocks_of
 from syndic.parts.masked import BOX_BYTES
-from syndic.parts.sum import SumInbox, SumMasked, masked_sum
+from syndic.parts.sum import SumInbox, SumMasked, UsesMaskedSum, masked_sum
 from syndic.privacy import Event
 from syndic.protocols.estimate_layout import Layout
 from syndic.protocols.estimate_result import (
@@ -80,8 +81,6 @@ class Estimation(EstimationTerms, tag="estimate"):
     def answer(self, party: Party, message: Nothing) -> NoisySums:
         """Add up statistics of rows or estimates of blocks, in whole steps, and add noise."""
         del message
-        if self.scheme == "masked":
-            raise RefusedError("this study adds statistics up under masks: a party's own sums are not released")
         layout, codes = self.layout_of(party.terms), self._codes(party)
         sums = self._block_sums(party, layout, codes) if self.in_blocks else layout.sums(codes)
         law = self.law_of(party.terms, party.name)
@@ -90,8 +89,6 @@ class Estimation(EstimationTerms, tag="estimate"):
     @step(reveals="masked")
     def add(self, party: Party, message: SumInbox) -> SumMasked:
         """Add up statistics of rows in whole steps, add this party's share of the noise, and mask the result."""
-        if self.scheme != "masked":
-            raise RefusedError("this study adds nothing up under masks: its scheme is not masked")
         if message.label != _LABEL:
             raise RefusedError(f"statistics are summed under the label '{_LABEL}' and under no other")
         layout, ring = self.layout_of(party.terms), self.ring_of(party.terms)
@@ -101,11 +98,18 @@ class Estimation(EstimationTerms, tag="estimate"):
         return self.sum_masked(noisy, masks, ring)
 
     def _codes(self, party: Party) -> NDArray[np.int64]:
-        """Return the fine code of every row; sizes are public under `replace`, so a wrong one may be said aloud."""
+        """Return the fine codes of as many rows as the study says.
+
+        Sizes are public under `replace`, so a wrong one may be said aloud. Under `add_remove` it is a least size: so
+        many rows are drawn, and lacking ones stand in the middle. One person more or less then replaces one row, or
+        none, for every outcome of the draw that goes with the same outcome without them.
+        """
         table = dataclasses.replace(party.table, schema=self.layout_of(party.terms).schema)
         batches = [batch[self.column].astype(np.int64) for batch in table.batches()]
         codes = np.concatenate(batches) if batches else np.zeros(0, dtype=np.int64)
         people = member(party.terms, party.name).people
+        if party.terms.unit.neighbours == "add_remove":
+            return _exactly(people or 0, codes, self.layout_of(party.terms), party)
         if len(codes) != people:
             raise InputError(f"party '{party.name}': its source does not hold the {people} people that the study says")
         return codes
@@ -119,6 +123,11 @@ class Estimation(EstimationTerms, tag="estimate"):
         estimates = block_estimates(layout.model, layout.statistics(codes), block, blocks, self.correction)
         steps = layout.loose_steps(estimates) if self.as_printed else layout.block_steps(estimates)
         return np.asarray(steps.sum(axis=0))
+
+    def asked(self, terms: Terms) -> tuple[str, ...]:
+        """Return the steps of a masked sum, or without masks the one noisy answer."""
+        unused = {"answer"} if self.scheme == "masked" else {"add", *steps_of(UsesMaskedSum)} - {"ready"}
+        return tuple(name for name in super().asked(terms) if name not in unused)
 
     # The coordinator's side.
 
@@ -165,8 +174,10 @@ class Estimation(EstimationTerms, tag="estimate"):
 
     def check(self, terms: Terms) -> None:
         """Refuse what cannot work, with what it would need."""
-        if terms.unit.neighbours != "replace" or terms.unit.rows != 1:
-            raise InputError('means divide by a public number of rows: set neighbours = "replace" and rows = 1')
+        if terms.unit.rows != 1:
+            raise InputError("means divide by a public number of rows, that of people: set rows = 1")
+        if terms.unit.neighbours == "add_remove" and self.as_printed:
+            raise InputError('the printed noise is for public sizes: set neighbours = "replace"')
         for party in terms.parties:
             if party.people is None:
                 raise InputError(f"party '{party.name}': an estimate needs its public size, people")
@@ -239,3 +250,10 @@ class Estimation(EstimationTerms, tag="estimate"):
             for party in terms.parties
         ]
         return printed_words(self.in_blocks, float(max(factors)) * terms.unit.parties)
+
+
+def _exactly(people: int, codes: NDArray[np.int64], layout: Layout, party: Party) -> NDArray[np.int64]:
+    """Return so many rows' codes: drawn where there are more, with the middle code in place of lacking ones."""
+    if len(codes) >= people:
+        return generator(party.entropy("people")).permutation(codes)[:people]
+    return np.concatenate([codes, np.full(people - len(codes), len(layout.steps) // 2, dtype=np.int64)])

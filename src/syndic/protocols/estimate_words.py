@@ -10,6 +10,9 @@ from syndic.protocols.estimate_layout import FINE, Layout
 
 def words(scheme: str, layout: Layout, unit: Unit, *, departures: tuple[str, ...]) -> Disclosure:
     """Return the disclosure of a scheme."""
+    sizes = (
+        "the least size that the study says of each party" if unit.neighbours == "add_remove" else "each party's size"
+    )
     masked, in_blocks = scheme == "masked", scheme in ("dsaa", "csaa")
     noisy = "the noisy sums of all parties together" if masked else "every party's noisy sums"
     sees = f"{noisy}, and the estimates and intervals made of them"
@@ -24,7 +27,7 @@ def words(scheme: str, layout: Layout, unit: Unit, *, departures: tuple[str, ...
         not_protected=(
             "what is true of groups: a pattern that many people share shows, as it should",
             f"people with more than one row at a party, or at more than {unit.parties} of the parties",
-            "the size of each party, the column, its bounds and the set of parameters: they are public",
+            f"{sizes}, the column, its bounds and the set of parameters: they are public",
             "the estimate, if the family does not fit: intervals are for the named law, of clipped values",
             *(
                 ("against more parties than stated that pool their shares of the noise or leave them out",)
@@ -50,7 +53,12 @@ def _sensitivity(layout: Layout, unit: Unit, *, masked: bool, in_blocks: bool) -
             f"steps in l1 and {layout.l2_squared} in squared l2"
         )
     paid = "the noise of the one sum" if masked else "each party's noise"
-    return f"{change}. A person is at no more than {unit.parties} of the parties, and {paid} is made for that"
+    drawn = (
+        ". A party draws as many rows as the study says, so that a person more or less replaces one of them at most"
+        if unit.neighbours == "add_remove"
+        else ""
+    )
+    return f"{change}{drawn}. A person is at no more than {unit.parties} of the parties, and {paid} is made for that"
 
 
 def printed_words(in_blocks: bool, factor: float) -> tuple[str, ...]:

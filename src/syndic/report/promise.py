@@ -1,5 +1,6 @@
 """The privacy statement for people: in plain words, in numbers, as odds, as a curve."""
 
+from collections import Counter
 from math import exp, isfinite
 
 from syndic.privacy import Unit
@@ -176,7 +177,9 @@ def _charges(statement: Statement) -> Grid:
 
 
 def _charge(party: PartyCost) -> tuple[str, ...]:
-    what = "; ".join(event.what for event in party.events if event.what) or "nothing was released"
+    counted = Counter(event.what for event in party.events if event.what)
+    said = (what if times == 1 else f"{times} times {what}" for what, times in counted.items())
+    what = "; ".join(said) or "nothing was released"
     return (
         party.party,
         f"{party.epsilon:.6g}",

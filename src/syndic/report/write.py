@@ -8,6 +8,8 @@ from syndic.data import ReleasedTable
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import Result, member
 from syndic.protocols.homm import MergedTable
+from syndic.protocols.risk_result import RiskResult
+from syndic.protocols.synthesis_result import SyntheticTable
 from syndic.report.homm import homm_sections
 from syndic.report.owner import ledger_section, own_columns_section
 from syndic.report.page import Alert, Page
@@ -22,13 +24,17 @@ from syndic.report.record import (
     sentence,
     unprotected_section,
 )
+from syndic.report.risk import risk_sections
 from syndic.report.section import Section
 from syndic.report.svg import HARD, number
+from syndic.report.synthesis import synthesis_sections
 from syndic.study.release import Release
 
 # A method adds its own sections here, under the class of its result.
 METHOD_SECTIONS: Final[Mapping[type[Result], Callable[[Release], tuple[Section, ...]]]] = {
     MergedTable: homm_sections,
+    RiskResult: risk_sections,
+    SyntheticTable: synthesis_sections,
 }
 
 

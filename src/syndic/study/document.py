@@ -129,6 +129,9 @@ class Study(Document):
             return
         if people is None:
             raise InputError("delta above 0 needs a public bound on the people of every party: set people for each")
+        if self.protocol.partition == "vertical":
+            # all parties have the same people
+            people = max(party.people or 0 for party in self.parties)
         try:
             check_delta(self.delta, people)
         except InputError as error:

@@ -1,5 +1,6 @@
 """What a study will cost, reveal and need, before any row is read."""
 
+from collections import Counter
 from typing import final
 
 from syndic.document import Document
@@ -57,7 +58,8 @@ def plan(study: Study) -> Plan:
         digest=study.digest,
         statement=state(study, simulated=False, version=__version__),
         steps=tuple(
-            PlannedStep(step=name, reveals=step.reveals, means=_first_line(study, name)) for name, step in steps.items()
+            PlannedStep(step=name, reveals=steps[name].reveals, means=_first_line(study, name))
+            for name in study.protocol.asked(study)
         ),
         estimate=study.protocol.estimate(study),
     )
@@ -68,5 +70,6 @@ def _first_line(study: Study, step: str) -> str:
 
 
 def _charge(party: PartyCost) -> str:
-    events = "; ".join(event.what for event in party.events)
+    counted = Counter(event.what for event in party.events)
+    events = "; ".join(what if times == 1 else f"{times} times {what}" for what, times in counted.items())
     return f"{party.party}: epsilon {party.epsilon:g} ({events})"

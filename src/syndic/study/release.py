@@ -10,6 +10,7 @@ from syndic.data import ReleasedTable
 from syndic.document import from_file, to_readable_json
 from syndic.errors import InputError
 from syndic.kernel import Exchange, Result
+from syndic.protocols.synthesis_result import ReleasedModel
 from syndic.study.document import Study
 from syndic.study.statement import Statement, summary
 
@@ -31,6 +32,14 @@ class Release:
         if not isinstance(table, ReleasedTable):
             raise InputError(f"{self.statement.method} publishes no table")
         return table
+
+    @property
+    def model(self) -> ReleasedModel:
+        """The fitted model, for methods that publish one: ask it for tables, or draw rows with some values given."""
+        model = getattr(self.result, "model", None)
+        if not isinstance(model, ReleasedModel):
+            raise InputError(f"{self.statement.method} publishes no model")
+        return model
 
     def write(self, folder: str | Path) -> list[Path]:
         """Write the result, `study.json`, `statement.json` and `transcript.json` into a folder; return the paths."""

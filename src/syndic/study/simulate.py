@@ -122,7 +122,9 @@ def _party_file(study: Study, name: str, source: Any, home: Home) -> tuple[Party
     # of a new folder allows this study once
     known = home.known()
     dataset = known.dataset if known else name
-    cap = home.cap(dataset) or Budget.of(study.costs[name].epsilon(study.delta), study.delta)
+    # a party that abstains spends nothing, and a cap is above 0
+    allowed = study.costs[name].epsilon(study.delta) or study.budget.epsilon
+    cap = home.cap(dataset) or Budget.of(allowed, study.delta)
     rows = None
     if isinstance(source, SourceSpec):
         spec = source

@@ -1,7 +1,7 @@
 """The privacy statement: what was released, what it protects, what it cost, who saw what."""
 
 from fractions import Fraction
-from math import exp
+from math import exp, inf
 from typing import Any, final
 
 from syndic.document import Document
@@ -65,7 +65,8 @@ def state(study: Study, *, simulated: bool, version: str) -> Statement:
         epsilon=_above(joint.epsilon(study.delta)),
         delta=float(study.delta),
         accountant=_accountant(joint),
-        curve=tuple((_above(epsilon), float(delta)) for epsilon, delta in curve(joint, _DELTAS)),
+        # JSON has no infinity, and a delta at which nothing is promised is no point of a curve
+        curve=tuple((_above(epsilon), float(delta)) for epsilon, delta in curve(joint, _DELTAS) if epsilon != inf),
         parties=tuple(
             PartyCost(
                 party=party.name,
@@ -135,6 +136,8 @@ def _above(epsilon: Fraction | float) -> float:
 
 
 def _accountant(joint: Cost) -> str:
-    if joint.rho == 0 and joint.epsilon_approximate == 0:
+    if joint.rho == joint.gaussian == joint.epsilon_approximate == 0:
         return "sum of pure epsilons"
+    if joint.rho == 0 and joint.gaussian:
+        return "exact Gaussian profile, pure epsilons added or all by zCDP, whichever is smaller"
     return "zCDP with the tight conversion, pure epsilons added or converted, whichever is smaller"

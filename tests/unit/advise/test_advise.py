@@ -129,10 +129,10 @@ def test_a_large_grid_is_predicted_as_its_cells_would_be(protocol: Homm, monkeyp
         population = draw_population(study.schema, Assumptions(), np.random.default_rng(1), outcome="c4")
         questions = [ask(Task.of(task), population) for task in ("mean:c4", "linear:c4")]
         summands = [part for one in questions for part in one.summands]
-        sums = forecast.Forecast(study, population, summands, np.random.default_rng(2)).sums(1.0)
+        sums, _ = forecast.Forecast(study, population, summands, np.random.default_rng(2)).released(1.0)
         found[cells] = (
             sums,
-            [sqrt(questions[0].errors(sums[:, :2]).mean()), sqrt(questions[1].errors(sums[:, 2:]).mean())],
+            [sqrt(questions[0].errors(sums[:, :2], None).mean()), sqrt(questions[1].errors(sums[:, 2:], None).mean())],
         )
     rows, errors = zip(*found.values(), strict=True)
     assert errors[0] == pytest.approx(errors[1], rel=0.2)
@@ -191,7 +191,7 @@ def test_the_advice_is_a_document_and_repeats_itself() -> None:
         ({"assumptions": Assumptions(columns={"z": ColumnAssumption()})}, "unknown columns"),
         ({"assumptions": Assumptions(columns={"y": ColumnAssumption(mean=4.0)})}, "within the column's bounds"),
         ({"assumptions": Assumptions(columns={"y": ColumnAssumption(sd=3.0)})}, r"below 2\.939"),
-        ({"assumptions": Assumptions(columns={"y": ColumnAssumption(shares=(1.0,))})}, "not shares"),
+        ({"assumptions": Assumptions(columns={"y": ColumnAssumption(shares=(1.0,))})}, "has 6 bins"),
     ],
 )
 def test_what_cannot_be_answered(change: dict[str, object], told: str) -> None:

@@ -34,6 +34,21 @@ def test_the_noise_is_that_of_the_mechanism(kind: str, unit: str) -> None:
 
 
 @pytest.mark.statistical
+@pytest.mark.parametrize("scale", [3.9, 4.1, 30.0])
+def test_wide_gaussian_noise_has_the_discrete_law(scale: float) -> None:
+    law = Law(scale=scale, gaussian=True, printed=False, clamp=False, at_least=1)
+    drawn = law.noise(law.standard(DRAWS, np.random.default_rng(4)))
+    support = np.arange(-1000, 1001)
+    weights = np.exp(-((support / scale) ** 2) / 2)
+    weights /= weights.sum()
+    for value in (0, 1, round(scale), -round(2 * scale)):
+        chance = weights[support == value][0]
+        # six standard errors: false alarms below 2e-9 each
+        assert abs((drawn == value).mean() - chance) < 6 * np.sqrt(chance / DRAWS)
+    assert drawn.var() == pytest.approx(scale**2, rel=6 * np.sqrt(2 / DRAWS))
+
+
+@pytest.mark.statistical
 @pytest.mark.parametrize("gaussian", [False, True])
 @pytest.mark.parametrize("scale", [0.4, 1.0, 6.0])
 @pytest.mark.parametrize(("clamp", "at_least"), [(True, 1), (True, 4), (False, 1)])

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from syndic.bench import erm, erm_data, erm_published
+from syndic.bench import erm, erm_cost, erm_data, erm_published
 from syndic.bench.erm_experiment import CHECKPOINTS, LATE, VARIANTS, Experiment
 from syndic.cli.main import cli
 from syndic.data.design import into_ball
@@ -30,6 +30,7 @@ def made_up() -> erm_data.Split:
 def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(erm, "PLAN", ((made_up, (50, 500)),))
+    monkeypatch.setattr(erm_cost, "PARTIES", ())
     result = CliRunner().invoke(cli, ["bench", "erm", "--quick", "--json"])
     assert result.exit_code == 0, result.output
     return [json.loads(line) for line in result.stdout.splitlines()]
@@ -87,6 +88,7 @@ def test_data_that_are_not_there_are_skipped_with_a_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("SYNDIC_DATA", raising=False)
+    monkeypatch.setattr(erm_cost, "PARTIES", ())
     assert list(erm.rows(quick=True)) == []
     assert capsys.readouterr().err.count("set SYNDIC_DATA") == 2
 

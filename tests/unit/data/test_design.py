@@ -135,3 +135,9 @@ def test_ball_holds_after_rounding() -> None:
     assert norms.max() <= 1.0
     short = rows / 1e6
     assert np.array_equal(into_ball(short, 1.0), short)
+
+
+def test_the_largest_bounds_stay_within_their_own() -> None:
+    large = Real(name="large", lower=1.2e308, upper=1.7e308, bins=4)
+    design = Design(schema=Schema(columns=(large, Boolean(name="yes"))), label="yes", positive="true", intercept=False)
+    assert design.rows({"large": np.arange(4, dtype=np.uint8)})[:, 0] == pytest.approx([0.125, 0.375, 0.625, 0.875])

@@ -16,6 +16,7 @@ from syndic.data import (
     ReleasedTable,
     Schema,
     Table,
+    decode_codes,
     decode_rows,
     open_source,
     released,
@@ -89,6 +90,31 @@ def test_no_rows_still_have_columns() -> None:
 def test_cells_and_counts_are_checked(cells: list[int], counts: list[int], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         decode_rows(SCHEMA, np.array(cells), np.array(counts), np.random.default_rng(1))
+
+
+def test_codes_of_columns_are_decoded_in_order_also_where_cells_cannot_be_numbered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wide = Schema(columns=tuple(Integer(name=f"c{place}", lower=0, upper=99, bins=50) for place in range(20)))
+    assert wide.domain.size > 2**63
+    codes = {name: RANDOM.integers(0, wide.domain[name], 50) for name in wide.names}
+    monkeypatch.setattr(released, "DECODED_ROWS", 7)
+    made = decode_codes(wide, codes, np.random.default_rng(1)).to_arrow()
+    for column in wide.columns:
+        assert (column.encode(made[column.name]) == codes[column.name]).all()
+    none = decode_codes(wide, {name: codes[name][:0] for name in wide.names}, np.random.default_rng(1))
+    assert none.to_arrow().schema == made.schema
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [({"age": [0]}, "as many"), ({"age": [0, 99]}, "between 0 and 7"), ({"age": [-1, 0]}, "between"), ({}, "missing")],
+)
+def test_codes_are_checked(changed: dict[str, list[int]], text: str) -> None:
+    codes = {name: np.zeros(2, dtype=np.int64) for name in SCHEMA.names if changed or name != "age"}
+    codes |= {name: np.array(values) for name, values in changed.items()}
+    with pytest.raises(ValueError, match=text):
+        decode_codes(SCHEMA, codes, np.random.default_rng(1))
 
 
 def test_html_shows_first_rows_and_escapes() -> None:

@@ -145,12 +145,12 @@ def test_best_blocks_have_the_least_error() -> None:
     best = best_blocks(AT, diameter=2.0, bias=0.3)
     errors = {k: blocks_error(AT, blocks=k, diameter=2.0, bias=0.3) for k in range(1, 5001)}
     assert best == min(errors, key=errors.__getitem__)
-    # SOUNDNESS U4.2
+    # in closed form: (4 diameter^2 N^3 / (3 bias M epsilon^2))^(1/5)
     assert best == pytest.approx((4 * 4 * 1e12 / (3 * 0.3 * 10 * 0.25)) ** 0.2, abs=1)
 
 
 def test_known_points_of_the_formulas() -> None:
-    # SOUNDNESS U4.3: N = 1e4, M = 10; Bernoulli 1/2 has I = 4 and slope 1: the factor 1 + 2 I / (N eps^2)
+    # N = 1e4, M = 10; Bernoulli 1/2 has I = 4 and slope 1: the factor 1 + 2 I / (N eps^2)
     for epsilon, ratio in [(1e-4, 8e4), (0.01, 9.0), (0.1, 1.08)]:
         at = replace(AT, epsilon=epsilon)
         assert statistics_error(at, slope=1.0, diameter=1.0) / at.bound == pytest.approx(ratio, rel=1e-3)

@@ -15,7 +15,8 @@ from syndic.document import from_builtins, to_builtins
 from syndic.errors import InputError, RefusedError
 from syndic.parts.dealer import secure_products
 from syndic.parts.key import agree
-from syndic.parts.product import ProductClose, ProductInbox, ProductStart, ProductTurn, _Own
+from syndic.parts.product import ProductClose, _Own
+from syndic.parts.product_work import ProductInbox, ProductStart, ProductTurn
 from syndic.parts.seal import Place, unseal
 from syndic.parts.triple import ProductSizes, Stock, dealt_half, product_sizes
 from syndic.protocols import CrossTabulation
@@ -328,7 +329,7 @@ def test_without_lifting_a_dishonest_dealer_only_shifts_counts(seed: int, monkey
     """Whatever the rows are, wrong halves add a number that the dealer knows beforehand."""
 
     def wrong(*given: Any) -> NDArray[Any]:
-        changed: NDArray[Any] = given[-1].small.add(dealt_half(*given), np.full_like(given[2], 5))
+        changed: NDArray[Any] = given[3].small.add(dealt_half(*given), np.full_like(given[2], 5))
         return changed
 
     monkeypatch.setattr("syndic.parts.dealer.dealt_half", wrong)

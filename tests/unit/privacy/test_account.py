@@ -9,9 +9,17 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from syndic.errors import InputError
-from syndic.privacy.account import Accountant, curve, epsilon_of, gaussian_sigma, pure_for, zcdp_epsilon
+from syndic.privacy.account import (
+    Accountant,
+    curve,
+    epsilon_of,
+    gaussian_epsilon,
+    gaussian_sigma,
+    pure_for,
+    zcdp_epsilon,
+)
 from syndic.privacy.cost import Cost
-from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, PureEvent
+from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, GaussianEvent, PureEvent
 
 DELTA = Fraction(1, 10**5)
 
@@ -109,6 +117,44 @@ def test_mixtures_with_gaussian_noise_are_bounded(pures: list[float], sigma: flo
         p, q = (float(np.prod([pair[side] for pair in outcome])) for side in (0, 1))
         total += p * gaussian_delta(1 / sigma, claimed - float(np.log(p / q)))
     assert total <= float(DELTA)
+
+
+@pytest.mark.parametrize("accountant", ["best", "zcdp", "pld"])
+@pytest.mark.parametrize(("pures", "mu"), [([1.0], 0.25), ([0.5] * 4, 0.5), ([0.1] * 6, 0.1), ([0.001], 2.0)])
+def test_mixtures_with_gaussian_events_are_bounded(pures: list[float], mu: float, accountant: Accountant) -> None:
+    events: list[Event] = [PureEvent(epsilon=Fraction(str(e))) for e in pures]
+    events += [GaussianEvent(mu_squared=Fraction(str(mu)) ** 2 / 2)] * 2
+
+    def delta_at(epsilon: float) -> float:
+        total = mpmath.mpf(0)
+        for outcome in product(*(worst_pair(e, 0.0)[1:3] for e in pures)):
+            p, q = (float(np.prod([pair[side] for pair in outcome])) for side in (0, 1))
+            total += p * gaussian_delta(mu, epsilon - float(np.log(p / q)))
+        return float(total)
+
+    claimed = float(epsilon_of(events, DELTA, accountant))
+    assert delta_at(claimed) <= float(DELTA)
+    if accountant != "zcdp":
+        assert delta_at(claimed * 0.999) > float(DELTA)
+
+
+def test_slack_is_paid_in_every_account() -> None:
+    slack = Fraction(1, 10**7)
+    for others in ([], [PureEvent(epsilon=Fraction(1, 2))], [ConcentratedEvent(rho=Fraction(1, 100))]):
+        exact = [*others, GaussianEvent(mu_squared=Fraction(1, 20))]
+        near = [*others, GaussianEvent(mu_squared=Fraction(1, 20), slack=slack)]
+        for accountant in ("zcdp", "pld", "best"):
+            before, after = (float(epsilon_of(events, DELTA, accountant)) for events in (exact, near))
+            left = DELTA - slack * Fraction(1 + exp(after))
+            assert before < after == pytest.approx(float(epsilon_of(exact, left, accountant)), rel=1e-6)
+
+
+def test_gaussian_events_alone_need_no_grid() -> None:
+    events = [GaussianEvent(mu_squared=Fraction(1, 20))] * 2
+    assert epsilon_of(events, DELTA, "pld") == epsilon_of(events, DELTA) == gaussian_epsilon(Fraction(1, 10), DELTA)
+    assert epsilon_of(events, DELTA, "zcdp") == zcdp_epsilon(Fraction(1, 20), DELTA)
+    assert epsilon_of(events, DELTA, "pure") == inf
+    assert curve(events, [DELTA]) == curve(Cost.of(events), [DELTA])
 
 
 def test_loss_distributions_and_rho_share_one_delta() -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from syndic.privacy.concentrated import zcdp_epsilon
 from syndic.privacy.cost import Cost, joint_cost
-from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, PureEvent
+from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, GaussianEvent, PureEvent
+from syndic.privacy.gaussian import gaussian_epsilon
 from syndic.privacy.unit import Unit
 
 DELTA = Fraction(1, 10**6)
@@ -19,6 +20,7 @@ def test_sums_are_rounded_up_once() -> None:
         ConcentratedEvent(rho=THIRD),
         ApproximateEvent(epsilon=THIRD, delta=Fraction(1, 3 * 10**6)),
         PureEvent(epsilon=Fraction(4)),
+        GaussianEvent(mu_squared=THIRD, slack=Fraction(1, 3 * 10**12)),
     ]
     assert Cost.of(events) == Cost(
         pure=5 * 10**12,
@@ -26,6 +28,8 @@ def test_sums_are_rounded_up_once() -> None:
         rho=333_333_333_334,
         epsilon_approximate=333_333_333_334,
         delta_approximate=333_333_333_334,
+        gaussian=166_666_666_667,
+        slack=333_334,
     )
 
 
@@ -74,6 +78,43 @@ def test_the_halves_of_a_concentrated_budget_cost_the_whole() -> None:
     assert whole.scaled(THIRD).rho == 33_333_333_334
 
 
+def gaussian(mu_squared: Fraction, slack: Fraction = Fraction(0)) -> GaussianEvent:
+    return GaussianEvent(mu_squared=mu_squared, slack=slack)
+
+
+def test_gaussian_costs_add_their_squares_and_use_the_exact_profile() -> None:
+    parts = [gaussian(Fraction(k, 150)) for k in (3, 4, 5)]
+    whole = Cost.of(parts)
+    assert whole.epsilon(DELTA) == gaussian_epsilon(Fraction(12, 150), DELTA)
+    assert whole.epsilon(DELTA) < zcdp_epsilon(Fraction(6, 150), DELTA)
+    assert whole.epsilon(Fraction(0)) == inf
+    assert whole == Cost.of(parts[:1]) + Cost.of(parts[1:])
+    assert whole.scaled(Fraction(1, 2)).times(2) == whole
+
+
+def test_gaussian_and_concentrated_costs_take_the_smaller_of_two_ways() -> None:
+    alike = Cost.of([gaussian(Fraction(1, 20)), ConcentratedEvent(rho=Fraction(1, 40))])
+    assert alike.epsilon(DELTA) == zcdp_epsilon(Fraction(1, 20), DELTA)
+    unlike = Cost.of([gaussian(Fraction(1, 20)), ConcentratedEvent(rho=Fraction(1, 10**8))])
+    apart = gaussian_epsilon(Fraction(1, 20), DELTA * 9 / 10) + zcdp_epsilon(Fraction(1, 10**8), DELTA / 10)
+    assert unlike.epsilon(DELTA) <= apart < zcdp_epsilon(Fraction(1, 40) + Fraction(1, 10**8), DELTA)
+
+
+def test_gaussian_and_pure_costs_add_or_turn_into_rho() -> None:
+    one = Cost.of([gaussian(Fraction(1, 100)), PureEvent(epsilon=Fraction(1, 2))])
+    assert one.epsilon(DELTA) == Fraction(1, 2) + gaussian_epsilon(Fraction(1, 100), DELTA)
+    many = Cost.of([gaussian(Fraction(1, 100)), *[PureEvent(epsilon=Fraction(1, 100))] * 400])
+    assert many.epsilon(DELTA) <= zcdp_epsilon(Fraction(1, 200) + Fraction(400, 20_000), DELTA) < 4
+
+
+def test_slack_counts_even_where_it_is_of_other_events() -> None:
+    slack = Fraction(1, 10**8)
+    costs: list[Event] = [PureEvent(epsilon=Fraction(1)), ApproximateEvent(epsilon=Fraction(1, 2), delta=DELTA / 2)]
+    with_it = Cost.of([*costs, gaussian(Fraction(1, 50), slack)]).epsilon(DELTA)
+    assert with_it > Cost.of([*costs, gaussian(Fraction(1, 50))]).epsilon(DELTA)
+    assert Cost.of([*costs, gaussian(Fraction(1, 50), DELTA / 4)]).epsilon(DELTA) == inf
+
+
 def test_covering_is_for_every_sum() -> None:
     small, other = Cost(rho=1), Cost(epsilon_approximate=1, delta_approximate=1)
     assert (small + other).covers(small)
@@ -93,7 +134,7 @@ COSTS = {
     "clinic": Cost.of([PureEvent(epsilon=Fraction(1)), ConcentratedEvent(rho=Fraction(1, 1000))]),
     "lab": Cost.of([ConcentratedEvent(rho=Fraction(1, 5))]),
     "registry": Cost.of([ApproximateEvent(epsilon=Fraction(1, 2), delta=DELTA / 9)]),
-    "school": Cost.of([PureEvent(epsilon=Fraction(1, 3))]),
+    "school": Cost.of([PureEvent(epsilon=Fraction(1, 3)), gaussian(Fraction(1, 90), Fraction(1, 10**10))]),
 }
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from syndic.document import from_builtins, to_builtins, to_json
 from syndic.errors import InputError
-from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, PureEvent
+from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, GaussianEvent, PureEvent
 
 EVENTS: list[tuple[Event, dict[str, str]]] = [
     (
@@ -16,6 +16,10 @@ EVENTS: list[tuple[Event, dict[str, str]]] = [
     (
         ApproximateEvent(epsilon=Fraction(1), delta=Fraction(1, 10**6)),
         {"kind": "approximate", "epsilon": "1", "delta": "1/1000000", "what": ""},
+    ),
+    (
+        GaussianEvent(mu_squared=Fraction(1, 18), slack=Fraction(1, 10**12), what="Gaussian, mu 0.236"),
+        {"kind": "gaussian", "mu_squared": "1/18", "slack": "1/1000000000000", "what": "Gaussian, mu 0.236"},
     ),
 ]
 
@@ -41,7 +45,10 @@ def test_events_of_different_kind_but_equal_numbers_differ() -> None:
         ({"kind": "concentrated", "rho": 0}, r"rho \(0\) must be positive and finite"),
         ({"kind": "approximate", "epsilon": 1, "delta": 0}, r"delta \(0\) must be positive"),
         ({"kind": "approximate", "epsilon": 1, "delta": 1}, r"delta \(1\) must be in \(0, 1\)"),
-        ({"kind": "gaussian", "rho": 1}, "Invalid value 'gaussian'"),
+        ({"kind": "gaussian", "mu_squared": 0}, r"mu_squared \(0\) must be positive"),
+        ({"kind": "gaussian", "mu_squared": 1, "slack": -1}, r"slack \(-1\) must be a Fraction in \[0, 1\)"),
+        ({"kind": "gaussian", "mu_squared": 1, "slack": 1}, r"slack \(1\) must be a Fraction in \[0, 1\)"),
+        ({"kind": "guess", "rho": 1}, "Invalid value 'guess'"),
         ({"kind": "pure", "epsilon": 1, "delta": 1}, "unknown field `delta`"),
     ],
 )
@@ -55,3 +62,5 @@ def test_bad_events_are_refused_with_the_place(plain: dict[str, Any], text: str)
 def test_inexact_numbers_are_refused(number: Any) -> None:
     with pytest.raises(ValueError, match="must be a Fraction"):
         PureEvent(epsilon=number)
+    with pytest.raises(ValueError, match="must be a Fraction"):
+        GaussianEvent(mu_squared=Fraction(1), slack=number)

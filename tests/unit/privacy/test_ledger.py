@@ -11,7 +11,8 @@ import pytest
 
 from syndic.errors import BudgetError, InputError, RefusedError, SyndicError
 from syndic.privacy.cost import Cost
-from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, PureEvent
+from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, GaussianEvent, PureEvent
+from syndic.privacy.gaussian import gaussian_epsilon, mu_squared_for
 from syndic.privacy.ledger import Ledger, Reservation
 from syndic.privacy.unit import Budget
 
@@ -109,6 +110,18 @@ def test_what_is_said_to_fit_does_fit_for_concentrated_charges(ledger: Ledger) -
     events: list[Event] = [ConcentratedEvent(rho=Fraction(14355, 10**6))]
     assert float(Cost.of(events).epsilon(DELTA)) == pytest.approx(largest, abs=1e-4)
     reserve(ledger, "b", events)
+
+
+def test_what_is_said_to_fit_does_fit_for_gaussian_charges(ledger: Ledger) -> None:
+    slack = Fraction(1, 10**12)
+    whole = mu_squared_for(CAP.epsilon, DELTA, 2 * slack)
+    reserve(ledger, "a", [GaussianEvent(mu_squared=whole / 2, slack=slack)])
+    with pytest.raises(BudgetError, match=r"the largest charge of this kind that fits is ([0-9.]+)") as caught:
+        reserve(ledger, "b", [GaussianEvent(mu_squared=whole, slack=slack)])
+    said = float(str(caught.value).rsplit(" ", 1)[1])
+    assert said == pytest.approx(float(gaussian_epsilon(whole / 2, DELTA)), rel=1e-5)
+    reserve(ledger, "b", [GaussianEvent(mu_squared=whole / 2, slack=slack)])
+    assert ledger.spent("visits").left < Fraction(1, 10**9)
 
 
 def test_the_cap_is_reached_exactly(ledger: Ledger) -> None:

@@ -15,7 +15,6 @@ from support import charges, study_text
 from syndic import Study
 from syndic.data import Instead, Integer, Real, Schema
 from syndic.errors import InputError, PartyError, RefusedError
-from syndic.kernel import Nothing
 from syndic.mechanism import DiscreteGaussian, DiscreteLaplace, GaussianShare, LaplaceShare
 from syndic.model import Bernoulli, Exponential, Gamma, Multinomial, Normal, NormalVariance, Poisson
 from syndic.model.estimate import block_estimates, blocks_of
@@ -244,10 +243,8 @@ def test_printed_variants_say_what_they_cost() -> None:
 def test_masked_study_never_releases_a_partys_own_sums() -> None:
     masked, plain = (Estimation(column="age", family=Poisson(), scheme=scheme) for scheme in ("masked", "dssa"))
     nobody: Any = None
-    with pytest.raises(RefusedError, match="under masks"):
-        masked.answer(nobody, Nothing())
-    with pytest.raises(RefusedError, match="under masks"):
-        plain.add(nobody, nobody)
+    assert masked.asked(study(masked)) == ("add", "ready", "sum_keys", "sum_open", "sum_shares")
+    assert plain.asked(study(plain)) == ("answer", "ready")
     with pytest.raises(RefusedError, match="label"):
         masked.add(nobody, SumInbox(label="again", dealt=b"", boxes=b""))
 
@@ -261,10 +258,34 @@ def test_masks_are_sure_whatever_the_number_of_parties() -> None:
     assert len(protocol.spends(asked, "p0")) == 1
 
 
+@pytest.mark.parametrize("scheme", ["dssa", "masked"])
+@pytest.mark.parametrize("there", [250, 400, 1000])
+def test_under_add_remove_a_party_gives_exactly_as_many_rows_as_the_study_says(scheme: Any, there: int) -> None:
+    protocol = Estimation(column="age", family=Poisson(), scheme=scheme)
+    asked = study(protocol, people=400, epsilon=100_000, neighbours="add_remove")
+    ages = np.random.default_rng(3).integers(0, 100, there)
+    rows = {party.name: pa.table({**_constant(there), "age": ages}) for party in asked.parties}
+    found = estimates(asked, rows, seed=1).together
+    lacking = max(0, 400 - there)
+    middle = 50.0  # of the codes 0 to 99, whose table has as many lines
+    exact = (ages[: 400 - lacking].sum() + lacking * middle) / 400 if there <= 400 else ages.mean()
+    # a draw of 400 of 1000 rows, three times, has this standard deviation
+    spread = ages.std() / 1200**0.5 if there > 400 else 0.0
+    assert found.people == 1200
+    assert abs(found.estimate[0] - exact) <= 6 * spread + 0.02
+    told = asked.protocol.disclosure(asked)
+    assert "replaces one of them" in told.sensitivity
+    assert any("least size" in each for each in told.not_protected)
+
+
+def _constant(count: int) -> dict[str, Any]:
+    return {"height": np.full(count, 150.0), "sick": [False] * count, "colour": ["red"] * count, "open": [True] * count}
+
+
 @pytest.mark.parametrize(
     ("protocol", "change", "said"),
     [
-        (Estimation(column="age", family=Poisson()), {"neighbours": "add_remove"}, "replace"),
+        (Estimation(column="age", family=Poisson(), as_printed=True), {"neighbours": "add_remove"}, "replace"),
         (Estimation(column="age", family=Poisson()), {"rows": 2}, "rows = 1"),
         (Estimation(column="nobody", family=Poisson()), {}, "nobody"),
         (Estimation(column="open", family=Bernoulli()), {}, "missing"),

@@ -1,0 +1,133 @@
+"""Runs of the vertical synthesis on a coded table whose columns are cut into parties, beside a trusted curator."""
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+import pyarrow as pa
+
+from syndic.bench.synthesis_data import Coded, codes_of, distances
+from syndic.data import Table, open_source
+from syndic.kernel import Desk, Exchange, Member, Memory, Node, Session, run, schema_of, steps_of
+from syndic.privacy import Budget, Ledger, Unit, gaussian_epsilon, mu_squared_for
+from syndic.protocols import AnyProtocol, Synthesis, Vertical
+from syndic.random import SimulationRandomness
+from syndic.runtime import Local
+from syndic.study import Study
+
+DELTA = Fraction(1, 10**6)
+RELAYED = ("product_masked", "product_multiplied")
+"""Steps whose replies the coordinator passes on: they are in a later request once more."""
+
+
+@final
+@dataclass(frozen=True)
+class Found:
+    """One run: distances by number of columns, seconds of processor time, bytes that each role sent, once."""
+
+    apart: dict[int, float]
+    seconds: float
+    sent: int
+
+
+def cut(data: Coded, parties: int) -> list[tuple[str, ...]]:
+    """Return the columns of each party: in order, the first parties having one more where it does not come out."""
+    names = data.domain.names
+    return [tuple(names[place] for place in part) for part in np.array_split(np.arange(len(names)), parties)]
+
+
+def study_of(
+    data: Coded, epsilon: str, held: Sequence[tuple[str, ...]], protocol: AnyProtocol, delta: Fraction = DELTA
+) -> Study:
+    """Return the study of parties that hold these columns of the same people."""
+    rows, single = data.table.num_rows, len(held) == 1
+    members = [
+        Member(name=f"p{place}", people=rows, columns=None if single else columns) for place, columns in enumerate(held)
+    ]
+    return Study(
+        name="bench",
+        unit=Unit(neighbours="replace"),
+        budget=Budget.of(epsilon, delta),
+        protocol=protocol,
+        parties=tuple(members),
+        schema=data.schema,
+    )
+
+
+def vertical(data: Coded, epsilon: str, seed: int, parties: int, **options: Any) -> Found:
+    """Run the vertical synthesis once, every party in this process."""
+    return _found(data, study_of(data, epsilon, cut(data, parties), Vertical(**options)), seed)
+
+
+def curator(data: Coded, epsilon: str, seed: int, **options: Any) -> Found:
+    """Run the same selection with one party that holds all columns, at the same budget."""
+    return _found(data, study_of(data, epsilon, [data.domain.names], Synthesis(**options)), seed)
+
+
+def glued(data: Coded, epsilon: str, seed: int, parties: int) -> Found:
+    """Let every party make rows of its own columns for an equal part of the budget, and put them side by side."""
+    # a person is at all parties, and mu^2 adds up; rounded down
+    mu_squared = mu_squared_for(Fraction(epsilon), DELTA) / parties
+    part = f"{float(gaussian_epsilon(mu_squared, DELTA)) - 5e-7:.6f}"
+    made: dict[str, Any] = {}
+    seconds = 0.0
+    for place, columns in enumerate(cut(data, parties)):
+        own = data.select(columns)
+        study = study_of(own, part, [columns], Synthesis())
+        codes, taken, _ = _made(own, study, seed + 1000 * place)
+        made |= codes
+        seconds += taken
+    return Found(distances(data.codes(), made, data.domain), seconds, 0)
+
+
+def sent_once(transcript: Sequence[Exchange]) -> int:
+    """Return the bytes of all messages, each counted once, as one role sends it to another."""
+    both = sum(one.request_bytes + one.reply_bytes for one in transcript)
+    return both - sum(one.reply_bytes for one in transcript if one.step in RELAYED)
+
+
+def _found(data: Coded, study: Study, seed: int) -> Found:
+    codes, seconds, sent = _made(data, study, seed)
+    return Found(distances(data.codes(), codes, data.domain), seconds, sent)
+
+
+def _made(data: Coded, study: Study, seed: int) -> tuple[Mapping[str, Any], float, int]:
+    with ExitStack() as stack:
+        nodes = {}
+        for party in study.parties:
+            columns = schema_of(study, party.name).names
+            nodes[party.name] = _node(study, party.name, data.table.select(columns), seed)
+            stack.callback(nodes[party.name].close)
+        session = Session(
+            runtime=Local(nodes),
+            study=study.digest,
+            terms=study,
+            steps=steps_of(type(study.protocol)),
+            randomness=SimulationRandomness(seed, "draws"),
+        )
+        begin = time.process_time()
+        result: Any = run(study.protocol, session)
+        seconds = time.process_time() - begin
+    return codes_of(result.table.to_arrow(), data.schema), seconds, sent_once(session.transcript)
+
+
+def _node(study: Study, party: str, rows: pa.Table, seed: int) -> Node:
+    table = Table(schema=schema_of(study, party), source=open_source(rows))
+    ledger = Ledger.open(":memory:")
+    ledger.declare("rows", Budget.of(100, Fraction(1, 2)))
+    desk = Desk(
+        name=party,
+        terms=study,
+        study=study.digest,
+        spends=study.protocol.spends(study, party),
+        dataset="rows",
+        ledger=ledger,
+        memory=Memory(":memory:"),
+        open_table=lambda: table,
+        randomness=lambda label: SimulationRandomness(seed, party, label),
+    )
+    return Node(protocol=study.protocol, desk=desk)

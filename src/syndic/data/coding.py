@@ -1,0 +1,160 @@
+"""Columns as whole numbers whose products will be summed: fixed point, by public bounds.
+
+A column becomes a block of features. In every row at most one feature of a block is other than zero, and none is
+larger than 2^bits in absolute value: what a person can change in a sum of products follows from that alone. Nothing is
+read off the rows.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data.column import MISSING_LABEL, Boolean, Codes, Listed
+from syndic.data.schema import Column
+from syndic.document import Document
+from syndic.errors import InputError
+
+INTERCEPT: Final = "(intercept)"
+# codes that a table of whole numbers is kept for
+MOST_LEVELS: Final = 1 << 20
+
+
+@final
+class Feature(Document):
+    """One column of the coded matrix. Public.
+
+    The value in the column's own unit is `middle` + `half` * z for z in [-1, 1]; a product of columns has no other unit
+    than that of its z. `values` says whether z is a number, 0 or 1 (`indicator`), or -1 or 1 (`sign`). `block` names
+    the column or product it belongs to; `ones` the feature that is 1 wherever the row is there at all; `parts` the
+    features whose product this is.
+    """
+
+    name: str
+    block: str
+    values: Literal["number", "indicator", "sign"] = "number"
+    middle: float = 0.0
+    half: float = 1.0
+    ones: str = INTERCEPT
+    parts: tuple[str, ...] = ()
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Coding:
+    """A block of features of some coded columns; `complete` means that in every row exactly one indicator is 1."""
+
+    columns: tuple[str, ...]
+    tables: tuple[NDArray[np.int32], ...]
+    features: tuple[Feature, ...]
+    complete: bool
+    bits: int
+
+    @property
+    def numbers(self) -> int:
+        """How many features have a square of their own: neither indicators nor signs."""
+        return sum(feature.values == "number" for feature in self.features)
+
+    def rows(self, coded: Mapping[str, Codes]) -> NDArray[np.int32]:
+        """Return the features of coded rows, from -2^bits to 2^bits. Private."""
+        parts = [table[coded[name]] for name, table in zip(self.columns, self.tables, strict=True)]
+        return parts[0] if len(parts) == 1 else _products(parts[0], parts[1], self.bits)
+
+
+def coding_of(column: Column, bits: int) -> Coding:
+    """Return the block of one column.
+
+    Listed values get an indicator each, booleans a sign, numbers and dates the middle of their bin, scaled by the
+    bounds to [-1, 1]. A level for missing values is one more indicator; the value is the middle of the bounds then.
+    """
+    name = column.name
+    if column.size > MOST_LEVELS:
+        raise InputError(f"column {name!r} has {column.size} levels: set bins to at most {MOST_LEVELS}")
+    if column.levels < 2:
+        raise InputError(f"column {name!r} has one level only, so nothing can depend on it: leave it out")
+    if isinstance(column, Listed):
+        features = tuple(Feature(name=f"{name}={each}", block=name, values="indicator") for each in column.labels())
+        return _coding(name, np.eye(column.size), features, bits, complete=True)
+    places = _places(column)
+    middle, half = places[0] / 2 + places[-1] / 2, (places[-1] - places[0]) / 2
+    missing = column.size > column.levels
+    kind: Literal["number", "sign"] = "sign" if isinstance(column, Boolean) and not missing else "number"
+    value = Feature(name=name, block=name, values=kind, middle=float(middle), half=float(half))
+    scaled = np.concatenate([(_middles(column) - middle) / half, np.zeros(column.size - column.levels)])[:, None]
+    if not missing:
+        return _coding(name, scaled, (value,), bits)
+    flag = Feature(name=f"{name}={MISSING_LABEL}", block=name, values="indicator")
+    flags = np.arange(column.size)[:, None] >= column.levels
+    return _coding(name, np.hstack([scaled, flags]), (value, flag), bits)
+
+
+def product_of(first: Coding, second: Coding) -> Coding:
+    """Return the block of all products of a feature of one column with a feature of another."""
+    if len(first.columns) > 1 or len(second.columns) > 1 or first.columns == second.columns:
+        raise InputError(f"{'*'.join(first.columns + second.columns)}: a product is of two different columns")
+    block = f"{first.columns[0]}*{second.columns[0]}"
+    features = tuple(
+        Feature(name=f"{one.name}*{other.name}", block=block, values=_kind(one, other), parts=(one.name, other.name))
+        for one in first.features
+        for other in second.features
+    )
+    return Coding(
+        columns=first.columns + second.columns,
+        tables=first.tables + second.tables,
+        features=features,
+        complete=first.complete and second.complete,
+        bits=first.bits,
+    )
+
+
+def coded_rows(codings: Sequence[Coding], coded: Mapping[str, Codes]) -> NDArray[np.int32]:
+    """Return the features of all blocks side by side. Private."""
+    return np.concatenate([coding.rows(coded) for coding in codings], axis=1)
+
+
+def _coding(
+    name: str, values: NDArray[Any], features: tuple[Feature, ...], bits: int, *, complete: bool = False
+) -> Coding:
+    scale = float(1 << bits)
+    # clipped after rounding too: a rounding error must not lengthen a row
+    table = np.clip(np.rint(values.astype(np.float64) * scale), -scale, scale).astype(np.int32)
+    return Coding(columns=(name,), tables=(table,), features=features, complete=complete, bits=bits)
+
+
+def _products(first: NDArray[np.int32], second: NDArray[np.int32], bits: int) -> NDArray[np.int32]:
+    wide = first.astype(np.int64)[:, :, None] * second.astype(np.int64)[:, None, :]
+    # rounded to the nearest; 2^bits * 2^bits becomes 2^bits, so nothing exceeds it
+    rounded = (wide + (1 << bits >> 1)) >> bits
+    return rounded.reshape(len(first), -1).astype(np.int32)
+
+
+def _kind(one: Feature, other: Feature) -> Literal["number", "indicator", "sign"]:
+    return one.values if one.values == other.values else "number"
+
+
+def _middles(column: Column) -> NDArray[np.float64]:
+    """Return the middle of each bin, in the column's own unit; days since 1970 for dates."""
+    if isinstance(column, Boolean):
+        return np.array([0.0, 1.0])
+    # halved first: the sum of large bounds would be infinite
+    return _places(column)[:-1] / 2 + _ends(column) / 2
+
+
+def _places(column: Column) -> NDArray[np.float64]:
+    """Return the lower ends of the bins, then the largest value."""
+    if isinstance(column, Boolean):
+        return np.array([0.0, 1.0])
+    if isinstance(column, Listed):
+        raise InputError(f"{column.name!r} is a list of values, not a number")
+    edges = column.edges
+    starts = np.asarray(edges.astype(np.int64) if edges.dtype.kind == "M" else edges, dtype=np.float64)
+    return np.append(starts[:-1], _ends(column)[-1])
+
+
+def _ends(column: Any) -> NDArray[np.float64]:
+    edges = column.edges
+    ends = np.asarray(edges[1:].astype(np.int64) if edges.dtype.kind == "M" else edges[1:], dtype=np.float64)
+    # a bin of whole numbers ends one before the next one's edge
+    return ends if edges.dtype.kind == "f" else ends - 1

@@ -1,0 +1,85 @@
+"""Who counts. What is measured is chosen in the same way whoever does."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data import Domain, Factor
+from syndic.errors import InputError
+from syndic.model.markov.field import MarkovField
+from syndic.model.markov.grouping import Grouping
+from syndic.model.markov.measurement import Measurement
+
+Names = tuple[str, ...]
+
+
+class Counts(Protocol):
+    """Rows that can be counted with noise: a curator's, or many parties' through masked sums.
+
+    Only tables of counts are asked for, because they are sums over rows: the tables of all parties add up, and one
+    copy of noise is enough. A distance between tables is no such sum.
+    """
+
+    @property
+    def domain(self) -> Domain:
+        """The columns with all their levels."""
+        ...
+
+    @property
+    def people(self) -> int | None:
+        """The number of rows where it is public, else None."""
+        ...
+
+    def variance(self, mu_squared: Fraction) -> float:
+        """Return the variance of a cell of one table that is measured with this much of the budget."""
+        ...
+
+    def noisier(self, table: Domain) -> float | None:
+        """Return how many times that variance a cell of this table has; None if it cannot be counted at all."""
+        ...
+
+    def measure(self, tables: Sequence[Names], mu_squared: Fraction, grouping: Grouping) -> list[Measurement]:
+        """Return noisy tables over groups of levels: one round, an equal share of its budget each."""
+        ...
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Synthesis:
+    """A model of all columns with what it was made from. As public as the noisy tables in `rounds`.
+
+    `one_way` has the noisy count of every level; `field` is over groups of levels.
+    """
+
+    field: MarkovField
+    grouping: Grouping
+    one_way: dict[str, NDArray[np.float64]]
+    rounds: tuple[tuple[Measurement, ...], ...]
+
+    @property
+    def total(self) -> float:
+        """The number of rows, public or estimated."""
+        return self.field.total
+
+    def marginal(self, names: Sequence[str]) -> Factor:
+        """Return the expected counts over `names`, with all their levels."""
+        return self.grouping.spread(self.field.marginal(tuple(names)), self.one_way)
+
+    def sample(
+        self, rows: int, generator: np.random.Generator, given: dict[str, int] | None = None
+    ) -> dict[str, NDArray[np.integer]]:
+        """Draw rows: a code array for each column; `given` fixes the codes of some columns."""
+        given = given or {}
+        for name, code in given.items():
+            if not 0 <= code < self.grouping.domain[name]:
+                raise InputError(f"given code of {name!r} ({code}) must be below {self.grouping.domain[name]}")
+        groups = dict(zip(self.grouping.domain.names, self.grouping.groups, strict=True))
+        places = {name: groups[name][code] for name, code in given.items()}
+        drawn = self.grouping.expand(self.field.sample(rows, generator, given=places or None), self.one_way, generator)
+        for name, code in given.items():
+            drawn[name][:] = code
+        return drawn

@@ -1,0 +1,138 @@
+"""A trusted curator: one place holds all rows, counts them and adds the noise."""
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data import Domain
+from syndic.data.counting import DenseCounter
+from syndic.errors import InputError
+from syndic.mechanism import FineGaussian
+from syndic.model.markov.counts import Names
+from syndic.model.markov.grouping import Grouping
+from syndic.model.markov.measurement import Measurement
+from syndic.privacy import GaussianEvent
+from syndic.random import Randomness
+
+Integers = NDArray[np.int64]
+# scores are rounded to this part of a row; rounding both neighbours moves a difference by one step at most
+SCORE_STEP = Fraction(1, 1024)
+
+
+@final
+class Curator:
+    """Noisy tables and scores of rows held in one place. Each person has one row.
+
+    Under add/remove one row changes one cell of a table by 1, under replace two cells, so the squared L2 sensitivity
+    of k tables is k or 2 k. `charge` is called with every cost before noise is drawn; it may raise.
+    """
+
+    def __init__(
+        self,
+        codes: Mapping[str, NDArray[Any]],
+        domain: Domain,
+        randomness: Randomness,
+        *,
+        neighbours: Literal["add_remove", "replace"] = "add_remove",
+        charge: Callable[[GaussianEvent], None],
+    ) -> None:
+        """Take coded rows, an array for each column of the domain."""
+        lengths = {len(codes[name]) for name in domain.names}
+        if len(lengths) != 1:
+            raise InputError("every column must have the same number of rows")
+        (self._rows,) = lengths
+        self._codes = {name: codes[name] for name in domain.names}
+        self._domain = domain
+        self._randomness = randomness
+        self._changed = 1 if neighbours == "add_remove" else 2
+        self._charge = charge
+
+    @property
+    def domain(self) -> Domain:
+        """The columns with all their levels."""
+        return self._domain
+
+    @property
+    def people(self) -> int | None:
+        """The number of rows under replace, where neighbours have the same; None under add/remove."""
+        return self._rows if self._changed == 2 else None
+
+    @property
+    def simulated(self) -> bool:
+        """Whether noise repeats itself from a seed and so protects nobody."""
+        return self._randomness.simulated
+
+    def variance(self, mu_squared: Fraction) -> float:
+        """Return the variance of a cell of one table that is measured with this much of the budget."""
+        return self._noise(1, mu_squared).variance
+
+    def noisier(self, table: Domain) -> float | None:
+        """Return 1: every table has the same noise."""
+        del table
+        return 1.0
+
+    def measure(self, tables: Sequence[Names], mu_squared: Fraction, grouping: Grouping) -> list[Measurement]:
+        """Return noisy tables over groups of levels: one round, an equal share of the budget each."""
+        noise = self._noise(len(tables), mu_squared)
+        noisy = self._apply(noise, np.concatenate([one.reshape(-1) for one in self._count(tables, grouping)]))
+        domain = grouping.domain_of_groups
+        places = np.cumsum([0, *(domain.project(names).size for names in tables)])
+        return [
+            Measurement(names, noisy[begin:end].reshape(domain.project(names).sizes), noise.variance)
+            for names, begin, end in zip(tables, places, places[1:], strict=False)
+        ]
+
+    def noisy_people(self, mu_squared: Fraction) -> float:
+        """Return the number of rows with noise; exactly and for nothing under replace."""
+        if self.people is not None:
+            return float(self.people)
+        return float(self._apply(self._noise(1, mu_squared), np.array([self._rows]))[0])
+
+    def associations(self, pairs: Sequence[Names], mu_squared: Fraction) -> NDArray[np.float64]:
+        """Return for each pair of columns half the l1 distance between its table and the product of its margins.
+
+        Unit: rows. One row added to cell (a, b) of n rows moves the difference of table and product by
+        (n - T_a)(n - T_b) / (n (n + 1)) in all of cell (a, b), the rest of row a, the rest of column b, and all other
+        cells: below 4 in sum, 2 in the half. One row replaced moves two cells of the table by 1, and the product
+        T_x T_y / n by at most 2 for the margin of x and 2 for that of y: 6 in sum, 3 in the half.
+        """
+        scores = [_association(table) for table in self._count(pairs, Grouping.none(self._domain))]
+        return self._scores(scores, Fraction(self._changed + 1), mu_squared)
+
+    def distances(
+        self, tables: Sequence[Names], expected: Sequence[NDArray[np.float64]], mu_squared: Fraction
+    ) -> NDArray[np.float64]:
+        """Return the l1 distance of each table from public expected counts, with noise. One row moves it by 1 or 2."""
+        counted = self._count(tables, Grouping.none(self._domain))
+        scores = [float(np.abs(table - model).sum()) for table, model in zip(counted, expected, strict=True)]
+        return self._scores(scores, Fraction(self._changed), mu_squared)
+
+    def _scores(self, scores: Sequence[float], each: Fraction, mu_squared: Fraction) -> NDArray[np.float64]:
+        steps = np.round(np.array(scores) / float(SCORE_STEP)).astype(np.int64)
+        squared = len(scores) * (each / SCORE_STEP + 1) ** 2
+        noise = FineGaussian(sensitivity_squared=squared, mu_squared=mu_squared, changed=len(scores), fraction_bits=0)
+        return self._apply(noise, steps) * float(SCORE_STEP)
+
+    def _count(self, tables: Sequence[Names], grouping: Grouping) -> list[Integers]:
+        counter = DenseCounter(grouping.domain_of_groups, list(tables))
+        counter.add(grouping.recode({name: self._codes[name] for name in counter.names}))
+        return [one.values for one in counter.factors()]
+
+    def _noise(self, tables: int, mu_squared: Fraction) -> FineGaussian:
+        changed = tables * self._changed
+        return FineGaussian(sensitivity_squared=Fraction(changed), mu_squared=mu_squared, changed=changed)
+
+    def _apply(self, noise: FineGaussian, values: Integers) -> NDArray[np.float64]:
+        self._charge(noise.event)
+        return noise.apply(values, self._randomness) / noise.scale
+
+
+def _association(table: Integers) -> float:
+    rows = table.sum()
+    if rows == 0:
+        return 0.0
+    product = np.outer(table.sum(axis=1), table.sum(axis=0)) / rows
+    return 0.5 * float(np.abs(table - product).sum())

@@ -1,0 +1,151 @@
+"""Fitting a Markov random field to noisy tables: weighted least squares over all models of a junction tree."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data import Domain, Factor
+from syndic.errors import InputError
+from syndic.model.markov.field import MarkovField
+from syndic.model.markov.kernels import kernels
+from syndic.model.markov.measurement import (
+    Impossible,
+    Measurement,
+    check_shape,
+    combine,
+    estimate_total,
+    in_order,
+    one_way,
+)
+from syndic.model.markov.optimise import OPTIMISERS, Limits, Method, Problem, Progress
+from syndic.model.markov.passes import Passes
+from syndic.model.markov.tree import JunctionTree, plan_tree
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model, half the weighted sum of squares it leaves, and how many passes over the tree it took."""
+
+    field: MarkovField
+    loss: float
+    iterations: int
+
+
+def fit(  # noqa: PLR0913 - keyword-only, all with defaults
+    domain: Domain,
+    measurements: Sequence[Measurement],
+    *,
+    tree: JunctionTree | None = None,
+    start: MarkovField | None = None,
+    total: float | None = None,
+    zeros: Sequence[Impossible] = (),
+    iterations: int = 500,
+    tolerance: float = 1e-3,
+    target: float = 0.92,
+    method: Method = "dual",
+    threads: int = 2,
+    memory_bytes: int | None = None,
+    progress: Progress | None = None,
+) -> Fitted:
+    """Fit a model to noisy tables; where they leave it free it has the greatest entropy.
+
+    Args:
+        domain: The columns.
+        measurements: Noisy tables, weighted by the inverse of their variance.
+        tree: Must hold every table and every set of zeros in a clique; planned from them if it is not given.
+        start: A model to begin at, whatever its tree; its potentials that `tree` cannot hold are left out.
+        total: The number of rows; estimated from the tables if it is not given.
+        zeros: Cells that have probability 0 in the model.
+        iterations: The most passes over the tree.
+        tolerance: Stop when passes improve the loss by less than this share.
+        target: Stop at this share of the loss that the noise alone is expected to leave, half a unit for each
+            measured cell: beyond it a model follows the noise. 0 goes on to the least loss.
+        method: `dual` is the faster one, `mirror` is mirror descent.
+        threads: For cliques large enough to share.
+        memory_bytes: Refuse a fit that may need more.
+        progress: Called after every pass with the number of passes and the loss; may raise to end the fit.
+    """
+    tables = combine(domain, measurements)
+    impossible = _impossible(domain, zeros, start)
+    old = _potentials(domain, start)
+    measured = [one.names for one in tables]
+    wanted = [*measured, *(names for names, _ in impossible)]
+    if tree is None:
+        tree = plan_tree(domain, [*wanted, *old])
+    _check_tree(tree, domain, wanted, memory_bytes)
+    total = estimate_total(tables) if total is None else total
+    begin = _begin(domain, tables, old)
+    extra = [names for names in begin if names not in measured and tree.home(names) is not None]
+    passes = Passes(tree, [*measured, *extra] or [()], kernels(), threads)
+    try:
+        problem = Problem.of(tables, passes.measured, total)
+        limits = Limits(iterations, target, tolerance, progress)
+        logs, loss, used = OPTIMISERS[method](passes, problem, _flat(passes, begin), impossible, limits)
+        beliefs = tuple(passes.settle())
+    finally:
+        passes.close()
+    potentials = tuple(
+        Factor(part, logs[slot].reshape(part.sizes))
+        for part, slot in zip(map(domain.project, passes.sets), passes.slots, strict=False)
+    )
+    field = MarkovField(domain, tree, potentials, total, tuple(Impossible(*zero) for zero in impossible))
+    field.cache["beliefs"] = beliefs
+    return Fitted(field, loss, used)
+
+
+def _impossible(
+    domain: Domain, zeros: Sequence[Impossible], start: MarkovField | None
+) -> list[tuple[tuple[str, ...], NDArray[np.bool_]]]:
+    """Return the zeros and those of the start, one table for each set of columns."""
+    found: dict[tuple[str, ...], NDArray[np.bool_]] = {}
+    for zero in (*zeros, *(start.impossible if start else ())):
+        check_shape(domain, zero.names, zero.cells)
+        names, cells = in_order(domain, zero.names, zero.cells)
+        found[names] = found[names] | cells if names in found else cells
+    return list(found.items())
+
+
+def _begin(
+    domain: Domain, tables: Sequence[Measurement], old: Mapping[tuple[str, ...], NDArray[np.float64]]
+) -> dict[tuple[str, ...], NDArray[np.float64]]:
+    """Return the logarithms to begin at: the old ones, and independent columns where they say nothing."""
+    known = {name for names in old for name in names}
+    alone = {names: logs for names, logs in one_way(domain, tables).items() if not known.intersection(names)}
+    return {**alone, **old}
+
+
+def _flat(passes: Passes, tables: Mapping[tuple[str, ...], NDArray[np.float64]]) -> NDArray[np.float64]:
+    logs = np.zeros(passes.measured)
+    for names, slot in zip(passes.sets, passes.slots, strict=False):
+        if names in tables:
+            logs[slot] = tables[names].reshape(-1)
+    return logs
+
+
+def _potentials(domain: Domain, start: MarkovField | None) -> dict[tuple[str, ...], NDArray[np.float64]]:
+    found: dict[tuple[str, ...], NDArray[np.float64]] = {}
+    for one in start.potentials if start else ():
+        check_shape(domain, one.domain.names, one.values)
+        names, values = in_order(domain, one.domain.names, one.values)
+        found[names] = found.get(names, 0.0) + values
+    return found
+
+
+def _check_tree(
+    tree: JunctionTree, domain: Domain, wanted: Sequence[tuple[str, ...]], memory_bytes: int | None
+) -> None:
+    if tree.domain != domain:
+        raise InputError("the tree must be planned for the same columns")
+    needed = tree.memory_for(wanted)
+    if memory_bytes is not None and needed > memory_bytes:
+        raise InputError(
+            f"the model may need {needed} bytes ({tree.cells} cells, the largest clique {tree.largest}), "
+            f"more than {memory_bytes}: measure smaller tables or allow more memory"
+        )
+    for names in wanted:
+        if tree.home(names) is None:
+            raise InputError(f"no clique of the tree holds {list(names)}: plan the tree with it")

@@ -1,0 +1,115 @@
+"""Chordal graphs: which sets of columns must be held together so that sums over the rest are exact."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal
+
+from syndic.data import Domain
+from syndic.errors import InputError
+
+Heuristic = Literal["min_fill", "min_weight", "degree", "best"]
+Graph = list[int]  # for each column its neighbours, as bits of one integer
+
+
+def triangulate(
+    domain: Domain, cliques: Iterable[Sequence[str]], heuristic: Heuristic = "best"
+) -> list[tuple[str, ...]]:
+    """Return the maximal cliques of a chordal graph that contains every given set; columns in no set stand alone.
+
+    `min_fill` eliminates the column that adds fewest edges first, `min_weight` the one whose clique has fewest
+    cells, `degree` goes by the degree in the given graph (the fixed order of PrivMRF); `best` tries all three and
+    takes the one with the fewest cells in all.
+    """
+    graph = graph_of(domain, cliques)
+    if heuristic == "best":
+        tries = [eliminate(graph, domain.sizes, order) for order in ORDERS.values()]
+        found = min(tries, key=lambda sets: sum(cells(one, domain.sizes) for one in sets))
+    elif heuristic in ORDERS:
+        found = eliminate(graph, domain.sizes, ORDERS[heuristic])
+    else:
+        raise InputError(f"heuristic ({heuristic!r}) must be one of {[*ORDERS, 'best']}")
+    return [tuple(domain.names[axis] for axis in bits(one)) for one in found]
+
+
+def graph_of(domain: Domain, cliques: Iterable[Sequence[str]]) -> Graph:
+    """Return the graph in which the columns of each set are joined pairwise."""
+    graph = [0] * len(domain)
+    position = {name: axis for axis, name in enumerate(domain.names)}
+    for names in cliques:
+        try:
+            axes = [position[name] for name in names]
+        except KeyError:
+            axes = list(domain.axes(names))
+        together = sum(1 << axis for axis in set(axes))
+        for axis in axes:
+            graph[axis] |= together & ~(1 << axis)
+    return graph
+
+
+def bits(members: int) -> Iterator[int]:
+    """Yield the places of the bits that are set, lowest first."""
+    while members:
+        lowest = members & -members
+        yield lowest.bit_length() - 1
+        members ^= lowest
+
+
+def cells(members: int, sizes: Sequence[int]) -> int:
+    """Return the number of cells of a set of columns."""
+    product = 1
+    for axis in bits(members):
+        product *= sizes[axis]
+    return product
+
+
+def eliminate(graph: Graph, sizes: Sequence[int], cost: "Cost") -> list[int]:
+    """Eliminate columns one by one, the cheapest first, and return the maximal cliques met on the way."""
+    current = list(graph)
+    left = set(range(len(graph)))
+    price = {axis: cost(current, graph, sizes, axis) for axis in left}
+    met: list[int] = []
+    while left:
+        axis = min(left, key=lambda one: (price[one], one))
+        around = current[axis]
+        met.append(around | 1 << axis)
+        left.remove(axis)
+        changed = around
+        for neighbour in bits(around):
+            changed |= current[neighbour]
+            current[neighbour] = (current[neighbour] | around) & ~(1 << neighbour) & ~(1 << axis)
+        for other in bits(changed):
+            if other in left:
+                price[other] = cost(current, graph, sizes, other)
+    return maximal(met)
+
+
+def maximal(sets: Iterable[int]) -> list[int]:
+    """Return the sets that are in no other."""
+    kept: list[int] = []
+    for one in sorted(set(sets), key=lambda members: -members.bit_count()):
+        if not any(one & ~other == 0 for other in kept):
+            kept.append(one)
+    return kept
+
+
+def fill(current: Graph, graph: Graph, sizes: Sequence[int], axis: int) -> tuple[int, int]:
+    """Return how many edges eliminating a column adds; ties go to fewer cells."""
+    del graph
+    around = current[axis]
+    missing = sum((around & ~current[neighbour]).bit_count() - 1 for neighbour in bits(around))
+    return missing, cells(around, sizes)
+
+
+def weight(current: Graph, graph: Graph, sizes: Sequence[int], axis: int) -> int:
+    """Return how many cells the clique of a column has."""
+    del graph
+    return cells(current[axis] | 1 << axis, sizes)
+
+
+def degree(current: Graph, graph: Graph, sizes: Sequence[int], axis: int) -> int:
+    """Return the degree in the graph as it was given."""
+    del current, sizes
+    return graph[axis].bit_count()
+
+
+Cost = Callable[[Graph, Graph, Sequence[int], int], tuple[int, int] | int]
+ORDERS: dict[str, Cost] = {"min_fill": fill, "min_weight": weight, "degree": degree}

@@ -1,0 +1,131 @@
+"""Levels that are too rare to be told apart from noise are counted together, and told apart again afterwards."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data import Domain, Factor
+from syndic.data.column import code_type
+from syndic.errors import InputError
+from syndic.model.markov.measurement import Impossible, Measurement
+
+
+@final
+@dataclass(frozen=True)
+class Grouping:
+    """For each column the group of every level. Public: made from the schema and noisy counts only."""
+
+    domain: Domain
+    groups: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        if tuple(len(one) for one in self.groups) != self.domain.sizes:
+            raise InputError(f"groups must be given for all levels: {self.domain.sizes} of {list(self.domain.names)}")
+        for name, one in zip(self.domain.names, self.groups, strict=True):
+            # a number may be as large as anybody likes in a file: none is counted up to
+            if max(one) >= len(one) or set(one) != set(range(max(one) + 1)):
+                raise InputError(f"groups of {name!r} must be numbered from 0 without gaps")
+
+    @classmethod
+    def none(cls, domain: Domain) -> Self:
+        """Return the grouping that leaves every level alone."""
+        return cls(domain, tuple(tuple(range(size)) for size in domain.sizes))
+
+    @cached_property
+    def domain_of_groups(self) -> Domain:
+        """The columns with a level for each group."""
+        return Domain(self.domain.names, tuple(max(one) + 1 for one in self.groups))
+
+    @cached_property
+    def _maps(self) -> dict[str, NDArray[np.int64]]:
+        return {name: np.array(one) for name, one in zip(self.domain.names, self.groups, strict=True)}
+
+    def recode(self, codes: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Return the groups of coded rows."""
+        sizes = dict(zip(self.domain.names, self.domain_of_groups.sizes, strict=True))
+        return {name: self._maps[name].astype(code_type(sizes[name]))[column] for name, column in codes.items()}
+
+    def gather(self, table: Measurement) -> Measurement:
+        """Return a one-way table of levels summed to groups; the variance is the mean one of a group."""
+        (name,) = table.names
+        groups = self._maps[name]
+        values = np.asarray(np.bincount(groups, weights=table.values), dtype=np.float64)
+        return Measurement(table.names, values, table.variance * len(groups) / len(values))
+
+    def zeros(self, zeros: Iterable[Impossible]) -> list[Impossible]:
+        """Return impossible cells over groups; only columns without groups may have them."""
+        kept = list(zeros)
+        for one in kept:
+            if any(len(set(self._maps[name])) < len(self._maps[name]) for name in one.names):
+                raise InputError(f"columns {list(one.names)} have impossible cells, so their levels cannot be grouped")
+        return kept
+
+    def spread(self, table: Factor, weights: Mapping[str, NDArray[np.float64]]) -> Factor:
+        """Return a table over groups as one over levels: each group in the proportions of the levels' weights."""
+        values = table.values
+        for axis, name in enumerate(table.domain.names):
+            shape = [1] * values.ndim
+            shape[axis] = -1
+            values = values.take(self._maps[name], axis=axis) * self.shares(name, weights).reshape(shape)
+        return Factor(self.domain.project(table.domain.names), values)
+
+    def shares(self, name: str, weights: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Return each level's share of its group, from noisy weights; a group without any is split evenly."""
+        groups = self._maps[name]
+        positive = np.maximum(weights[name], 0.0)
+        sums, sizes = np.bincount(groups, weights=positive)[groups], np.bincount(groups)[groups]
+        return np.where(sums > 0, positive / np.where(sums > 0, sums, 1.0), 1 / sizes)
+
+    def expand(
+        self,
+        codes: Mapping[str, NDArray[Any]],
+        weights: Mapping[str, NDArray[np.float64]],
+        generator: np.random.Generator,
+    ) -> dict[str, NDArray[Any]]:
+        """Return rows of groups as rows of levels; each group's rows share its levels out by the weights."""
+        return {name: self._expand_column(name, column, weights, generator) for name, column in codes.items()}
+
+    def _expand_column(
+        self,
+        name: str,
+        column: NDArray[Any],
+        weights: Mapping[str, NDArray[np.float64]],
+        generator: np.random.Generator,
+    ) -> NDArray[Any]:
+        groups, shares = self._maps[name], self.shares(name, weights)
+        levels = np.zeros(len(column), dtype=code_type(len(groups)))
+        for group in range(int(groups.max()) + 1):
+            members = np.flatnonzero(groups == group)
+            rows = generator.permutation(np.flatnonzero(column == group))
+            # systematic sampling: the number of rows of a level is its expected one rounded up or down
+            places = (np.arange(len(rows)) + generator.random()) / max(1, len(rows))
+            ends = np.cumsum(shares[members])
+            levels[rows] = members[np.minimum(np.searchsorted(ends, places * ends[-1], side="right"), len(members) - 1)]
+        return levels
+
+
+def group_rare(
+    domain: Domain, one_way: Sequence[Measurement], *, least: float, most_levels: int, alone: Iterable[str] = ()
+) -> Grouping:
+    """Group the levels of each column whose noisy count is below `least` standard deviations of its noise.
+
+    At most `most_levels` groups a column: beyond that the levels with the smallest noisy counts are grouped as well.
+    Columns in `alone` keep all their levels.
+    """
+    counts = {one.names[0]: one for one in one_way}
+    groups = []
+    for name, size in zip(domain.names, domain.sizes, strict=True):
+        values, threshold = counts[name].values, least * float(np.sqrt(counts[name].variance))
+        common = np.flatnonzero(values > threshold)
+        if len(common) + (len(common) < size) > most_levels:
+            common = np.sort(np.argsort(-values, kind="stable")[: most_levels - 1])
+        if name in alone or len(common) >= size - 1:
+            common = np.arange(size)
+        one = np.full(size, len(common))
+        one[common] = np.arange(len(common))
+        groups.append(tuple(int(group) for group in one))
+    return Grouping(domain, tuple(groups))

@@ -1,0 +1,127 @@
+"""The inner loops of a step: numpy's, and the same compiled by numba where it is installed."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# Below it a cell stays where it is unless it is zero: numbers smaller than 2e-308 cost a hundred times as much, and
+# a cell that reached zero could never come back.
+FLOOR = 1e-200
+
+
+class Shape(NamedTuple):
+    """One clique as the loops see it: `rows` x `width` cells and flat tables of its groups, one after the other."""
+
+    rows: int
+    width: int
+    starts: Integers  # of each group in the flat tables
+    blocks: NDArray[np.bool_]  # whether the group has the block, so that its table has `width` cells a row
+    places: NDArray[np.int32]  # groups x rows: the row (or cell) of the group's table
+    smalls: Integers  # a line for each small table: start and size of its group, start of its map, start and size of it
+    maps: NDArray[np.int32]  # for each small table and each cell of its group: the small table's cell
+
+
+class Kernels(Protocol):
+    """Both sets of loops."""
+
+    compiled: bool
+
+    def lift(self, shape: Shape, chosen: Integers, factors: Floats, tables: Floats) -> None:
+        """Write into the groups' tables the products of the chosen small tables."""
+
+    def sweep(
+        self, shape: Shape, cells: Floats, tables: Floats, sums: Floats, multiply: Integers, add: Integers,
+        write: bool, lines: tuple[int, int],
+    ) -> None:  # fmt: skip
+        """Multiply the `lines` from and to by the groups' tables, sum them onto groups, and store them if `write`."""
+
+    def drop(self, shape: Shape, chosen: Integers, sums: Floats, values: Floats) -> None:
+        """Sum the groups' sums onto the chosen small tables."""
+
+
+class NumpyKernels:
+    """Loops of numpy: no compiler needed, several times slower."""
+
+    compiled = False
+
+    def lift(self, shape: Shape, chosen: Integers, factors: Floats, tables: Floats) -> None:
+        """Write into the groups' tables the products of the chosen small tables."""
+        tables.fill(1.0)
+        for group, size, first, start, count in shape.smalls[chosen]:
+            tables[group : group + size] *= factors[start : start + count][shape.maps[first : first + size]]
+
+    def sweep(
+        self, shape: Shape, cells: Floats, tables: Floats, sums: Floats, multiply: Integers, add: Integers,
+        write: bool, lines: tuple[int, int],
+    ) -> None:  # fmt: skip
+        """Multiply the `lines` from and to by the groups' tables, sum them onto groups, and store them if `write`."""
+        low, high = lines
+        work = cells.reshape(shape.rows, shape.width)[low:high]
+        work = work if write else work.copy()
+        for group in multiply:
+            table, index = tables[shape.starts[group] : shape.starts[group + 1]], shape.places[group, low:high]
+            work *= table.reshape(-1, shape.width)[index] if shape.blocks[group] else table[index][:, None]
+        np.copyto(work, FLOOR, where=(work < FLOOR) & (work > 0))
+        for group in add:
+            table, index = sums[shape.starts[group] : shape.starts[group + 1]], shape.places[group, low:high]
+            if shape.blocks[group]:
+                order = np.argsort(index, kind="stable")
+                first = np.flatnonzero(np.diff(index[order], prepend=-1))
+                table.reshape(-1, shape.width)[index[order][first]] += np.add.reduceat(work[order], first, axis=0)
+            else:
+                table += np.bincount(index, weights=work.sum(axis=1), minlength=len(table))
+
+    def drop(self, shape: Shape, chosen: Integers, sums: Floats, values: Floats) -> None:
+        """Sum the groups' sums onto the chosen small tables."""
+        for group, size, first, start, count in shape.smalls[chosen]:
+            index = shape.maps[first : first + size]
+            values[start : start + count] = np.bincount(index, weights=sums[group : group + size], minlength=count)
+
+
+class NumbaKernels:
+    """The same loops compiled, without the interpreter's lock, so that threads share the rows."""
+
+    compiled = True
+
+    def __init__(self) -> None:
+        """Compile, or take what an earlier process compiled."""
+        self._lift, self._sweep, self._drop = compile_loops()
+
+    def lift(self, shape: Shape, chosen: Integers, factors: Floats, tables: Floats) -> None:
+        """Write into the groups' tables the products of the chosen small tables."""
+        self._lift(shape.smalls, shape.maps, chosen, factors, tables)
+
+    def sweep(
+        self, shape: Shape, cells: Floats, tables: Floats, sums: Floats, multiply: Integers, add: Integers,
+        write: bool, lines: tuple[int, int],
+    ) -> None:  # fmt: skip
+        """Multiply the `lines` from and to by the groups' tables, sum them onto groups, and store them if `write`."""
+        self._sweep(
+            shape.width, shape.starts, shape.blocks, shape.places, cells, tables, sums, multiply, add, write, *lines
+        )
+
+    def drop(self, shape: Shape, chosen: Integers, sums: Floats, values: Floats) -> None:
+        """Sum the groups' sums onto the chosen small tables."""
+        self._drop(shape.smalls, shape.maps, chosen, sums, values)
+
+
+@cache
+def kernels() -> Kernels:
+    """Return the compiled loops if numba is installed, else numpy's."""
+    try:
+        return NumbaKernels()
+    except ImportError:
+        return NumpyKernels()
+
+
+def compile_loops() -> tuple[Callable[..., None], Callable[..., None], Callable[..., None]]:
+    """Return lift, sweep and drop, compiled."""
+    from syndic.model.markov import loops  # noqa: PLC0415 - needs numba, an extra
+
+    return loops.lift, loops.sweep, loops.drop

@@ -1,0 +1,94 @@
+"""What a model is fitted to: noisy tables, and cells known to be impossible."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data import Domain
+from syndic.errors import InputError
+
+UNKNOWN: Final = 1e18
+"""The variance of a table that says nothing: its round was lost."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """A table of noisy counts over some columns; `variance` is that of one cell's noise. Public: noise is in it."""
+
+    names: tuple[str, ...]
+    values: NDArray[np.float64] = field(repr=False)
+    variance: float
+
+    def __post_init__(self) -> None:
+        if self.values.ndim != len(self.names) or len(set(self.names)) != len(self.names):
+            raise InputError(f"a table of {self.values.ndim} axes must have as many distinct names: {list(self.names)}")
+        if not (np.isfinite(self.variance) and self.variance > 0):
+            raise InputError(f"variance of the table {list(self.names)} ({self.variance}) must be positive")
+        if not np.isfinite(self.values).all():
+            raise InputError(f"the table {list(self.names)} must be finite")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Impossible:
+    """Cells that no row can have, `cells` true there. Public knowledge, declared, never read off rows."""
+
+    names: tuple[str, ...]
+    cells: NDArray[np.bool_] = field(repr=False)
+
+
+def check_shape(domain: Domain, names: Sequence[str], values: NDArray[Any]) -> None:
+    """Refuse a table that does not have the domain's sizes."""
+    sizes = domain.project(names).sizes
+    if values.shape != sizes:
+        raise InputError(f"the table {list(names)} has shape {values.shape}, its columns have {sizes} levels")
+
+
+def in_order(domain: Domain, names: Sequence[str], values: NDArray[Any]) -> tuple[tuple[str, ...], NDArray[Any]]:
+    """Return the table with its columns in the domain's order."""
+    axes = domain.axes(names)
+    order = sorted(range(len(axes)), key=axes.__getitem__)
+    return tuple(names[place] for place in order), values.transpose(order)
+
+
+def combine(domain: Domain, measurements: Sequence[Measurement]) -> list[Measurement]:
+    """Return one table for each set of columns, in the domain's order; repeated ones are averaged by precision."""
+    sums: dict[tuple[str, ...], tuple[NDArray[np.float64], float]] = {}
+    for one in measurements:
+        check_shape(domain, one.names, one.values)
+        names, values = in_order(domain, one.names, one.values)
+        before, precision = sums.get(names, (np.zeros(values.shape), 0.0))
+        sums[names] = (before + values / one.variance, precision + 1 / one.variance)
+    return [Measurement(names, total / precision, 1 / precision) for names, (total, precision) in sums.items()]
+
+
+def estimate_total(measurements: Sequence[Measurement]) -> float:
+    """Return the number of rows: every table's sum, weighted by the inverse of its variance. At least 1."""
+    if not measurements:
+        raise InputError("no table was measured: give the total")
+    weights = np.array([1 / (one.variance * one.values.size) for one in measurements])
+    sums = np.array([one.values.sum() for one in measurements])
+    return max(1.0, float(weights @ sums / weights.sum()))
+
+
+def one_way(domain: Domain, tables: Sequence[Measurement]) -> dict[tuple[str, ...], NDArray[np.float64]]:
+    """Return the logarithms of each measured column's shares: all tables that have it, averaged by precision.
+
+    A count is taken as at least a quarter of its standard deviation and half a row.
+    """
+    sums: dict[str, tuple[NDArray[np.float64], float]] = {}
+    for one in tables:
+        for axis, name in enumerate(one.names):
+            counts = one.values.sum(axis=tuple(other for other in range(one.values.ndim) if other != axis))
+            precision = counts.size / (one.variance * one.values.size)
+            before, weight = sums.get(name, (np.zeros(domain[name]), 0.0))
+            sums[name] = before + precision * counts, weight + precision
+    logs: dict[tuple[str, ...], NDArray[np.float64]] = {}
+    for name, (counts, weight) in sums.items():
+        shares = np.maximum(counts / weight, max(0.5, 0.25 / np.sqrt(weight)))
+        logs[name,] = np.log(shares / shares.sum())
+    return logs

@@ -1,0 +1,203 @@
+"""PrivMRF: a trusted curator measures tables chosen by noisy scores (Cai, Lei, Wei and Xiao, VLDB 2021).
+
+Unit: one row. Neighbours: add/remove or replace, as the curator says. Trust: the curator sees all rows; what leaves it
+is Gaussian, on one account of mu^2:
+
+- the number of rows, sensitivity 1 (public under replace);
+- R-scores of all pairs of columns: distance from independence, sensitivity 2, under replace 3, in rows;
+- l1 distances of candidate tables from the model, sensitivity 1, under replace 2;
+- the chosen tables, squared sensitivity 1 each, under replace 2.
+
+The authors' program releases the number of rows with a hundredth of the noise that its share of the budget buys,
+adds up R-scores of wrong pairs, and lowers the weight of candidates by their place in a list instead of their score.
+Here these are put right; `as_printed` brings them back and charges what they cost, which is many times the budget.
+"""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import final
+
+import numpy as np
+
+from syndic.document import Document
+from syndic.errors import InputError
+from syndic.model.markov.counts import Names, Synthesis
+from syndic.model.markov.curator import Curator
+from syndic.model.markov.field import MarkovField
+from syndic.model.markov.fit import fit
+from syndic.model.markov.grouping import Grouping
+from syndic.model.markov.measurement import Impossible, Measurement
+from syndic.model.markov.privmrf_tables import Scores, attribute_graph, candidate_weights, initial_tables
+from syndic.model.markov.score import MEAN_ABSOLUTE, pairs_of
+from syndic.model.markov.tree import plan_tree
+
+# of the structure's share, for the number of rows
+PEOPLE_SHARE = Fraction(1, 100)
+# shares of the noise's loss at which fits stop
+TARGET, LAST_TARGET = 1.2, 0.7
+
+
+@final
+class PrivMRF(Document):
+    """The method with its published settings, except for smaller models (its program allows 10^7 and 5 * 10^7 cells).
+
+    Args:
+        structure_share: Share of the budget for the number of rows and the R-scores.
+        distance_share: Share of the budget for distances of candidate tables from the model.
+        usefulness: A table is allowed if its mean count is more than so many mean absolute noises.
+        refined: Tables chosen by distance, for each column.
+        largest_clique: The most cells of a clique.
+        cells: The most cells of all cliques.
+        most_columns: The most columns of a candidate table.
+        queries: The most candidates that are scored in a step.
+        iterations: The most passes of the last fit; fits in between take a third.
+        as_printed: With the errors of the authors' program, for simulation only.
+    """
+
+    structure_share: Fraction = Fraction(1, 10)
+    distance_share: Fraction = Fraction(1, 10)
+    usefulness: float = 6.0
+    refined: Fraction = Fraction(4, 5)
+    largest_clique: int = 200_000
+    cells: int = 1_000_000
+    most_columns: int = 6
+    queries: int = 400
+    iterations: int = 600
+    as_printed: bool = False
+
+    def __post_init__(self) -> None:
+        if not (
+            self.structure_share > 0 and self.distance_share > 0 and self.structure_share + self.distance_share < 1
+        ):
+            raise ValueError("structure_share and distance_share must be positive and leave something of the budget")
+
+    def run(
+        self,
+        curator: Curator,
+        mu_squared: Fraction,
+        generator: np.random.Generator,
+        *,
+        zeros: Sequence[Impossible] = (),
+        threads: int = 2,
+    ) -> Synthesis:
+        """Measure, choose and fit; `generator` makes the method's random choices, which protect nobody."""
+        if self.as_printed and not curator.simulated:
+            raise InputError("as_printed spends many times the budget: it is for simulation only")
+        return _Run(self, curator, mu_squared, generator, zeros, threads).synthesis()
+
+
+class _Run:
+    """One run: what was measured so far, and the model fitted to it."""
+
+    def __init__(
+        self,
+        settings: PrivMRF,
+        curator: Curator,
+        mu_squared: Fraction,
+        generator: np.random.Generator,
+        zeros: Sequence[Impossible],
+        threads: int,
+    ) -> None:
+        self.settings, self.curator, self.mu_squared = settings, curator, mu_squared
+        self.generator, self.zeros, self.threads = generator, tuple(zeros), threads
+        self.domain, self.plain = curator.domain, Grouping.none(curator.domain)
+        self.total, scores = self.structure_scores()
+        self.scores = scores
+        sets = attribute_graph(
+            scores, [zero.names for zero in zeros], largest=settings.largest_clique, most_cells=settings.cells
+        )
+        self.tree = plan_tree(self.domain, sets)
+        self.rounds: list[list[Measurement]] = []
+
+    def structure_scores(self) -> tuple[float, Scores]:
+        """Return the number of rows and the R-scores, paid from the structure's share."""
+        share = self.settings.structure_share * self.mu_squared
+        people = share * PEOPLE_SHARE if self.curator.people is None else Fraction(0)
+        if self.settings.as_printed and self.curator.people is None:
+            total = self.curator.noisy_people(share / PEOPLE_SHARE)
+            people = Fraction(0)
+        else:
+            total = self.curator.noisy_people(people)
+        total = max(1.0, total)
+        pairs = pairs_of(self.domain.names)
+        noisy = self.curator.associations(pairs, share - people) / total if pairs else np.zeros(0)
+        found = {frozenset(names): float(score) for names, score in zip(pairs, noisy, strict=True)}
+        return total, Scores(self.domain, found, by_position=self.settings.as_printed)
+
+    def synthesis(self) -> Synthesis:
+        """Measure first tables, then refine step by step with the tables furthest from the model."""
+        settings, columns = self.settings, len(self.domain)
+        pairs = 1 if columns > 1 else 0
+        left = self.mu_squared * (1 - settings.structure_share * pairs - settings.distance_share)
+        if not pairs and self.curator.people is None:
+            left -= self.mu_squared * settings.structure_share * PEOPLE_SHARE
+        refined = int(settings.refined * columns)
+        first_limit = self.total / (settings.usefulness * self.deviation(left, columns + refined))
+        first = initial_tables(self.scores, self.tree.cliques, first_limit, self.generator)
+        weights, refined = self.candidates(left, len(first), refined)
+        number = len(first) + refined
+        distances = settings.distance_share * self.mu_squared
+        if not refined:
+            left += distances
+        self.measure(first, left * len(first) / number)
+        field = self.fitted(None, last=not refined)
+        quotas = _quotas(refined, max(1, min(columns // 2, 8)))
+        for step, quota in enumerate(quotas):
+            chosen = self.furthest(field, weights, quota, distances / len(quotas))
+            self.measure(chosen, left * len(chosen) / number)
+            field = self.fitted(field, last=step + 1 == len(quotas))
+        one_way = {name: np.zeros(self.domain[name]) for name in self.domain.names}
+        return Synthesis(field, self.plain, one_way, tuple(tuple(one) for one in self.rounds))
+
+    def deviation(self, left: Fraction, number: int) -> float:
+        """Return the standard deviation of a cell if so many tables share what is left."""
+        return math.sqrt(self.curator.variance(left / number))
+
+    def candidates(self, left: Fraction, first: int, refined: int) -> tuple[dict[Names, float], int]:
+        """Return the allowed tables with their weights, and how many of them will be measured."""
+        noise = self.deviation(left, first + refined) * MEAN_ABSOLUTE
+        limit = self.total / (self.settings.usefulness * noise)
+        weights = candidate_weights(self.domain, self.tree.cliques, limit, self.settings.most_columns)
+        return weights, min(refined, len(weights))
+
+    def furthest(self, field: MarkovField, weights: dict[Names, float], quota: int, budget: Fraction) -> list[Names]:
+        """Return the candidates with the largest noisy distance from the model, and take them out of `weights`."""
+        names = list(weights)
+        if len(names) > self.settings.queries:
+            shares = np.array([weights[one] for one in names])
+            drawn = self.generator.choice(len(names), self.settings.queries, p=shares / shares.sum())
+            names = [names[place] for place in np.unique(drawn)]
+        expected = [table.values for table in field.marginals(names)]
+        distances = self.curator.distances(names, expected, budget)
+        order = [names[place] for place in np.argsort(-distances, kind="stable")]
+        chosen = order[:quota]
+        listed = names if self.settings.as_printed else order
+        for one in listed[len(listed) // 2 :]:
+            weights[one] /= 2
+        for one in chosen:
+            del weights[one]
+        return chosen
+
+    def measure(self, tables: Sequence[Names], budget: Fraction) -> None:
+        """Measure tables and keep them."""
+        self.rounds.append(self.curator.measure(tables, budget, self.plain))
+
+    def fitted(self, start: MarkovField | None, *, last: bool = False) -> MarkovField:
+        """Fit the model to all tables; the last time closer than the noise deserves, as the method has it."""
+        return fit(
+            self.domain,
+            [one for measured in self.rounds for one in measured],
+            tree=self.tree,
+            start=start,
+            total=self.total,
+            zeros=self.zeros,
+            iterations=self.settings.iterations if last else self.settings.iterations // 3,
+            target=LAST_TARGET if last else TARGET,
+            threads=self.threads,
+        ).field
+
+
+def _quotas(number: int, steps: int) -> list[int]:
+    """Spread so many tables over steps, the remainder to the first; steps without any are left out."""
+    return [quota for step in range(steps) if (quota := number // steps + (step < number % steps))]

@@ -1,0 +1,166 @@
+"""Marginals of any columns: inside a clique, or by carrying columns along the tree."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.errors import InputError
+from syndic.model.markov.tree import JunctionTree
+
+Floats = NDArray[np.float64]
+Names = tuple[str, ...]
+KEPT_CELLS = 1 << 22
+
+
+@final
+class _TooLargeError(InputError):
+    """A table on the way has too many cells."""
+
+    def __init__(self, cells: int, names: Names, most: int) -> None:
+        """Say how many and what to do."""
+        text = f"the table over {list(names)} needs {cells} cells on the way (at most {most}): ask for fewer columns"
+        super().__init__(text)
+        self.cells = cells
+
+
+@final
+class Queries:
+    """Answers questions about calibrated cliques; keeps partial sums that other questions can use."""
+
+    def __init__(self, tree: JunctionTree, beliefs: Sequence[Floats], most_cells: int) -> None:
+        """Take the cliques' probabilities; no table on the way may have more than `most_cells` cells."""
+        self.tree = tree
+        self.beliefs = beliefs
+        self.most_cells = most_cells
+        self.size = dict(zip(tree.domain.names, tree.domain.sizes, strict=True))
+        self.position = {name: axis for axis, name in enumerate(tree.domain.names)}
+        self.kept: dict[tuple[int, Names], Floats] = {}
+        self.kept_cells = 0
+
+    def table(self, names: Names) -> Floats:
+        """Return the probabilities over `names`, in their order."""
+        axes = self.tree.domain.axes(names)
+        if len(set(names)) != len(names):
+            raise InputError(f"columns {list(names)} must be distinct")
+        wanted = self._sorted(names)
+        self._check(wanted, names, self.size)
+        home = self.tree.home(names)
+        found = self.inside(home, wanted) if home is not None else self._across(wanted)
+        return np.ascontiguousarray(found.transpose(np.argsort(np.argsort(axes)))) if names != wanted else found.copy()
+
+    def inside(self, place: int, names: Names) -> Floats:
+        """Return the probabilities over columns of one clique, in the domain's order."""
+        if names == self.tree.cliques[place]:
+            return self.beliefs[place]
+        if (place, names) in self.kept:
+            return self.kept[place, names]
+        source, values = self.tree.cliques[place], self.beliefs[place]
+        wanted = set(names)
+        for (other, kept), table in self.kept.items():
+            if other == place and table.size < values.size and wanted <= set(kept):
+                source, values = kept, table
+        found = values.sum(axis=tuple(axis for axis, name in enumerate(source) if name not in wanted))
+        self._keep(place, names, np.asarray(found))
+        return self.kept.get((place, names), np.asarray(found))
+
+    def _across(self, names: Names) -> Floats:
+        """Carry the wanted columns along the smallest subtree that has them all; level by level of one if need be."""
+        used = self._subtree(names)
+        try:
+            return self._carry(names, used, self.size, {})
+        except _TooLargeError as error:
+            apart = max(names, key=self.size.__getitem__)
+            sizes = {**self.size, apart: 1}
+            if error.cells // self.size[apart] > self.most_cells:
+                raise
+            slices = [self._carry(names, used, sizes, {apart: level}) for level in range(self.size[apart])]
+            return np.concatenate(slices, axis=names.index(apart))
+
+    def _carry(self, names: Names, used: set[int], sizes: Mapping[str, int], fixed: Mapping[str, int]) -> Floats:
+        tables: dict[int, tuple[Names, Floats]] = {}
+        for place in sorted(used, reverse=True):
+            below = [child for up, child in self.tree.edges if up == place and child in used]
+            # small separators first: what they bring is summed out early
+            below.sort(key=lambda child: tables[child][1].size)
+            separator = () if place == min(used) else self.tree.separators[place]
+            needed = {name for child in below for name in self.tree.separators[child]} | set(separator)
+            current = self._sorted(name for name in self.tree.cliques[place] if name in needed or name in names)
+            values = _cut(current, self.inside(place, current), fixed)
+            for count, child in enumerate(below, start=1):
+                later = {name for other in below[count:] for name in self.tree.separators[other]}
+                shared, (carried, table) = self.tree.separators[child], tables.pop(child)
+                keep = self._sorted(
+                    name for name in {*current, *carried} if name in names or name in separator or name in later
+                )
+                self._check(keep, names, sizes)
+                above = _cut(shared, self.inside(child, shared), fixed)
+                above = above.reshape([sizes[name] if name in shared else 1 for name in carried])
+                given = np.divide(table, above, out=np.zeros_like(table), where=above > 0)
+                current, values = keep, contract(current, values, carried, given, keep)
+            tables[place] = current, values
+        ((current, values),) = tables.values()
+        return np.asarray(values.sum(axis=tuple(axis for axis, name in enumerate(current) if name not in names)))
+
+    def _subtree(self, names: Names) -> set[int]:
+        """Return the cliques of the smallest subtree that covers the columns."""
+        tops = {name: next(i for i, clique in enumerate(self.tree.cliques) if name in clique) for name in names}
+        paths = []
+        for top in tops.values():
+            path, place = [], top
+            while place >= 0:
+                path.append(place)
+                place = self.tree.parents[place]
+            paths.append(path[::-1])
+        shared = 0
+        while all(len(path) > shared and path[shared] == paths[0][shared] for path in paths):
+            shared += 1
+        return {place for path in paths for place in path[shared - 1 :]}
+
+    def _sorted(self, names: Iterable[str]) -> Names:
+        return tuple(sorted(names, key=self.position.__getitem__))
+
+    def _check(self, keep: Names, names: Names, sizes: Mapping[str, int]) -> None:
+        cells = math.prod(sizes[name] for name in keep)
+        if cells > self.most_cells:
+            raise _TooLargeError(cells, names, self.most_cells)
+
+    def _keep(self, place: int, names: Names, values: Floats) -> None:
+        if self.kept_cells + values.size <= KEPT_CELLS:
+            self.kept[place, names] = values
+            self.kept_cells += values.size
+
+
+def contract(left_names: Names, left: Floats, right_names: Names, right: Floats, keep: Names) -> Floats:
+    """Multiply two tables and sum out what is not kept: as products of matrices, one for each shared cell kept."""
+    both = [name for name in left_names if name in right_names and name in keep]
+    summed = [name for name in left_names if name in right_names and name not in keep]
+    mine = [name for name in left_names if name in keep and name not in right_names]
+    theirs = [name for name in right_names if name in keep and name not in left_names]
+    left = left.sum(axis=_lonely(left_names, (*both, *summed, *mine)))
+    right = right.sum(axis=_lonely(right_names, (*both, *summed, *theirs)))
+    size = {
+        **dict(zip([name for name in left_names if name in (*both, *summed, *mine)], left.shape, strict=True)),
+        **dict(zip([name for name in right_names if name in (*both, *summed, *theirs)], right.shape, strict=True)),
+    }
+    counts = [math.prod(size[name] for name in part) for part in (both, mine, summed, theirs)]
+    first = _arranged(left, left_names, (*both, *mine, *summed)).reshape(counts[0], counts[1], counts[2])
+    second = _arranged(right, right_names, (*both, *summed, *theirs)).reshape(counts[0], counts[2], counts[3])
+    product = np.matmul(first, second).reshape([size[name] for name in (*both, *mine, *theirs)])
+    return _arranged(product, (*both, *mine, *theirs), keep)
+
+
+def _lonely(names: Names, used: Sequence[str]) -> tuple[int, ...]:
+    return tuple(axis for axis, name in enumerate(names) if name not in used)
+
+
+def _arranged(values: Floats, names: Sequence[str], order: Sequence[str]) -> Floats:
+    names = [name for name in names if name in order]
+    return values.transpose([names.index(name) for name in order])
+
+
+def _cut(names: Names, values: Floats, fixed: Mapping[str, int]) -> Floats:
+    """Return the part of a table at fixed levels, with axes of length 1 for them."""
+    return values[tuple(slice(fixed[name], fixed[name] + 1) if name in fixed else slice(None) for name in names)]

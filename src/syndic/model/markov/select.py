@@ -1,0 +1,228 @@
+"""Choosing what to measure from noisy tables alone, so that it is the same whoever counts.
+
+All columns, then all pairs of columns are measured with a part of the budget. Pairs tell which columns belong together:
+the model grows towards pairs it is far from. Then tables of two to five columns inside its cliques are chosen by the
+error that is expected to remain, measured and fitted, in one round or several. Selection reads nothing but noisy
+tables, so it costs nothing beyond them. After PrivMRF (Cai et al. 2021) and AIM (McKenna et al. 2022), whose noisy
+scores of candidates are no sums over rows and so cannot be had from masked sums.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import final
+
+from syndic.data import Domain
+from syndic.document import Document
+from syndic.model.markov.counts import Counts, Names, Synthesis
+from syndic.model.markov.field import MarkovField
+from syndic.model.markov.fit import fit
+from syndic.model.markov.grouping import Grouping, group_rare
+from syndic.model.markov.measurement import UNKNOWN, Impossible, Measurement, estimate_total
+from syndic.model.markov.score import outside_scores, pairs_of
+from syndic.model.markov.structure import grow, grow_forest, start_structure
+from syndic.model.markov.tables import choose_tables
+from syndic.model.markov.tree import plan_tree
+
+Progress = Callable[[str], None]
+# numbers of tables tried in a round, as multiples of the number of columns divided by the rounds
+TABLES_EACH_COLUMN = (Fraction(2, 3), Fraction(1), Fraction(4, 3), Fraction(2), Fraction(8, 3), Fraction(4))
+
+
+class RoundLimit(Document):
+    """The most a round asks for."""
+
+    tables: int
+    cells: int
+
+
+class Adaptive(Document):
+    """Tables chosen in several rounds, each with the model fitted to all rounds before.
+
+    Args:
+        rounds: Rounds of chosen tables, after the one of all columns and the one of all pairs.
+        cells: The most cells of the model, all cliques together.
+        one_way_share: Share of the budget for all columns.
+        pair_share: Share of the budget for all pairs.
+        usefulness: A table is measured if its mean count is at least so many mean absolute noises.
+        most_columns: The most columns of a table.
+        most_table_cells: The most cells of a table.
+        most_levels: The most groups of levels of a column.
+        merge_below: Levels with noisy counts below so many standard deviations are grouped.
+        least_distance: A pair this far from the model, as a share of rows, may be added to it.
+        growth: Steps in which the model grows, each fitted before the next.
+        iterations: The most passes of the last fit; fits in between take a fifth.
+    """
+
+    rounds: int = 2
+    cells: int = 4_000_000
+    one_way_share: Fraction = Fraction(1, 20)
+    pair_share: Fraction = Fraction(1, 5)
+    usefulness: float = 2.0
+    most_columns: int = 5
+    most_table_cells: int = 32_768
+    most_levels: int = 64
+    merge_below: float = 1.0
+    least_distance: float = 0.005
+    growth: int = 8
+    iterations: int = 500
+
+    def __post_init__(self) -> None:
+        least = {"rounds": 1, "cells": 1, "most_columns": 2, "most_table_cells": 4, "most_levels": 2, "growth": 1}
+        for name, value in least.items():
+            if getattr(self, name) < value:
+                raise ValueError(f"{name} ({getattr(self, name)}) must be at least {value}")
+        if not (self.one_way_share > 0 and self.pair_share > 0 and self.one_way_share + self.pair_share < 1):
+            raise ValueError("one_way_share and pair_share must be positive and leave something of the budget")
+
+    def budgets(self, mu_squared: Fraction) -> tuple[Fraction, ...]:
+        """Return each round's part of the budget, known before any row; they add up to it exactly."""
+        rest = (1 - self.one_way_share - self.pair_share) / self.rounds
+        return tuple(mu_squared * share for share in (self.one_way_share, self.pair_share, *[rest] * self.rounds))
+
+    def limits(self, domain: Domain, zeros: Sequence[Impossible] = ()) -> tuple[RoundLimit, ...]:
+        """Return the most each round asks for, known before any row."""
+        whole = {name for zero in zeros for name in zero.names}
+        sizes = {name: domain[name] if name in whole else min(domain[name], self.most_levels) for name in domain.names}
+        grouped = Domain.of(sizes)
+        columns = RoundLimit(tables=len(domain), cells=sum(domain.sizes))
+        pairs = self.pairs(grouped)
+        number = max(self.numbers(domain))
+        return (
+            columns,
+            RoundLimit(tables=len(pairs), cells=sum(grouped.project(names).size for names in pairs)),
+            *[RoundLimit(tables=number, cells=max(columns.cells, number * self.most_table_cells))] * self.rounds,
+        )
+
+    def numbers(self, domain: Domain) -> list[int]:
+        """Return the numbers of tables to try in a round of chosen ones."""
+        return sorted({max(1, math.ceil(share * len(domain) / self.rounds)) for share in TABLES_EACH_COLUMN})
+
+    def pairs(self, domain: Domain) -> list[Names]:
+        """Return the pairs that are measured; the columns themselves if there is none."""
+        pairs = [names for names in pairs_of(domain.names) if domain.project(names).size <= self.most_table_cells]
+        return pairs or [(name,) for name in domain.names]
+
+    def run(
+        self,
+        counts: Counts,
+        mu_squared: Fraction,
+        *,
+        zeros: Sequence[Impossible] = (),
+        threads: int = 2,
+        progress: Progress | None = None,
+    ) -> Synthesis:
+        """Measure, choose and fit until the budget is spent."""
+        return _Run(self, counts, self.budgets(mu_squared), zeros, threads, progress).synthesis()
+
+
+@final
+class OneShot(Adaptive):
+    """All tables chosen at once, after one look at columns and pairs: three rounds in all."""
+
+    rounds: int = 1
+
+
+class _Run:
+    """One run: what was measured so far, and the model fitted to it."""
+
+    def __init__(
+        self,
+        settings: Adaptive,
+        counts: Counts,
+        budgets: Sequence[Fraction],
+        zeros: Sequence[Impossible],
+        threads: int,
+        progress: Progress | None,
+    ) -> None:
+        self.settings, self.counts, self.budgets, self.threads = settings, counts, budgets, threads
+        self.progress = progress
+        columns = [(name,) for name in counts.domain.names]
+        one_way = counts.measure(columns, budgets[0], Grouping.none(counts.domain))
+        whole = {name for zero in zeros for name in zero.names}
+        # where the round was lost no level is known to be rare
+        least = settings.merge_below if any(one.variance < UNKNOWN for one in one_way) else -math.inf
+        self.grouping = group_rare(counts.domain, one_way, least=least, most_levels=settings.most_levels, alone=whole)
+        self.zeros = self.grouping.zeros(zeros)
+        self.domain = self.grouping.domain_of_groups
+        self.one_way = {one.names[0]: one.values for one in one_way}
+        self.rounds: list[list[Measurement]] = [one_way]
+        # held together as on all levels: a plan made before any row then has room for it, whatever was grouped
+        held = plan_tree(counts.domain, [zero.names for zero in zeros]).cliques if zeros else ()
+        self.structure = start_structure(self.domain, held, settings.cells)
+        pairs = counts.measure(settings.pairs(self.domain), budgets[1], self.grouping)
+        self.rounds.append(pairs)
+        self.pairs: dict[Names, Measurement] = {one.names: one for one in pairs if len(one.names) == 2}
+        self.field = self.fitted(None, settings.iterations // 5)
+
+    def synthesis(self) -> Synthesis:
+        """Grow the model, choose tables, measure and fit, round after round."""
+        steps = self.settings.growth
+        for place, budget in enumerate(self.budgets[2:]):
+            done = [steps * part // self.settings.rounds for part in (place, place + 1)]
+            for step in range(*done):
+                self.grow(step + 1)
+            self.rounds.append(self.counts.measure(self.chosen(budget), budget, self.grouping))
+            last = place + 1 == self.settings.rounds
+            self.field = self.fitted(self.field, self.settings.iterations // (1 if last else 5))
+        rounds = tuple(tuple(one) for one in self.rounds)
+        return Synthesis(self.field, self.grouping, self.one_way, rounds)
+
+    def grow(self, step: int) -> None:
+        """Let the model grow towards pairs it is far from, up to its share of the cells, and fit it again."""
+        settings = self.settings
+        scores = outside_scores(self.field, self.pairs)
+        least, most_cells = settings.least_distance * self.field.total, settings.cells * step // settings.growth
+        if step == 1 and settings.growth > 1:
+            self.structure = grow_forest(self.structure, scores, least=least, most_cells=most_cells)
+        else:
+            most = len(scores) if step == settings.growth else math.ceil(0.4 * len(self.domain))
+            self.structure = grow(self.structure, scores, least=least, most_cells=most_cells, most=most)
+        self.field = self.fitted(self.field, settings.iterations // 5)
+        self.tell(f"step {step} of {settings.growth}: {self.structure.cells} cells")
+
+    def tell(self, text: str) -> None:
+        """Report progress, in words made of public numbers."""
+        if self.progress:
+            self.progress(text)
+
+    def chosen(self, budget: Fraction) -> list[Names]:
+        """Return the tables of the next round; the columns themselves where no table is useful."""
+        settings = self.settings
+        variances = {number: self.counts.variance(budget / number) for number in settings.numbers(self.domain)}
+        precision: dict[Names, float] = {}
+        for one in self.measurements():
+            precision[one.names] = precision.get(one.names, 0.0) + 1 / one.variance
+        found = choose_tables(
+            self.field,
+            precision,
+            variances,
+            self.counts.noisier,
+            usefulness=settings.usefulness,
+            most_columns=settings.most_columns,
+            most_cells=settings.most_table_cells,
+        )
+        self.tell(f"{len(found)} tables chosen")
+        return found or [(name,) for name in self.domain.names]
+
+    def measurements(self) -> list[Measurement]:
+        """Return the noisy tables that the model can hold."""
+        gathered = [self.grouping.gather(one) for one in self.rounds[0]]
+        place = {name: 1 << axis for axis, name in enumerate(self.domain.names)}
+        later = [one for tables in self.rounds[1:] for one in tables]
+        return gathered + [one for one in later if self.structure.holds(sum(place[name] for name in one.names))]
+
+    def fitted(self, start: MarkovField | None, iterations: int) -> MarkovField:
+        """Fit the model to all tables it can hold."""
+        people = self.counts.people
+        tables = self.measurements()
+        return fit(
+            self.domain,
+            tables,
+            tree=plan_tree(self.domain, self.structure.sets),
+            start=start,
+            total=estimate_total(tables) if people is None else float(people),
+            zeros=self.zeros,
+            iterations=iterations,
+            threads=self.threads,
+        ).field

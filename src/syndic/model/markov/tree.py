@@ -1,0 +1,142 @@
+"""Junction trees: what a model holds in memory, known before anything is allocated."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+from syndic.data import Domain
+from syndic.errors import InputError
+from syndic.model.markov.graph import Heuristic, triangulate
+
+# probabilities, products and sums of the tables they are projected on, index tables
+BYTES_EACH_CELL = 32
+# of a fitted table: values, factors, and the optimiser's ten last steps
+BYTES_MEASURED = 400
+# of the largest clique only: work space of one pass in log space
+BYTES_LARGEST = 24
+BYTES_EACH_CLIQUE = 1 << 16
+
+
+@final
+@dataclass(frozen=True)
+class JunctionTree:
+    """Maximal cliques of a chordal graph, joined so that the cliques of every column are connected.
+
+    Clique 0 is the root and has most cells; `parents[i] < i` for every other clique i (the root's is -1), so that
+    the order of the cliques is a walk from the root. `separators[i]` is what clique i shares with its parent.
+    """
+
+    domain: Domain
+    cliques: tuple[tuple[str, ...], ...]
+    parents: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        covered = {name for clique in self.cliques for name in clique}
+        if covered != set(self.domain.names):
+            raise InputError(
+                f"columns {sorted(set(self.domain.names) ^ covered)} must be in the domain and in a clique"
+            )
+        if len(self.parents) != len(self.cliques) or any(up >= place for place, up in enumerate(self.parents)):
+            raise InputError("every clique but the first must follow its parent")
+        # the cliques of a column are connected if and only if it enters the walk once
+        for name in self.domain.names:
+            tops = sum(
+                name in clique and (up < 0 or name not in self.cliques[up])
+                for clique, up in zip(self.cliques, self.parents, strict=True)
+            )
+            if tops != 1:
+                raise InputError(f"the cliques of column {name!r} must be connected in the tree")
+
+    @cached_property
+    def separators(self) -> tuple[tuple[str, ...], ...]:
+        """For each clique the columns it shares with its parent; () for the root and between components."""
+        return tuple(
+            tuple(name for name in clique if up >= 0 and name in self.cliques[up])
+            for clique, up in zip(self.cliques, self.parents, strict=True)
+        )
+
+    @property
+    def order(self) -> range:
+        """Places of the cliques from the root on."""
+        return range(len(self.cliques))
+
+    @property
+    def edges(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of parent and child."""
+        return tuple((up, place) for place, up in enumerate(self.parents) if up >= 0)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of cells of each clique."""
+        size = dict(zip(self.domain.names, self.domain.sizes, strict=True))
+        return tuple(math.prod(size[name] for name in clique) for clique in self.cliques)
+
+    @property
+    def cells(self) -> int:
+        """Number of cells of all cliques together."""
+        return sum(self.sizes)
+
+    @property
+    def largest(self) -> int:
+        """Number of cells of the largest clique."""
+        return max(self.sizes)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Upper bound of what the cliques take in a fit; the tables fitted to come on top, see `memory_for`."""
+        return BYTES_EACH_CELL * self.cells + BYTES_LARGEST * self.largest + BYTES_EACH_CLIQUE * len(self.cliques)
+
+    def memory_for(self, sets: Iterable[Sequence[str]]) -> int:
+        """Upper bound of what a fit to tables over these sets, and marginals inside cliques, allocate."""
+        size = dict(zip(self.domain.names, self.domain.sizes, strict=True))
+        measured = sum(math.prod(size[name] for name in names) for names in sets)
+        return self.memory_bytes + BYTES_MEASURED * measured
+
+    def home(self, names: Iterable[str]) -> int | None:
+        """Return the smallest clique that contains all of `names`, None if there is none."""
+        wanted = frozenset(names)
+        homes = [place for place, members in enumerate(self._members) if wanted <= members]
+        return min(homes, key=self.sizes.__getitem__, default=None)
+
+    @cached_property
+    def _members(self) -> tuple[frozenset[str], ...]:
+        return tuple(frozenset(clique) for clique in self.cliques)
+
+
+def plan_tree(domain: Domain, cliques: Iterable[Sequence[str]], heuristic: Heuristic = "best") -> JunctionTree:
+    """Return a junction tree in which every given set of columns lies in one clique. Allocates nothing."""
+    return join(domain, triangulate(domain, cliques, heuristic))
+
+
+def grown(tree: JunctionTree, names: Sequence[str], heuristic: Heuristic = "best") -> JunctionTree:
+    """Return the tree itself if it has room for `names`, else one with all its cliques and `names`."""
+    if tree.home(names) is not None:
+        return tree
+    return plan_tree(tree.domain, [*tree.cliques, tuple(names)], heuristic)
+
+
+def join(domain: Domain, cliques: Sequence[tuple[str, ...]]) -> JunctionTree:
+    """Join the maximal cliques of a chordal graph by a spanning tree of greatest separators, largest clique first."""
+    members = [frozenset(clique) for clique in cliques]
+    size = dict(zip(domain.names, domain.sizes, strict=True))
+    cells = [math.prod(size[name] for name in clique) for clique in cliques]
+    root = max(range(len(cliques)), key=cells.__getitem__)
+    order, up = [root], {root: -1}
+    # for each clique outside the tree: how much it shares with the tree, and with which clique (Prim)
+    best = {place: (len(members[place] & members[root]), root) for place in range(len(cliques)) if place != root}
+    while best:
+        place = max(best, key=lambda one: (best[one][0], -one))
+        up[place] = order.index(best.pop(place)[1])
+        order.append(place)
+        for other, (shared, _) in best.items():
+            common = len(members[other] & members[place])
+            if common > shared:
+                best[other] = (common, place)
+    position = {name: axis for axis, name in enumerate(domain.names)}
+    return JunctionTree(
+        domain=domain,
+        cliques=tuple(tuple(sorted(cliques[place], key=position.__getitem__)) for place in order),
+        parents=tuple(up[place] for place in order),
+    )

@@ -1,0 +1,208 @@
+"""What a synthesis publishes: a table, the model it was drawn from, and the noisy tables it was fitted to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from syndic.data import Column, Domain, Factor, ReleasedTable, Schema, decode_codes
+from syndic.document import Document, from_file, to_readable_json
+from syndic.errors import InputError
+from syndic.kernel import Result
+from syndic.model.markov import Grouping, MarkovField, Measurement, Synthesis
+from syndic.random import SystemRandomness
+from syndic.random import generator as new_generator
+
+_MOST_SHOWN = 100_000
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ReleasedModel:
+    """A fitted model of all columns, made of noisy counts: anyone may ask it, as often as they like, at no cost."""
+
+    schema: Schema
+    fitted: Synthesis
+
+    @property
+    def total(self) -> float:
+        """The number of rows that the noisy counts say."""
+        return self.fitted.total
+
+    @property
+    def cliques(self) -> tuple[tuple[str, ...], ...]:
+        """The sets of columns whose dependence the model holds in full."""
+        return self.fitted.field.tree.cliques
+
+    def marginal(self, names: Sequence[str]) -> Factor:
+        """Return the expected number of rows in each cell of some columns, by code."""
+        return self.fitted.marginal(tuple(names))
+
+    def table(self, names: Sequence[str]) -> pa.Table:
+        """Return the expected number of rows for each combination of values, `count`, as a table for people.
+
+        Where a column is called so itself, the number is in `(count)`.
+        """
+        if not names:
+            raise InputError("name at least one column; the number of rows is `total`")
+        factor = self.marginal(names)
+        if factor.domain.size > _MOST_SHOWN:
+            raise InputError(
+                f"a table of {factor.domain.size:,} cells: at most {_MOST_SHOWN:,} are written out; ask for fewer "
+                "columns, or use marginal() for numbers without labels"
+            )
+        codes = np.indices(factor.domain.sizes).reshape(len(factor.domain), -1)
+        columns = {
+            name: pa.array(self.schema[name].labels(), pa.string()).take(pa.array(code))
+            for name, code in zip(factor.domain.names, codes, strict=True)
+        }
+        return pa.table({**columns, "(count)" if "count" in columns else "count": factor.values.ravel()})
+
+    def sample(
+        self, rows: int, *, given: Mapping[str, Any] | None = None, generator: np.random.Generator | None = None
+    ) -> ReleasedTable:
+        """Draw rows; with `given`, values of some columns, rows that have them (a number stands for its bin).
+
+        `generator` makes the draw repeat itself; it protects nobody, and need not: nothing here is private.
+        """
+        if rows < 0:
+            raise InputError(f"rows ({rows}) must not be negative")
+        generator = new_generator(SystemRandomness()) if generator is None else generator
+        fixed = {name: _code(self.schema[name], value) for name, value in (given or {}).items()}
+        return decode_codes(self.schema, self.fitted.sample(rows, generator, given=fixed or None), generator)
+
+
+class AskedRound(Document):
+    """One round: the tables that were opened, the standard deviation on every count, and whose rows are in them.
+
+    `groups` has the group of every level of every column, where tables count groups of levels; else it is empty.
+    `deviations` has the standard deviation of every table where they differ: then `standard_deviation` is the largest.
+    """
+
+    tables: tuple[tuple[str, ...], ...]
+    groups: tuple[tuple[int, ...], ...]
+    standard_deviation: float
+    present: tuple[str, ...]
+    deviations: tuple[float, ...] = ()
+
+    @property
+    def deviation_of(self) -> tuple[float, ...]:
+        """The standard deviation on every count of each table."""
+        return self.deviations or (self.standard_deviation,) * len(self.tables)
+
+
+class SynthesisNote(Document):
+    """How the table was made. Public. `groups` are the model's, the group of every level of every column."""
+
+    rounds: tuple[AskedRound, ...]
+    total: float
+    groups: tuple[tuple[int, ...], ...]
+    cliques: tuple[tuple[str, ...], ...]
+    cells: int
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class SyntheticTable(Result):
+    """The synthetic table, its model, and the noisy tables. All of it follows from what passed the parties' doors."""
+
+    table: ReleasedTable
+    model: ReleasedModel
+    tables: tuple[Measurement, ...]
+    note: SynthesisNote
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write `synthetic.parquet`, `model.npz`, the noisy counts `tables.parquet`, and `synthesis.json`."""
+        self.table.write(folder / "synthetic.parquet")
+        self.model.fitted.field.save(folder / "model.npz")
+        pq.write_table(_cells(self.tables), folder / "tables.parquet")
+        (folder / "synthesis.json").write_bytes(to_readable_json(self.note))
+        return [folder / name for name in ("synthetic.parquet", "model.npz", "tables.parquet", "synthesis.json")]
+
+    def summary(self) -> Mapping[str, Any]:
+        """Return a few facts about the table and its model."""
+        return {
+            "rows": len(self.table),
+            "columns": len(self.table.names),
+            "noisy tables": len(self.tables),
+            "cells of the model": self.note.cells,
+            "parties in every sum": min(len(one.present) for one in self.note.rounds),
+        }
+
+
+def read_synthesis(schema: Schema, folder: Path) -> SyntheticTable:
+    """Read back what `SyntheticTable.write` wrote."""
+    note = from_file(folder / "synthesis.json", SynthesisNote)
+    field = MarkovField.load(folder / "model.npz")
+    grouping = Grouping(schema.domain, note.groups)
+    if field.domain != grouping.domain_of_groups:
+        raise InputError(f"{folder.name}: model.npz is not of the study's columns")
+    try:
+        rows = pq.read_table(folder / "synthetic.parquet")
+        counts = np.asarray(pq.read_table(folder / "tables.parquet")["count"], dtype=np.float64)
+    except (OSError, pa.ArrowInvalid, KeyError) as error:
+        raise InputError(f"{folder.name}: its release cannot be read: {type(error).__name__}") from None
+    rounds = _measured(schema.domain, note, counts, folder)
+    one_way = {one.names[0]: one.values for one in rounds[0]}
+    fitted = Synthesis(field=field, grouping=grouping, one_way=one_way, rounds=tuple(tuple(one) for one in rounds))
+    return SyntheticTable(
+        table=ReleasedTable(rows),
+        model=ReleasedModel(schema=schema, fitted=fitted),
+        tables=tuple(table for one in rounds for table in one),
+        note=note,
+    )
+
+
+def _measured(
+    domain: Domain, note: SynthesisNote, counts: NDArray[np.float64], folder: Path
+) -> list[list[Measurement]]:
+    """Cut the noisy counts of all rounds, one after the other, into tables."""
+    domains = [
+        [
+            Grouping(domain, one.groups or Grouping.none(domain).groups).domain_of_groups.project(names)
+            for names in one.tables
+        ]
+        for one in note.rounds
+    ]
+    ends = np.cumsum([table.size for one in domains for table in one])
+    if not note.rounds or len(counts) != ends[-1]:
+        raise InputError(f"{folder.name}: tables.parquet does not have the cells that synthesis.json lists")
+    parts = iter(np.split(counts, ends[:-1]))
+    return [
+        [
+            Measurement(table.names, next(parts).reshape(table.sizes), deviation**2)
+            for table, deviation in zip(one, asked.deviation_of, strict=True)
+        ]
+        for one, asked in zip(domains, note.rounds, strict=True)
+    ]
+
+
+def _cells(tables: Sequence[Measurement]) -> pa.Table:
+    sizes = [one.values.size for one in tables]
+    # one table may have been opened in two rounds, so a name alone does not tell them apart
+    return pa.table(
+        {
+            "number": np.repeat(np.arange(1, len(sizes) + 1, dtype=np.int32), sizes),
+            "table": pa.array(np.repeat([" x ".join(one.names) for one in tables], sizes)).dictionary_encode(),
+            "cell": np.concatenate([np.arange(size) for size in sizes]),
+            "count": np.concatenate([one.values.ravel() for one in tables]),
+        }
+    )
+
+
+def _code(column: Column, value: Any) -> int:
+    """Return the code of a value that a person gives; None is missing."""
+    try:
+        one = pa.array([value])
+        # a list of values would be read as a missing one
+        code = None if pa.types.is_nested(one.type) else int(column.encode(one)[0])
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        code = None
+    if code is None:
+        raise InputError(f"given: the value of '{column.name}' must be one number, text, date or truth")
+    return code

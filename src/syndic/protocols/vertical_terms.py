@@ -1,0 +1,27 @@
+"""What every study of aligned rows must say: the same people at all parties, each with columns of its own."""
+
+from syndic.errors import InputError
+from syndic.kernel import Terms, budget_of
+from syndic.privacy import Budget
+
+
+def check_aligned(terms: Terms) -> None:
+    """Raise `InputError` unless the parties hold different columns of the same people, under `replace`."""
+    unit, people = terms.unit, {party.people for party in terms.parties}
+    if unit.neighbours != "replace" or unit.rows != 1 or unit.parties != 1:
+        raise InputError(
+            'aligned rows show who is in: the unit must be neighbours = "replace" with one row, and as every '
+            "party is charged for the whole release, unit.parties stays 1"
+        )
+    if len(terms.parties) < 2 or len(people) != 1 or None in people:
+        raise InputError("a vertical study needs two or more parties and the same people = n for each of them")
+    held = [name for party in terms.parties for name in party.columns or ()]
+    if any(not party.columns for party in terms.parties) or sorted(held) != sorted(set(held)):
+        raise InputError("every party must say which columns it holds, and no column may be at two parties")
+    if any(budget.delta == 0 for budget in budgets_of(terms)):
+        raise InputError("Gaussian noise needs delta above 0: set it in every budget")
+
+
+def budgets_of(terms: Terms) -> list[Budget]:
+    """Return every party's budget."""
+    return [budget_of(terms, party.name) for party in terms.parties]

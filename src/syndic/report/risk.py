@@ -1,0 +1,85 @@
+"""The section of a learnt model: its coefficients, and what each iterate cost."""
+
+import numpy as np
+
+from syndic.errors import InputError
+from syndic.protocols.risk_result import RiskModel, RiskResult
+from syndic.report.figure import Bars, Curve, Figure, Line, Series
+from syndic.report.section import Grid, Section
+from syndic.report.svg import number
+from syndic.study.release import Release
+
+_SHOWN = 12
+
+
+def risk_sections(release: Release) -> tuple[Section, ...]:
+    """Return the coefficients that weigh most, how noisy they are, and the guarantee along the rounds."""
+    result = release.result
+    if not isinstance(result, RiskResult):
+        raise InputError("this section is of a learnt model only")
+    model = result.model
+    lost = f" {model.lost} of them were lost: a party fell silent before its sum could open." if model.lost else ""
+    return (
+        Section(
+            title="What was learnt",
+            paragraphs=(
+                f"A linear model of {model.label} (loss {model.loss}, scheme {model.scheme}) from "
+                f"{number(model.people)} people, in {number(model.rounds)} round(s).{lost}",
+                "A score is the intercept plus the sum of coefficients times features; above 0 it speaks for the class."
+                " Features are scaled by the declared bounds, and long rows are shortened.",
+                f"Noise of standard deviation {model.noise:.3g} was added to each number of every round's average.",
+            ),
+            figures=(_coefficients(model), *_guarantee(model)),
+            tables=(_table(model),),
+        ),
+    )
+
+
+def _order(model: RiskModel) -> list[int]:
+    sizes = np.abs(np.array(model.coefficients)).max(axis=0)
+    return [int(place) for place in np.argsort(-sizes, kind="stable")[:_SHOWN]]
+
+
+def _names(model: RiskModel) -> tuple[str, ...]:
+    return model.classes or (model.label,)
+
+
+def _coefficients(model: RiskModel) -> Figure:
+    order = _order(model)
+    named = zip(_names(model)[:3], model.coefficients, strict=False)
+    few = f" The first three of {len(model.classes)} classes." if len(model.classes) > 3 else ""
+    return Bars(
+        title="Largest coefficients",
+        description=f"The {len(order)} of {len(model.features)} features that weigh most.{few}",
+        labels=tuple(model.features[place] for place in order),
+        series=tuple(Series(name, tuple(row[place] for place in order)) for name, row in named),
+        lying=True,
+        axis="coefficient",
+    )
+
+
+def _guarantee(model: RiskModel) -> tuple[Figure, ...]:
+    if len(model.guarantee) < 2:
+        return ()
+    points = tuple((float(place), epsilon) for place, epsilon in model.guarantee)
+    return (
+        Curve(
+            title="Guarantee along the rounds",
+            description="Epsilon of all that was published up to a round: whoever stops early pays less.",
+            lines=(Line("epsilon", points),),
+            x_axis="round",
+            y_axis=f"epsilon at delta {model.delta:g}",
+            y_least=0.0,
+        ),
+    )
+
+
+def _table(model: RiskModel) -> Grid:
+    rows = [(model.features[place], *(f"{row[place]:.4g}" for row in model.coefficients)) for place in _order(model)]
+    intercepts = ("(intercept)", *(f"{value:.4g}" for value in model.intercepts))
+    return Grid(
+        caption="Coefficients that weigh most (all of them: coefficients.csv)",
+        head=("feature", *_names(model)),
+        rows=(*rows, intercepts),
+        numbers=tuple(range(1, 1 + len(_names(model)))),
+    )

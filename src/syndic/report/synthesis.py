@@ -1,0 +1,141 @@
+"""The synthesis' own section: what was measured, how well the model follows it, and the model's graph."""
+
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+
+from syndic.errors import InputError
+from syndic.model.markov import Measurement
+from syndic.protocols.synthesis_result import SyntheticTable
+from syndic.report.figure import Bars, Figure, Heat, Series
+from syndic.report.graph import Graph
+from syndic.report.section import Grid, Section
+from syndic.report.svg import number
+from syndic.study.release import Release
+
+_SHOWN = 20
+_PAIRS = 4
+_LEVELS = 24
+
+
+def synthesis_sections(release: Release) -> tuple[Section, ...]:
+    """Return how the table was made."""
+    result = release.result
+    if not isinstance(result, SyntheticTable):
+        raise InputError("this section is of a synthesis' table only")
+    note = result.note
+    opened = sum(len(one.tables) for one in note.rounds)
+    return (
+        Section(
+            title="How the table was made: noisy tables and a model",
+            paragraphs=(
+                f"In {len(note.rounds)} rounds {number(opened)} tables of counts of all rows together were opened, "
+                "each with noise, and no other table. What later rounds asked was chosen from what earlier ones had "
+                "opened. A model was fitted to all of them, and every row of the synthetic table was drawn from it.",
+                f"The noisy counts say that there are about {number(round(note.total))} rows. The model has "
+                f"{number(note.cells)} cells in {number(len(note.cliques))} groups of columns. What no group holds "
+                "together, the model takes as related through the columns that the groups share, and no further.",
+            ),
+            figures=(_graph(release, result), _fitted(result), *_pairs(release, result)),
+            tables=(_rounds(result), _measured(result)),
+        ),
+    )
+
+
+def _graph(release: Release, result: SyntheticTable) -> Graph:
+    names = release.study.schema.names
+    place = {name: index for index, name in enumerate(names)}
+    pairs = Counter(
+        tuple(sorted((place[one], place[other])))
+        for table in result.tables
+        for one, other in combinations(table.names, 2)
+        if len(table.names) <= 8
+    )
+    held = {
+        tuple(sorted((place[one], place[other])))
+        for clique in result.note.cliques
+        for one, other in combinations(clique, 2)
+    }
+    edges = tuple((one, other, float(1 + pairs[one, other])) for one, other in sorted(held))
+    return Graph(
+        title="Which columns the model ties together",
+        description=f"{len(edges)} of {len(names) * (len(names) - 1) // 2} pairs of columns lie in one group of the "
+        "model. A darker line: more of the noisy tables have both columns.",
+        nodes=names,
+        edges=edges,
+    )
+
+
+def _error(result: SyntheticTable, table: Measurement) -> float:
+    """Return the root mean square of what the model's table and the noisy one differ by, in standard deviations."""
+    field = result.model.fitted.field
+    # noisy tables are of levels in the first round and of the model's groups of levels later
+    grouped = table.values.shape == field.domain.project(table.names).sizes
+    made = (field if grouped else result.model).marginal(table.names).values
+    return float(np.sqrt(np.mean((made - table.values) ** 2) / table.variance))
+
+
+def _fitted(result: SyntheticTable) -> Bars:
+    shown = _largest(result)
+    return Bars(
+        title="How well the model follows the noisy tables",
+        description="Distance from the noisy table in standard deviations of its noise: about 1 is what noise "
+        "explains, more is what the model leaves out.",
+        labels=tuple(" x ".join(one.names) for one in shown),
+        series=(Series("distance", tuple(_error(result, one) for one in shown)),),
+        lying=True,
+        width=680,
+    )
+
+
+def _pairs(release: Release, result: SyntheticTable) -> tuple[Figure, ...]:
+    schema = release.study.schema
+    two = {one.names: one for one in result.tables if len(one.names) == 2}
+    small = [one for one in two.values() if max(schema.domain.project(one.names).sizes) <= _LEVELS]
+    figures = []
+    for table in small[-_PAIRS:]:
+        one, other = table.names
+        made = result.model.marginal(table.names).values
+        figures.append(
+            Heat(
+                title=f"{one} and {other}, by the model",
+                description=f"Expected rows. The noisy counts have a standard deviation of {table.variance**0.5:.3g}.",
+                rows=schema[one].labels(),
+                columns=schema[other].labels(),
+                values=tuple(tuple(map(float, line)) for line in made),
+                row_axis=one,
+                column_axis=other,
+            )
+        )
+    return tuple(figures)
+
+
+def _rounds(result: SyntheticTable) -> Grid:
+    rows = []
+    for place, one in enumerate(result.note.rounds, 1):
+        # a table across parties of different columns has more noise than one within a party
+        deviations = " or ".join(f"{each:.3g}" for each in sorted(set(one.deviation_of)))
+        rows.append((str(place), f"{len(one.tables)} tables", deviations, number(len(one.present))))
+    return Grid(
+        caption="Rounds",
+        head=("round", "opened", "standard deviation of every count", "parties in the sum"),
+        rows=tuple(rows),
+        numbers=(2, 3),
+    )
+
+
+def _measured(result: SyntheticTable) -> Grid:
+    shown = _largest(result)
+    left = len(result.tables) - len(shown)
+    more = f" The {left} others are in tables.parquet." if left else ""
+    return Grid(
+        caption=f"Noisy tables, the largest first.{more}",
+        head=("columns", "cells", "standard deviation of a count"),
+        rows=tuple((" x ".join(one.names), number(one.values.size), f"{one.variance**0.5:.3g}") for one in shown),
+        numbers=(1, 2),
+    )
+
+
+def _largest(result: SyntheticTable) -> list[Measurement]:
+    return sorted(result.tables, key=lambda one: (-one.values.size, one.names))[:_SHOWN]

@@ -1,0 +1,181 @@
+"""The opened Gram matrix: its noise has the stated law, neighbours cannot be told apart, intervals cover the truth."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from syndic.bench.open_vertical import CodedTable, OpenCarrier, OpenVertical
+from syndic.data import Domain, Schema
+from syndic.document import from_builtins, to_builtins
+from syndic.mechanism import FineGaussianShare
+from syndic.model.gram import Gram
+from syndic.model.gram_fit import infer
+from syndic.privacy import gaussian_epsilon
+from syndic.protocols import GramMatrix
+from syndic.random import SystemRandomness
+from syndic.study import Study
+
+pytestmark = pytest.mark.statistical
+
+EPSILON, DELTA = 1.0, 0.01
+TRIES, FEW, MISS = 300, 120, 1e-7
+Rows = tuple[tuple[int, ...], ...]  # for each party the values, 0 to 2, of three people
+ONE: Rows = ((2, 0, 1), (2, 0, 1), (2, 0, 1))
+OTHER: Rows = ((0, 0, 1), (2, 0, 1), (0, 0, 1))
+
+
+def study_for(parties: int, **options: Any) -> Study:
+    names = [f"c{place}" for place in range(parties)]
+    content = {
+        "name": "audit",
+        "unit": {"neighbours": "replace"},
+        "budget": {"epsilon": EPSILON, "delta": DELTA},
+        "protocol": {"method": "gram", "bits": 6, **options},
+        "parties": [{"name": f"p{place}", "people": 3, "columns": [names[place]]} for place in range(parties)],
+        "schema": to_builtins(Schema.from_domain(dict.fromkeys(names, 3))),
+    }
+    return from_builtins(content, Study, where="audit")
+
+
+def opened(
+    study: Study, rows: Rows, *, noisy: bool = True, seen: list[tuple[str, str, Any, Any]] | None = None
+) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
+    """Return the opened sums, and the noise that each party drew."""
+    members = {}
+    for party, values in zip(study.parties, rows, strict=False):
+        (column,) = party.columns or ()
+        members[party.name] = OpenVertical(
+            name=party.name,
+            terms=study,
+            study=study.digest,
+            table=CodedTable(Domain.of({column: 3}), {column: np.array(values)}),
+            randomness=SystemRandomness(),
+            noisy=noisy,
+        )
+    carrier: Any = OpenCarrier(
+        terms=study, study=study.digest, members=members, randomness=SystemRandomness(), seen=seen
+    )
+    result: Any = study.protocol.coordinate(carrier)
+    return result.sums, [member.drawn[0] for member in members.values()]
+
+
+@cache
+def runs(study: Study, rows: Rows, tries: int = TRIES) -> tuple[tuple[NDArray[np.int64], list[NDArray[np.int64]]], ...]:
+    return tuple(opened(study, rows) for _ in range(tries))
+
+
+def deviation(study: Study) -> float:
+    assert isinstance(study.protocol, GramMatrix)
+    return study.protocol.layout(study).sigma * 4**6
+
+
+@pytest.mark.parametrize("parties", [2, 3])
+def test_the_noise_is_gaussian_of_the_stated_size_and_independent(parties: int) -> None:
+    study = study_for(parties)
+    exact, _ = opened(study, ONE, noisy=False)
+    noise = np.array([sums - exact for sums, _ in runs(study, ONE)]) / deviation(study)
+    squares = float((noise**2).sum())
+    assert stats.chi2.ppf(1e-7, noise.size) < squares < stats.chi2.ppf(1 - 1e-7, noise.size)
+    assert stats.kstest(noise.ravel(), "norm").pvalue > 1e-7
+    together = noise.T @ noise / np.sqrt(TRIES)
+    off = together[np.triu_indices(noise.shape[1], 1)]
+    assert np.abs(off).max() < stats.norm.ppf(1 - 1e-7 / off.size) * 1.3
+
+
+def test_a_single_share_looks_uniform_to_the_coordinator() -> None:
+    study = study_for(3)
+    assert isinstance(study.protocol, GramMatrix)
+    ring, count = study.protocol.layout(study).sizes.whole, study.protocol.layout(study).count
+    shares = []
+    for _ in range(60):
+        seen: list[tuple[str, str, Any, Any]] = []
+        opened(study, ONE, seen=seen)
+        answers = [ring.unpack(answer.share, count) for step, _, _, answer in seen if step == "open_gram"]
+        assert len(answers) == 3
+        # one party's share, and two parties' together: without the last mask nothing opens
+        shares.append(np.concatenate([answers[0], ring.add(answers[0], answers[1])]))
+    bits = (np.array(shares).astype(np.uint64).ravel()[:, None] >> np.arange(ring.bits, dtype=np.uint64)) & np.uint64(1)
+    for column in bits.T:
+        ones = int(column.sum())
+        assert stats.binomtest(ones, len(column)).pvalue > 1e-8
+
+
+def test_the_sums_are_exact_before_noise() -> None:
+    study = study_for(3)
+    rows = np.array(ONE).T - 1.0
+    full = np.column_stack([np.ones(3), rows])
+    exact, _ = opened(study, ONE, noisy=False)
+    gram = full.T @ full
+    assert (exact / 4**6).tolist() == gram[np.triu_indices(4)][1:].tolist()
+
+
+Sees = Callable[[NDArray[np.int64], list[NDArray[np.int64]]], NDArray[np.float64]]
+
+
+def outside(sums: NDArray[np.int64], drawn: list[NDArray[np.int64]]) -> NDArray[np.float64]:
+    del drawn
+    return sums.astype(float)
+
+
+def party(sums: NDArray[np.int64], drawn: list[NDArray[np.int64]]) -> NDArray[np.float64]:
+    """Take off what the first party knows of the noise."""
+    return (sums - drawn[0]).astype(float)
+
+
+def shown(study: Study, sees: Sees, tries: int = TRIES) -> float:
+    """Return a lower bound, right but for 2e-7, on the epsilon at DELTA that the best linear attack shows."""
+    away = opened(study, ONE, noisy=False)[0] - opened(study, OTHER, noisy=False)[0]
+    seen = [np.array([sees(*run) @ away for run in runs(study, rows, tries)]) for rows in (ONE, OTHER)]
+    cut = np.median(np.concatenate([each[: tries // 5] for each in seen])) + 0.5 * np.std(seen[0][: tries // 5])
+    hits, false = (int((each[tries // 5 :] >= cut).sum()) for each in seen)
+    tries -= tries // 5
+    low = stats.beta.ppf(MISS, hits, tries - hits + 1) if hits else 0.0
+    high = stats.beta.ppf(1 - MISS, false + 1, tries - false) if false < tries else 1.0
+    return float(np.log(max(low - DELTA, 1e-9) / high))
+
+
+@pytest.mark.parametrize("sees", [outside, party])
+def test_neighbours_cannot_be_told_apart_better_than_claimed(sees: Sees) -> None:
+    assert shown(study_for(3), sees) <= EPSILON
+
+
+def test_too_little_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole: Any = FineGaussianShare.__dict__["_fine_variance"].fget
+    monkeypatch.setattr(FineGaussianShare, "_fine_variance", property(lambda share: whole(share) / 100))
+    assert shown(study_for(2, colluding=0), party, FEW) > EPSILON
+
+
+def test_the_charge_is_that_of_the_noise() -> None:
+    study = study_for(3, colluding=0)
+    away = opened(study, ONE, noisy=False)[0] - opened(study, OTHER, noisy=False)[0]
+    # the exact curve of Gaussian noise at this pair's own distance is below the budget
+    mu = float(np.linalg.norm(away)) / deviation(study)
+    assert isinstance(study.protocol, GramMatrix)
+    mu_squared = study.protocol.noise_of(study).mu_squared
+    assert gaussian_epsilon(mu_squared, study.delta) <= EPSILON
+    assert mu**2 <= float(mu_squared)
+
+
+@pytest.mark.parametrize(("width", "count", "spread"), [(3, 3000, 0.3), (6, 8000, 0.1), (10, 20_000, 0.2)])
+def test_intervals_cover_the_truth(width: int, count: int, spread: float) -> None:
+    generator = np.random.default_rng(width)
+    names = [*(f"x{place}" for place in range(width)), "y"]
+    covered, tries = np.zeros(width + 1), 600
+    for number in range(tries):
+        slopes = generator.uniform(-0.5, 0.5, width) / np.sqrt(width)
+        shape = (count, width)
+        x = generator.uniform(-1, 1, shape) if number % 2 else np.clip(generator.normal(0.2, 0.4, shape), -1, 1)
+        y = 0.1 + x @ slopes + spread * generator.uniform(-1, 1, count)
+        gram = Gram.of(np.column_stack([x, y]), names, sigma=3.73 * (width + 2), generator=generator)
+        bounds = infer(gram, "y").intervals(0.95)
+        truth = np.concatenate([[0.1], slopes])
+        covered += (bounds[:, 0] <= truth) & (truth <= bounds[:, 1])
+    # nominal 95 %, and each coefficient of 600 runs within what chance allows
+    allowed = stats.binom.ppf(1e-6 / (3 * (width + 1)), tries, 0.945)
+    assert covered.min() >= allowed
+    assert 0.94 < covered.mean() / tries < 0.965

@@ -1,0 +1,199 @@
+"""Selectors: answers alone decide, the account adds up, caps hold, small and large domains run."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from syndic.data import Domain
+from syndic.model.markov import Adaptive, Grouping, Impossible, OneShot, Synthesis
+from unit.model.markov.selection import Codes, Recorder, Replay, chain, curator
+
+DOMAIN = Domain(tuple("abcdef"), (4, 3, 5, 2, 6, 3))
+BUDGET = Fraction(1, 20)
+SELECTORS = [OneShot(cells=2000, growth=3), Adaptive(rounds=3, cells=2000, growth=4)]
+
+
+def table(codes: Mapping[str, NDArray[Any]], names: tuple[str, ...], domain: Domain) -> NDArray[np.float64]:
+    found = np.zeros(domain.project(names).sizes)
+    np.add.at(found, tuple(codes[name] for name in names), 1)
+    return np.asarray(found / found.sum())
+
+
+def run(
+    selector: Adaptive, codes: Codes, domain: Domain = DOMAIN, budget: Fraction = BUDGET, **kwargs: object
+) -> Synthesis:
+    return selector.run(curator(codes, domain)[0], budget, **kwargs)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+@pytest.mark.parametrize("budget", [Fraction(1, 20), Fraction(1, 7), Fraction(123456789, 10**10)])
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_what_is_charged_is_the_budget_to_the_last_digit(selector: Adaptive, budget: Fraction, neighbours: str) -> None:
+    counts, events = curator(chain(DOMAIN, 1500), DOMAIN, neighbours=neighbours)
+    selector.run(counts, budget)
+    assert sum(event.mu_squared for event in events) == budget == sum(selector.budgets(budget))
+    assert [event.mu_squared for event in events] == list(selector.budgets(budget))
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_the_same_answers_lead_to_the_same_questions_and_model(selector: Adaptive) -> None:
+    record = Recorder(curator(chain(DOMAIN, 3000), DOMAIN)[0])
+    first = selector.run(record, BUDGET)
+    replay = Replay(record)
+    second = selector.run(replay, BUDGET)
+    assert replay.asked == record.asked
+    assert replay.answers == []
+    for one, other in zip(first.field.potentials, second.field.potentials, strict=True):
+        np.testing.assert_array_equal(one.values, other.values)
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+@pytest.mark.parametrize("rows", [0, 3, 5000])
+def test_rounds_stay_within_their_limits_and_models_within_their_cells(selector: Adaptive, rows: int) -> None:
+    record = Recorder(curator(chain(DOMAIN, rows), DOMAIN)[0])
+    found = selector.run(record, BUDGET)
+    limits = selector.limits(DOMAIN)
+    assert len(limits) == len(record.asked) == len(selector.budgets(BUDGET))
+    for (tables, _, grouping), limit in zip(record.asked, limits, strict=True):
+        assert 1 <= len(tables) <= limit.tables
+        assert sum(grouping.domain_of_groups.project(names).size for names in tables) <= limit.cells
+        assert len(set(tables)) == len(tables)
+    assert found.field.tree.cells <= 2000
+    assert [tuple(one.names for one in tables) for tables in found.rounds] == [tuple(one[0]) for one in record.asked]
+
+
+def test_more_cells_hold_more_together() -> None:
+    codes = chain(DOMAIN, 20000)
+    small, large = (run(OneShot(cells=cells), codes, budget=Fraction(1)) for cells in (80, 5000))
+    assert small.field.tree.cells <= 80 < large.field.tree.cells <= 5000
+
+
+@pytest.mark.parametrize(
+    "sizes", [(1,), (7,), (1, 1), (2, 1, 3), (2, 2)], ids=["one level", "one column", "no levels", "mixed", "two"]
+)
+def test_tiny_domains(sizes: tuple[int, ...]) -> None:
+    domain = Domain(tuple("abcdef"[: len(sizes)]), sizes)
+    codes = chain(domain, 400)
+    for selector in (OneShot(), Adaptive()):
+        counts, events = curator(codes, domain)
+        found = selector.run(counts, Fraction(10))
+        assert sum(event.mu_squared for event in events) == 10
+        assert found.total == pytest.approx(400, rel=0.05)
+        drawn = found.sample(300, np.random.default_rng(1))
+        assert list(drawn) == list(domain.names)
+        for name, size in zip(domain.names, sizes, strict=True):
+            assert drawn[name].min() >= 0
+            assert drawn[name].max() < size
+            share = np.bincount(drawn[name], minlength=size) / 300
+            np.testing.assert_allclose(share, table(codes, (name,), domain), atol=0.05)
+
+
+def test_a_hundred_columns() -> None:
+    sizes = tuple(2 + place % 4 for place in range(100))
+    domain = Domain(tuple(f"column {place}" for place in range(100)), sizes)
+    codes = chain(domain, 3000)
+    selector = OneShot(cells=5000, growth=2, iterations=60)
+    counts, events = curator(codes, domain)
+    found = selector.run(counts, Fraction(50))
+    assert sum(event.mu_squared for event in events) == 50
+    assert found.field.tree.cells <= 5000
+    drawn = found.sample(3000, np.random.default_rng(1))
+    # neighbours in the chain were found and kept together
+    near = [(domain.names[place], domain.names[place + 1]) for place in range(0, 98, 7)]
+    ratios = []
+    for names in near:
+        real, made = (table(one, names, domain) for one in (codes, drawn))
+        alone = np.outer(real.sum(axis=1), real.sum(axis=0))
+        ratios.append(np.abs(made - real).sum() / np.abs(alone - real).sum())
+    assert np.mean(ratios) < 0.35
+
+
+def test_a_thousand_levels_are_grouped_and_come_back_valid() -> None:
+    domain = Domain(("wide", "narrow"), (1000, 3))
+    draws = np.random.default_rng(5)
+    wide = np.minimum(draws.geometric(0.05, 20000) - 1, 999)
+    codes = {"wide": wide, "narrow": np.minimum(wide // 8, 2)}
+    selector = Adaptive(most_levels=16)
+    found = run(selector, codes, domain, Fraction(1, 4))
+    assert found.field.domain.sizes[0] <= 16
+    drawn = found.sample(20000, draws)
+    assert drawn["wide"].max() < 1000
+    # the ten commonest levels are near the truth, each with the narrow column's dependence
+    real, made = (table(one, ("wide", "narrow"), domain)[:10] for one in (codes, drawn))
+    assert np.abs(real - made).sum() < 0.08
+    assert found.marginal(("wide",)).values.sum() == pytest.approx(found.total, rel=1e-6)
+    np.testing.assert_allclose(
+        found.marginal(("narrow", "wide")).values.sum(axis=0), found.marginal(("wide",)).values, atol=1e-6 * 20000
+    )
+
+
+def test_impossible_cells_stay_empty_and_their_columns_keep_all_levels() -> None:
+    domain = Domain(("a", "b", "c"), (4, 4, 3))
+    cells = np.triu(np.ones((4, 4), dtype=np.bool_), 1)
+    codes = chain(domain, 2000)
+    codes["b"] = np.minimum(codes["a"], codes["b"])
+    found = run(Adaptive(), codes, domain, zeros=[Impossible(("a", "b"), cells)])
+    assert found.field.domain.sizes[:2] == (4, 4)
+    drawn = found.sample(5000, np.random.default_rng(1))
+    assert (drawn["a"] >= drawn["b"]).all()
+    assert found.marginal(("a", "b")).values[cells].sum() == 0
+
+
+def test_the_public_number_of_rows_is_used_under_replace() -> None:
+    codes = chain(DOMAIN, 1234)
+    counts, _ = curator(codes, DOMAIN, neighbours="replace")
+    assert OneShot(cells=2000).run(counts, BUDGET).total == 1234
+    estimated = run(OneShot(cells=2000), codes).total
+    assert estimated != 1234
+    assert estimated == pytest.approx(1234, rel=0.2)
+
+
+def test_rows_can_be_drawn_with_some_columns_given() -> None:
+    codes = chain(DOMAIN, 5000)
+    found = run(OneShot(cells=2000), codes, budget=Fraction(10))
+    drawn = found.sample(1000, np.random.default_rng(1), given={"a": 2})
+    assert set(drawn["a"]) == {2}
+    shares = np.bincount(drawn["b"], minlength=3) / 1000
+    np.testing.assert_allclose(
+        shares, np.bincount(codes["b"][codes["a"] == 2], minlength=3) / (codes["a"] == 2).sum(), atol=0.06
+    )
+
+
+def test_a_given_rare_level_is_the_one_that_was_asked_for() -> None:
+    domain = Domain(("wide", "narrow"), (50, 2))
+    codes = {"wide": np.repeat([0, 1, 30], [1500, 1500, 10]), "narrow": np.tile([0, 1], 1505)}
+    found = run(OneShot(), codes, domain, Fraction(1, 10))
+    assert found.grouping.groups[0].count(found.grouping.groups[0][30]) > 1
+    assert set(found.sample(50, np.random.default_rng(1), given={"wide": 30})["wide"]) == {30}
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"rounds": 0}, "rounds"),
+        ({"cells": 0}, "cells"),
+        ({"most_levels": 1}, "most_levels"),
+        ({"one_way_share": Fraction(0)}, "one_way_share"),
+        ({"pair_share": Fraction(96, 100)}, "leave something"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings: dict[str, object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Adaptive(**settings)  # type: ignore[arg-type]
+
+
+def test_progress_is_told_in_words() -> None:
+    told: list[str] = []
+    run(OneShot(cells=500, growth=2), chain(DOMAIN, 2000), progress=told.append)
+    assert [text.split(":")[0] for text in told[:2]] == ["step 1 of 2", "step 2 of 2"]
+    assert told[2].endswith("tables chosen")
+
+
+def test_nothing_is_grouped_without_reason() -> None:
+    record = Recorder(curator(chain(DOMAIN, 20000), DOMAIN)[0])
+    OneShot(cells=2000).run(record, Fraction(1))
+    assert all(grouping == Grouping.none(DOMAIN) for _, _, grouping in record.asked)

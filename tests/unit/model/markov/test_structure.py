@@ -1,0 +1,212 @@
+"""Which columns are held together, and which tables are measured inside."""
+
+import math
+from collections.abc import Callable
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from syndic.data import Domain
+from syndic.errors import InputError
+from syndic.model.markov import MarkovField, Measurement, fit, plan_tree, triangulate
+from syndic.model.markov.score import noisy_distance, outside_scores, pairs_of, strengths
+from syndic.model.markov.structure import Structure, grow, grow_forest, start_structure
+from syndic.model.markov.tables import BEYOND_PAIRS, choose_tables
+from unit.model.markov.selection import Names, chain
+
+DOMAIN = Domain(tuple("abcdef"), (4, 3, 5, 2, 6, 3))
+CHAIN: dict[Names, float] = {("a", "b"): 50.0, ("b", "c"): 40.0, ("c", "d"): 30.0, ("d", "e"): 20.0, ("e", "f"): 10.0}
+
+
+def structure(sets: list[tuple[str, ...]] | None = None) -> Structure:
+    return start_structure(DOMAIN, sets or [], 10**6)
+
+
+def test_a_chain_of_pairs_is_held_with_no_more_cells_than_it_needs() -> None:
+    found = grow(structure(), CHAIN, least=1.0, most_cells=10**6, most=10)
+    assert sorted(found.sets) == sorted(CHAIN)
+    assert found.cells == sum(DOMAIN.project(names).size for names in CHAIN)
+
+
+def test_a_forest_is_the_best_spanning_one() -> None:
+    scores = {names: float(7 + 31 * place % 23) for place, names in enumerate(pairs_of(DOMAIN.names))}
+    found = grow_forest(structure(), scores, least=1.0, most_cells=10**6)
+    trees = [
+        edges
+        for edges in combinations(scores, 5)
+        if all(start_structure(DOMAIN, edges, 10**6).connected(axis) == 0b111111 for axis in range(6))
+    ]
+    assert sum(scores[names] for names in found.edges) == max(sum(scores[names] for names in one) for one in trees)
+    assert grow_forest(structure(), scores, least=1.0, most_cells=40).cells <= 40
+    assert len(grow_forest(structure(), scores, least=25.0, most_cells=10**6).edges) < 5
+
+
+def test_weak_pairs_and_more_than_are_asked_for_are_left_out() -> None:
+    assert set(grow(structure(), CHAIN, least=25.0, most_cells=10**6, most=10).edges) == set(tuple(CHAIN)[:3])
+    assert len(grow(structure(), CHAIN, least=1.0, most_cells=10**6, most=2).edges) == 2
+
+
+@given(
+    st.lists(st.floats(0, 100), min_size=15, max_size=15),
+    st.integers(30, 3000),
+    st.integers(1, 15),
+)
+@settings(max_examples=40)
+def test_cells_stay_below_the_cap_and_cliques_are_those_of_a_chordal_graph(
+    values: list[float], most_cells: int, most: int
+) -> None:
+    scores: dict[Names, float] = dict(zip(pairs_of(DOMAIN.names), values, strict=True))
+    found = grow(structure(), scores, least=1.0, most_cells=most_cells, most=most)
+    assert found.cells <= most_cells
+    assert found.cells == sum(DOMAIN.project(names).size for names in found.sets)
+    assert all(any(set(edge) <= set(names) for names in found.sets) for edge in found.edges)
+    # triangulating chordal cliques adds nothing
+    assert sorted(triangulate(DOMAIN, found.sets)) == sorted(found.sets)
+
+
+def test_growing_is_the_same_whatever_the_order_of_the_scores() -> None:
+    scores = {names: float(17 * place % 11) for place, names in enumerate(pairs_of(DOMAIN.names))}
+    turned = dict(reversed(scores.items()))
+    found = [grow(structure(), one, least=1.0, most_cells=500, most=9) for one in (scores, turned)]
+    assert found[0].cliques == found[1].cliques
+
+
+def test_sets_that_must_be_held_are_held_or_refused_with_the_number() -> None:
+    kept = structure([("a", "c", "e")])
+    assert ("a", "c", "e") in grow(kept, CHAIN, least=1.0, most_cells=10**6, most=10).sets
+    with pytest.raises(InputError, match="128 cells, more than 100"):
+        start_structure(DOMAIN, [("a", "c", "e")], 100)
+
+
+def fitted(sets: list[tuple[str, ...]], rows: int = 4000) -> tuple[MarkovField, dict[Names, NDArray[np.float64]]]:
+    codes = chain(DOMAIN, rows)
+    tables = {}
+    for names in pairs_of(DOMAIN.names):
+        tables[names] = np.zeros(DOMAIN.project(names).sizes)
+        np.add.at(tables[names], tuple(codes[name] for name in names), 1)
+    measured = [Measurement(names, tables[names], 1.0) for names in sets]
+    field = fit(DOMAIN, measured, tree=plan_tree(DOMAIN, sets), total=float(rows)).field
+    return field, tables
+
+
+def test_strength_is_the_distance_from_independence() -> None:
+    field, _ = fitted([("a", "b"), ("c", "d")])
+    table = field.marginal(("a", "b")).values
+    expected = np.outer(table.sum(1), table.sum(0)) / table.sum()
+    found = strengths(field, [("a", "b"), ("a", "c")])
+    assert found["a", "b"] == pytest.approx(np.abs(table - expected).sum())
+    assert found["a", "c"] == pytest.approx(0, abs=1e-6)
+
+
+def test_pairs_outside_the_model_are_scored_by_how_far_it_is_from_them() -> None:
+    field, tables = fitted([("a", "b"), ("c", "d"), ("e", "f")])
+    noisy = {names: Measurement(names, table, 1.0) for names, table in tables.items()}
+    scores = outside_scores(field, noisy)
+    assert set(scores) == set(tables) - {("a", "b"), ("c", "d"), ("e", "f")}
+    true = {names: np.abs(tables[names] - field.marginal(names).values).sum() for names in scores}
+    ranks = [np.argsort(np.argsort([found[names] for names in true])) for found in (scores, true)]
+    assert np.corrcoef(ranks[0], ranks[1])[0, 1] > 0.8
+
+
+def test_noise_alone_scores_nothing_on_average() -> None:
+    draws = np.random.default_rng(3)
+    expected = draws.gamma(1.0, 50.0, (12, 15))
+    signs = [
+        np.sign(noisy_distance(expected + draws.normal(0, 30, expected.shape), expected, 900.0)) for _ in range(400)
+    ]
+    # squares are skewed, so more than half are a little below zero
+    assert -0.4 < np.mean(signs) < 0.1
+    # the estimate is of the right size where cells deviate in proportion to the roots of their counts
+    moved = expected + 3.0 * np.sqrt(expected) * draws.choice([-1, 1], expected.shape)
+    found = np.mean([noisy_distance(moved + draws.normal(0, 30, moved.shape), expected, 900.0) for _ in range(50)])
+    assert found == pytest.approx(np.abs(moved - expected).sum(), rel=0.35)
+
+
+def plain(table: Domain) -> float:
+    """Say that every table has the same noise."""
+    del table
+    return 1.0
+
+
+def slow_error(field: MarkovField, tables: list[tuple[str, ...]], variance: float) -> float:
+    """Return the expected error by its definition, part by part."""
+    total = 0.0
+    parts = {names for clique in field.tree.cliques for size in (2, 3) for names in combinations(clique, size)}
+    strength = strengths(field, [names for names in parts if len(names) == 2])
+    for names in parts:
+        pairs = [max(strength[pair], 1.0) for pair in combinations(names, 2)]
+        lost = strength[names] if len(names) == 2 else BEYOND_PAIRS * math.prod(pairs) ** (1 / 3)
+        precision = sum(
+            DOMAIN.project(names).size / (variance * DOMAIN.project(table).size)
+            for table in tables
+            if set(names) <= set(table)
+        )
+        cells = np.minimum(field.marginal(names).values / math.sqrt(variance), 1).sum()
+        noise = math.sqrt(2 / math.pi) * cells / math.sqrt(max(precision, 1e-12))
+        total += lost * noise / (lost + noise)
+    return total
+
+
+def test_the_first_table_chosen_is_the_one_that_lowers_the_error_most() -> None:
+    field, _ = fitted([("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")])
+    limits = {"usefulness": 1.0, "most_columns": 3, "most_cells": 1000}
+    found = choose_tables(field, {}, {1: 400.0}, plain, **limits)  # type: ignore[arg-type]  # mixed types
+    candidates = {names for one in field.tree.cliques for size in (2, 3) for names in combinations(one, size)}
+    best = min(candidates, key=lambda names: slow_error(field, [names], 400.0))
+    assert found == [best]
+
+
+def test_tables_stay_useful_and_within_cells_and_columns() -> None:
+    field, _ = fitted([("a", "b"), ("b", "c"), ("a", "c"), ("c", "d"), ("d", "e"), ("c", "e")])
+    for usefulness, most_cells, most_columns in [(1.0, 30, 3), (40.0, 1000, 3), (1.0, 1000, 2)]:
+        found = choose_tables(
+            field, {}, {4: 100.0}, plain, usefulness=usefulness, most_columns=most_columns, most_cells=most_cells
+        )
+        limit = min(most_cells, 4000 / (usefulness * 10 * math.sqrt(2 / math.pi)))
+        assert found
+        assert all(DOMAIN.project(names).size <= limit and 2 <= len(names) <= most_columns for names in found)
+        assert len(set(found)) == len(found) <= 4
+
+
+def test_no_table_is_chosen_where_none_is_useful() -> None:
+    field, _ = fitted([("a", "b")])
+    assert choose_tables(field, {}, {3: 1e9}, plain, usefulness=2.0, most_columns=3, most_cells=1000) == []
+
+
+def test_what_is_known_precisely_is_not_measured_again() -> None:
+    field, _ = fitted([("a", "b"), ("c", "d")])
+    known: dict[Names, float] = {("a", "b"): 1e6}
+    found = choose_tables(field, known, {1: 100.0}, plain, usefulness=1.0, most_columns=2, most_cells=1000)
+    assert found == [("c", "d")]
+
+
+@pytest.mark.parametrize("worse", [None, 1e4])
+def test_tables_that_are_noisier_or_cannot_be_had_give_way(worse: float | None) -> None:
+    field, _ = fitted([("a", "b"), ("c", "d")])
+
+    def noisier(table: Domain) -> float | None:
+        return worse if "a" in table else 1.0
+
+    def chosen(noise: Callable[[Domain], float | None]) -> list[Names]:
+        return choose_tables(field, {}, {1: 100.0}, noise, usefulness=1.0, most_columns=2, most_cells=1000)
+
+    assert chosen(plain) == [("a", "b")]
+    assert chosen(noisier) == [("c", "d")]
+
+
+@pytest.mark.parametrize("columns", [10, 45])
+def test_what_is_held_together_at_first_fits_the_plan_however_levels_are_grouped(columns: int) -> None:
+    generator = np.random.default_rng(0)
+    names = tuple(f"c{place}" for place in range(columns))
+    for _ in range(30):
+        sizes = tuple(int(size) for size in generator.integers(2, 12, columns))
+        ring = [names[place] for place in generator.permutation(columns)[:6]]
+        sets = [(one, ring[place - 1]) for place, one in enumerate(ring)] + [(ring[0], ring[3])]
+        tree = plan_tree(Domain(names, sizes), sets)
+        assert start_structure(Domain(names, sizes), tree.cliques, tree.cells).cells == tree.cells
+        grouped = tuple(size if name in ring else 2 for name, size in zip(names, sizes, strict=True))
+        assert start_structure(Domain(names, grouped), tree.cliques, tree.cells).cells <= tree.cells

@@ -1,0 +1,56 @@
+"""The synthesis' own section of the report."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from support import study_text, two_parties
+from syndic import Study, simulate
+from syndic.errors import InputError
+from syndic.protocols.synthesis_result import SyntheticTable
+from syndic.report import Bars, report
+from syndic.report.graph import Graph
+from syndic.report.synthesis import synthesis_sections
+from syndic.study import Release
+
+
+@pytest.fixture(scope="module")
+def release() -> Release:
+    study = Study.loads(study_text(protocol='method = "synthesis"', budget="epsilon = 4.0\ndelta = 1e-5"))
+    return simulate(study, two_parties(), seed=1)
+
+
+def test_it_says_what_was_opened_and_how_well_the_model_follows(release: Release) -> None:
+    (section,) = synthesis_sections(release)
+    assert isinstance(release.result, SyntheticTable)
+    opened = sum(len(one.tables) for one in release.result.note.rounds)
+    assert f"{opened} tables" in section.paragraphs[0]
+    graph, fitted, *pairs = section.figures
+    assert isinstance(graph, Graph)
+    assert isinstance(fitted, Bars)
+    assert graph.nodes == ("colour", "age", "score")
+    assert len(pairs) == 3
+    # noise explains what is left between noisy tables and a model of three columns
+    assert all(0 < value < 3 for value in fitted.series[0].values)
+    rounds, tables = section.tables
+    assert [row[1] for row in rounds.rows[:2]] == ["3 tables", "3 tables"]
+    assert len(tables.rows) == min(20, opened)
+
+
+def test_it_is_part_of_the_page_and_of_a_release_that_was_read_back(release: Release, tmp_path: Path) -> None:
+    release.write(tmp_path / "run")
+    pages = []
+    for place, one in enumerate((release, Release.load(tmp_path / "run"))):
+        pages.append(report(one, tmp_path / f"{place}.html").read_text())
+    assert pages[0] == pages[1]
+    assert "Which columns the model ties together" in pages[0]
+    assert len(re.findall("by the model", pages[0])) >= 3
+
+
+def test_it_is_of_a_synthesis_only() -> None:
+    other = simulate(Study.loads(study_text()), two_parties(), seed=1)
+    with pytest.raises(InputError, match="synthesis"):
+        synthesis_sections(other)
+    with pytest.raises(InputError, match="publishes no model"):
+        _ = other.model
