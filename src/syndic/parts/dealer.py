@@ -33,7 +33,9 @@ def deal_products(session: Session, uses: UsesProducts, work: ProductWork) -> di
     sizes, pairs = work.sizes, work.pairs
     names = tuple(dict.fromkeys(name for pair in pairs for name in pair))
     seeds = {name: session.randomness.bytes(KEY_BYTES) for name in names}
-    stocks = {name: Stock(seed=seed, study=session.study, sizes=sizes) for name, seed in seeds.items()}
+    stocks = {
+        name: Stock(seed=seed, study=session.study, sizes=sizes, label=work.label) for name, seed in seeds.items()
+    }
     keys = session.ask(uses.product_keys, {name: ProductStart(seed=seed) for name, seed in seeds.items()})
     partners = {name: partners_of(pairs, name) for name in names}
     carried: dict[tuple[str, str], NDArray[np.uint64]] = {}

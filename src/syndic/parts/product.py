@@ -328,7 +328,8 @@ def _secrets(work: ProductWork, party: Party) -> dict[str, bytes]:
 
 
 def _stock(work: ProductWork, party: Party) -> Stock:
-    return Stock(seed=party.recall(f"{work.label} own", _Own).seed, study=party.study, sizes=work.sizes)
+    seed = party.recall(f"{work.label} own", _Own).seed
+    return Stock(seed=seed, study=party.study, sizes=work.sizes, label=work.label)
 
 
 def _place(work: ProductWork, party: Party, chunk: int, sender: str, receiver: str, what: str = "rows") -> Place:

@@ -9,7 +9,7 @@ Y_q = E_p'U_q + H_q add up to X_p'X_q, because X_p'E_q + E_p'U_q + U_p'U_q = X_p
 of parties without p and without the dealer sees E_p, its own seeds and, for each member q, either H_q = U_p'U_q - H_p
 (H_p is a fresh pad from p's seed, another for every partner and block) or a half from its own seed. The pads make
 all of that independent of U_p, so E_p stays uniform. Two matrices under one U_p would show their difference; a party
-therefore takes one seed a study and opens every block of rows once.
+therefore takes one seed a product, expands it under the product's label, and opens every block of rows once.
 
 *Small rings.* The masked matrices are most of the traffic, so they are as small as a block of B rows allows, not the
 whole table: with every block product in [0, 2^(b-1)) (after a public shift) b bits do. Shares of a block then have a
@@ -131,11 +131,15 @@ def product_sizes(
 @final
 @dataclass(frozen=True, kw_only=True)
 class Stock:
-    """What one seed of the dealer expands to: known to the party it was given to, and to the dealer."""
+    """What one seed of the dealer expands to: known to the party it was given to, and to the dealer.
+
+    `label` tells the products of a study apart: a seed that is dealt again makes other masks for another product.
+    """
 
     seed: bytes
     study: str
     sizes: ProductSizes
+    label: str = "product"
 
     def mask(self, chunk: int, columns: int) -> NDArray[Any]:
         """Return the mask of the party's own rows of a chunk."""
@@ -156,7 +160,7 @@ class Stock:
 
     def _drawn(self, ring: Ring, shape: tuple[int, ...], *what: str | int) -> NDArray[Any]:
         count = int(np.prod(shape))
-        return expand(self.seed, context("product", self.study, *what), count, ring).reshape(shape)
+        return expand(self.seed, context(self.label, self.study, *what), count, ring).reshape(shape)
 
 
 def row_sums(matrix: NDArray[Any], groups: Sequence[int], ring: Ring, *, complement: bool = False) -> bytes:

@@ -133,8 +133,8 @@ def _rooms(terms: Terms, account: Account, selector: Adaptive, zeros: Sequence[I
         # k tables of useful size, each with k times the variance of one
         one = selector.usefulness * _MEAN_ABSOLUTE * sqrt(account.variance(budget))
         useful = int(_ROOM * sqrt(limit.tables) * total / one)
-        # where no table helps, a round asks for the columns once more
-        cells = limit.cells if place < 2 else min(limit.cells, max(columns, useful))
+        # where no table helps or can be counted, a round asks for the columns once more
+        cells = max(columns, limit.cells if place < 2 else min(limit.cells, useful))
         rooms.append(Room(tables=max(limit.tables, len(terms.schema.columns)), cells=cells))
     return tuple(rooms)
 

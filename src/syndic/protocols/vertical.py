@@ -9,7 +9,8 @@ model of all columns is fitted to what was opened, and rows are drawn from it.
 account of Gaussian privacy over tables within and across parties. The number of rounds and what each costs are fixed by
 the study, and every party is charged for the whole round, whoever counts its tables. *Sensitivity*: one person moves
 two counts by one in each table, so k tables by 2 k in squared l2. A person is at all parties, so the noise of a round
-covers all its tables together: local tables are paid for once, not once for each party.
+covers all its tables together: local tables are paid for once, not once for each party. That holds if all parties
+were asked the same, which they show each other before they open anything (`syndic.protocols.vertical_agree`).
 
 *Who sees what*: everybody sees the noisy tables and what was asked. The coordinator deals the triples and carries
 sealed rows that it cannot read. A partner knows its own share of a table's noise; with `colluding` 1 the other share is
@@ -27,12 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError
-from syndic.kernel import Disclosure, Estimate, Nothing, Party, Session, Terms, member, step
+from syndic.kernel import Disclosure, Estimate, Party, Session, Terms, member, step
 from syndic.model.markov import Adaptive, Impossible
 from syndic.parts.dealer import deal_products
 from syndic.parts.order import advance
 from syndic.parts.product import ProductClose, UsesProducts
 from syndic.parts.product_work import ProductWork
+from syndic.parts.seal import Mail
 from syndic.privacy import Event
 from syndic.protocols.synthesis_account import Account, account_of
 from syndic.protocols.synthesis_ask import Question
@@ -40,6 +42,7 @@ from syndic.protocols.synthesis_result import SyntheticTable, read_synthesis
 from syndic.protocols.synthesis_run import Answer, Asker
 from syndic.protocols.synthesis_size import Size, choosing, size_of
 from syndic.protocols.synthesis_zeros import Zeros
+from syndic.protocols.vertical_agree import RoundClose, RoundKey, RoundKeys, check_vouchers, key_of, vouchers_of
 from syndic.protocols.vertical_layout import block_matrix, count_tables
 from syndic.protocols.vertical_round import (
     PARTNERS,
@@ -107,21 +110,29 @@ class Vertical(UsesProducts, tag="vertical"):
     # The parties' side; keys, masked rows and products are those of the secure product.
 
     @step(reveals="public")
-    def ask_round(self, party: Party, message: Question) -> Nothing:
+    def ask_round(self, party: Party, message: Question) -> RoundKey:
         """Check what the next round asks against this party's own study, and keep it."""
         self.spread(party.terms).check(message)
-        advance(party, _ROUNDS, 2 * message.number - 1)
+        advance(party, _ROUNDS, 3 * message.number - 2)
         party.remember(_ASKED, message)
-        return Nothing()
+        return key_of(party, message)
+
+    @step(reveals="public")
+    def vouch_round(self, party: Party, message: RoundKeys) -> Mail:
+        """Show every other party what this one was asked."""
+        asked = party.recall(_ASKED, Question)
+        advance(party, _ROUNDS, 3 * asked.number - 1)
+        return vouchers_of(party, asked, message.keys)
 
     @step(reveals="masked")
-    def open_round(self, party: Party, message: ProductClose) -> OpenedRound:
+    def open_round(self, party: Party, message: RoundClose) -> OpenedRound:
         """Complete the shares to tables, count the own ones, add noise, and mask what is shared."""
         asked = party.recall(_ASKED, Question)
-        advance(party, _ROUNDS, 2 * asked.number)
+        advance(party, _ROUNDS, 3 * asked.number)
+        check_vouchers(party, asked, message.vouchers)
         now = self.round_of(party.terms, asked)
         blocks, places = now.layout.blocks.get(party.name, ()), now.layout.within[party.name]
-        shares = self.product_shares(party, message) if blocks else {}
+        shares = self.product_shares(party, message.products) if blocks else {}
         counted = count_tables(party.table, now.grouping, [*blocks, *(now.layout.tables[place] for place in places)])
         if any(int(one.sum()) != now.sizes.rows for one in counted):
             raise _wrong_size(party)
@@ -178,12 +189,21 @@ class Vertical(UsesProducts, tag="vertical"):
         return asker.drawn(fitted, self.rows if self.rows is not None else people or 0)
 
     def opened(self, session: Session, question: Question) -> Answer:
-        """Ask one round: every party checks it, partners multiply, and what has noise is opened."""
-        now = self.round_of(session.terms, question)
-        session.ask(self.ask_round, question)
-        closing = deal_products(session, self, now.work) if now.layout.across else {}
+        """Ask one round: every party checks it and vouches for it, partners multiply, what has noise is opened."""
+        now, names = self.round_of(session.terms, question), session.parties
+        keys = {name: one.public for name, one in session.ask(self.ask_round, question).items()}
+        met = {name: RoundKeys(keys={other: keys[other] for other in names if other != name}) for name in names}
+        vouched = session.ask(self.vouch_round, met)
+        products = deal_products(session, self, now.work) if now.layout.across else {}
         nothing = ProductClose(carries={}, boxes={})
-        return now.answer(session.ask(self.open_round, {name: closing.get(name, nothing) for name in session.parties}))
+        closing = {
+            name: RoundClose(
+                products=products.get(name, nothing),
+                vouchers={other: vouched[other].boxes[name] for other in names if other != name},
+            )
+            for name in names
+        }
+        return now.answer(session.ask(self.open_round, closing))
 
     def read_result(self, terms: Terms, folder: Path) -> SyntheticTable:
         """Read back the synthetic table, its model and the noisy tables."""

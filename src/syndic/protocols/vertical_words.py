@@ -51,7 +51,7 @@ def estimate_of(terms: Terms, size: Size, account: Account) -> Estimate:
     return Estimate(
         memory_bytes=size.memory_bytes,
         reply_bytes=min(largest, _CHUNK_ENTRIES) + 8 * size.round_cells,
-        rounds=5 * rounds,
+        rounds=6 * rounds,
         seconds=round(2.0 + 6e-8 * traffic + rounds * people / 1e6 + 3e-6 * size.model_cells + columns**2 / 150, 1),
         notes=(
             f"{rounds} rounds; a model of at most {size.model_cells:,} cells; tables across parties take at most "

@@ -207,7 +207,7 @@ def test_fixed_point_is_clipped_after_rounding_and_takes_no_offence() -> None:
         fixed_point(values, 1.0, 1.0, 3)
 
 
-def test_masks_of_other_parties_chunks_studies_and_uses_differ() -> None:
+def test_masks_of_other_parties_chunks_studies_products_and_uses_differ() -> None:
     sizes = adult_sizes(rows=1000, chunk_bytes=50)
     assert sizes.chunks > 1
     stock = Stock(seed=b"s" * 32, study="one", sizes=sizes)
@@ -216,6 +216,7 @@ def test_masks_of_other_parties_chunks_studies_and_uses_differ() -> None:
         stock.mask(1, 86),
         Stock(seed=b"t" * 32, study="one", sizes=sizes).mask(0, 86),
         Stock(seed=b"s" * 32, study="two", sizes=sizes).mask(0, 86),
+        Stock(seed=b"s" * 32, study="one", sizes=sizes, label="round 2").mask(0, 86),
         stock.half("north", 0, (8, 8)),
         stock.half("south", 0, (8, 8)),
         stock.half("south", 1, (8, 8)),

@@ -15,16 +15,19 @@ from syndic.data import Table, open_source
 from syndic.errors import InputError, PartyError
 from syndic.kernel import Call, Reply, Session, answer, decode, encode, steps_of
 from syndic.parts.product import ProductClose
+from syndic.parts.seal import Mail
 from syndic.privacy import GaussianEvent, gaussian_epsilon, mu_squared_for
 from syndic.protocols import Vertical
 from syndic.protocols.synthesis_ask import Question
 from syndic.protocols.synthesis_result import SyntheticTable
+from syndic.protocols.vertical_agree import RoundClose, RoundKey, RoundKeys
 from syndic.protocols.vertical_round import MixedNoise
 from syndic.random import Randomness, SimulationRandomness
 from syndic.runtime import Local
 from syndic.study import simulate
 from syndic.study.home import run_digest
 
+NO_PRODUCTS = ProductClose(carries={}, boxes={})
 LOW_NOISE = "epsilon = 10\ndelta = 1e-5"
 FOUR = COLUMNS + '[[schema.columns]]\nname = "flag"\nkind = "boolean"\nmissing = { value = false }\n'
 TWO_AND_TWO = VERTICAL.replace('"score"', '"score", "flag"')
@@ -150,6 +153,22 @@ def ask(node: Any, agreed: Study, step: str, message: Any, call: str) -> Reply:
     return decode(answer(node, encode(asked)), Reply)
 
 
+def vouched(nodes: dict[str, Any], agreed: Study, question: Question, call: str) -> dict[str, RoundClose]:
+    """Ask everybody a question without tables across parties, and return what opens it."""
+    keys = {
+        name: decode(ask(node, agreed, "ask_round", question, call).body, RoundKey).public
+        for name, node in nodes.items()
+    }
+    boxes = {}
+    for name, node in nodes.items():
+        met = RoundKeys(keys={other: key for other, key in keys.items() if other != name})
+        boxes[name] = decode(ask(node, agreed, "vouch_round", met, call.upper()).body, Mail).boxes
+    return {
+        name: RoundClose(products=NO_PRODUCTS, vouchers={other: boxes[other][name] for other in nodes if other != name})
+        for name in nodes
+    }
+
+
 def test_a_coordinator_that_asks_too_much_gets_nothing_and_nothing_is_spent(tmp_path: Path) -> None:
     agreed = synthesis_across(parties=THREE_VERTICAL, budget=LOW_NOISE)
     _, nodes = session_of(agreed, people(60), tmp_path)
@@ -166,15 +185,15 @@ def test_a_coordinator_that_asks_too_much_gets_nothing_and_nothing_is_spent(tmp_
     }
     for call, (name, question) in zip("abcdefg", bad.items(), strict=True):
         assert (name, ask(node, agreed, "ask_round", question, call).code) == (name, "refused")
-    assert ask(node, agreed, "open_round", ProductClose(carries={}, boxes={}), "h").code == "refused"
+    assert ask(node, agreed, "open_round", RoundClose(products=NO_PRODUCTS, vouchers={}), "h").code == "refused"
     assert charged(node) == []
 
 
 def test_tables_across_parties_stay_within_the_traffic(tmp_path: Path) -> None:
     little = synthesis_across("traffic = 4", parties=TWO_AND_TWO, columns=FOUR, budget=LOW_NOISE)
     _, nodes = session_of(little, people(60), tmp_path)
-    assert ask(nodes["north"], little, "ask_round", Question(number=1, tables=(("age",),)), "a").code == "ok"
-    assert ask(nodes["north"], little, "open_round", ProductClose(carries={}, boxes={}), "b").code == "ok"
+    closing = vouched(nodes, little, Question(number=1, tables=(("age",),)), "a")
+    assert ask(nodes["north"], little, "open_round", closing["north"], "b").code == "ok"
     question = Question(number=2, tables=(("age", "score"),))
     assert ask(nodes["north"], little, "ask_round", question, "c").code == "refused"
     made = result(simulate(little, held(little, people(60)), seed=1))
@@ -186,13 +205,23 @@ def test_tables_across_parties_stay_within_the_traffic(tmp_path: Path) -> None:
 def test_a_round_is_answered_once_and_in_order(tmp_path: Path) -> None:
     agreed = synthesis_across(budget=LOW_NOISE)
     _, nodes = session_of(agreed, people(60), tmp_path)
-    node, close = nodes["north"], ProductClose(carries={}, boxes={})
-    first = Question(number=1, tables=(("age",),))
-    assert ask(node, agreed, "ask_round", first, "a").code == "ok"
+    node, first = nodes["north"], Question(number=1, tables=(("age",),))
+    close = vouched(nodes, agreed, first, "a")["north"]
     assert ask(node, agreed, "ask_round", first, "b").code == "refused"
+    assert ask(node, agreed, "vouch_round", RoundKeys(keys={"south": bytes(range(32))}), "e").code == "refused"
     assert ask(node, agreed, "open_round", close, "c").code == "ok"
     assert ask(node, agreed, "open_round", close, "d").code == "refused"
     assert charged(node) == list(agreed.protocol.spends(agreed, "north")[:1])
+
+
+def divide(session: Session, questions: dict[str, Question]) -> None:
+    """Let the coordinator ask each party something else."""
+    original = session.ask
+
+    def divided(step: Any, message: Any, **options: Any) -> Any:
+        return original(step, questions if step.__name__ == "ask_round" else message, **options)
+
+    session.ask = divided  # type: ignore[method-assign]
 
 
 def test_partners_who_were_asked_different_things_open_nothing(tmp_path: Path) -> None:
@@ -201,16 +230,21 @@ def test_partners_who_were_asked_different_things_open_nothing(tmp_path: Path) -
     made = protocol(agreed)
     made.opened(session, Question(number=1, tables=(("age",),)))
     fair, other = (Question(number=2, tables=((name, "score"),)) for name in ("age", "colour"))
-    questions = {"north": fair, "south": other}
-    original = session.ask
-
-    def divided(step: Any, message: Any, **options: Any) -> Any:
-        return original(step, questions if step.__name__ == "ask_round" else message, **options)
-
-    session.ask = divided  # type: ignore[method-assign]
+    divide(session, {"north": fair, "south": other})
     with pytest.raises(PartyError, match="refused"):
         made.opened(session, fair)
     assert all(len(charged(node)) == 1 for node in nodes.values())
+
+
+def test_parties_who_were_asked_for_different_tables_of_their_own_open_nothing(tmp_path: Path) -> None:
+    # each with the noise of the round's only table: of one person the round would show as much as two rounds may
+    agreed = synthesis_across(budget=LOW_NOISE)
+    session, nodes = session_of(agreed, people(60), tmp_path)
+    age, score = (Question(number=1, tables=((name,),)) for name in ("age", "score"))
+    divide(session, {"north": age, "south": score})
+    with pytest.raises(PartyError, match="was not asked the same"):
+        protocol(agreed).opened(session, age)
+    assert all(charged(node) == [] for node in nodes.values())
 
 
 # What comes out.
@@ -268,6 +302,19 @@ def test_awkward_columns_and_few_people_give_a_valid_table(count: int) -> None:
     assert set(np.asarray(made["single"])) == {7}
     exact = Table(agreed.schema, open_source(made)).count(("code",)).values
     assert exact.sum() == count
+
+
+def test_where_no_pair_can_be_counted_the_second_round_has_room_for_the_columns() -> None:
+    """A column of one value has no table across parties, and the pair has fewer cells than both columns."""
+    columns = "".join(
+        f'[[schema.columns]]\nname = "{name}"\nkind = "integer"\nlower = 7\nupper = {most}\nmissing = {{ value = 7 }}\n'
+        for name, most in (("two", 8), ("single", 7))
+    )
+    parties = VERTICAL.replace('"colour", "age"', '"two"').replace('"score"', '"single"')
+    agreed = synthesis_across(parties=parties, columns=columns, budget=LOW_NOISE)
+    table = pa.table({"two": np.arange(60) % 2 + 7, "single": np.full(60, 7)})
+    made = result(simulate(agreed, held(agreed, table), seed=1))
+    assert made.note.rounds[1].tables == (("two",), ("single",))
 
 
 # What is refused.
