@@ -20,7 +20,7 @@ from syndic.bench.row import Row
 from syndic.bench.synthesis_data import Coded, alike, codes_of, distances, load, sorted_by, unequal
 from syndic.data import Table, open_source
 from syndic.errors import InputError
-from syndic.kernel import Desk, Member, Memory, Node, Protocol, Session, run, steps_of
+from syndic.kernel import Desk, Member, Memory, Node, Protocol, Session, run, schema_of, steps_of
 from syndic.privacy import Budget, Ledger, Unit
 from syndic.protocols import AnyProtocol, Homm, Synthesis
 from syndic.random import SimulationRandomness
@@ -158,7 +158,7 @@ def _run(data: Coded, protocol: AnyProtocol, epsilon: str, seed: int, held: Part
     with ExitStack() as stack:
         nodes = {}
         for place, part in enumerate(held):
-            nodes[f"p{place}"] = _node(study, f"p{place}", data.rows(part), seed)
+            nodes[f"p{place}"] = simulated_node(study, f"p{place}", data.rows(part), seed)
             stack.callback(nodes[f"p{place}"].close)
         method: Protocol = protocol
         session = Session(
@@ -175,8 +175,9 @@ def _run(data: Coded, protocol: AnyProtocol, epsilon: str, seed: int, held: Part
     return Found(found, seconds, len(made.table))
 
 
-def _node(study: Study, party: str, rows: pa.Table, seed: int) -> Node:
-    table = Table(schema=study.schema, source=open_source(rows))
+def simulated_node(study: Study, party: str, rows: pa.Table, seed: int) -> Node:
+    """Return a party that holds these rows, with a generous ledger and seeded noise."""
+    table = Table(schema=schema_of(study, party), source=open_source(rows))
     ledger = Ledger.open(":memory:")
     ledger.declare("rows", Budget.of(100, Fraction(1, 2)))
     desk = Desk(

@@ -8,12 +8,11 @@ from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
-import pyarrow as pa
 
+from syndic.bench.model_synthesis import simulated_node
 from syndic.bench.synthesis_data import Coded, codes_of, distances
-from syndic.data import Table, open_source
-from syndic.kernel import Desk, Exchange, Member, Memory, Node, Session, run, schema_of, steps_of
-from syndic.privacy import Budget, Ledger, Unit, gaussian_epsilon, mu_squared_for
+from syndic.kernel import Exchange, Member, Session, run, schema_of, steps_of
+from syndic.privacy import Budget, Unit, gaussian_epsilon, mu_squared_for
 from syndic.protocols import AnyProtocol, Synthesis, Vertical
 from syndic.random import SimulationRandomness
 from syndic.runtime import Local
@@ -100,7 +99,7 @@ def _made(data: Coded, study: Study, seed: int) -> tuple[Mapping[str, Any], floa
         nodes = {}
         for party in study.parties:
             columns = schema_of(study, party.name).names
-            nodes[party.name] = _node(study, party.name, data.table.select(columns), seed)
+            nodes[party.name] = simulated_node(study, party.name, data.table.select(columns), seed)
             stack.callback(nodes[party.name].close)
         session = Session(
             runtime=Local(nodes),
@@ -113,21 +112,3 @@ def _made(data: Coded, study: Study, seed: int) -> tuple[Mapping[str, Any], floa
         result: Any = run(study.protocol, session)
         seconds = time.process_time() - begin
     return codes_of(result.table.to_arrow(), data.schema), seconds, sent_once(session.transcript)
-
-
-def _node(study: Study, party: str, rows: pa.Table, seed: int) -> Node:
-    table = Table(schema=schema_of(study, party), source=open_source(rows))
-    ledger = Ledger.open(":memory:")
-    ledger.declare("rows", Budget.of(100, Fraction(1, 2)))
-    desk = Desk(
-        name=party,
-        terms=study,
-        study=study.digest,
-        spends=study.protocol.spends(study, party),
-        dataset="rows",
-        ledger=ledger,
-        memory=Memory(":memory:"),
-        open_table=lambda: table,
-        randomness=lambda label: SimulationRandomness(seed, party, label),
-    )
-    return Node(protocol=study.protocol, desk=desk)

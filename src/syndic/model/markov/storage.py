@@ -51,7 +51,8 @@ def save(field: MarkovField, path: Path) -> None:
     arrays |= {f"impossible_{place}": one.cells for place, one in enumerate(field.impossible)}
     text = np.frombuffer(to_json(description), dtype=np.uint8)
     with path.open("wb") as file:
-        np.savez_compressed(file, allow_pickle=False, description=text, **arrays)
+        # all are numbers, so nothing is pickled; numpy 2.0 would take `allow_pickle` for one more array
+        np.savez_compressed(file, description=text, **arrays)  # type: ignore[arg-type]
 
 
 def load(path: Path) -> MarkovField:
