@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test bench docs lint format clean
+.PHONY: setup demo test test-deploy bench peers docs lint format clean
 
 # The core alone: what `make demo` and a plain installation need.
 $(VENV)/core: pyproject.toml
@@ -28,7 +28,11 @@ lint: $(VENV)/dev
 	$(BIN)/mypy
 
 test: lint docs
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not deploy"
+
+# Apart from the other tests for its cost: a server and parties as processes of their own, for some minutes.
+test-deploy: $(VENV)/dev
+	$(BIN)/pytest tests/deploy -m deploy
 
 docs: $(VENV)/dev
 	$(BIN)/mkdocs build --quiet --strict
@@ -36,7 +40,13 @@ docs: $(VENV)/dev
 # Slower than the tests: measurements beside a baseline in the same run.
 bench: $(VENV)/dev
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
-	for name in noise secure sources; do $(BIN)/syndic bench $$name || exit 1; done
+	for name in guard noise secure sources; do $(BIN)/syndic bench $$name || exit 1; done
+
+# Another library, to compare with: its pins clash with ours, so it has an environment of its own.
+PEERS ?= .peers
+peers:
+	$(PYTHON) -m venv $(PEERS)/diffprivlib
+	$(PEERS)/diffprivlib/bin/pip install --quiet diffprivlib==0.6.6 scikit-learn==1.7.2
 
 format: $(VENV)/dev
 	$(BIN)/ruff check --fix .

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,90 @@ def _across(name: str, options: str = "", *, parties: str = VERTICAL) -> Case:
     return Case(name, study, {party.name: table.select(list(party.columns or ())) for party in study.parties})
 
 
+BOTH_LABELLED = VERTICAL.replace('columns = ["score"]', 'columns = ["score", "colour"]')
+
+
+def across_study(
+    method: str,
+    options: str = "",
+    *,
+    parties: str = VERTICAL,
+    columns: str = COLUMNS,
+    budget: str = "epsilon = 10\ndelta = 1e-5",
+) -> Study:
+    """Return a study of any method whose columns are at different parties."""
+    return Study.loads(
+        study_text(
+            unit='neighbours = "replace"',
+            budget=budget,
+            parties=parties,
+            columns=columns,
+            protocol=f'method = "{method}"\n{options}',
+        )
+    )
+
+
+def _columns_apart(name: str, method: str, options: str = "", *, parties: str = VERTICAL) -> Case:
+    study, table = across_study(method, options, parties=parties), rows(60, 3)
+    return Case(name, study, {party.name: table.select(list(party.columns or ())) for party in study.parties})
+
+
+def align_study(options: str = "", *, parties: str = VERTICAL, columns: str = COLUMNS) -> Study:
+    """Return a study that aligns the people of parties with different columns."""
+    return across_study("align", options, parties=parties, columns=columns, budget="epsilon = 1.0\ndelta = 1e-5")
+
+
+def with_ids(count: int, seed: int, *, among: int = 60) -> pa.Table:
+    """Return rows of some of `among` people, each with an id, in an order of their own."""
+    ids = np.random.default_rng([seed, 5]).permutation(among)[:count]
+    return rows(count, seed).append_column("id", pa.array([f"Id {each:04d}" for each in ids]))
+
+
+def _aligning(name: str, options: str = "", *, parties: str = VERTICAL) -> Case:
+    study = align_study(options, parties=parties)
+    return Case(
+        name,
+        study,
+        {
+            party.name: with_ids(50, place).select([*(party.columns or ()), "id"])
+            for place, party in enumerate(study.parties)
+        },
+    )
+
+
+def vertimrf_study(
+    options: str = "",
+    *,
+    parties: str = VERTICAL,
+    columns: str = COLUMNS,
+    budget: str = "epsilon = 10\ndelta = 1e-5",
+    neighbours: str = "replace",
+) -> Study:
+    """Return a study of VertiMRF; sketches are few, and said, so that no plan is searched."""
+    sketches = 'way = "oracle"' in options or "as_printed" in options or "phantoms" in options
+    return Study.loads(
+        study_text(
+            unit=f'neighbours = "{neighbours}"',
+            budget=budget,
+            parties=parties,
+            columns=columns,
+            protocol=f'method = "vertimrf"\n{options}\n'
+            + ("" if sketches else "phantoms = 40\ncap = 10\n")
+            + ("" if 'way = "oracle"' in options or "repetitions" in options else "repetitions = 50\n"),
+        )
+    )
+
+
+def _vertimrf(name: str, options: str = "", *, parties: str = VERTICAL, neighbours: str = "replace") -> Case:
+    study, table = vertimrf_study(options, parties=parties, neighbours=neighbours), rows(60, 3)
+    return Case(name, study, {party.name: table.select(list(party.columns or ())) for party in study.parties})
+
+
+# tiny networks; without torch there is nothing to run
+_GAN = "rounds = 2\ncritic_steps = 2\nbatch = 8\ntrunk = [4, 5]\nbranch = [6, 3]\ncritic = 4\nnoise = 3\n"
+GAN_CASES = () if find_spec("torch") is None else (_columns_apart("vertigan", "vertigan", _GAN),)
+
+
 CASES = (
     _case("homm laplace"),
     _case("homm gaussian", budget="epsilon = 1.0\ndelta = 1e-5", protocol='method = "homm"\nnoise = "gaussian"'),
@@ -328,8 +413,19 @@ CASES = (
     _mixing("mixing dgm of three", 'scheme = "dgm"\nbounds = "unit"', parties=THREE_VERTICAL),
     _mixing("mixing bgm missing", 'scheme = "bgm"\nbits = 6', columns=MISSING_LEVELS),
     _mixing("mixing as printed", "as_printed = true", parties=THREE_VERTICAL),
+    _vertimrf("vertimrf sketch"),
+    _vertimrf("vertimrf oracle", 'way = "oracle"\nvalues = "noisy"', parties=THREE_VERTICAL),
+    _vertimrf("vertimrf as printed", "as_printed = true", neighbours="add_remove"),
+    _aligning("align"),
+    _aligning("align of three", 'spelling = ["digits"]\nduplicates = "first"', parties=THREE_VERTICAL),
     _across("vertical", "model_cells = 60"),
     _across("vertical of three", 'selector = "adaptive"\ncolluding = 0\nrows = 40', parties=THREE_VERTICAL),
+    _columns_apart("glued", "glued"),
+    _columns_apart("glued of three", "glued", 'selector = "adaptive"\nrows = 40', parties=THREE_VERTICAL),
+    _columns_apart("dplt", "dplt"),
+    _columns_apart("dplt of three", "dplt", "levels = 2\ncolluding = 0\nrows = 40", parties=THREE_VERTICAL),
+    _columns_apart("distdiffgen", "distdiffgen", 'label = "colour"\nspecialisations = 3', parties=BOTH_LABELLED),
+    *GAN_CASES,
 )
 
 

@@ -1,6 +1,6 @@
 """Syndic: publish something together from tables that may not be pooled."""
 
-from syndic.advise import Advice, Assumptions, Task, advise
+from syndic.advise import Advice, Assumptions, Task, VerticalAdvice, advise, advise_vertical
 from syndic.data import Boolean, Categorical, Date, Domain, Instead, Integer, Ordinal, Real, Schema
 from syndic.document import exact
 from syndic.estimators import PrivateLogisticRegression, PrivateRidge
@@ -10,9 +10,12 @@ from syndic.privacy import Budget, Ledger, Unit
 from syndic.protocols import (
     Average,
     CrossTabulation,
+    DistDiffGen,
     Estimation,
+    Glued,
     GramMatrix,
     Homm,
+    LatentTreeSynthesis,
     Marginals,
     PooledGram,
     Risk,
@@ -33,9 +36,11 @@ __all__ = [
     "Categorical",
     "CrossTabulation",
     "Date",
+    "DistDiffGen",
     "Domain",
     "Estimation",
     "Evaluation",
+    "Glued",
     "GramClassifier",
     "GramMatrix",
     "GramRegression",
@@ -43,6 +48,7 @@ __all__ = [
     "HommSynthesizer",
     "Instead",
     "Integer",
+    "LatentTreeSynthesis",
     "Ledger",
     "Limits",
     "Marginals",
@@ -64,8 +70,10 @@ __all__ = [
     "Task",
     "Unit",
     "Vertical",
+    "VerticalAdvice",
     "__version__",
     "advise",
+    "advise_vertical",
     "evaluate",
     "exact",
     "paid_scores",

@@ -97,6 +97,12 @@ def json_schema(kind: Any) -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
+def schema_parts(kinds: list[Any], place: str) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
+    """Return the JSON Schemas of several classes, and the parts that they share under `place`, as "#/parts/{name}"."""
+    schemas, shared = msgspec.json.schema_components(kinds, schema_hook=_schema_hook, ref_template=place)
+    return tuple(schemas), shared
+
+
 def _encode_hook(value: Any) -> Any:
     if isinstance(value, Fraction):
         return str(value)

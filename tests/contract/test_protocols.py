@@ -21,6 +21,9 @@ from syndic.study.home import run_digest
 SEED = 7
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+each_paying_case = pytest.mark.parametrize(
+    "case", [case for case in CASES if case.study.protocol.spends(case.study, "north")], ids=lambda case: case.name
+)
 
 
 def everything(release: Release, folder: Path, parties: Iterable[str]) -> dict[str, Any]:
@@ -189,7 +192,7 @@ def answered(node: Node, calls: Iterable[bytes]) -> None:
         assert decode(answer(node, call), Reply).code == "ok"
 
 
-@each_case
+@each_paying_case
 def test_a_resent_call_returns_the_same_bytes_and_is_charged_once(case: Case, tmp_path: Path) -> None:
     *before, call = calls_until_charged(case, "north", tmp_path)
     node = open_nodes(case, tmp_path)["north"]
@@ -201,7 +204,7 @@ def test_a_resent_call_returns_the_same_bytes_and_is_charged_once(case: Case, tm
     assert list(node.desk.ledger.entries()) == entries
 
 
-@each_case
+@each_paying_case
 def test_calls_that_must_be_refused(case: Case, tmp_path: Path) -> None:
     node = open_nodes(case, tmp_path)["north"]
     good = decode(calls_until_charged(case, "north", tmp_path)[0], Call)
@@ -223,7 +226,7 @@ def test_calls_that_must_be_refused(case: Case, tmp_path: Path) -> None:
     assert [entry.kind for entry in node.desk.ledger.entries()] == ["declare"]
 
 
-@each_case
+@each_paying_case
 def test_asking_again_under_another_id_is_not_paid_for(case: Case, tmp_path: Path) -> None:
     node = open_nodes(case, tmp_path)["north"]
     calls = calls_until_charged(case, "north", tmp_path)
@@ -231,7 +234,7 @@ def test_asking_again_under_another_id_is_not_paid_for(case: Case, tmp_path: Pat
     spent = len(list(node.desk.ledger.entries()))
     again = encode(Call(**{**fields(decode(calls[-1], Call)), "call": "d" * 32}))
     # a step of several in order is refused before it comes to the ledger
-    assert decode(answer(node, again), Reply).code == ("budget" if len(calls) == 1 else "refused")
+    assert decode(answer(node, again), Reply).code in ({"budget", "refused"} if len(calls) == 1 else {"refused"})
     assert len(list(node.desk.ledger.entries())) == spent
 
 
@@ -240,7 +243,7 @@ class SecretSource:
     """A source that fails with a private value in its error."""
 
     def names(self) -> tuple[str, ...]:
-        return ("colour", "age", "score", *(f"c{number}" for number in range(6)))
+        return ("id", "colour", "age", "score", *(f"c{number}" for number in range(6)))
 
     def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
         raise RuntimeError("patient 4711 has the value secret")
@@ -261,7 +264,7 @@ def test_no_exception_text_crosses(case: Case, tmp_path: Path) -> None:
     assert charges(tmp_path, "south") == []
 
 
-@each_case
+@each_paying_case
 def test_a_lost_answer_is_not_drawn_again(case: Case, tmp_path: Path) -> None:
     calls = calls_until_charged(case, "north", tmp_path)
     node = open_nodes(case, tmp_path)["north"]
@@ -289,7 +292,8 @@ def test_the_statement_is_public_json(case: Case, tmp_path: Path) -> None:
 
 
 def fields(call: Call) -> dict[str, Any]:
-    return {name: getattr(call, name) for name in call.__struct_fields__}
+    """Return what a call says, less its check: a changed call has none."""
+    return {name: getattr(call, name) for name in call.__struct_fields__ if name != "check"}
 
 
 def open_again(case: Case, folder: Path) -> Node:

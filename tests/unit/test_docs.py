@@ -33,6 +33,7 @@ from syndic.errors import SyndicError
 from syndic.kernel import Limits, Member
 from syndic.privacy import Budget, Unit
 from syndic.protocols import Homm
+from syndic.report import About
 from syndic.study import PartyFile, Study
 
 ROOT = Path(__file__).parents[2]
@@ -41,6 +42,7 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 STUDY_FILE = ROOT / "docs" / "study-file.md"
 CLI_PAGE = ROOT / "docs" / "cli.md"
+KINDS: dict[str, type[Document]] = {"party.toml": PartyFile, "about.toml": About}
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ class Reader:
             content = {**tomllib.loads((DEMO / "study.toml").read_text()), **content}
             from_builtins(content, Study, where=f"{self.page}:{block.line}").check()
             return
-        kind = PartyFile if title[1].endswith("party.toml") else Schema if "schema" in title[1] else Study
+        kind = KINDS.get(re.split("[/-]", title[1])[-1], Schema if "schema" in title[1] else Study)
         from_builtins(content, kind, where=f"{self.page}:{block.line}")
         (self.folder / title[1]).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / title[1]).write_text(text)

@@ -21,7 +21,8 @@ ROWS = [
     {"kernel"},
     {"parts"},
     {"protocols", "runtime"},
-    {"study", "report", "advise", "evaluate", "bench", "synthesizer", "regression", "estimators"},
+    {"study", "deploy", "report", "advise", "evaluate", "bench", "audit", "reproduce"}
+    | {"synthesizer", "regression", "estimators"},
     {"syndic"},  # the names of the package itself
     {"cli", "console", "__main__"},
 ]
@@ -30,18 +31,25 @@ DATA_ONLY = {"demo"}
 
 # outside libraries, and the only places that may import them; measurements hold Syndic against them
 EDGES = {
-    "nvflare": r"runtime/flare\.py",
+    "nvflare": r"runtime/flare\w*\.py",
     "pandas": r"data/(source_\w+|released)\.py|bench/\w+\.py",
     "polars": r"data/(source_\w+|released)\.py|bench/\w+\.py",
     "duckdb": r"data/(source_\w+|released)\.py|bench/\w+\.py",
+    "ibis": r"data/(source_ibis|pushdown\w*)\.py|bench/\w+\.py",
+    "psycopg": r"data/source_ibis\.py",
+    "pyspark": r"data/source_engine\.py",
     "adbc_driver_manager": r"data/source_\w+\.py",
     "adbc_driver_postgresql": r"data/source_\w+\.py",
-    "dp_accounting": r"privacy/account\.py",
+    "dp_accounting": r"privacy/(account|sampled)\.py",
     "click": r"cli/\w+\.py",
     "rich": r"cli/\w+\.py",
+    "starlette": r"console/(guard|web)\.py",
+    "jinja2": r"console/web\.py",
+    "uvicorn": r"console/serve\.py",
     "opendp": r"bench/\w+\.py",
     "sklearn": r"(evaluate|estimators|synthesizer|bench)/\w+\.py|synthesizer\.py|regression\.py",
     "numba": r"model/markov/loops\.py",
+    "torch": r"model/gan\.py",
     "matplotlib": r"(bench|report)/\w+\.py",
 }
 

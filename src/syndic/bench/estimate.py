@@ -5,7 +5,7 @@ formula and the published value the printed one. Geometric law, chance 0.3, valu
 """
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -36,35 +36,46 @@ _UPPER = 40
 _LEAST, _MOST = 0.05, 0.95
 _SCHEMES = ("dssa", "dsaa", "masked")
 _BLOCK_DRAWS = 1_000_000
+# which number moves, its symbol, its points
+SWEEPS: Mapping[str, tuple[str, tuple[float, ...]]] = {
+    "people": ("N", (100, 400, 1600, 6400)),
+    "parties": ("M", (1, 4, 16, 64)),
+    "epsilon": ("epsilon", (0.03, 0.1, 0.3, 1.0, 3.0)),
+}
 
 
 def rows(quick: bool) -> Iterator[Row]:
     """Yield, for each scheme and point, the measured ratio to the bound beside the corrected and printed formula."""
+    for word in SWEEPS:
+        for part in sweep(word, quick):
+            if isinstance(part, Row):
+                yield part
+                continue
+            FOLDER.mkdir(exist_ok=True)
+            (FOLDER / f"estimate-{word}.svg").write_text(part.to_svg(), encoding="utf-8")
+
+
+def sweep(word: str, quick: bool) -> Iterator[Row | Curve]:
+    """Yield the rows of one moving number, then their figure."""
+    symbol, points = SWEEPS[word]
     repeats = 4000 if quick else 40_000
     information = 1 / (_CHANCE**2 * (1 - _CHANCE))
     middle = Setting(parties=10, people=1600, epsilon=0.3, information=information)
-    for word, symbol, points in (
-        ("people", "N", (100, 400, 1600, 6400)),
-        ("parties", "M", (1, 4, 16, 64)),
-        ("epsilon", "epsilon", (0.03, 0.1, 0.3, 1.0, 3.0)),
-    ):
-        settings = [_moved(middle, word, point) for point in points]
-        measured = {scheme: [_ratio(scheme, at, repeats) for at in settings] for scheme in _SCHEMES}
-        for scheme in _SCHEMES:
-            for point, at, value in zip(points, settings, measured[scheme], strict=True):
-                corrected, printed = formulas(scheme, at)
-                yield Row(
-                    bench="estimate",
-                    row=f"{scheme}, {symbol} = {point:g}",
-                    metric="MSE x M x N x I",
-                    value=value,
-                    unit="",
-                    baseline=corrected,
-                    published=printed,
-                )
-        FOLDER.mkdir(exist_ok=True)
-        drawn = figure(symbol, points, settings, measured)
-        (FOLDER / f"estimate-{word}.svg").write_text(drawn.to_svg(), encoding="utf-8")
+    settings = [_moved(middle, word, point) for point in points]
+    measured = {scheme: [_ratio(scheme, at, repeats) for at in settings] for scheme in _SCHEMES}
+    for scheme in _SCHEMES:
+        for point, at, value in zip(points, settings, measured[scheme], strict=True):
+            corrected, printed = formulas(scheme, at)
+            yield Row(
+                bench="estimate",
+                row=f"{scheme}, {symbol} = {point:g}",
+                metric="MSE x M x N x I",
+                value=value,
+                unit="",
+                baseline=corrected,
+                published=printed,
+            )
+    yield figure(symbol, points, settings, measured)
 
 
 def formulas(scheme: str, at: Setting) -> tuple[float, float | None]:

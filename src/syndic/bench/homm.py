@@ -281,6 +281,12 @@ def _thresholds(experiment: Experiment, outcome: Outcome) -> Iterator[Row]:
         )
 
 
+def of_experiment(experiment: Experiment, outcome: Outcome) -> Iterator[Row]:
+    """Yield the curves of one experiment, then its thresholds."""
+    yield from _curves(experiment, outcome)
+    yield from _thresholds(experiment, outcome)
+
+
 def figure(experiment: Experiment, outcome: Outcome) -> Curve:
     """Return the experiment's curves over epsilon, as in Figure 1 of the paper."""
     ends = (min(experiment.epsilons), max(experiment.epsilons))

@@ -74,6 +74,11 @@ class OpenVertical:
         del label
         return self.randomness
 
+    def bond(self, peer: str) -> bytes:
+        """Return no bond: nobody has an identity here."""
+        del peer
+        return b""
+
     def contribute(self, share: Any, values: Any, *, why: str) -> Any:
         """Return the values with this party's share of the noise."""
         del why

@@ -14,6 +14,7 @@ from syndic.bench.regression_synthetic import PRINTED, Found, Synthetic
 from syndic.bench.regression_table import PRIVATE, Losses, eigenvalues, measure
 from syndic.bench.row import Row
 from syndic.errors import InputError
+from syndic.report.figure import Curve, Figure
 
 # splits for each data set, quick and in full
 _SPLITS = {
@@ -32,23 +33,42 @@ def rows(quick: bool) -> Iterator[Row]:
     """Yield speed, distances, probabilities and losses; figures go to `bench-results`."""
     yield from regression_speed.rows(quick)
     yield from synthetic(quick)
-    yield from singular("synthetic", Synthetic(1_000_000, _SCATTERED[0 if quick else 1], 1).measure(1.0))
+    yield from _scattered("synthetic", Synthetic(1_000_000, scattered(quick), 1).measure(1.0))
     for load in LOADERS:
         try:
             data = load()
         except InputError as error:
             _tell(f"skipped: {error}")
             continue
-        losses = measure(data, _SPLITS[data.name][0 if quick else 1])
+        losses = measure(data, splits(data, quick))
         yield from of_table(data, losses)
-        _tell(regression_draw.losses(data.name, losses))
+        _save(f"losses-{data.name}", regression_draw.losses(data.name, losses))
         if data.name == "insurance":
-            yield from singular(data.name, eigenvalues(data, _SCATTERED[0 if quick else 1], 1.0))
+            yield from _scattered(data.name, eigenvalues(data, scattered(quick), 1.0))
     yield from regression_secure.rows(quick)
 
 
+def splits(data: Data, quick: bool) -> int:
+    """Return how often a data set of Table 1 is split."""
+    return _SPLITS[data.name][0 if quick else 1]
+
+
+def scattered(quick: bool) -> int:
+    """Return how many draws Figure 3 has."""
+    return _SCATTERED[0 if quick else 1]
+
+
 def synthetic(quick: bool) -> Iterator[Row]:
-    """Yield Figure 2; signs themselves are mixed for up to 30,000 people, in full for up to 100,000."""
+    """Yield Figure 2, and draw it."""
+    for part in figure_2(quick):
+        if isinstance(part, Row):
+            yield part
+        else:
+            _save(*part)
+
+
+def figure_2(quick: bool) -> Iterator[Row | tuple[str, Curve]]:
+    """Yield Figure 2, named curves between rows; signs are mixed for up to 30,000 people, in full for up to 100,000."""
     draws, sound, signs = _DRAWS if quick else _FULL_DRAWS
     sizes = SIZES[:3] if quick else SIZES
     for epsilon in EPSILONS:
@@ -59,8 +79,7 @@ def synthetic(quick: bool) -> Iterator[Row]:
             if people < (100_000 if quick else 300_000):
                 checked = Synthetic(people, draws, sound).signs(epsilon, signs)
                 yield from of_signs(people, epsilon, checked, methods["rmgm"])
-        for path in regression_draw.distances(epsilon, found):
-            _tell(path)
+        yield from regression_draw.distances(epsilon, found)
 
 
 def of_draws(people: int, epsilon: float, method: str, found: Found) -> Iterator[Row]:
@@ -95,7 +114,15 @@ def singular(name: str, methods: Mapping[str, Found]) -> Iterator[Row]:
         if small.any():
             share = float((found.distances[small] > 10).mean())
             yield _row(title, "P(distance > 10) where it is", share, "share")
-    _tell(regression_draw.eigenvalues(name, methods))
+
+
+def _scattered(name: str, methods: Mapping[str, Found]) -> Iterator[Row]:
+    yield from singular(name, methods)
+    _save(f"eigenvalues-{name}", regression_draw.eigenvalues(name, methods))
+
+
+def _save(what: str, picture: Figure) -> None:
+    _tell(regression_draw.save(what, picture))
 
 
 def of_table(data: Data, found: Losses) -> Iterator[Row]:

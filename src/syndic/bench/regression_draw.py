@@ -18,11 +18,19 @@ _DOTS: Final = 300
 _NOTHING: Final = regression_published.BGM_MEAN
 
 
-def distances(epsilon: float, found: Mapping[int, Mapping[str, Found]]) -> Iterator[str]:
-    """Draw mean distances over the number of people, and RMGM's chances beside the published ones; yield words."""
+def save(what: str, picture: Figure) -> str:
+    """Write one figure into `bench-results`, and say so."""
+    FOLDER.mkdir(exist_ok=True)
+    path = FOLDER / f"regression-{what}.svg"
+    path.write_text(picture.to_svg(), encoding="utf-8")
+    return f"wrote {path}"
+
+
+def distances(epsilon: float, found: Mapping[int, Mapping[str, Found]]) -> Iterator[tuple[str, Curve]]:
+    """Yield mean distances over the number of people, and RMGM's chances beside the published ones, named."""
     last = {method: one.mean for method, one in found[max(found)].items()}
     said = ", ".join(f"{name} {value:.2g}" for name, value in sorted(last.items(), key=lambda item: item[1]))
-    yield _save(
+    yield (
         f"distance-{epsilon:g}",
         Curve(
             title=f"Mean distance from the true coefficients, epsilon {epsilon:g}",
@@ -42,7 +50,7 @@ def distances(epsilon: float, found: Mapping[int, Mapping[str, Found]]) -> Itera
     )
     ours = tuple((float(n), found[n]["rmgm"].beyond(0.2)) for n in found)
     read = regression_published.RMGM[epsilon, 0.2]
-    yield _save(
+    yield (
         f"chance-{epsilon:g}",
         Curve(
             title=f"RMGM as printed: chance to be more than 0.2 off, epsilon {epsilon:g}",
@@ -60,52 +68,39 @@ def distances(epsilon: float, found: Mapping[int, Mapping[str, Found]]) -> Itera
     )
 
 
-def eigenvalues(name: str, found: Mapping[str, Found]) -> str:
-    """Draw distances over the Hessian's least absolute eigenvalue, draw by draw, from small to large."""
+def eigenvalues(name: str, found: Mapping[str, Found]) -> Curve:
+    """Return distances over the Hessian's least absolute eigenvalue, draw by draw, from small to large."""
     lines = []
     for method in PRINTED:
         order = np.argsort(found[method].eigenvalues[:_DOTS])
         points = zip(found[method].eigenvalues[order], found[method].distances[order], strict=True)
         lines.append(Line(method, tuple((float(x), float(y)) for x, y in points), dots=True))
     least = min(line.points[0][0] for line in lines)
-    return _save(
-        f"eigenvalues-{name}",
-        Curve(
-            title=f"Distance over the least eigenvalue, {name}, epsilon 1",
-            description=f"The least eigenvalue of {_DOTS} draws is {least:.2g}; DGM's distances grow as it shrinks.",
-            width=900,
-            lines=tuple(lines),
-            x_axis="least absolute eigenvalue",
-            y_axis="distance",
-            x_log=True,
-            y_log=True,
-        ),
+    return Curve(
+        title=f"Distance over the least eigenvalue, {name}, epsilon 1",
+        description=f"The least eigenvalue of {_DOTS} draws is {least:.2g}; DGM's distances grow as it shrinks.",
+        width=900,
+        lines=tuple(lines),
+        x_axis="least absolute eigenvalue",
+        y_axis="distance",
+        x_log=True,
+        y_log=True,
     )
 
 
-def losses(name: str, found: Losses) -> str:
-    """Draw one data set's losses, a group of bars for each method."""
+def losses(name: str, found: Losses) -> Bars:
+    """Return one data set's losses, a group of bars for each method."""
     public = [found.losses[method, 0.0].mean for method in PUBLIC]
     series = tuple(
         Series(f"epsilon {epsilon:g}", (*public, *(min(1.0, found.losses[method, epsilon].mean) for method in PRIVATE)))
         for epsilon in EPSILONS
     )
     gram = ", ".join(f"{found.losses['gram', epsilon].mean:.3g} at {epsilon:g}" for epsilon in EPSILONS)
-    return _save(
-        f"losses-{name}",
-        Bars(
-            title=f"Test loss on {name}",
-            description=f"Gram matrix: {gram}. Predicting zero: {public[1]:.3g}, the mean: {public[2]:.3g}. Cut at 1.",
-            width=900,
-            labels=(*PUBLIC, *PRIVATE),
-            series=series,
-            lying=True,
-        ),
+    return Bars(
+        title=f"Test loss on {name}",
+        description=f"Gram matrix: {gram}. Predicting zero: {public[1]:.3g}, the mean: {public[2]:.3g}. Cut at 1.",
+        width=900,
+        labels=(*PUBLIC, *PRIVATE),
+        series=series,
+        lying=True,
     )
-
-
-def _save(what: str, picture: Figure) -> str:
-    FOLDER.mkdir(exist_ok=True)
-    path = FOLDER / f"regression-{what}.svg"
-    path.write_text(picture.to_svg(), encoding="utf-8")
-    return f"wrote {path}"

@@ -58,7 +58,7 @@ _SECTION = "masked sum"
 
 def rows(quick: bool) -> Iterator[Row]:
     """Yield the sum over sockets, then time and bytes of one party for more parties and longer vectors."""
-    yield from _over_sockets(parties=100, processes=2, repeats=3 if quick else 7)
+    yield from over_sockets(parties=100, processes=2, repeats=3 if quick else 7)
     sizes = [(100, 104), (1000, 104), (50_000, 104), (100, 100_000)]
     more = [(10_000, 104), (1000, 100_000), (50_000, 100_000), (100, 1_000_000)]
     for parties, length in sizes if quick else [*sizes, *more]:
@@ -137,7 +137,7 @@ class _Outcome:
     stated_error: float
 
 
-def _over_sockets(*, parties: int, processes: int, repeats: int) -> Iterator[Row]:
+def over_sockets(*, parties: int, processes: int, repeats: int) -> Iterator[Row]:
     """Run the whole method a few times: a socket per party, a few processes, exact noise shares, ledgers.
 
     Other work on the machine only ever adds time, so the fastest run counts.

@@ -34,12 +34,13 @@ _COLUMNS = (2, 3, 5, 8, 15)
 
 def rows(quick: bool) -> Iterator[Row]:
     """Yield times, true deltas at the claimed epsilon, and errors of cells."""
-    yield from _times(quick)
-    yield from _deltas(quick)
+    yield from times(quick)
+    yield from deltas(quick)
     yield from errors(quick)
 
 
-def _times(quick: bool) -> Iterator[Row]:
+def times(quick: bool) -> Iterator[Row]:
+    """Yield the time of one party's sketches of Adult, or of a table as large."""
     tables = tables_for("adult") or tables_for("sixty")
     if tables is None:  # the made-up table is always there
         return
@@ -99,7 +100,8 @@ def _timed(work: Callable[[], None]) -> tuple[float, float]:
     return time.perf_counter() - begun, time.process_time() - used
 
 
-def _deltas(quick: bool) -> Iterator[Row]:
+def deltas(quick: bool) -> Iterator[Row]:
+    """Yield what delta printed sketches really have at the epsilon that they claim."""
     for gamma in ("1",) if quick else ("1", "3/10", "1/10"):
         for columns in _COLUMNS:
             plan = printed_plan(epsilon=0.4, delta=1e-5, columns=columns, gamma=Fraction(gamma))

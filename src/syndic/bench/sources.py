@@ -1,7 +1,7 @@
 """All two-way tables of a Parquet file: ours against plain numpy, DuckDB and polars on the same file.
 
 Every method runs in a process of its own, so that its time and peak memory are its own; methods take turns and
-figures are medians.
+figures are medians. Then the same tables of a PostgreSQL server, counted there or streamed.
 """
 
 import itertools
@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from syndic.bench import sources_pushed
 from syndic.bench.memory import peak_megabytes
 from syndic.bench.row import Row
 from syndic.data import Schema, Table, open_source
@@ -51,6 +52,7 @@ def rows(quick: bool) -> Iterator[Row]:
         for name, value in medians.items():
             baseline = best if name == "syndic" else None
             yield Row(bench="sources", row=f"{what}, {name}", metric=metric, value=value, unit=unit, baseline=baseline)
+    yield from sources_pushed.rows(dict(zip(_NAMES, _SIZES, strict=True)), count // 10, 1 if quick else 3)
 
 
 def _write(file: Path, count: int) -> None:

@@ -4,7 +4,6 @@ Distances are means over random sets of 3, 4 and 5 columns; a ratio is of means 
 `megabytes` counts each message once, as one role sends it to another; what the coordinator passes on travels twice.
 """
 
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from syndic.bench.row import Row
-from syndic.bench.synthesis_data import Coded, codes_of, distances, load
+from syndic.bench.synthesis_data import Coded, codes_of, distances
 from syndic.bench.vertical_runs import Found, curator, cut, glued, study_of, vertical
 from syndic.errors import InputError
 from syndic.protocols import Vertical
@@ -28,22 +27,6 @@ EPSILON: Final = "0.8"
 PUBLISHED_SECONDS: Final = 5406.0
 # a study in processes is a real one, so its delta is what a table of this size is asked for
 REAL_DELTA: Final = Fraction(1, 10**8)
-
-
-def rows(quick: bool) -> Iterator[Row]:
-    """Yield distances, ratios to the curator's, traffic and time; Fire only if there is time."""
-    try:
-        adult, fire = load("adult", "adult_coded"), load("fire", "fire")
-    except InputError as error:
-        sys.stderr.write(f"skipped: {error}\n")
-        return
-    seeds = range(1 if quick else 8)
-    yield from of_table(adult, seeds, (2, 5) if quick else (2, 3, 5, len(adult.domain)))
-    yield from of_processes(adult, PUBLISHED_SECONDS)
-    if not quick:
-        yield from of_trusting(adult, seeds)
-        yield from of_table(fire, range(2), (2,))
-        yield from of_processes(fire, None)
 
 
 def of_table(data: Coded, seeds: Sequence[int], parties: Sequence[int]) -> Iterator[Row]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, Literal, final
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from syndic.bench.model_synthesis import simulated_node
 from syndic.bench.synthesis_data import Coded, codes_of, distances
 from syndic.kernel import Exchange, Member, Session, run, schema_of, steps_of
 from syndic.privacy import Budget, Unit, gaussian_epsilon, mu_squared_for
-from syndic.protocols import AnyProtocol, Synthesis, Vertical
+from syndic.protocols import AnyProtocol, Synthesis, Vertical, VertiMRF
 from syndic.random import SimulationRandomness
 from syndic.runtime import Local
 from syndic.study import Study
@@ -40,7 +40,12 @@ def cut(data: Coded, parties: int) -> list[tuple[str, ...]]:
 
 
 def study_of(
-    data: Coded, epsilon: str, held: Sequence[tuple[str, ...]], protocol: AnyProtocol, delta: Fraction = DELTA
+    data: Coded,
+    epsilon: str,
+    held: Sequence[tuple[str, ...]],
+    protocol: AnyProtocol,
+    delta: Fraction = DELTA,
+    neighbours: Literal["add_remove", "replace"] = "replace",
 ) -> Study:
     """Return the study of parties that hold these columns of the same people."""
     rows, single = data.table.num_rows, len(held) == 1
@@ -49,7 +54,7 @@ def study_of(
     ]
     return Study(
         name="bench",
-        unit=Unit(neighbours="replace"),
+        unit=Unit(neighbours=neighbours),
         budget=Budget.of(epsilon, delta),
         protocol=protocol,
         parties=tuple(members),
@@ -60,6 +65,14 @@ def study_of(
 def vertical(data: Coded, epsilon: str, seed: int, parties: int, **options: Any) -> Found:
     """Run the vertical synthesis once, every party in this process."""
     return _found(data, study_of(data, epsilon, cut(data, parties), Vertical(**options)), seed)
+
+
+def vertimrf(data: Coded, epsilon: str, seed: int, parties: int, **options: Any) -> Found:
+    """Run VertiMRF once; printed sketches claim to hide who is in, so their study is of that."""
+    method = VertiMRF(**options)
+    printed = method.as_printed and method.way == "sketch"
+    unit: Literal["add_remove", "replace"] = "add_remove" if printed else "replace"
+    return _found(data, study_of(data, epsilon, cut(data, parties), method, neighbours=unit), seed)
 
 
 def curator(data: Coded, epsilon: str, seed: int, **options: Any) -> Found:

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import click
 
-from syndic.advise import Assumptions
+from syndic.advise import Advice, Assumptions, VerticalAdvice, advise_vertical
 from syndic.advise import advise as advise_on
+from syndic.advise.vertical import VERTICAL
 from syndic.cli import show
 from syndic.cli.study import JSON, STUDY
+from syndic.errors import InputError
 from syndic.study import Study
 
 
@@ -33,10 +35,19 @@ from syndic.study import Study
 )
 @JSON
 def advise(study_file: Path, tasks: tuple[str, ...], assumed: tuple[str, ...], as_json: bool) -> None:
-    """Is sharing worth it? Alone, jointly and pooled, for every party. Reads no row, spends nothing."""
+    """Is sharing worth it? Alone, jointly and pooled, for every party. Reads no row, spends nothing.
+
+    For studies of different columns of the same people: which method, and how near to the people it would be.
+    """
     study = Study.load(study_file)
+    advice: Advice | VerticalAdvice
     with show.progress_bar(shown=not as_json) as progress:
-        advice = advise_on(study, tasks=tasks or None, assumptions=Assumptions.of(assumed), progress=progress)
+        if isinstance(study.protocol, VERTICAL):
+            if tasks:
+                raise InputError("--task is for parties with rows of their own: here all have the same people")
+            advice = advise_vertical(study, assumptions=Assumptions.of(assumed), progress=progress)
+        else:
+            advice = advise_on(study, tasks=tasks or None, assumptions=Assumptions.of(assumed), progress=progress)
     if as_json:
         show.as_json(advice)
     else:

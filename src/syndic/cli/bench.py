@@ -1,20 +1,41 @@
 """`bench`: measure, beside what was published and beside a baseline in the same run."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import click
 
-from syndic.bench import BENCHES, Row
+from syndic.bench import BENCHES, Row, guard, vertical_plan
 from syndic.cli import show
 from syndic.document import to_json
+from syndic.errors import InputError
 
 
 @click.command(epilog="\b\nExample: syndic bench noise --quick --json")
 @click.argument("name", type=click.Choice(sorted(BENCHES)))
 @click.option("--quick", is_flag=True, help="At most five minutes on two cores.")
+@click.option(
+    "--only",
+    multiple=True,
+    type=click.Choice(list(vertical_plan.EXPERIMENTS)),
+    help="Of the bench vertical: this experiment only. May be repeated.",
+)
+@click.option(
+    "--table",
+    type=click.Path(path_type=Path),
+    help="Of the bench vertical: a .csv or .parquet file in place of Adult and Fire. Nothing protects its rows.",
+)
+@click.option("--refresh", is_flag=True, help="Of the bench guard: write its baseline anew; look at the diff.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
-def bench(name: str, quick: bool, as_json: bool) -> None:
+def bench(name: str, quick: bool, only: tuple[str, ...], table: Path | None, refresh: bool, as_json: bool) -> None:
     """Measure one part of Syndic."""
+    if refresh:
+        if name != "guard":
+            raise InputError(f"{name} keeps no baseline: --refresh is for guard")
+        click.echo(f"wrote {guard.refresh()}")
+        return
     rows = []
-    for row in BENCHES[name](quick):
+    for row in _measured(name, quick, only, table):
         if as_json:
             click.echo(to_json(row).decode())
         else:
@@ -23,6 +44,14 @@ def bench(name: str, quick: bool, as_json: bool) -> None:
     if not as_json:
         columns = ("row", "metric", "value", "unit", "baseline", "published")
         show.as_table(f"bench {name}", columns, (_cells(row) for row in rows))
+
+
+def _measured(name: str, quick: bool, only: tuple[str, ...], table: Path | None) -> Iterator[Row]:
+    if not only and table is None:
+        return BENCHES[name](quick)
+    if name != "vertical":
+        raise click.UsageError("--only and --table are for the bench vertical")
+    return vertical_plan.rows(quick, only, table)
 
 
 def _cells(row: Row) -> tuple[str, ...]:

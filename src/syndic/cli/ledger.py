@@ -19,12 +19,13 @@ def ledger() -> None:
 
 @ledger.command("show")
 @LEDGER
+@click.option("--calls", is_flag=True, help="Also every call that was answered or refused.")
 @JSON
-def show_entries(file: Path, as_json: bool) -> None:
-    """Show what was spent per data set, and every entry."""
+def show_entries(file: Path, calls: bool, as_json: bool) -> None:
+    """Show what was spent per data set, and every agreement, withdrawal and charge."""
     with _existing(file) as book:
         spendings = [book.spent(dataset) for dataset in book.datasets()]
-        entries = list(book.entries())
+        entries = [entry for entry in book.entries() if calls or entry.kind != "call"]
     if as_json:
         show.as_json({"spent": spendings, "entries": entries})
         return
@@ -53,7 +54,7 @@ def show_entries(file: Path, as_json: bool) -> None:
                 entry.dataset,
                 entry.study[:12],
                 "; ".join(event.what for event in entry.events),
-                entry.why,
+                f"{entry.why}: {entry.reply[:12]}" if entry.kind == "call" else entry.why,
             )
             for entry in entries
         ),

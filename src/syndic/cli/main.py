@@ -4,7 +4,22 @@ import sys
 
 import click
 
-from syndic.cli import advise, bench, demo, evaluate, ledger, report, study
+from syndic.cli import (
+    advise,
+    agree,
+    audit,
+    bench,
+    console,
+    demo,
+    deploy,
+    evaluate,
+    export,
+    ledger,
+    office,
+    report,
+    reproduce,
+    study,
+)
 from syndic.errors import PublicError, SyndicError
 from syndic.version import __version__
 
@@ -31,12 +46,29 @@ for command in (
     study.plan,
     advise.advise,
     study.simulate,
+    agree.identity,
+    office.receive,
+    agree.agree,
+    office.decline,
+    agree.withdraw,
+    agree.studies,
+    deploy.coordinator,
+    deploy.party,
+    deploy.join,
+    deploy.run,
+    deploy.doctor,
+    console.console,
     evaluate.evaluate,
     study.json_schema,
+    office.check_schema,
     report.report,
+    office.compare,
+    export.export,
     ledger.ledger,
     demo.demo,
     bench.bench,
+    audit.audit,
+    reproduce.reproduce,
 ):
     cli.add_command(command)
 
@@ -51,7 +83,7 @@ def main() -> None:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo(
-            "interrupted; what was spent is in the ledgers, and running again asks for the stored answers",
+            "interrupted; what was spent is in the ledgers, and running again goes on from there",
             err=True,
         )
         sys.exit(130)

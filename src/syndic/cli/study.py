@@ -15,6 +15,13 @@ from syndic.study import simulate as run_simulation
 from syndic.study.simulate import RuntimeName
 
 STUDY = click.argument("study_file", metavar="STUDY", type=click.Path(path_type=Path))
+SECONDS = click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=600.0,
+    show_default=True,
+    help="How long a step may take before a party counts as silent.",
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 
@@ -75,6 +82,7 @@ def plan(study_file: Path, as_json: bool) -> None:
     help="All in one process, or one process per party.",
 )
 @click.option("--seed", type=int, help="Make the run repeat itself. It then protects nobody, and says so.")
+@SECONDS
 @JSON
 def simulate(
     study_file: Path,
@@ -82,10 +90,15 @@ def simulate(
     folder: Path,
     runtime: RuntimeName,
     seed: int | None,
+    seconds: float,
     as_json: bool,
 ) -> None:
-    """Run the study with every party on this machine; leave release, statement and ledgers in a folder."""
-    run_and_show(Study.load(study_file), named(sources), folder=folder, runtime=runtime, seed=seed, as_json=as_json)
+    """Run the study with every party on this machine; leave release, statement and ledgers in a folder.
+
+    A run that was stopped goes on where it was when the same command is given again.
+    """
+    study = Study.load(study_file)
+    run_and_show(study, named(sources), folder=folder, runtime=runtime, seed=seed, seconds=seconds, as_json=as_json)
 
 
 @click.command("json-schema", epilog="\b\nExample: syndic json-schema study > study.schema.json")
@@ -104,10 +117,13 @@ def run_and_show(
     runtime: RuntimeName,
     seed: int | None,
     as_json: bool,
+    seconds: float = 600.0,
 ) -> None:
     """Simulate, write the release, and show it with what each ledger now says."""
     with show.progress_bar(shown=not as_json) as progress:
-        release = run_simulation(study, sources, seed=seed, runtime=runtime, folder=folder, progress=progress)
+        release = run_simulation(
+            study, sources, seed=seed, runtime=runtime, folder=folder, progress=progress, seconds=seconds
+        )
     paths = [*release.write(folder), release.report(folder / "report.html")]
     spendings = {}
     for party in study.parties:

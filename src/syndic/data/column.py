@@ -6,6 +6,7 @@ with null, NaN, text that does not parse and values of a wrong type (`missing`) 
 
 import datetime
 from abc import abstractmethod
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Generic, Literal, TypeVar, final
 
@@ -160,12 +161,19 @@ class Listed(Described, frozen=True, kw_only=True):
     def _texts(self) -> tuple[str, ...]:
         return (*self.values, OTHER)[: self.levels]
 
-    def _codes(self, array: pa.Array) -> NDArray[np.int64]:
+    @property
+    def outside_code(self) -> int:
+        """The code of values that are not listed."""
         if self.outside == "missing":
-            outside = self.missing_code
-        else:
-            outside = self._texts().index(self.outside.value if isinstance(self.outside, Instead) else OTHER)
-        return _fill(read.places(array, _listed_keys(self._texts()), outside), self.missing_code)
+            return self.missing_code
+        return self._texts().index(self.outside.value if isinstance(self.outside, Instead) else OTHER)
+
+    def lookup(self) -> Mapping[Key, int]:
+        """Return the code of everything listed, by what `syndic.data.reading` makes of it."""
+        return _listed_keys(self._texts())
+
+    def _codes(self, array: pa.Array) -> NDArray[np.int64]:
+        return _fill(read.places(array, self.lookup(), self.outside_code), self.missing_code)
 
     def _values(self, codes: NDArray[np.int64], generator: np.random.Generator) -> pa.Array:  # noqa: ARG002
         return pa.array(self._texts(), pa.string()).take(pa.array(codes))

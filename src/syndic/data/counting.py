@@ -111,12 +111,17 @@ class CellCounter:
         self._cells: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._counts: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._waiting: list[NDArray[np.int64]] = []
+        self._tallied: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
         self._rows = 0
 
-    def add(self, batch: Mapping[str, NDArray[Any]]) -> None:
-        """Count a batch of codes."""
-        self._waiting.append(self._domain.index([batch[name] for name in self._domain.names]))
-        self._rows += len(self._waiting[-1])
+    def add(self, batch: Mapping[str, NDArray[Any]], numbers: NDArray[np.int64] | None = None) -> None:
+        """Count a batch of codes, each once or as often as `numbers` says."""
+        cells = self._domain.index([batch[name] for name in self._domain.names])
+        if numbers is None:
+            self._waiting.append(cells)
+        else:
+            self._tallied.append((cells, numbers))
+        self._rows += len(cells)
         # merging costs as much as there are cells, so wait for as many rows
         if self._rows > max(1 << 20, len(self._cells)):
             self._merge()
@@ -128,6 +133,8 @@ class CellCounter:
 
     def _merge(self) -> None:
         cells, counts = gather(np.concatenate([*self._waiting, self._cells[:0]]))
-        both = np.concatenate([self._cells, cells])
-        self._cells, self._counts = gather(both, np.concatenate([self._counts, counts]))
-        self._waiting, self._rows = [], 0
+        parts = [(self._cells, self._counts), (cells, counts), *self._tallied]
+        self._cells, self._counts = gather(
+            np.concatenate([part for part, _ in parts]), np.concatenate([part for _, part in parts])
+        )
+        self._waiting, self._tallied, self._rows = [], [], 0

@@ -31,6 +31,10 @@ class Ranged(Described, frozen=True, kw_only=True):
         """The levels + 1 borders of the bins, increasing; a bin has its lower edge."""
 
     @abstractmethod
+    def beyond(self) -> float:
+        """Return the least number that is above the upper bound."""
+
+    @abstractmethod
     def _bounds(self) -> tuple[float, float]:
         """Return the smallest and the largest value inside, as numbers."""
 
@@ -51,6 +55,15 @@ class Ranged(Described, frozen=True, kw_only=True):
         """The code that missing values get."""
         value = self._instead()
         return self.levels if value is None else int(self._bins(np.array([value], dtype=np.float64))[0])
+
+    def borders(self) -> list[float]:
+        """Return the inner edges as numbers, dates as days since 1970: a bin's code is how many are not above it."""
+        edges = self.edges[1:-1]
+        return [float(edge) for edge in (edges.astype(np.int64) if edges.dtype.kind == "M" else edges)]
+
+    def lowest(self) -> float:
+        """Return the lower bound as a number."""
+        return self._bounds()[0]
 
     def _codes(self, array: pa.Array) -> NDArray[np.int64]:
         numbers = self._numbers(array)
@@ -83,6 +96,10 @@ class Whole(Ranged, frozen=True, kw_only=True):
     def levels(self) -> int:
         """Number of bins; one for each whole number by default."""
         return self._count() if self.bins is None else self.bins
+
+    def beyond(self) -> float:
+        """Return the whole number after the upper bound."""
+        return self._bounds()[1] + 1
 
     def _count(self) -> int:
         lower, upper = self._bounds()
@@ -222,6 +239,10 @@ class Real(Ranged, frozen=True, kw_only=True, tag_field="kind", tag="real"):
         labels = [f"[{a}, {b})" for a, b in pairwise(texts)]
         labels[-1] = labels[-1][:-1] + "]"
         return self._with_missing(labels)
+
+    def beyond(self) -> float:
+        """Return the float after the upper bound."""
+        return math.nextafter(self.upper, math.inf)
 
     def _bounds(self) -> tuple[float, float]:
         return self.lower, self.upper

@@ -37,17 +37,24 @@ class Source(Protocol):
 
 @final
 class SourceSpec(Document, frozen=True, kw_only=True):
-    """A source as written in party.toml: `path`, or `duckdb` / `postgres` with a `query` or a `table`."""
+    """A source as written in party.toml: `path`, or `duckdb` / `postgres` / `ibis` with a `query` or a `table`.
+
+    `ibis` is an address of an engine, which then does the counting; `order` names columns that sort a person's rows.
+    """
 
     path: str | None = None
     duckdb: str | None = None
     postgres: str | None = None
+    ibis: str | None = None
     query: str | None = None
     table: str | None = None
+    order: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if sum(place is not None for place in (self.path, self.duckdb, self.postgres)) != 1:
-            raise ValueError("a source must have exactly one of path, duckdb and postgres")
+        if sum(place is not None for place in (self.path, self.duckdb, self.postgres, self.ibis)) != 1:
+            raise ValueError("a source must have exactly one of path, duckdb, postgres and ibis")
+        if self.order and self.ibis is None:
+            raise ValueError("order is for ibis sources: others come in the order they are stored in")
         wanted = 0 if self.path is not None else 1
         if sum(what is not None for what in (self.query, self.table)) != wanted:
             raise ValueError("a database source must have a query or a table, and a path neither")
@@ -75,7 +82,7 @@ class ArrowSource:
 
 
 def open_source(thing: Any) -> Source:
-    """Return the source of a path, an Arrow table, a pandas or polars frame, a `SourceSpec` or its dict."""
+    """Return the source of a path, an Arrow, pandas, polars or ibis table, a `SourceSpec` or its dict."""
     if isinstance(thing, Source):
         return thing
     if isinstance(thing, Mapping):
@@ -128,6 +135,10 @@ def _of_spec(spec: SourceSpec) -> Source:
         from syndic.data.source_duckdb import DuckdbSource  # noqa: PLC0415
 
         return DuckdbSource(database=spec.duckdb, query=spec.query, table=spec.table)
+    if spec.ibis is not None:
+        from syndic.data.source_ibis import open_ibis  # noqa: PLC0415
+
+        return open_ibis(spec)
     from syndic.data.source_postgres import PostgresSource  # noqa: PLC0415
 
     return PostgresSource(uri=str(spec.postgres), query=spec.query, table=spec.table)
@@ -144,7 +155,12 @@ def _of_frame(thing: Any) -> Source:
         from syndic.data.source_polars import PolarsSource  # noqa: PLC0415
 
         return PolarsSource(thing)
+    if library == "ibis":
+        from syndic.data.source_ibis import of_expression  # noqa: PLC0415
+
+        return of_expression(thing)
     raise InputError(
         f"a {type(thing).__name__} is no source of rows: give a path, an Arrow table, a pandas or polars "
-        "frame, or {path = ...}, {duckdb = ..., query = ...}, {postgres = ..., query = ...}"
+        "frame, an ibis table, or {path = ...}, {duckdb = ..., query = ...}, {postgres = ..., query = ...}, "
+        "{ibis = ..., table = ...}"
     )

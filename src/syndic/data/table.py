@@ -12,6 +12,7 @@ from syndic.data import values as read
 from syndic.data.column import Codes
 from syndic.data.counting import CellCounter, DenseCounter
 from syndic.data.factor import Factor
+from syndic.data.pushdown import Pushdown, Recoding, pushdown
 from syndic.data.schema import Schema
 from syndic.data.source import Source, check_columns
 from syndic.data.sparse import SparseCounts
@@ -29,18 +30,20 @@ class Table:
     `rows_per_person` rows of each person count, and rows without a person are left out; this keeps about 100
     bytes for each person; ids are compared as trimmed text, whole numbers by their digits whatever type or zeros
     they are written with (7, 7.0, "007"). Without it, the owner vouches that nobody has more
-    than `rows_per_person` rows.
+    than `rows_per_person` rows. `id_columns` are those by which organisations find their common people; only an
+    alignment reads them.
     """
 
     schema: Schema
     source: Source
     rows_per_person: int = 1
     person: str | None = None
+    id_columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.rows_per_person < 1:
             raise ValueError(f"rows_per_person ({self.rows_per_person}) must be at least 1")
-        check_columns(self.source, self._columns(self.schema.names))
+        check_columns(self.source, dict.fromkeys([*self._columns(self.schema.names), *self.id_columns]))
 
     def batches(self, names: Iterable[str] | None = None) -> Iterator[Coded]:
         """Yield the codes of some columns (all by default), a batch of rows at a time."""
@@ -56,16 +59,28 @@ class Table:
         """Return the exact number of rows in each cell of `names`."""
         return self.marginals([tuple(names)])[0]
 
-    def marginals(self, cliques: Sequence[Iterable[str]]) -> list[Factor]:
-        """Return the exact counts of each set of columns, all in one pass over the rows."""
-        counter = DenseCounter(self.schema.domain, [tuple(names) for names in cliques])
+    def marginals(self, cliques: Sequence[Iterable[str]], groups: Recoding | None = None) -> list[Factor]:
+        """Return the exact counts of each set of columns, or of groups of their levels.
+
+        All in one pass over the rows, or by the engine that holds them.
+        """
+        sets = [tuple(names) for names in cliques]
+        pushed = self._pushdown()
+        counted = None if pushed is None else pushed.marginals(sets, groups)
+        if counted is not None:
+            return counted
+        counter = DenseCounter(self.schema.domain if groups is None else groups.domain_of_groups, sets)
         for batch in self.batches(counter.names):
-            counter.add(batch)
+            counter.add(batch if groups is None else groups.recode(batch))
         return counter.factors()
 
     def cells(self, names: Iterable[str] | None = None) -> SparseCounts:
         """Return the cells that have rows, with their exact counts; memory grows with their number only."""
         domain = self.schema.domain if names is None else self.schema.domain.project(names)
+        pushed = self._pushdown()
+        counted = None if pushed is None else pushed.cells(domain)
+        if counted is not None:
+            return counted
         counter = CellCounter(domain)
         for batch in self.batches(domain.names):
             counter.add(batch)
@@ -73,8 +88,26 @@ class Table:
 
     def rows(self) -> int:
         """Return the exact number of rows that count. Private under `add_remove`: never send or show it."""
+        pushed = self._pushdown()
+        if pushed is not None:
+            return pushed.count()
         name = self.schema.names[0]
         return sum(len(batch[name]) for batch in self.batches([name]))
+
+    def sums(self) -> tuple[list[int], int]:
+        """Return the exact sum of each column's codes, and the number of rows."""
+        pushed = self._pushdown()
+        added = None if pushed is None else pushed.sums(self.schema.names)
+        if added is not None:
+            return added
+        sums, rows = np.zeros(len(self.schema.columns), dtype=np.int64), 0
+        for batch in self.batches():
+            sums += [int(batch[name].sum(dtype=np.int64)) for name in self.schema.names]
+            rows += len(batch[self.schema.names[0]])
+        return sums.tolist(), rows
+
+    def _pushdown(self) -> Pushdown | None:
+        return pushdown(self.schema, self.source, self.person, self.rows_per_person)
 
     def _columns(self, names: Iterable[str]) -> list[str]:
         wanted = dict.fromkeys(names)
@@ -94,7 +127,7 @@ class FirstRows:
 
     def __call__(self, people: pa.Array) -> NDArray[np.bool_]:
         """Return which rows of a batch to keep."""
-        encoded = _ids(people).dictionary_encode()
+        encoded = person_ids(people).dictionary_encode()
         ids = encoded.dictionary.to_pylist()
         codes = np.asarray(encoded.indices.fill_null(len(ids)), dtype=np.int64)
         had = np.array([self._had.get(each, 0) for each in ids] + [self._limit], dtype=np.int64)
@@ -106,11 +139,11 @@ class FirstRows:
         return kept
 
 
-def _ids(people: pa.Array) -> pa.Array:
+def person_ids(people: pa.Array) -> pa.Array:
     """Return who each row is about, as text; null for nobody."""
     people = read.plain(people)
     if pa.types.is_dictionary(people.type):
-        return _ids(people.dictionary_decode())
+        return person_ids(people.dictionary_decode())
     if pa.types.is_null(people.type):
         return people.cast(pa.large_string())
     if not (read.is_text(people.type) or read.is_number(people.type) or read.is_time(people.type)):

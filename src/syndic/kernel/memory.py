@@ -7,7 +7,7 @@ sent. A killed process leaves either all of a call or nothing of it.
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -79,6 +79,30 @@ class Memory:
         row = self._connection.execute("SELECT value FROM kept WHERE study = ? AND name = ?", (study, name)).fetchone()
         return None if row is None else bytes(row[0])
 
+    @staticmethod
+    def look_up(path: Path, study: str, name: str) -> bytes | None:
+        """Return what a study of the past kept under `name` in a file that may be open elsewhere, if there is one."""
+        if not path.exists():
+            return None
+        try:
+            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+                query = "SELECT value FROM kept WHERE study = ? AND name = ?"
+                row = connection.execute(query, (study, name)).fetchone()
+        except sqlite3.DatabaseError as error:
+            raise IntegrityError(f"the party's memory cannot be opened: {error}") from None
+        return None if row is None else bytes(row[0])
+
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+
+def stored_bytes(path: Path) -> int:
+    """Return how many bytes the answers in a memory have together; 0 where there is none yet. Changes nothing."""
+    if not path.is_file():
+        return 0
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            return int(connection.execute("SELECT COALESCE(SUM(LENGTH(reply)), 0) FROM answers").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        raise IntegrityError(f"the party's memory cannot be read: {error}") from None

@@ -6,15 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
-from syndic.errors import DoorError, PublicError, RefusedError
+from syndic.errors import BudgetError, DoorError, PublicError, RefusedError
 from syndic.kernel.call import Call, Reply
 from syndic.kernel.codec import Message, decode, encode
 from syndic.kernel.memory import Stored
 from syndic.kernel.party import Desk, Party
-from syndic.kernel.protocol import Protocol
+from syndic.kernel.protocol import Protocol, steps_asked
 from syndic.kernel.step import Step, steps_of
+from syndic.privacy import Called
 
 _LOG = logging.getLogger("syndic.party")
+_INTERNAL = Reply(code="internal", text="internal error; the reason is in the party's own log")
+_MOST_LETTERS = 64
 
 
 @final
@@ -42,12 +45,55 @@ def answer(node: Node, data: bytes) -> bytes:
         reply = Reply(code="ok", body=_answered(node, data))
     except PublicError as error:
         _LOG.getChild(node.name).warning("%s refused a call: %s", node.name, error)
-        reply = Reply(code=error.code, text=str(error))
+        reply = _noted(node, data, Reply(code=error.code, text=_public_text(node, error)))
     except Exception:
         # the one place where everything is caught: an exception's text may hold a private value
         _LOG.getChild(node.name).exception("%s failed to answer a call", node.name)
-        reply = Reply(code="internal", text="internal error; the reason is in the party's own log")
-    return encode(reply)
+        reply = _noted(node, data, _INTERNAL)
+    return encode(reply.to(data))
+
+
+def _public_text(node: Node, error: PublicError) -> str:
+    """Return what the coordinator is told; between organisations, what other studies spent is the owner's to know."""
+    if isinstance(error, BudgetError) and node.desk.agreement is not None:
+        return f"over the cap of {node.name}'s owner; the numbers are in its own log"
+    return str(error)
+
+
+def _noted(node: Node, data: bytes, reply: Reply) -> Reply:
+    """Put a call that was not answered into the owner's log, and return the reply."""
+    try:
+        _log_call(node, data, reply=reply.code, call=_readable(node, data))
+    except Exception:
+        _LOG.getChild(node.name).exception("%s cannot write its log", node.name)
+        return _INTERNAL
+    return reply
+
+
+def _readable(node: Node, data: bytes) -> Call | None:
+    """Return the call if it is one of this study's; names that a stranger made up do not come into the log."""
+    try:
+        call = decode(data, Call)
+        _step_of(node, call)
+    except PublicError:
+        return None
+    return call
+
+
+def _log_call(node: Node, data: bytes, *, reply: str, call: Call | None = None, charged: bool = False) -> None:
+    """Make the call durable before its reply is sent: as charged, and between organisations in the owner's log.
+
+    In a simulation one person runs everybody's calls, and the transcript tells what was said.
+    """
+    desk = node.desk
+    if desk.agreement is not None:
+        known = {"call": call.call, "step": call.step} if call else {"call": "", "step": ""}
+        asked = hashlib.sha256(data).hexdigest()
+        desk.ledger.log_call(
+            Called(dataset=desk.dataset, study=desk.study, asked=asked, reply=reply, **known), charged=charged
+        )
+    elif call is not None and charged:
+        desk.ledger.commit(call.call, reply)
 
 
 def _answered(node: Node, data: bytes) -> bytes:
@@ -56,6 +102,7 @@ def _answered(node: Node, data: bytes) -> bytes:
         raise RefusedError(f"the message is larger than the study's limit of {node.desk.terms.limits.message_mb} MB")
     call = decode(data, Call)
     step = _step_of(node, call)
+    node.desk.check_agreed(step.name)
     asked = hashlib.sha256(data).hexdigest()
     with node.desk.memory.one_call():
         stored = node.desk.memory.answer(call.call)
@@ -65,8 +112,8 @@ def _answered(node: Node, data: bytes) -> bytes:
                 node.desk.memory.store(call.call, stored)
         elif stored.asked != asked:
             raise RefusedError("this call id was answered before, for another question")
-    if stored.charged:
-        node.desk.ledger.commit(call.call, hashlib.sha256(stored.reply).hexdigest())
+    digest = hashlib.sha256(stored.reply).hexdigest()
+    _log_call(node, data, reply=digest, call=call, charged=stored.charged)
     return stored.reply
 
 
@@ -78,7 +125,9 @@ def _step_of(node: Node, call: Call) -> Step:
         )
     if call.party != node.name:
         raise RefusedError(f"the call is for another party, not for {node.name}")
-    asked = node.protocol.asked(node.desk.terms)
+    if len(call.call) > _MOST_LETTERS:
+        raise RefusedError(f"a call id has at most {_MOST_LETTERS} letters")
+    asked = steps_asked(node.protocol, node.desk.terms)
     if call.step not in asked:
         raise RefusedError(f"{node.protocol.title} has no such step in this study; its steps are {', '.join(asked)}")
     return steps_of(type(node.protocol))[call.step]

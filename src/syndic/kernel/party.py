@@ -7,6 +7,7 @@ from typing import TypeVar, final
 
 from syndic.data import Table
 from syndic.errors import DoorError, RefusedError
+from syndic.kernel.agreement import Agreements, check_all
 from syndic.kernel.codec import Message, decode, encode
 from syndic.kernel.memory import Memory
 from syndic.kernel.step import Step
@@ -14,10 +15,22 @@ from syndic.kernel.terms import Terms
 from syndic.mechanism import Mechanism
 from syndic.privacy import Cost, Event, Ledger
 from syndic.random import Randomness
+from syndic.version import __version__
 
 Input = TypeVar("Input")
 Output = TypeVar("Output")
 Kept = TypeVar("Kept", bound=Message)
+
+
+def _met() -> str:
+    """Return under which name the agreements are kept: all were to this version of the code."""
+    return f"agreements of all parties to Syndic {__version__}"
+
+
+def no_bond(peer: str) -> bytes:
+    """Return the empty bond of a simulation: everything is on one machine, and nobody has an identity."""
+    del peer
+    return b""
 
 
 @final
@@ -26,7 +39,8 @@ class Desk:
     """What a party has for one study and keeps between calls.
 
     `study` is the digest of this party's own copy, `spends` all that the study may ever charge here, and
-    `randomness` gives an independent stream for every label.
+    `randomness` gives an independent stream for every label. Between organisations `bond` returns 32 bytes that only
+    this party and the named one know, and `agreement` this party's signed agreement, or raises if none is in force.
     """
 
     name: str
@@ -38,11 +52,21 @@ class Desk:
     memory: Memory
     open_table: Callable[[], Table]
     randomness: Callable[[str], Randomness]
+    bond: Callable[[str], bytes] = no_bond
+    agreement: Callable[[], bytes] | None = None
 
     @cached_property
     def limit(self) -> Cost:
         """The most that this study may cost this party's people; a study may have thousands of charges."""
         return Cost.of(self.spends)
+
+    def check_agreed(self, step: str) -> None:
+        """Raise `RefusedError` unless the owner's agreement is in force and, but for the first steps, all have met."""
+        if self.agreement is None:
+            return
+        self.agreement()
+        if step not in {"ready", "meet"} and self.memory.kept(self.study, _met()) is None:
+            raise RefusedError(f"{self.name} has not seen the agreements of all parties yet: ask 'meet' first")
 
 
 @final
@@ -80,6 +104,24 @@ class Party:
         """Raise `PublicError` unless the source can be opened with every column and the cap has room for the study."""
         self._desk.open_table()
         self._desk.ledger.check(dataset=self._desk.dataset, study=self._desk.study, events=self._desk.spends)
+
+    def agreement(self) -> bytes:
+        """Return this party's signed agreement to the run; empty in a simulation."""
+        return self._desk.agreement() if self._desk.agreement else b""
+
+    def meet(self, message: Agreements) -> None:
+        """Keep the agreements of all parties; raise `RefusedError` if one is missing or not good for this run."""
+        if self._desk.agreement is not None:
+            check_all(message.agreements, self.terms, run=self.study, syndic=__version__)
+            own = {one.name: message.agreements[one.name] for one in self.terms.parties}
+            self.remember(_met(), Agreements(agreements=own))
+
+    def bond(self, peer: str) -> bytes:
+        """Return 32 bytes that only this party and `peer` can compute, from their identities; empty in a simulation.
+
+        Private. Never use them alone: `syndic.parts.key` mixes them into secrets that are new in every run.
+        """
+        return self._desk.bond(peer)
 
     def release(self, mechanism: Mechanism[Input, Output], values: Input, *, why: str) -> Output:
         """Charge the mechanism's cost, then return its noisy output."""

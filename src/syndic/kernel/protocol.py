@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from syndic.document import Document
+from syndic.kernel.agreement import Agreements, Ready
 from syndic.kernel.codec import Nothing
 from syndic.kernel.party import Party
 from syndic.kernel.session import Session
 from syndic.kernel.step import step, steps_of
-from syndic.kernel.terms import Terms
+from syndic.kernel.terms import Terms, identified
 from syndic.privacy import Event
 
 
@@ -62,15 +63,22 @@ class Protocol(Document, tag_field="method"):
         """Whether this is a printed variant that does not keep its promise; it never meets real parties."""
 
     @step(reveals="public", fresh=True)
-    def ready(self, party: Party, message: Nothing) -> Nothing:
+    def ready(self, party: Party, message: Nothing) -> Ready:
         """Say whether this party could answer: its source has the columns and its cap has room. Charges nothing."""
+        del message
         party.check_ready()
-        return message
+        return Ready(agreement=party.agreement())
+
+    @step(reveals="public", fresh=True)
+    def meet(self, party: Party, message: Agreements) -> Nothing:
+        """Check that every party has signed its agreement to this run; before that, nothing else is answered."""
+        party.meet(message)
+        return Nothing()
 
     def asked(self, terms: Terms) -> tuple[str, ...]:
         """Return the names of the steps that a run on these terms may ask: by default all. A party answers no other."""
         del terms
-        return tuple(steps_of(type(self)))
+        return tuple(name for name in steps_of(type(self)) if name != "meet")
 
     @abc.abstractmethod
     def check(self, terms: Terms) -> None:
@@ -97,7 +105,19 @@ class Protocol(Document, tag_field="method"):
         """Read back what the result wrote into `folder`."""
 
 
+def steps_asked(protocol: Protocol, terms: Terms) -> tuple[str, ...]:
+    """Return the names of all steps that a party answers: those of the method, and `meet` between organisations."""
+    asked = protocol.asked(terms)
+    return (*asked, "meet") if identified(terms) else asked
+
+
 def run(protocol: Protocol, session: Session) -> Result:
-    """Ask every party whether it is ready, so that nothing is spent if one is not; then run the protocol."""
-    session.ask(protocol.ready, Nothing())
+    """Ask every party whether it is ready, show each the agreements of all, and only then run the protocol.
+
+    So nothing is spent if one is not ready or has not agreed.
+    """
+    ready = session.ask(protocol.ready, Nothing())
+    if identified(session.terms):
+        # in a simulation nobody has anything to show; it is asked all the same, so that calls have the same ids
+        session.ask(protocol.meet, Agreements(agreements={name: one.agreement for name, one in ready.items()}))
     return protocol.coordinate(session)

@@ -1,21 +1,25 @@
 """The coordinator's view of the parties: it asks a step, everybody answers, and a transcript is kept."""
 
 import hashlib
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, final
 
 from syndic.document import Document
-from syndic.errors import BudgetError, PartyError
-from syndic.kernel.call import Call, Reply
+from syndic.errors import BudgetError, PartyError, RefusedError
+from syndic.kernel.call import ENVELOPE_BYTES, Call, Reply, asked_of
 from syndic.kernel.codec import Message, decode, encode
+from syndic.kernel.journal import Journal, Recalled
 from syndic.kernel.step import Reveals, Step
 from syndic.kernel.terms import Terms
-from syndic.kernel.transport import Runtime
+from syndic.kernel.transport import Delivery, Runtime
 from syndic.random import Randomness
 
 Asked = TypeVar("Asked", bound=Message)
 Answered = TypeVar("Answered", bound=Message)
 Progress = Callable[[str, int, int], None]
+
+_LOG = logging.getLogger("syndic.coordinator")
 
 
 class Exchange(Document):
@@ -39,7 +43,8 @@ class Session:
     """Carries one run of one study.
 
     A call's id is made of the study, the round, the step and the party, so a coordinator that was killed and
-    runs the study again asks under the same ids and gets the stored answers: nothing is charged twice.
+    runs the study again asks under the same ids and gets the stored answers: nothing is charged twice. With a
+    journal it asks nothing again that was answered, and the same parties are missing as before.
     """
 
     def __init__(
@@ -52,8 +57,12 @@ class Session:
         randomness: Randomness,
         progress: Progress = silent_progress,
         seconds: float = 600.0,
+        journal: Journal | None = None,
     ) -> None:
-        """Prepare to ask the parties of `terms`, over `runtime`, about the study with digest `study`."""
+        """Prepare to ask the parties of `terms`, over `runtime`, about the study with digest `study`.
+
+        A party that has not answered a step after `seconds` counts as silent.
+        """
         self.terms = terms
         self.randomness = randomness
         self.progress = progress
@@ -62,6 +71,7 @@ class Session:
         self.study = study
         self._steps = steps
         self._seconds = seconds
+        self._journal = journal
         self._round = 0
 
     @property
@@ -84,35 +94,88 @@ class Session:
         messages = message if isinstance(message, Mapping) else dict.fromkeys(self.parties, message)
         calls = {party: self._call(declared, party, body) for party, body in messages.items()}
         self._round += 1
+        asked = {party: asked_of(data) for party, data in calls.items()}
+        known = self._journal and self._journal.recall(self._round, declared.name, fresh=declared.fresh, asked=asked)
+        delivery = self._delivered(declared, calls, known)
+        answers, failures = self._heard(declared, calls, asked, delivery)
+        if len(failures) > missing:
+            raise _unanswered(declared, failures)
+        if known is None or known.again:
+            for party, why in failures.items():
+                _LOG.warning("step '%s' goes on without %s: %s", declared.name, party, why)
+            if self._journal is not None:
+                self._journal.record(
+                    self._round,
+                    declared.name,
+                    fresh=declared.fresh,
+                    asked=asked,
+                    delivery=delivery,
+                    failed=failures.keys(),
+                )
+        return answers
+
+    def end(self) -> None:
+        """Note that the run has its result: nobody who was silent is asked again when it is repeated."""
+        if self._journal is not None:
+            self._journal.settle(self._round)
+
+    def _delivered(self, declared: Step, calls: Mapping[str, bytes], known: Recalled | None) -> Delivery:
+        """Ask whom the journal does not know an answer of."""
+        if known is None:
+            if self._journal is not None:
+                self._journal.settle(self._round - 1)
+            return self._sent(declared, calls)
+        if not known.again:
+            return known.delivery
+        heard = self._sent(declared, {party: calls[party] for party in calls if party in known.again})
+        return Delivery(
+            replies={**_without(known.delivery.replies, known.again), **heard.replies},
+            silent={**_without(known.delivery.silent, known.again), **heard.silent},
+        )
+
+    def _heard(
+        self, declared: Step, calls: Mapping[str, bytes], asked: Mapping[str, bytes], delivery: Delivery
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """Return the answers, and for every party without one the reason."""
+        answers: dict[str, Any] = {}
+        failures = dict(delivery.silent)
+        # in the study's order, not in that of arrival: transcripts compare between runtimes
+        for party in [party for party in calls if party in delivery.replies]:
+            try:
+                body = self._body(delivery.replies[party], asked[party])
+                answers[party] = decode(body, declared.returns)
+            except PartyError as error:
+                failures[party] = str(error)
+            except RefusedError as error:
+                failures[party] = f"{error.code}: {error}"
+            else:
+                self._note(declared, party, calls[party], body)
+        return answers, failures
+
+    def _sent(self, declared: Step, calls: Mapping[str, bytes]) -> Delivery:
         self.progress(declared.name, 0, len(calls))
-        delivery = self._runtime.send(
+        return self._runtime.send(
             calls,
             seconds=self._seconds,
             arrived=lambda done: self.progress(declared.name, done, len(calls)),
         )
-        answers: dict[str, Answered] = {}
-        failures = dict(delivery.silent)
-        # in the study's order, not in that of arrival: transcripts compare between runtimes
-        for party in [party for party in messages if party in delivery.replies]:
-            reply = decode(delivery.replies[party], Reply)
-            if reply.code == "ok":
-                answers[party] = decode(reply.body, declared.returns)  # type: ignore[assignment]  # declared so
-                self._note(declared, party, calls[party], reply.body)
-            else:
-                failures[party] = f"{reply.code}: {reply.text}"
-        if len(failures) > missing:
-            told = "; ".join(f"{party}: {why}" for party, why in sorted(failures.items()))
-            over_budget = all(why.startswith(f"{BudgetError.code}: ") for why in failures.values())
-            raise PartyError(
-                f"step '{declared.name}' was not answered by every party. {told}",
-                exit_code=BudgetError.exit_code if over_budget else PartyError.exit_code,
-            )
-        return answers
+
+    def _body(self, data: bytes, asked: bytes) -> bytes:
+        """Return what a reply holds; a reply that is no answer to this call is refused."""
+        most = self.terms.limits.message_mb
+        if len(data) > most * 10**6 + ENVELOPE_BYTES:
+            raise RefusedError(f"the reply is larger than the study's limit of {most} MB")
+        reply = decode(data, Reply)
+        if reply.code != "ok":
+            raise PartyError(f"{reply.code}: {reply.text}")
+        if reply.asked not in {b"", asked}:
+            raise RefusedError("the reply belongs to another call")
+        return reply.body
 
     def _call(self, declared: Step, party: str, body: Message) -> bytes:
         name = "\x00".join([self.study, str(self._round), declared.name, party])
         call = hashlib.sha256(name.encode()).hexdigest()[:32]
-        return encode(Call(study=self.study, party=party, step=declared.name, call=call, body=encode(body)))
+        return encode(Call(study=self.study, party=party, step=declared.name, call=call, body=encode(body)).checked())
 
     def _note(self, declared: Step, party: str, request: bytes, body: bytes) -> None:
         self.transcript.append(
@@ -126,3 +189,19 @@ class Session:
                 reply_sha256=hashlib.sha256(body).hexdigest(),
             )
         )
+
+
+Value = TypeVar("Value")
+
+
+def _without(known: Mapping[str, Value], left_out: frozenset[str]) -> dict[str, Value]:
+    return {party: value for party, value in known.items() if party not in left_out}
+
+
+def _unanswered(declared: Step, failures: Mapping[str, str]) -> PartyError:
+    told = "; ".join(f"{party}: {why}" for party, why in sorted(failures.items()))
+    over_budget = all(why.startswith(f"{BudgetError.code}: ") for why in failures.values())
+    return PartyError(
+        f"step '{declared.name}' was not answered by every party. {told}",
+        exit_code=BudgetError.exit_code if over_budget else PartyError.exit_code,
+    )

@@ -5,6 +5,7 @@ import typing
 from syndic.data import Schema
 from syndic.document import Document
 from syndic.errors import InputError
+from syndic.kernel.identity import PublicIdentity
 from syndic.privacy import Budget, Unit
 
 
@@ -14,12 +15,14 @@ class Member(Document):
     `people` is a public bound on the number of its people (under `replace`: their exact number).
     `budget` is the protection this organisation grants its own people, if other than the study's.
     `columns` are the schema's columns that it holds, if it does not hold all (vertical studies).
+    `identity` is its public keys, in studies between organisations: `syndic identity` shows the line.
     """
 
     name: str
     people: int | None = None
     budget: Budget | None = None
     columns: tuple[str, ...] | None = None
+    identity: str | None = None
 
     def __post_init__(self) -> None:
         """Check that the name can be a folder and the bound a number of people."""
@@ -28,6 +31,8 @@ class Member(Document):
             raise ValueError(f"name ({self.name!r}) must be 1 to 64 ASCII letters, digits, '-' or '_'")
         if self.people is not None and self.people < 1:
             raise ValueError(f"people ({self.people}) must be at least 1")
+        if self.identity is not None:
+            PublicIdentity.read(self.identity)
 
 
 class Limits(Document):
@@ -78,6 +83,11 @@ def member(terms: Terms, name: str) -> Member:
             return candidate
     known = ", ".join(candidate.name for candidate in terms.parties)
     raise InputError(f"'{name}' is not a party of this study; its parties are {known}")
+
+
+def identified(terms: Terms) -> bool:
+    """Return whether the parties have identities: then they agree and meet before anything is answered."""
+    return all(candidate.identity is not None for candidate in terms.parties)
 
 
 def schema_of(terms: Terms, name: str) -> Schema:

@@ -1,13 +1,19 @@
-"""Keys: 256 bits each, agreed on by X25519, and bound by HKDF-SHA256 to what they are for."""
+"""Keys: 256 bits each, agreed on by X25519, and bound by HKDF-SHA256 to what they are for.
+
+Two parties exchange public keys that are made anew in every run, through a coordinator. Where the study gives the
+parties' identities, they mix the bond of their two identities into what they agree on (as the pattern KK of the Noise
+protocol framework does, Perrin 2018): a coordinator that passes on keys of its own knows no secret of any two parties,
+and what one of them sealed does not open at the other. In a study without identities nothing ties a key to a party.
+"""
 
 import hmac
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
 from syndic.errors import RefusedError
-from syndic.kernel import Message
+from syndic.kernel import Message, Party
 from syndic.random import Randomness
 
 KEY_BYTES = 32
@@ -42,6 +48,20 @@ def key_pair(randomness: Randomness) -> KeyPair:
 def public_of(private: bytes) -> bytes:
     """Return the public key of a private key."""
     return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+
+
+def agree_with(party: Party, private: bytes, publics: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the secrets of a party with others, by name, from keys of this run and the bonds of their identities.
+
+    This is what parties use. A secret that is opened later, as a mask key is, must not have a bond in it: `agree_all`.
+    """
+    secrets = dict(zip(publics, agree_all(private, publics.values()), strict=True))
+    return {name: _bonded(secret, party.bond(name)) for name, secret in secrets.items()}
+
+
+def _bonded(secret: bytes, bond: bytes) -> bytes:
+    # both have 32 bytes, so the two cannot run into each other
+    return derive(secret + bond, "bonded") if bond else secret
 
 
 def agree(private: bytes, public: bytes) -> bytes:

@@ -9,10 +9,10 @@ are sealed: it learns the noisy products. It must not see the parties' shares ei
 triples, which is why they are masked between the partners. A party, or several, learn nothing of another party's
 matrix but the noisy products. Coordinator and one party together could read the matrices of that party's partners.
 *Semi-honest*: rows can be checked to add up to one in every group (`checked`), which stops a party that puts a large
-number into a row; one that balances it by a negative number in the same group is not found. Public keys are not
-signed. Every look at the rows must find the same ones: a party compares them with what it masked. *Not here*: products
-of three matrices; per row they need products of two shared numbers, so a triple for every row and pair of columns
-instead of one for a whole table: n times more traffic.
+number into a row; one that balances it by a negative number in the same group is not found. Without identities in the
+study, a coordinator that forges public keys reads the rows. Every look at the rows must find the same ones: a party
+compares them with what it masked. *Not here*: products of three matrices; per row they need products of two shared
+numbers, so a triple for every row and pair of columns instead of one for a whole table: n times more traffic.
 """
 
 import abc
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from syndic.errors import RefusedError
 from syndic.kernel import Message, Party, Protocol, Terms, step
-from syndic.parts.key import KEY_BYTES, KeyPair, agree, context, derive, key_pair
+from syndic.parts.key import KEY_BYTES, KeyPair, agree_with, context, derive, key_pair
 from syndic.parts.mask import expand
 from syndic.parts.order import advance
 from syndic.parts.product_work import (
@@ -324,7 +324,7 @@ def _secrets(work: ProductWork, party: Party) -> dict[str, bytes]:
     """Return the secret with every partner, from the keys that came with the first chunk."""
     own = party.recall(f"{work.label} own", _Own)
     keys = party.recall(f"{work.label} met", _Met).keys
-    return {name: agree(own.pair.private, keys[name]) for name in partners_of(work.pairs, party.name)}
+    return agree_with(party, own.pair.private, {name: keys[name] for name in partners_of(work.pairs, party.name)})
 
 
 def _stock(work: ProductWork, party: Party) -> Stock:

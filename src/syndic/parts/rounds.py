@@ -16,7 +16,9 @@ part. A mask is made for one study, label and round.
 
 *Who could learn what.* Coordinator and up to `plan.colluding` parties together: the total of the other survivors of
 every round. Where the graph cannot fail this holds for whatever lists the coordinator makes up; a sparse graph holds
-for silent parties that do not depend on it. *Not covered*: forged public keys (they are not signed), made-up values.
+for silent parties that do not depend on it. *Forged public keys*: with identities in the study the masks of two honest
+parties that were shown wrong keys do not cancel, and nothing opens; without identities they are not covered. *Not
+covered*: made-up values.
 *Missing*: up to `plan.missing` parties in each round, others in the next one. If a survivor does not answer, the round
 is lost: it stays closed, and what was charged for it stays charged.
 *Unit*: sums hide vectors, not people; noise does that, a share of it at each party, in every round anew.
@@ -35,7 +37,7 @@ from numpy.typing import NDArray
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import Message, Nothing, Party, Protocol, Session, Terms, step
 from syndic.parts.graph import MOST_PARTIES, SumPlan
-from syndic.parts.key import KEY_BYTES, KeyPair, agree_all, context, key_pair
+from syndic.parts.key import KEY_BYTES, KeyPair, agree_with, context, key_pair
 from syndic.parts.listing import bits, marked, pieces
 from syndic.parts.mask import expand
 from syndic.parts.order import advance
@@ -140,7 +142,9 @@ class UsesRounds(Protocol):
             )
         own = party.recall(f"rounds {label} own", _Own)
         keys = pieces(message.keys, KEY_BYTES, len(present))
-        secrets = b"".join(agree_all(own.pair.private, keys))
+        publics = {seats.names[each]: key for each, key in zip(present, keys, strict=True)}
+        # these secrets never leave the party, whoever is missing: only masks made of them do
+        secrets = b"".join(agree_with(party, own.pair.private, publics).values())
         party.remember(f"rounds {label} met", _Met(places=tuple(present), secrets=secrets, root=own.root))
         return Nothing()
 

@@ -4,9 +4,10 @@ X25519 gives two parties a secret, HKDF-SHA256 turns it into one key for each me
 receiver), and ChaCha20-Poly1305 encrypts and authenticates. A message that was changed, sent on to another party,
 taken from another study, label or round, or turned back to its sender does not open.
 
-Not covered: public keys are not signed. A coordinator that answers with keys of its own could sit between two parties
-and read along; against one that only reads what it carries, the claim holds. Which parties write to each other, when,
-and how much, is visible.
+Where the study gives the parties' identities, the secret is also made of these (`syndic.parts.key.agree_with`), and a
+coordinator that answers with keys of its own can neither read nor write a message. Without identities it could sit
+between two parties and read along; against one that only reads what it carries, the claim holds. Which parties write to
+each other, when, and how much, is visible.
 """
 
 from dataclasses import dataclass

@@ -6,8 +6,9 @@ secret from all of them, so that one honest party's piece makes it uniform: no p
 
 *Who could learn what*: each party the secret, the coordinator nothing. One party that hands on the secret breaks it for
 all. *Not covered*: a party that sees the others' pieces first, because the coordinator holds back its own, can still
-end the run, and so choose between this secret and another try; a coordinator that forges public keys can sit
-in between until keys are signed. *Abort*: a piece that does not fit its commitment ends the run and names its sender.
+end the run, and so choose between this secret and another try; in a study without identities, a coordinator that
+forges public keys and so sits in between. With identities it learns nothing. *Abort*: a piece that does not fit its
+commitment ends the run and names its sender.
 """
 
 import hashlib
@@ -15,7 +16,7 @@ from collections.abc import Mapping
 
 from syndic.errors import RefusedError
 from syndic.kernel import Message, Party, Protocol, Session, step
-from syndic.parts.key import KEY_BYTES, KeyPair, agree_all, context, derive, key_pair
+from syndic.parts.key import KEY_BYTES, KeyPair, agree_with, context, derive, key_pair
 from syndic.parts.order import advance
 from syndic.parts.seal import Mail, Place, seal, unseal
 
@@ -121,14 +122,13 @@ class UsesSharedSecret(Protocol):
         if offers.keys() != _names(party) or offers[party.name].commitment != commitment:
             raise RefusedError(f"the offers for the secret '{label}' are not those of all parties of the study")
         party.remember(f"secret {label} seen", _Seen(offers=offers))
-        others = [name for name in offers if name != party.name]
-        agreed = agree_all(own.pair.private, [offers[name].public for name in others])
+        agreed = _agreed(party, own, offers)
         randomness = party.entropy("secret send")
         text = own.piece + digest_of(offers)
         return Mail(
             boxes={
                 name: seal(secret, text, _place(party, label, party.name, name), randomness)
-                for name, secret in zip(others, agreed, strict=True)
+                for name, secret in agreed.items()
             }
         )
 
@@ -139,13 +139,12 @@ class UsesSharedSecret(Protocol):
         advance(party, f"secret {label}", 3)
         own = party.recall(f"secret {label} own", _Own)
         offers = party.recall(f"secret {label} seen", _Seen).offers
-        others = [name for name in offers if name != party.name]
-        if message.boxes.keys() != set(others):
+        agreed = _agreed(party, own, offers)
+        if message.boxes.keys() != agreed.keys():
             raise RefusedError(f"the pieces of the secret '{label}' are not those of all other parties")
-        agreed = agree_all(own.pair.private, [offers[name].public for name in others])
         texts = {
             name: unseal(secret, message.boxes[name], _place(party, label, name, party.name))
-            for name, secret in zip(others, agreed, strict=True)
+            for name, secret in agreed.items()
         }
         pieces = checked_pieces(texts, offers, study=party.study, label=label)
         secret = combined({**pieces, party.name: own.piece}, study=party.study, label=label)
@@ -157,6 +156,12 @@ class UsesSharedSecret(Protocol):
 def secret_of(party: Party, label: str) -> bytes:
     """Return the secret that all parties share under `label`. Private to the parties: `derive` keys from it."""
     return party.recall(f"secret {label} shared", _Shared).secret
+
+
+def pair_secrets(party: Party, label: str) -> dict[str, bytes]:
+    """Return the secrets under `label` that only this party and one other have, by name. Private: `derive` keys."""
+    own = party.recall(f"secret {label} own", _Own)
+    return _agreed(party, own, party.recall(f"secret {label} seen", _Seen).offers)
 
 
 def shared_secret(session: Session, uses: UsesSharedSecret, *, label: str) -> None:
@@ -175,6 +180,12 @@ def shared_secret(session: Session, uses: UsesSharedSecret, *, label: str) -> No
     done = session.ask(uses.secret_check, inboxes)
     if len({answer.check for answer in done.values()}) != 1:
         raise RefusedError(f"the parties do not have the same secret '{label}': do not go on")
+
+
+def _agreed(party: Party, own: _Own, offers: Mapping[str, SecretOffer]) -> dict[str, bytes]:
+    """Return the secret of this party with every other one."""
+    publics = {name: offer.public for name, offer in offers.items() if name != party.name}
+    return agree_with(party, own.pair.private, publics)
 
 
 def _names(party: Party) -> set[str]:

@@ -10,10 +10,11 @@ coordinator follow the steps. A party can put in any numbers, and nothing checks
 different parties different stories about who dealt or survived never gets seed and mask key of one party (each party
 opens one kind of share once, and 2 threshold exceeds neighbours plus colluding), but it may get the seed of one and the
 mask keys of enough others to open that one's vector, which carries a share of the noise only: against it, nothing is
-claimed. One that forges public keys can sit between the parties until keys are signed. Keys and shares stay in a
-party's memory file until it is deleted: who takes more of these files than may collude can do what the parties could.
-Digests of replies are published, and do not help those who may collude to try values: the seed of a party's own mask
-takes `threshold` of its neighbours to find.
+claimed. One that forges public keys is found out before anything is charged, since boxes do not open then, if the study
+gives the parties' identities; without them it can sit between the parties. Keys and shares stay in a party's memory
+file until it is deleted: who takes more of these files than may collude can do what the parties could. Digests of
+replies are published, and do not help those who may collude to try values: the seed of a party's own mask takes
+`threshold` of its neighbours to find.
 *Abort*: wrong shares, changed boxes and too few survivors end the run with an error; what was charged stays charged.
 
 Bonawitz et al. 2017, with the sparse graph of Bell et al. 2020.
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 from syndic.errors import RefusedError
 from syndic.kernel import Message, Party, Protocol, Session, Terms, step
 from syndic.parts.graph import SumPlan
-from syndic.parts.key import KEY_BYTES, agree_all
+from syndic.parts.key import KEY_BYTES, agree_with, derive
 from syndic.parts.listing import bits, marked, pieces
 from syndic.parts.masked import (
     BOX_BYTES,
@@ -146,10 +147,11 @@ class UsesMaskedSum(Protocol):
         table, place = _table(self, party, label)
         secrets = party.recall(f"sum {label} secrets", Secrets)
         present = marked(table.neighbours(place), message.present)
-        keys = pieces(message.keys, _PAIR_BYTES, len(present))
-        agreed = agree_all(secrets.seal.private, [key[:KEY_BYTES] for key in keys])
-        boxes = deal(table, place, secrets, dict(zip(present, agreed, strict=True)), party.entropy("sum shares"))
-        party.remember(f"sum {label} met", _Met(present=message.present, keys=message.keys, agreed=b"".join(agreed)))
+        keys = dict(zip(present, pieces(message.keys, _PAIR_BYTES, len(present)), strict=True))
+        agreed = _agreed(party, table, secrets, keys)
+        boxes = deal(table, place, secrets, agreed, party.entropy("sum shares"))
+        met = _Met(present=message.present, keys=message.keys, agreed=b"".join(agreed.values()))
+        party.remember(f"sum {label} met", met)
         return SumBoxes(boxes=b"".join(boxes.values()))
 
     def sum_masks(self, party: Party, message: SumInbox, count: int, ring: Ring) -> NDArray[Any]:
@@ -286,6 +288,18 @@ def _inboxes(table: Table, keys: Mapping[int, SumKeys], boxes: Mapping[int, SumB
 
 def _halves(dealers: list[int], answer: SumOpenings) -> dict[int, bytes]:
     return dict(zip(dealers, pieces(answer.halves, KEY_BYTES, len(dealers)), strict=True))
+
+
+def _agreed(party: Party, table: Table, secrets: Secrets, keys: Mapping[int, bytes]) -> dict[int, bytes]:
+    """Return the secrets that seal shares, by place, given both public keys of every neighbour.
+
+    Mask keys are opened if a party falls silent, so no bond may be in their secrets. Instead a box opens only between
+    two parties that were shown each other's true mask keys.
+    """
+    names = {table.names[each]: each for each in keys}
+    sealing = agree_with(party, secrets.seal.private, {name: keys[each][:KEY_BYTES] for name, each in names.items()})
+    masks = {each: sorted((secrets.mask.public, key[KEY_BYTES:])) for each, key in keys.items()}
+    return {names[name]: derive(secret, "sum boxes", *masks[names[name]]) for name, secret in sealing.items()}
 
 
 def _table(uses: UsesMaskedSum, party: Party, label: str) -> tuple[Table, int]:

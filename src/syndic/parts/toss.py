@@ -6,8 +6,8 @@ makes them uniform.
 
 *Who could learn what*: everybody the bytes, and nothing else is in them. Use them where a guarantee holds whatever they
 are, and only the quality of a result asks that nobody picked them. *Not covered*: a coordinator that ends the run after
-it saw the pieces, and so chooses between this toss and another try; or one that forges commitments until messages are
-signed. *Abort*: a piece that does not fit its commitment ends the run and names its sender.
+it saw the pieces, and so chooses between this toss and another try; or one that forges commitments, since nobody signs
+them. *Abort*: a piece that does not fit its commitment ends the run and names its sender.
 """
 
 import hashlib

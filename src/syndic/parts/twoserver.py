@@ -11,9 +11,9 @@ any of the other parties together with one server or with the coordinator: the o
 parties put in themselves).
 *What breaks it.* Both servers together, or the coordinator and one server: they learn the noise and the exact sum; with
 the second server's masked values and the first one's seeds, every party's own values too. *Semi-honest*: all follow
-the steps. A party can put in any numbers; a server can shift the result; a coordinator that forges public keys can sit
-between the servers until keys are signed. Steps are answered once and in order, so the sum opens once. Nobody may be
-missing. A coordinator that dies after the tossing began needs a new edition: its triples must not be made again.
+the steps. A party can put in any numbers; a server can shift the result; in a study without identities a coordinator
+that forges public keys sits between the servers. Steps are answered once and in order, so the sum opens once. Nobody
+may be missing. A coordinator that dies and runs again must deal the same triples, by the secret in its journal.
 
 What each server returns at the end is masked once more by numbers that only the two servers know: the dealer, who knows
 its own triples, could otherwise solve for the coins. Digests of replies are published: a reply of values whose mask
@@ -33,7 +33,7 @@ from syndic.errors import RefusedError
 from syndic.kernel import Message, Nothing, Party, Protocol, Session, Terms, step
 from syndic.mechanism.bits import BitNoise
 from syndic.parts import gmw
-from syndic.parts.key import KEY_BYTES, KeyPair, agree, derive, key_pair
+from syndic.parts.key import KEY_BYTES, KeyPair, agree_with, derive, key_pair
 from syndic.parts.mask import expand
 from syndic.parts.order import advance
 from syndic.parts.ring import Ring
@@ -294,7 +294,8 @@ def _hear(party: Party, agreed: TwoServers, message: TwoBits, coins: gmw.Coins) 
 
 def _secret(party: Party, other: str) -> bytes:
     private = party.recall("two pair", KeyPair).private
-    return agree(private, party.recall("two keys", PublicKeys).keys[other])
+    public = party.recall("two keys", PublicKeys).keys[other]
+    return agree_with(party, private, {other: public})[other]
 
 
 def _common(party: Party, agreed: TwoServers) -> bytes:

@@ -14,13 +14,14 @@ from syndic.privacy.account import (
 from syndic.privacy.chain import Entry
 from syndic.privacy.cost import Cost, joint_cost
 from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, GaussianEvent, PureEvent
-from syndic.privacy.ledger import Ledger, Reservation, Spending
+from syndic.privacy.ledger import Called, Ledger, Reservation, Spending
 from syndic.privacy.unit import Budget, Unit, check_delta, default_delta
 
 __all__ = [
     "Accountant",
     "ApproximateEvent",
     "Budget",
+    "Called",
     "ConcentratedEvent",
     "Cost",
     "Entry",

@@ -14,20 +14,26 @@ from syndic.privacy.unit import Budget
 
 GENESIS: Final = hashlib.sha256(b"syndic ledger 1").hexdigest()
 
-# ledgers of version 1 had no such sums: left out where they are 0, they keep the digests of old entries
+# older ledgers had no such sums and fields: left out where they are empty, they keep the digests of old entries
 _LATER_SUMS: Final = ("gaussian", "slack")
+_LATER_FIELDS: Final = ("asked",)
+
+Kind = Literal["declare", "reserve", "commit", "agree", "withdraw", "call"]
 
 
 class Entry(Document, frozen=True, kw_only=True):
     """One line of a ledger. Everything in it is public to whoever may read the ledger; `time` is in UTC.
 
     `declare` sets the cap of a data set, `reserve` charges events to it, `commit` says that a call was
-    answered with the reply of that digest. `hash` is of all other fields, so of the previous hash too.
+    answered with the reply of that digest. Between organisations `agree` says that the owner signed the agreement
+    whose digest is `reply`, `withdraw` that it took it back, and `call` that the question of the digest `asked`, about
+    the step `why`, got the reply of that digest, or a refusal of that code. `hash` is of all other fields, so of the
+    previous hash too.
     """
 
     number: int
     time: str
-    kind: Literal["declare", "reserve", "commit"]
+    kind: Kind
     dataset: str
     study: str = ""
     call: str = ""
@@ -35,6 +41,7 @@ class Entry(Document, frozen=True, kw_only=True):
     events: tuple[Event, ...] = ()
     cost: Cost = Cost()
     cap: Budget | None = None
+    asked: str = ""
     reply: str = ""
     why: str = ""
     previous: str
@@ -48,8 +55,9 @@ def sealed(entry: Entry) -> Entry:
 
 
 def exported(entry: Entry) -> dict[str, Any]:
-    """Return the entry as it is exported; sums of costs that version 1 did not have are left out where they are 0."""
-    content: dict[str, Any] = to_builtins(entry)
+    """Return the entry as it is exported; what older versions did not have is left out where it is empty or 0."""
+    fields: dict[str, Any] = to_builtins(entry)
+    content = {name: value for name, value in fields.items() if value or name not in _LATER_FIELDS}
     cost = content["cost"]
     return {**content, "cost": {name: cost[name] for name in cost if cost[name] or name not in _LATER_SUMS}}
 

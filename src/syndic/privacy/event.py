@@ -5,6 +5,8 @@ Each event is for one unit (see `syndic.privacy.unit`) at one party. Events hold
 
 from fractions import Fraction
 
+import msgspec
+
 from syndic.document import Document
 
 
@@ -51,7 +53,7 @@ class GaussianEvent(Document, frozen=True, kw_only=True, tag_field="kind", tag="
     """
 
     mu_squared: Fraction
-    slack: Fraction = Fraction(0)
+    slack: Fraction = msgspec.field(default_factory=Fraction)
     what: str = ""
 
     def __post_init__(self) -> None:

@@ -10,25 +10,20 @@ A data set is the set of people, not a file or a job: give the same name to ever
 import csv
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from decimal import ROUND_DOWN, Context
 from fractions import Fraction
 from math import inf
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, final
-
-import msgspec
+from typing import Self, final
 
 from syndic.document import Document, to_builtins, to_json
 from syndic.errors import BudgetError, InputError, IntegrityError, RefusedError
 from syndic.privacy.chain import Entry, checked, exported
 from syndic.privacy.cost import Cost
-from syndic.privacy.event import ConcentratedEvent, Event, GaussianEvent
+from syndic.privacy.event import Event
+from syndic.privacy.room import fits, largest_fitting, rounded_down
 from syndic.privacy.store import Store
 from syndic.privacy.unit import Budget
-
-# sums are kept in SQLite integers of 64 bits: this is four million epsilons
-_LARGEST_SUM: Final = 2**62
 
 
 class Reservation(Document, frozen=True, kw_only=True):
@@ -57,6 +52,21 @@ class Spending(Document, frozen=True, kw_only=True):
     delta: Fraction
     cap: Budget
     left: Fraction
+
+
+class Called(Document, frozen=True, kw_only=True):
+    """A call as the owner's log has it.
+
+    `asked` is the digest of the question, `reply` that of the answer or the code of a refusal. `call` and `step` are
+    empty where the question could not be read.
+    """
+
+    dataset: str
+    study: str
+    call: str
+    step: str
+    asked: str
+    reply: str
 
 
 @final
@@ -134,15 +144,47 @@ class Ledger:
         """
         _check_names(call=call, reply_digest=reply_digest)
         with self._store.writing():
-            answer = self._store.first(kind="commit", call=call)
-            if answer is not None:
-                if answer.reply != reply_digest:
-                    raise RefusedError(f"call {call!r} was answered with another reply: send the stored one")
-                return
-            charge = self._store.first(kind="reserve", call=call)
-            if charge is None:
-                raise RefusedError(f"call {call!r} was never charged here: reserve first")
-            self._store.append(kind="commit", dataset=charge.dataset, study=charge.study, call=call, reply=reply_digest)
+            self._commit(call, reply_digest)
+
+    def _commit(self, call: str, reply_digest: str) -> None:
+        answer = self._store.first(kind="commit", call=call)
+        if answer is not None:
+            if answer.reply != reply_digest:
+                raise RefusedError(f"call {call!r} was answered with another reply: send the stored one")
+            return
+        charge = self._store.first(kind="reserve", call=call)
+        if charge is None:
+            raise RefusedError(f"call {call!r} was never charged here: reserve first")
+        self._store.append(kind="commit", dataset=charge.dataset, study=charge.study, call=call, reply=reply_digest)
+
+    def log_agreement(self, *, dataset: str, study: str, agreement: str, why: str) -> None:
+        """Record that the owner signed an agreement to the study; `agreement` is the digest of what was signed."""
+        _check_names(dataset=dataset, study=study, agreement=agreement)
+        with self._store.writing():
+            self._store.append(kind="agree", dataset=dataset, study=study, reply=agreement, why=why)
+
+    def log_withdrawal(self, *, dataset: str, study: str, why: str) -> None:
+        """Record that the owner takes back its agreement to the study. What was spent stays spent."""
+        _check_names(dataset=dataset, study=study)
+        with self._store.writing():
+            self._store.append(kind="withdraw", dataset=dataset, study=study, why=why)
+
+    def standing(self, study: str) -> Entry | None:
+        """Return the owner's last word about a study: the entry of its agreement or of its withdrawal."""
+        with self._store.reading():
+            return self._store.standing(study)
+
+    def agreed(self) -> tuple[str, ...]:
+        """Return every study that the owner ever agreed to, whatever it said later."""
+        return tuple(dict.fromkeys(entry.study for entry in self._store.each(kind="agree")))
+
+    def log_call(self, called: Called, *, charged: bool = False) -> None:
+        """Record a call and what it got; for a call that was `charged`, in one go with `commit`. On disk on return."""
+        with self._store.writing():
+            if charged:
+                self._commit(called.call, called.reply)
+            place = {"dataset": called.dataset, "study": called.study, "call": called.call}
+            self._store.append(kind="call", **place, asked=called.asked, reply=called.reply, why=called.step)
 
     def spent(self, dataset: str) -> Spending:
         """Return what was spent on a data set, answered or not."""
@@ -156,14 +198,15 @@ class Ledger:
     def check(self, *, dataset: str, study: str, events: Sequence[Event]) -> None:
         """Raise `BudgetError` unless those events fit that the study was not charged for yet. Spends nothing."""
         with self._store.reading():
-            charged = Counter(
-                event
-                for entry in self._store.each(kind="reserve", dataset=dataset, study=study)
-                for event in entry.events
-            )
+            charged = Counter(self.charged(study, dataset=dataset))
             open_events = tuple((Counter(events) - charged).elements())
             if open_events:
                 self._check_cap(dataset, open_events, Cost.of(open_events))
+
+    def charged(self, study: str, **where: str) -> tuple[Event, ...]:
+        """Return everything that a study was charged for so far."""
+        charges = self._store.each(kind="reserve", study=study, **where)
+        return tuple(event for entry in charges for event in entry.events)
 
     def datasets(self) -> tuple[str, ...]:
         """Return the names of the data sets in the ledger."""
@@ -172,6 +215,10 @@ class Ledger:
     def entries(self, dataset: str | None = None) -> Iterator[Entry]:
         """Return the entries in order, of one data set or of all."""
         return self._store.each() if dataset is None else self._store.each(dataset=dataset)
+
+    def calls(self, study: str) -> tuple[Entry, ...]:
+        """Return every call about a study that was answered or refused, in order."""
+        return tuple(self._store.each(kind="call", study=study))
 
     def head(self) -> str:
         """Return the digest of the last entry; it stands for the whole ledger: publish or countersign it."""
@@ -247,21 +294,21 @@ class Ledger:
         if cap is None:
             raise BudgetError(f"data set {dataset!r} has no cap in this party's ledger: its owner declares one")
         # sums of charges that were rounded up one by one are quick, and decide unless three thirds make a whole
-        if _fits(self._store.total(kind="reserve", dataset=dataset) + cost, cap):
+        if fits(self._store.total(kind="reserve", dataset=dataset) + cost, cap):
             return
-        if _fits(self._exact(*events, dataset=dataset), cap):
+        if fits(self._exact(*events, dataset=dataset), cap):
             return
         spent = self._exact(dataset=dataset)
         now, asked = _spending(dataset, spent, cap), cost.epsilon(cap.delta)
         text = (
             f"data set {dataset!r}: spent {float(now.epsilon):.6g} of epsilon {float(cap.epsilon):.6g} "
-            f"(delta {float(cap.delta):g}), asked {float(asked):.6g}, left {_rounded_down(now.left)}; "
+            f"(delta {float(cap.delta):g}), asked {float(asked):.6g}, left {rounded_down(now.left)}; "
         )
         if asked == inf:
             raise BudgetError(f"{text}this kind of charge needs a larger delta")
-        largest = _largest(spent, events, cap)
-        fits = f"the largest charge of this kind that fits is {_rounded_down(largest)}"
-        raise BudgetError(text + (fits if largest else "no charge of this kind fits"))
+        largest = largest_fitting(spent, events, cap)
+        told = f"the largest charge of this kind that fits is {rounded_down(largest)}"
+        raise BudgetError(text + (told if largest else "no charge of this kind fits"))
 
     def _check_limit(self, dataset: str, study: str, events: Sequence[Event], cost: Cost, limit: Cost) -> None:
         quick = self._store.total(kind="reserve", dataset=dataset, study=study) + cost
@@ -295,36 +342,3 @@ def _spending(dataset: str, cost: Cost, cap: Budget) -> Spending:
     epsilon = cost.epsilon(cap.delta)
     left = Fraction(max(Fraction(0), cap.epsilon - epsilon)) if epsilon != inf else Fraction(0)
     return Spending(dataset=dataset, cost=cost, epsilon=epsilon, delta=cap.delta, cap=cap, left=left)
-
-
-def _fits(cost: Cost, cap: Budget) -> bool:
-    if max(getattr(cost, name) for name in Cost.__struct_fields__) > _LARGEST_SUM:
-        return False
-    return cost.epsilon(cap.delta) <= cap.epsilon
-
-
-def _largest(spent: Cost, events: Sequence[Event], cap: Budget) -> Fraction:
-    """Return the epsilon of the largest charge that fits: the same events at a fraction of epsilon, rho or mu^2."""
-    fits, fails, parts = 0, 10**9, 10**9
-    largest = Fraction(0)
-    while fails - fits > 1:
-        middle = (fits + fails) // 2
-        part = Cost.of([_weaker(event, Fraction(middle, parts)) for event in events])
-        if _fits(spent + part, cap):
-            fits, largest = middle, Fraction(part.epsilon(cap.delta))
-        else:
-            fails = middle
-    return largest
-
-
-def _rounded_down(number: Fraction) -> str:
-    digits = Context(prec=6, rounding=ROUND_DOWN).divide(number.numerator, number.denominator)
-    return f"{digits.normalize():f}"
-
-
-def _weaker(event: Event, factor: Fraction) -> Event:
-    if isinstance(event, ConcentratedEvent):
-        return msgspec.structs.replace(event, rho=event.rho * factor)
-    if isinstance(event, GaussianEvent):
-        return msgspec.structs.replace(event, mu_squared=event.mu_squared * factor)
-    return msgspec.structs.replace(event, epsilon=event.epsilon * factor)

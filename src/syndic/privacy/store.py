@@ -20,11 +20,13 @@ from syndic.privacy.event import Event
 from syndic.privacy.unit import Budget
 
 _APPLICATION: Final = 0x53594E44
-_VERSION: Final = 2
+_VERSION: Final = 3
 _PAGE: Final = 1000
 _COSTS: Final = Cost.__struct_fields__
-_TEXTS: Final = ("dataset", "study", "call", "door", "reply", "why", "previous", "hash")
+_TEXTS: Final = ("dataset", "study", "call", "door", "reply", "why", "previous", "hash", "asked")
 _COLUMNS: Final = ("number", "time", "kind", "events", "cap", *_TEXTS, *_COSTS)
+
+_STANDING: Final = "CREATE INDEX standing ON entry (study) WHERE kind IN ('agree', 'withdraw')"
 
 _LAYOUT: Final = (
     f"""CREATE TABLE entry (
@@ -35,6 +37,7 @@ _LAYOUT: Final = (
     "CREATE UNIQUE INDEX one_charge ON entry (call, door) WHERE kind = 'reserve'",
     "CREATE UNIQUE INDEX one_answer ON entry (call) WHERE kind = 'commit'",
     "CREATE INDEX spending ON entry (dataset, kind, study)",
+    _STANDING,
     "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER, hash TEXT) STRICT",
     f"INSERT INTO head VALUES (1, 0, '{GENESIS}')",  # noqa: S608 (a constant)
     """CREATE TRIGGER entry_update BEFORE UPDATE ON entry
@@ -49,11 +52,16 @@ _LAYOUT: Final = (
     f"PRAGMA user_version = {_VERSION}",
 )
 
-# version 1 had no Gaussian events
-_FROM_VERSION_1: Final = (
-    *(f"ALTER TABLE entry ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0" for name in ("gaussian", "slack")),
-    "PRAGMA user_version = 2",
+# version 1 had no Gaussian events, version 2 no calls and agreements
+_TO_VERSION_3: Final = (
+    "ALTER TABLE entry ADD COLUMN asked TEXT NOT NULL DEFAULT ''",
+    _STANDING,
+    f"PRAGMA user_version = {_VERSION}",
 )
+_TO_VERSION_2: Final = tuple(
+    f"ALTER TABLE entry ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0" for name in ("gaussian", "slack")
+)
+_MISSING: Final = {0: _LAYOUT, 1: (*_TO_VERSION_2, *_TO_VERSION_3), 2: _TO_VERSION_3, _VERSION: ()}
 
 # only names of columns are ever put together into a query
 _INSERT: Final = f"INSERT INTO entry ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in _COLUMNS)})"  # noqa: S608
@@ -141,6 +149,12 @@ class Store:
         row = self._rows(_SUM + _condition(where), where)[0]
         return Cost(**dict(zip(_COSTS, row, strict=True)))
 
+    def standing(self, study: str) -> Entry | None:
+        """Return the last agreement to a study or withdrawal from it, if any."""
+        return next(
+            self._select("AND kind IN ('agree', 'withdraw') ORDER BY number DESC LIMIT 1", {"study": study}), None
+        )
+
     def datasets(self) -> tuple[str, ...]:
         """Return the names of all data sets in order."""
         return tuple(name for (name,) in self._rows("SELECT DISTINCT dataset FROM entry ORDER BY dataset"))
@@ -177,8 +191,7 @@ class Store:
             self._connection.execute("PRAGMA synchronous = FULL")
         with self.writing():
             there = self._rows("SELECT COUNT(*) FROM sqlite_master")[0][0]
-            missing = _LAYOUT if not there else _FROM_VERSION_1 if self._check_kind() == 1 else ()
-            for statement in missing:
+            for statement in _MISSING[self._check_kind() if there else 0]:
                 self._connection.execute(statement)
 
     def _check_kind(self) -> int:

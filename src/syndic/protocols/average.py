@@ -111,16 +111,13 @@ class Average(UsesTwoServers, tag="average"):
         self.two_meet(party, message)
         schema = self.fixed_point(party.terms)
         table = dataclasses.replace(party.table, schema=schema)
-        sums, rows = np.zeros(len(schema.columns), dtype=np.int64), 0
-        for batch in table.batches():
-            sums += [int(batch[name].sum(dtype=np.int64)) for name in schema.names]
-            rows += len(batch[schema.names[0]])
+        sums, rows = table.sums()
         people = member(party.terms, party.name).people
         if rows != people:
             raise InputError(f"party '{party.name}': its source does not hold the {people} people that the study says")
         for event in self.spends(party.terms, party.name):
             party.charge(event, why="noisy averages of all parties' rows")
-        return self.two_shares(party, sums)
+        return self.two_shares(party, np.array(sums, dtype=np.int64))
 
     # The coordinator's side.
 

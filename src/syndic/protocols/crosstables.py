@@ -91,7 +91,7 @@ class CrossTabulation(UsesProduct, tag="crosstables"):
     partition: ClassVar[Literal["horizontal", "vertical"]] = "vertical"
     trust: ClassVar[str] = (
         "semi-honest: everybody follows the steps, and the coordinator, who deals the triples, pools what it knows "
-        "with no party; keys are not signed, so the coordinator must not forge them"
+        "with no party; unless the study gives identities, the coordinator must not forge keys"
     )
 
     pairs: tuple[Pair, ...] = ()

@@ -110,7 +110,7 @@ class Marginals(UsesMaskedSum, tag="marginals"):
     partition: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
     trust: ClassVar[str] = (
         "semi-honest: everybody follows the steps, and no more parties than `colluding` pool what they know with the "
-        "coordinator or each other; keys are not signed, so the coordinator must not forge them"
+        "coordinator or each other; unless the study gives identities, the coordinator must not forge keys"
     )
 
     cliques: tuple[tuple[str, ...], ...] = ()

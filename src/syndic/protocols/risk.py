@@ -68,8 +68,8 @@ class Risk(RiskPlan, tag="risk"):
     partition: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
     trust: ClassVar[str] = (
         "under masks (mpc_grad, mpc_out, newton, pathak) semi-honest: everybody follows the steps, and no more parties "
-        "than `colluding` pool what they know with the coordinator or each other; keys are not signed, so the "
-        "coordinator must not forge them. Local schemes: nobody"
+        "than `colluding` pool what they know with the coordinator or each other; unless the study gives identities, "
+        "the coordinator must not forge keys. Local schemes: nobody"
     )
 
     # The parties' side; keys and masks are those of the rounds.

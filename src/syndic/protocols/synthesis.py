@@ -62,8 +62,8 @@ class Synthesis(UsesRounds, tag="synthesis"):
     partition: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
     trust: ClassVar[str] = (
         "semi-honest: everybody follows the steps, and no more parties than `colluding` pool what they know with the "
-        "coordinator or each other; keys are not signed, so the coordinator must not forge them. A single party is a "
-        "trusted curator of its own rows"
+        "coordinator or each other; unless the study gives identities, the coordinator must not forge keys. A single "
+        "party is a trusted curator of its own rows"
     )
 
     selector: Literal["adaptive", "one_shot"] = "one_shot"

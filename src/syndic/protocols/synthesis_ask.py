@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Domain, Table
-from syndic.data.counting import DenseCounter
 from syndic.document import Document
 from syndic.errors import RefusedError
 from syndic.kernel import Message, encode
@@ -91,11 +90,8 @@ def answer_of(question: Question, table: Table, most: int) -> NDArray[np.int64]:
 
     Cutting never moves the answers of two neighbouring tables apart.
     """
-    grouping = question.grouping(table.schema.domain)
-    counter = DenseCounter(grouping.domain_of_groups, question.tables)
-    for batch in table.batches(counter.names):
-        counter.add(grouping.recode(batch))
-    counts: NDArray[np.int64] = np.concatenate([one.values.ravel() for one in counter.factors()])
+    counted = table.marginals(question.tables, question.grouping(table.schema.domain))
+    counts: NDArray[np.int64] = np.concatenate([one.values.ravel() for one in counted])
     return np.minimum(counts, most)
 
 

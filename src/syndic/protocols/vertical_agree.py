@@ -3,14 +3,15 @@
 The noise of a round is made for the tables of one question, wherever they are counted. A person is at all parties, so
 a coordinator that asked each of them for one table of its own would get all of these with the noise of one. So every
 party vouches for its question to every other, by a key that the two agree on, and opens nothing without the vouchers
-of all others for its own question.
+of all others for its own question. With identities in the study nobody else can make such a voucher; without them a
+coordinator that forges public keys can.
 """
 
 import hmac
 
 from syndic.errors import RefusedError
 from syndic.kernel import Message, Party
-from syndic.parts.key import KeyPair, agree, derive, key_pair
+from syndic.parts.key import KeyPair, agree_with, derive, key_pair
 from syndic.parts.product import ProductClose
 from syndic.parts.seal import Mail
 from syndic.protocols.synthesis_ask import Question
@@ -72,7 +73,8 @@ def check_vouchers(party: Party, question: Question, vouchers: dict[str, bytes])
 def _voucher(party: Party, question: Question, sender: str, receiver: str) -> bytes:
     own = party.recall(_name(question, "own"), _Own).pair
     keys = party.recall(_name(question, "met"), _Met).keys
-    secret = agree(own.private, keys[receiver if sender == party.name else sender])
+    other = receiver if sender == party.name else sender
+    secret = agree_with(party, own.private, {other: keys[other]})[other]
     return derive(secret, "round asked", party.study, question.digest, sender, receiver)
 
 

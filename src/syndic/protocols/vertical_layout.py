@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Domain, Table
-from syndic.data.counting import DenseCounter
 from syndic.kernel import Terms
 from syndic.model.markov import Grouping
 from syndic.parts.product_work import Pair, ProductWork
@@ -153,11 +152,7 @@ def own_grouping(grouping: Grouping, table: Table) -> Grouping:
 
 def count_tables(table: Table, grouping: Grouping, tables: Sequence[Names]) -> list[NDArray[np.int64]]:
     """Return exact counts of a party's own columns, in one pass. Private."""
-    own = own_grouping(grouping, table)
-    counter = DenseCounter(own.domain_of_groups, list(tables))
-    for batch in table.batches(counter.names):
-        counter.add(own.recode(batch))
-    return [one.values for one in counter.factors()]
+    return [one.values for one in table.marginals(tables, own_grouping(grouping, table))]
 
 
 def block_matrix(table: Table, grouping: Grouping, blocks: Sequence[Names], span: tuple[int, int]) -> NDArray[np.uint8]:

@@ -33,11 +33,12 @@ def own_columns_section(release: Release, table: Coded | None, party: str, sourc
         synthetic = one.count(table.codes[one.column.name], table.weights)
         series = (Series("synthetic", _shares(synthetic)), Series(f"{party}, exact", _shares(exact)))
         figures.append(marginal(one, series, percent=True))
+    aligned = " Rows of people whom the alignment left out are counted too." if release.study.alignment else ""
     return Section(
         title=f"{party}'s own rows beside the synthetic table",
         paragraphs=(
-            f"{party} has {number(rows)} rows that count. Shares are shown, because the synthetic table is of all "
-            "parties together. Bars differ by noise, by what is left out, and because the parties differ.",
+            f"{party} has {number(rows)} rows that count.{aligned} Shares are shown, because the synthetic table is of "
+            "all parties together. Bars differ by noise, by what is left out, and because the parties differ.",
         ),
         figures=tuple(figures),
         owner=True,
@@ -55,8 +56,9 @@ def ledger_section(release: Release, party: str, path: str | Path) -> Section:
         entries = list(book.entries())
         head = book.head()
     ours = sum(entry.study == release.study.digest for entry in entries if entry.kind == "reserve")
-    shown = entries[-_MOST_ENTRIES:]
-    cut = f" The last {len(shown)} are shown." if len(shown) < len(entries) else ""
+    told = [entry for entry in entries if entry.kind != "call"]
+    shown = told[-_MOST_ENTRIES:]
+    cut = f" The last {len(shown)} are shown." if len(shown) < len(told) else ""
     return Section(
         title=f"{party}'s ledger",
         paragraphs=(

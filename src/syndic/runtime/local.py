@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import final
 
+from syndic.errors import InputError
 from syndic.kernel import Delivery, Node, answer
 
 
@@ -10,9 +11,17 @@ from syndic.kernel import Delivery, Node, answer
 class Local:
     """Answers calls by calling the nodes directly, with the same bytes that would travel."""
 
-    def __init__(self, nodes: Mapping[str, Node]) -> None:
-        """Serve these nodes, by party name."""
-        self._nodes = nodes
+    def __init__(self, nodes: Mapping[str, Node], *, reopen: Callable[[str], Node] | None = None) -> None:
+        """Serve these nodes, by party name; `reopen` opens a party's node from its own folder."""
+        self._nodes = dict(nodes)
+        self._reopen = reopen
+
+    def restart(self, party: str) -> None:
+        """Close a party's node and open it again, as after its process was stopped between two calls."""
+        if self._reopen is None:
+            raise InputError(f"{party} cannot be restarted: this runtime was not told how to open it")
+        self._nodes[party].close()
+        self._nodes[party] = self._reopen(party)
 
     def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
         """Answer one party after the other; `seconds` has no hold over code in this process."""

@@ -15,10 +15,8 @@ from typing import final
 
 from syndic.errors import RefusedError
 from syndic.kernel import Delivery, Node, Reply, answer, encode
+from syndic.kernel.call import ENVELOPE_BYTES
 from syndic.runtime.frame import receive_frame, send_frame
-
-# The envelope of a reply adds a little to a body that is just within the limit.
-_ENVELOPE = 4096
 
 
 @final
@@ -44,12 +42,18 @@ class Processes:
     def __init__(self, commands: Mapping[str, Callable[[int], Sequence[str]]], *, most: int) -> None:
         """Start nothing yet. `commands[party](descriptor)` is what to run; `most` bounds a message in bytes."""
         self._commands = commands
-        self._most = most + _ENVELOPE
+        self._most = most + ENVELOPE_BYTES
         self._workers: dict[str, _Worker] = {}
 
     def process_of(self, party: str) -> int:
         """Return the process id of a party's worker, starting it if need be."""
         return self._worker(party).process.pid
+
+    def restart(self, party: str) -> None:
+        """Kill a party's process; it is started anew at the next call."""
+        worker = self._workers.pop(party, None)
+        if worker is not None:
+            worker.stop()
 
     def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
         """Send all calls at once and collect what comes back in time."""
@@ -108,7 +112,7 @@ class Processes:
 
 def serve(node: Node, connection: socket.socket) -> None:
     """Answer calls on the connection until the other side closes it."""
-    most = node.desk.terms.limits.message_mb * 10**6 + _ENVELOPE
+    most = node.desk.terms.limits.message_mb * 10**6 + ENVELOPE_BYTES
     while True:
         try:
             data = receive_frame(connection, most=most)

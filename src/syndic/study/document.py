@@ -1,16 +1,17 @@
 """The agreed document: who takes part, what is protected, what may be spent, by which method."""
 
 import hashlib
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
 
 from syndic.data import Schema
-from syndic.document import Document, from_file, from_toml, json_schema, to_json
+from syndic.document import Document, from_file, from_toml, json_schema, to_builtins, to_json
 from syndic.errors import InputError
-from syndic.kernel import Limits, Member, budget_of, people_of
+from syndic.kernel import Limits, Member, PublicIdentity, budget_of, people_of
 from syndic.privacy import Budget, Cost, Unit, check_delta, default_delta, joint_cost
-from syndic.protocols import AnyProtocol
+from syndic.protocols import Align, AnyProtocol
 
 if TYPE_CHECKING:
     from syndic.study.plan import Plan
@@ -24,7 +25,8 @@ class Study(Document):
     """A study: public, hashed, the same at every party.
 
     `edition` tells a repetition from a retry: the same study asked again gets the stored answers, another
-    edition is another study with its own cost.
+    edition is another study with its own cost. `alignment` is the digest of the study that aligned the people of a
+    vertical one: each party then reads its rows in the order that was found.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Study(Document):
     limits: Limits = Limits()
     purpose: str = ""
     edition: int = 1
+    alignment: str | None = None
 
     def __post_init__(self) -> None:
         if not self.name.strip():
@@ -49,8 +52,17 @@ class Study(Document):
         if self.unit.parties > len(self.parties):
             raise ValueError(f"unit.parties ({self.unit.parties}) is more than the {len(self.parties)} parties")
         self._check_columns()
+        self._check_identities()
+        if self.alignment is not None and not re.fullmatch("[0-9a-f]{64}", self.alignment):
+            raise ValueError("alignment must be the digest of an alignment study: 64 hexadecimal letters")
         if self.unit.person is not None and self.unit.person in self.schema.names:
             raise ValueError(f"unit.person ('{self.unit.person}') identifies people: it cannot be a schema column")
+
+    def _check_identities(self) -> None:
+        known = [PublicIdentity.read(party.identity) for party in self.parties if party.identity is not None]
+        keys = {key for one in known for key in (one.signing, one.sealing)}
+        if known and len(keys) != 2 * len(self.parties):
+            raise ValueError("identity: give each party its own, or none to any (then the study runs on one machine)")
 
     def _check_columns(self) -> None:
         for party in self.parties:
@@ -82,7 +94,7 @@ class Study(Document):
     @property
     def digest(self) -> str:
         """The study's fingerprint: of its meaning, so comments and layout of the file do not count."""
-        return hashlib.sha256(_FORMAT + to_json(self)).hexdigest()
+        return hashlib.sha256(_FORMAT + to_json(_meaning(self))).hexdigest()
 
     @property
     def costs(self) -> dict[str, Cost]:
@@ -108,6 +120,8 @@ class Study(Document):
     def check(self) -> None:
         """Raise `InputError` if the study cannot run or would cost more than it says. Reads no row."""
         self._check_deltas()
+        if self.alignment and (self.protocol.partition != "vertical" or isinstance(self.protocol, Align)):
+            raise InputError("alignment is for vertical studies that read aligned rows: leave it out")
         try:
             self.protocol.check(self)
             epsilon = self.joint.epsilon(self.delta)
@@ -136,3 +150,14 @@ class Study(Document):
             check_delta(self.delta, people)
         except InputError as error:
             raise InputError(f"{error}; a sound choice is {float(default_delta(people)):g}") from None
+
+
+def _meaning(study: Study) -> dict[str, Any]:
+    """Return what is digested: all of a study, less keys of later versions that it does not use."""
+    content: dict[str, Any] = to_builtins(study)
+    if study.alignment is None:
+        del content["alignment"]
+    for party in content["parties"]:
+        if party["identity"] is None:
+            del party["identity"]
+    return content

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import final
 
 from syndic.document import Document
-from syndic.kernel import Estimate, steps_of
+from syndic.kernel import Estimate, steps_asked, steps_of
 from syndic.study.document import Study
 from syndic.study.statement import PartyCost, Statement, odds_for, state
 from syndic.version import __version__
@@ -59,7 +59,7 @@ def plan(study: Study) -> Plan:
         statement=state(study, simulated=False, version=__version__),
         steps=tuple(
             PlannedStep(step=name, reveals=steps[name].reveals, means=_first_line(study, name))
-            for name in study.protocol.asked(study)
+            for name in steps_asked(study.protocol, study)
         ),
         estimate=study.protocol.estimate(study),
     )
@@ -72,4 +72,4 @@ def _first_line(study: Study, step: str) -> str:
 def _charge(party: PartyCost) -> str:
     counted = Counter(event.what for event in party.events)
     events = "; ".join(what if times == 1 else f"{times} times {what}" for what, times in counted.items())
-    return f"{party.party}: epsilon {party.epsilon:g} ({events})"
+    return f"{party.party}: epsilon {party.epsilon:g} ({events or 'nothing'})"

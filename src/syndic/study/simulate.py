@@ -13,14 +13,14 @@ import pyarrow as pa
 from syndic.data import Source, SourceSpec, open_source
 from syndic.document import from_file
 from syndic.errors import InputError
-from syndic.kernel import Progress, Runtime, Session, run, schema_of, silent_progress, steps_of
+from syndic.kernel import Node, Progress, Runtime, schema_of, silent_progress
 from syndic.privacy import Budget
 from syndic.runtime import Local, Processes
+from syndic.study.aligned import id_columns_of
+from syndic.study.conduct import conduct, may_run
 from syndic.study.document import Study
-from syndic.study.home import Home, PartyFile, randomness_of, run_digest
+from syndic.study.home import Home, PartyFile, beside
 from syndic.study.release import Release
-from syndic.study.statement import state
-from syndic.version import __version__
 
 RuntimeName = Literal["local", "processes"]
 
@@ -33,6 +33,7 @@ def simulate(
     runtime: RuntimeName = "local",
     folder: str | Path | None = None,
     progress: Progress = silent_progress,
+    seconds: float = 600.0,
 ) -> Release:
     """Run the study with each party's rows from `sources`, and return the release.
 
@@ -42,33 +43,24 @@ def simulate(
             `party.toml` is read as the party's own file, with its cap.
         seed: makes the run repeat itself. The noise then protects nobody, and the statement says so.
         runtime: `local`, all in this process, or `processes`, one process per party.
-        folder: where the parties' folders with their ledgers are kept; without it they vanish after the run.
+        folder: where the parties' folders with their ledgers, and the coordinator's, are kept; without it they
+            vanish after the run. A run that was stopped goes on from there, and one that ended gives its release again.
         progress: told what is being done and how far it is.
+        seconds: how long a step may take before a party counts as silent; it has no hold over `local`.
 
     Raises:
         InputError: if the study or a source is not usable. Nothing was spent.
         PartyError: if a party refused, failed or stayed silent.
     """
-    study.check()
+    may_run(study, seed)
     _check_sources(study, sources)
-    if study.protocol.simulation_only and seed is None:
-        raise InputError(f"{study.protocol.title} as printed runs in simulation only: give a seed")
     with ExitStack() as stack:
         place = Path(folder) if folder is not None else Path(stack.enter_context(tempfile.TemporaryDirectory()))
         homes = {party.name: Home(folder=place / "parties" / party.name) for party in study.parties}
         carrier = _open(study, sources, homes, seed=seed, runtime=runtime, stack=stack)
         stack.callback(carrier.close)
-        session = Session(
-            runtime=carrier,
-            study=run_digest(study, seed),
-            terms=study,
-            steps=steps_of(type(study.protocol)),
-            randomness=randomness_of(study, seed, "coordinator")("draws"),
-            progress=progress,
-        )
-        result = run(study.protocol, session)
-        statement = state(study, simulated=seed is not None, version=__version__)
-        return Release(study=study, result=result, statement=statement, transcript=tuple(session.transcript))
+        own = None if folder is None else place / "coordinator"
+        return conduct(study, carrier, seed=seed, folder=own, progress=progress, seconds=seconds)
 
 
 def _check_sources(study: Study, sources: Mapping[str, Any]) -> None:
@@ -99,12 +91,17 @@ def _open(
         if rows is not None and runtime == "processes":
             path = home.folder / "rows.arrow"
             stack.callback(path.unlink, missing_ok=True)
-            _write_rows(rows, path, _columns(study, name))
+            id_columns = id_columns_of(study, party.id_columns, home.folder, seed)
+            _write_rows(rows, path, _columns(study, name, id_columns))
             home.keep(study, msgspec.structs.replace(party, source=SourceSpec(path=str(path))))
         elif rows is not None:
             in_memory[name] = rows
     if runtime == "local":
-        return Local({name: home.node(seed=seed, source=in_memory.get(name)) for name, home in homes.items()})
+
+        def opened(name: str) -> Node:
+            return homes[name].node(seed=seed, source=in_memory.get(name))
+
+        return Local({name: opened(name) for name in homes}, reopen=opened)
     if runtime == "processes":
         most = study.limits.message_mb * 10**6
         return Processes({name: _command(home, seed) for name, home in homes.items()}, most=most)
@@ -117,7 +114,7 @@ def _party_file(study: Study, name: str, source: Any, home: Home) -> tuple[Party
         party = from_file(source, PartyFile)
         if party.name != name:
             raise InputError(f"{source}: is the file of party '{party.name}', not of '{name}'")
-        return msgspec.structs.replace(party, source=_beside(Path(source).parent, party.source)), None
+        return msgspec.structs.replace(party, source=beside(Path(source).parent, party.source)), None
     # without a party file the rows are those of the data set that this folder knows, under the cap it has; the owner
     # of a new folder allows this study once
     known = home.known()
@@ -135,15 +132,9 @@ def _party_file(study: Study, name: str, source: Any, home: Home) -> tuple[Party
     return PartyFile(name=name, dataset=dataset, source=spec, cap=cap), rows
 
 
-def _beside(folder: Path, source: SourceSpec) -> SourceSpec:
-    """Return the source with its file found from the folder of the party's file, not from where we are."""
-    here = folder.absolute()
-    found = {name: str(here / file) for name in ("path", "duckdb") if (file := getattr(source, name)) is not None}
-    return msgspec.structs.replace(source, **found)
-
-
-def _columns(study: Study, name: str) -> tuple[str, ...]:
-    return (*schema_of(study, name).names, *((study.unit.person,) if study.unit.person else ()))
+def _columns(study: Study, name: str, id_columns: tuple[str, ...]) -> tuple[str, ...]:
+    person = (study.unit.person,) if study.unit.person else ()
+    return tuple(dict.fromkeys([*schema_of(study, name).names, *person, *id_columns]))
 
 
 def _command(home: Home, seed: int | None) -> Callable[[int], Sequence[str]]:

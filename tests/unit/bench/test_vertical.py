@@ -1,16 +1,11 @@
 """`bench vertical`: columns are cut into parties, bytes are counted once, and figures stand beside the curator's."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from syndic.bench import BENCHES, Row
 from syndic.bench.synthesis_data import Coded
-from syndic.bench.vertical import of_table
+from syndic.bench.vertical import of_processes, of_table
 from syndic.bench.vertical_runs import cut, sent_once, vertical
 from syndic.data import Schema
 from syndic.kernel import Exchange
@@ -68,22 +63,9 @@ def test_traffic_stays_within_what_the_study_says() -> None:
     assert vertical(data, "0.8", 0, 2, traffic=60).sent < 60 * 20_000 + 200_000
 
 
-def test_without_data_there_is_nothing_to_measure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("SYNDIC_DATA", str(tmp_path))
-    assert list(BENCHES["vertical"](True)) == []
-    assert "SYNDIC_DATA" in capsys.readouterr().err
-
-
-def test_processes_are_measured_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = coded(600)
-    for name in ("adult_coded", "fire"):
-        pq.write_table(data.table, tmp_path / f"{name}.parquet")
-        (tmp_path / f"{name}-domain.json").write_text(json.dumps(SIZES))
-    monkeypatch.setenv("SYNDIC_DATA", str(tmp_path))
-    monkeypatch.setattr("syndic.bench.vertical.of_table", lambda *_: iter(()))
-    rows: list[Row] = list(BENCHES["vertical"](True))
+def test_processes_are_measured_too() -> None:
+    rows = list(of_processes(coded(600), 5406.0))
     assert [row.metric for row in rows] == ["wall seconds", "tvd3", "tvd4", "tvd5"]
     assert rows[0].value > 0.1
+    assert rows[0].published == 5406.0
     assert all(0 < row.value < 1 for row in rows[1:])

@@ -1,65 +1,20 @@
-"""The PostgreSQL source against a real server, started here and stopped at the end."""
+"""The PostgreSQL source against a real server."""
 
 import datetime
-import os
-import pwd
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from syndic.bench.postgres_server import PostgresServer
 from syndic.data import Categorical, Date, Integer, Real, Schema, Table, open_source
 from syndic.errors import InputError
 
 ROWS = 150_000
 
 
-def program(name: str) -> str | None:
-    found = shutil.which(name)
-    if found:
-        return found
-    homes = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]))
-    return str(homes[-1]) if homes else None
-
-
-def server_user() -> str | None:
-    """The server refuses to run as root."""
-    if os.geteuid() != 0:
-        return None
-    names = {entry.pw_name for entry in pwd.getpwall()}
-    return "postgres" if "postgres" in names else "nobody"
-
-
 @pytest.fixture(scope="module", name="uri")
-def database() -> Iterator[str]:
-    initdb, pg_ctl, psql = program("initdb"), program("pg_ctl"), program("psql")
-    if not (initdb and pg_ctl and psql):
-        pytest.skip("PostgreSQL is not installed: apt install postgresql")
-    user = server_user()
-    # a short path: the name of a socket has at most 107 bytes
-    folder = Path(tempfile.mkdtemp(prefix="pg"))
-    if user is not None:
-        shutil.chown(folder, user)
-    uri = f"postgresql://syndic:secret@/postgres?host={folder}"
-
-    def start(*command: str) -> None:
-        environment = {"LC_ALL": "C", "PATH": os.environ["PATH"]}
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, user=user, cwd=folder, env=environment)
-
-    rows = folder / "rows"
-    try:
-        start(initdb, "-D", str(rows), "-U", "syndic", "-A", "trust", "-N")
-        options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off"
-        start(pg_ctl, "-D", str(rows), "-w", "-o", options, "-l", str(folder / "log"), "start")
-        start(psql, uri, "-v", "ON_ERROR_STOP=1", "-c", SETUP)
-        yield uri
-    finally:
-        if (rows / "postmaster.pid").exists():
-            start(pg_ctl, "-D", str(rows), "-m", "immediate", "stop")
-        shutil.rmtree(folder)
+def database(server: PostgresServer) -> str:
+    server.execute(SETUP)
+    return server.uri
 
 
 SETUP = f"""

@@ -215,6 +215,7 @@ def test_steps_are_found_with_their_messages() -> None:
     steps = steps_of(Leaky)
     assert set(steps) == {
         "ready",
+        "meet",
         "honest",
         "unpaid",
         "called_public",

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from syndic.errors import IntegrityError
+from syndic.errors import IntegrityError, RefusedError
 from syndic.privacy.event import GaussianEvent, PureEvent
-from syndic.privacy.ledger import Ledger
+from syndic.privacy.ledger import Called, Ledger
 from syndic.privacy.unit import Budget
 
 TRIGGERS = ("entry_update", "entry_delete", "head_update", "head_delete")
@@ -179,7 +179,7 @@ def other_database(path: Path) -> None:
 def newer_version(path: Path) -> None:
     Ledger.open(path).close()
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("PRAGMA user_version = 3")
+        connection.execute("PRAGMA user_version = 4")
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def newer_version(path: Path) -> None:
     [
         (text_file, "not a Syndic ledger, or damaged"),
         (other_database, "this SQLite file is not a Syndic ledger"),
-        (newer_version, "ledger of version 3, this Syndic reads 1 to 2"),
+        (newer_version, "ledger of version 4, this Syndic reads 1 to 3"),
     ],
 )
 def test_foreign_files_are_refused_and_left_alone(tmp_path: Path, make: Callable[[Path], None], text: str) -> None:
@@ -241,6 +241,91 @@ def test_an_old_ledger_is_read_and_continued_with_its_digests(old: Path) -> None
     tamper(old, "UPDATE entry SET gaussian = 1 WHERE number = 5")
     with Ledger.open(old) as ledger, pytest.raises(IntegrityError, match="entry 5 was changed"):
         ledger.verify()
+
+
+SECOND_HEAD = "2dffbdb387eb484e95c5fd2911319e34862e3e9a6454f2291a5b05e2d505439c"
+
+
+@pytest.fixture
+def second(tmp_path: Path) -> Path:
+    """A ledger that version 2 wrote, before there were agreements and calls."""
+    with closing(sqlite3.connect(tmp_path / "second.db")) as connection:
+        connection.executescript((Path(__file__).parent / "ledger_version_2.sql").read_text())
+    return tmp_path / "second.db"
+
+
+def test_a_ledger_of_version_2_is_read_and_continued_with_its_digests(second: Path) -> None:
+    with Ledger.open(second, create=False) as ledger:
+        assert ledger.head() == SECOND_HEAD
+        ledger.verify(published=SECOND_HEAD)
+        # what version 2 said of this file
+        assert ledger.spent("visits").epsilon == Fraction(908388630403, 10**12)
+        ledger.log_agreement(dataset="visits", study="new", agreement="a" * 64, why="until tomorrow")
+        ledger.log_call(called("c", "b" * 64))
+    with Ledger.open(second) as ledger:
+        ledger.verify(published=SECOND_HEAD)
+        assert [entry.kind for entry in ledger.entries()][-2:] == ["agree", "call"]
+        assert ledger.spent("visits").epsilon == Fraction(908388630403, 10**12)
+        assert all("asked" not in entry for entry in exported(ledger)["entries"][:5])
+    tamper(second, "UPDATE entry SET asked = 'x' WHERE number = 2")
+    with Ledger.open(second) as ledger, pytest.raises(IntegrityError, match="entry 2 was changed"):
+        ledger.verify()
+
+
+def called(call: str, reply: str) -> Called:
+    return Called(dataset="visits", study="new", call=call, step="count", asked="e" * 64, reply=reply)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE entry SET asked = '' WHERE kind = 'call'",
+        "UPDATE entry SET reply = 'refused' WHERE kind = 'call'",
+        "UPDATE entry SET why = 'other' WHERE kind = 'call'",
+        "UPDATE entry SET reply = 'f' WHERE kind = 'agree'",
+        "UPDATE entry SET kind = 'withdraw' WHERE kind = 'agree'",
+        "UPDATE entry SET study = 'other' WHERE kind = 'withdraw'",
+    ],
+)
+def test_a_changed_agreement_withdrawal_or_call_is_found(path: Path, statement: str) -> None:
+    with Ledger.open(path) as ledger:
+        ledger.log_agreement(dataset="visits", study="new", agreement="a" * 64, why="")
+        ledger.log_call(called("c", "b" * 64))
+        ledger.log_withdrawal(dataset="visits", study="new", why="")
+        ledger.verify()
+    tamper(path, statement)
+    with Ledger.open(path) as ledger, pytest.raises(IntegrityError, match="was changed"):
+        ledger.verify()
+
+
+def test_the_owners_last_word_about_a_study_counts(path: Path) -> None:
+    with Ledger.open(path) as ledger:
+        assert ledger.standing("new") is None
+        for agreement in ("a" * 64, "b" * 64):
+            ledger.log_agreement(dataset="visits", study="new", agreement=agreement, why="")
+        ledger.log_withdrawal(dataset="visits", study="other", why="")
+        standing = ledger.standing("new")
+        assert standing is not None
+        assert (standing.kind, standing.reply) == ("agree", "b" * 64)
+        ledger.log_withdrawal(dataset="visits", study="new", why="enough")
+        standing = ledger.standing("new")
+        assert standing is not None
+        assert (standing.kind, standing.why) == ("withdraw", "enough")
+
+
+def test_a_charged_call_is_committed_and_logged_in_one_go(path: Path) -> None:
+    with Ledger.open(path) as ledger:
+        charge(ledger, 7)
+        ledger.log_call(called("7", "b" * 64), charged=True)
+        assert [entry.kind for entry in ledger.entries()][-3:] == ["reserve", "commit", "call"]
+        ledger.log_call(called("7", "b" * 64), charged=True)
+        assert [entry.kind for entry in ledger.entries()][-3:] == ["commit", "call", "call"]
+        entries = list(ledger.entries())
+        with pytest.raises(RefusedError, match="another reply"):
+            ledger.log_call(called("7", "c" * 64), charged=True)
+        with pytest.raises(RefusedError, match="never charged"):
+            ledger.log_call(called("8", "c" * 64), charged=True)
+        assert list(ledger.entries()) == entries
 
 
 def test_a_sum_that_an_old_entry_did_not_have_cannot_be_slipped_in(old: Path) -> None:

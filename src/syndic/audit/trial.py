@@ -1,0 +1,121 @@
+"""What an audit observed, before anything is concluded from it, and what is concluded.
+
+An audit returns trials. How sure each conclusion must be depends on how many there are in all, so they are judged
+together afterwards (`syndic.audit.judge`).
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.document import Document
+from syndic.privacy import Cost
+
+CHOOSING: Final = 0.3
+"""The part of the runs on which it is chosen what is judged on the others."""
+
+Scores = NDArray[np.float64]
+Kind = Literal["neighbours", "one run", "known law", "uniform", "same law", "same coins", "asked again", "charge"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Neighbours:
+    """A number that one role computes from all it saw, in many runs on each of two neighbouring tables.
+
+    `cost` is what was charged for the person, hence the claim at every delta; `delta` is the one it is stated at.
+    `cuts` are thresholds that were fixed before any run, where the law is known: they need no runs to be chosen.
+    """
+
+    view: str
+    one: Scores
+    other: Scores
+    cost: Cost
+    delta: float
+    cuts: tuple[float, ...] = ()
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class OneRun:
+    """Coins of many canaries (1 or -1) in a single run, and what speaks for each coin: its sign is the guess."""
+
+    view: str
+    coins: NDArray[np.int64]
+    scores: Scores
+    cost: Cost
+    delta: float
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class KnownLaw:
+    """Gaussian noise as one role meets it, what it knows taken off, and how far apart the two tables' numbers are.
+
+    Noise of so many entries and runs shows its size long before it shows who is in a table. That it is Gaussian is
+    taken for granted here; audits of mechanisms show it.
+    """
+
+    view: str
+    noise: Scores
+    away: float
+    runs: int
+    cost: Cost
+    delta: float
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Chance:
+    """A test of a law that needs no epsilon: how likely something as unusual is if the claim holds."""
+
+    view: str
+    kind: Literal["uniform", "same law"]
+    chance: float
+    runs: int
+    text: str = ""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Fact:
+    """Something that must hold in every single run, and did or did not."""
+
+    view: str
+    kind: Literal["same coins", "asked again", "charge"]
+    holds: bool
+    runs: int
+    text: str = ""
+
+
+Trial = Neighbours | OneRun | KnownLaw | Chance | Fact
+
+
+class Finding(Document):
+    """What one trial shows.
+
+    `epsilon` at `delta` is the claim, `shown` the lower bound there. `tight_delta` is where the lower bound comes
+    nearest to the claim, or breaks it, with both epsilons there: the claim is of every delta. `confidence` is the
+    chance that this bound is right. Tests of laws and facts have no epsilon.
+    """
+
+    audit: str
+    view: str
+    test: Kind
+    holds: bool
+    confidence: float
+    runs: int
+    text: str = ""
+    epsilon: float | None = None
+    delta: float | None = None
+    shown: float | None = None
+    tight_delta: float | None = None
+    tight_epsilon: float | None = None
+    tight_shown: float | None = None
+
+
+def numbers(values: Any) -> Scores:
+    """Return anything array-like as scores."""
+    return np.asarray(values, dtype=np.float64)

@@ -1,0 +1,183 @@
+"""A coordinator's studies, parties and runs. Nothing here is an owner's: no ledger, no cap, no rows."""
+
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+from syndic.console.progress import shown_time, step_names
+from syndic.console.studies import Sent, column_line, members, read_study, shelf_of
+from syndic.console.views import Overview, PartyLine, ProgressView, State, StepLine, StudyLine, StudyView
+from syndic.deploy import Coordinator
+from syndic.deploy.run import check_list
+from syndic.deploy.watch import RunState, note_start, read_state
+from syndic.document import Document
+from syndic.errors import InputError, RefusedError, SyndicError
+from syndic.kernel import PublicIdentity, steps_of
+from syndic.runtime.flare import Flare
+from syndic.study import Study
+from syndic.study.home import run_digest
+from syndic.study.plan import plan
+from syndic.study.shelf import Shelf
+from syndic.version import __version__
+
+
+class Run(Document):
+    """Run a study with the connected parties; `rehearsal` is the seed of one that they agreed to."""
+
+    rehearsal: int | None = None
+
+
+def overview(folder: Path) -> Overview:
+    """Return which federation this is, and how many studies are in which state."""
+    found = Counter(line.state for line in studies(folder))
+    name = Coordinator.open(folder).federation.name
+    return Overview(role="coordinator", name=name, syndic=__version__, studies=dict(sorted(found.items())))
+
+
+def studies(folder: Path) -> tuple[StudyLine, ...]:
+    """Return the studies of the folder by name."""
+    runs = sorted(path.parent.name for path in folder.glob("studies/*/study.json"))
+    return tuple(sorted((_line(folder, run) for run in runs), key=lambda line: (line.study, line.edition)))
+
+
+def receive(folder: Path, sent: Sent) -> StudyLine:
+    """Keep a study file, if every party of it is on the list."""
+    study = read_study(sent)
+    study.check()
+    check_list(study, Coordinator.open(folder))
+    Shelf.of(folder, study.digest).put_study(study)
+    return _line(folder, study.digest)
+
+
+def study(folder: Path, run: str) -> StudyView:
+    """Return all about a study: its plan, its parties, and whether it could run."""
+    line, content = _line(folder, run), shelf_of(folder, run).study()
+    problem, planned = "", None
+    try:
+        planned = plan(content)
+        check_list(content, Coordinator.open(folder))
+    except SyndicError as error:
+        problem = str(error)
+    return StudyView(
+        line=line,
+        digest=content.digest,
+        purpose=content.purpose,
+        plan=planned,
+        members=members(content, ""),
+        columns=tuple(column_line(one) for one in content.schema.columns),
+        problem=problem,
+    )
+
+
+def parties(folder: Path) -> tuple[PartyLine, ...]:
+    """Return who is on the list, and who is connected now."""
+    coordinator = Coordinator.open(folder)
+    try:
+        here: set[str] | None = set(Flare(coordinator.socket, study="", most=0).connected())
+    except InputError:
+        # the server does not run
+        here = None
+    return tuple(
+        PartyLine(
+            party=one.party,
+            fingerprint=PublicIdentity.read(one.identity).fingerprint,
+            expires=one.expires,
+            connected=None if here is None else one.party in here,
+        )
+        for one in coordinator.admitted()
+    )
+
+
+def run(folder: Path, which: str, asked: Run) -> StudyLine:
+    """Start the run in a process of its own; it goes on from its journal if it was stopped before."""
+    content = shelf_of(folder, which).study()
+    digest = run_digest(content, asked.rehearsal)
+    state = read_state(folder, digest)
+    if state is not None and state.state == "running" and state.alive:
+        raise RefusedError("this run is running already")
+    check_list(content, Coordinator.open(folder))
+    shelf = Shelf.of(folder, digest)
+    shelf.put_study(content)
+    target = folder / "releases" / (digest[:16] + ("" if asked.rehearsal is None else "-rehearsal"))
+    target.parent.mkdir(exist_ok=True, mode=0o700)
+    command = [sys.executable, "-m", "syndic", "run", str(shelf.folder / "study.json"), "--home", str(folder)]
+    command += ["--out", str(target), "--json"]
+    command += [] if asked.rehearsal is None else ["--rehearsal", str(asked.rehearsal)]
+    with (shelf.folder / "run.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+    note_start(folder, digest, process.pid)
+    # somebody has to hear that it ended, or it would count as alive
+    threading.Thread(target=process.wait, daemon=True).start()
+    return _line(folder, digest)
+
+
+def progress(folder: Path, run: str) -> ProgressView:
+    """Return which steps were asked, and whom the run waits for."""
+    content, line, state = shelf_of(folder, run).study(), _line(folder, run), read_state(folder, run)
+    return ProgressView(
+        run=run,
+        study=content.name,
+        state=line.state,
+        words=_words(line.state, state),
+        steps=_steps(content, state),
+        waiting=state.waiting if state is not None and line.state == "running" else (),
+        said=f"{state.sent_bytes:,} bytes sent, {state.received_bytes:,} received" if state else "nothing",
+        updated=shown_time(state.updated.isoformat()) if state else "",
+    )
+
+
+def _line(folder: Path, run: str) -> StudyLine:
+    shelf = shelf_of(folder, run)
+    try:
+        content = shelf.study()
+    except SyndicError as error:
+        return StudyLine(study=f"damaged: {error}", run=run, state="damaged")
+    state = read_state(folder, run)
+    own = content.digest.startswith(shelf.digest[:16])
+    return StudyLine(
+        study=content.name if own else f"{content.name} (rehearsal)",
+        run=content.digest if own else state.run if state else run,
+        state=_state(state),
+        edition=content.edition,
+        method=content.protocol.title,
+    )
+
+
+def _state(state: RunState | None) -> State:
+    if state is None:
+        return "pending"
+    return "stopped" if state.state == "running" and not state.alive else state.state
+
+
+def _steps(content: Study, state: RunState | None) -> tuple[StepLine, ...]:
+    known, asked = steps_of(type(content.protocol)), {one.step: one for one in state.asked} if state else {}
+    return tuple(
+        StepLine(
+            step=name,
+            reveals=known[name].reveals,
+            means=(getattr(type(content.protocol), name).__doc__ or "").strip().partition("\n")[0],
+            answered=asked[name].times if name in asked else 0,
+            refused=len(asked[name].silent) if name in asked else 0,
+            last=shown_time(asked[name].at.isoformat()) if name in asked else "",
+        )
+        for name in step_names(content)
+    )
+
+
+def _words(line: State, state: RunState | None) -> str:
+    if state is None:
+        return "The run has not begun."
+    if line == "running":
+        if not state.step:
+            return "The run is starting."
+        waiting = f", waiting for {', '.join(state.waiting)}" if state.waiting else ""
+        return f"Step '{state.step}'{waiting}."
+    if line == "stopped":
+        return "The run was stopped; run it again, it goes on where it was and nothing is charged twice."
+    return (
+        "The run is finished; its release is listed as soon as it is written."
+        if line == "finished"
+        else f"The run failed: {state.text}"
+    )

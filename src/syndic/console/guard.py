@@ -1,0 +1,115 @@
+"""What every request passes first: the right host, no foreign origin, a bounded body; and what every answer carries.
+
+A page on another site may send requests to this machine, also under a name of its own that leads here (DNS
+rebinding). So the host must be one that the console was started under, and what changes anything must come from it.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any, Final, final
+
+from starlette.exceptions import HTTPException
+
+from syndic.document import to_json
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+TOO_LARGE: Final = "the body is larger than this place takes"
+_SAFE: Final = {"GET", "HEAD", "OPTIONS"}
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+HEADERS: Final = {
+    "content-security-policy": POLICY,
+    "x-frame-options": "DENY",
+    "x-content-type-options": "nosniff",
+    # 'no-referrer' would also blank the origin of our own forms
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+    "cache-control": "no-store",
+}
+
+
+@final
+class Guard:
+    """Wraps an ASGI application."""
+
+    def __init__(
+        self, inner: Application, *, hosts: Iterable[str], most: int, larger: Callable[[str], int | None]
+    ) -> None:
+        """Let requests for `hosts` (with port) through, with bodies of `most` bytes, or as `larger` says by path."""
+        self._inner = inner
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._origins = frozenset(f"http://{host}" for host in self._hosts)
+        self._most = most
+        self._larger = larger
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer one request, or refuse it."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._inner(scope, receive, send)
+            return
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        refusal = self._refusal(scope, headers)
+        if refusal is not None:
+            await _refuse(send, *refusal)
+            return
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": _with_headers(message.get("headers", []))}
+            await send(message)
+
+        await self._inner(scope, self._counted(receive, self._limit(scope["path"])), sending)
+
+    def _refusal(self, scope: MutableMapping[str, Any], headers: dict[str, str]) -> tuple[int, str] | None:
+        if headers.get("host", "").lower() not in self._hosts:
+            return 403, "this console is not known under that host"
+        if scope["method"] not in _SAFE:
+            origin = headers.get("origin")
+            if origin is not None and origin.lower() not in self._origins:
+                return 403, "another site may not ask this"
+            if headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
+                return 403, "another site may not ask this"
+        length = headers.get("content-length", "0")
+        if not length.isdecimal():
+            return 400, "the length of the body is not a number"
+        if int(length) > self._limit(scope["path"]):
+            return 413, TOO_LARGE
+        return None
+
+    def _limit(self, path: str) -> int:
+        return self._larger(path) or self._most
+
+    def _counted(self, receive: Receive, most: int) -> Receive:
+        seen = 0
+
+        async def receiving() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > most:
+                raise HTTPException(413, TOO_LARGE)
+            return message
+
+        return receiving
+
+
+def _with_headers(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    given = list(headers)
+    there = {name.lower() for name, _ in given}
+    ours = [(name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in there]
+    return [*given, *ours]
+
+
+async def _refuse(send: Send, status: int, text: str) -> None:
+    body = to_json({"error": text})
+    head = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": _with_headers(head)})
+    await send({"type": "http.response.body", "body": body})

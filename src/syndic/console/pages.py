@@ -1,0 +1,225 @@
+"""The pages of the console: what each shows, and what its forms do. Plain functions; templates turn it into HTML."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, final
+
+from syndic.console import federation, ledgers, releases, studies, workbench
+from syndic.console.endpoints import progress
+from syndic.console.views import Role
+from syndic.document import from_builtins
+from syndic.errors import InputError, SyndicError
+from syndic.study.statement import odds_for
+
+Fields = Mapping[str, str]
+Content = dict[str, Any]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a request asks a page: parts of its path, of its query, and the fields of its form."""
+
+    path: Fields
+    query: Fields = field(default_factory=dict)
+    form: Fields = field(default_factory=dict)
+
+
+# an action returns where to go next, or more to show on the same page
+Action = Callable[[Path, Asked], str | Content]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A page: its address, its template, what it shows, and its forms by the value of their button."""
+
+    path: str
+    template: str
+    title: str
+    show: Callable[[Path, Asked], Content]
+    actions: Mapping[str, Action] = field(default_factory=dict)
+
+
+def _studies(folder: Path, _asked: Asked) -> Content:
+    return {"studies": studies.studies(folder), "overview": studies.overview(folder)}
+
+
+def _receive(folder: Path, asked: Asked) -> str:
+    return f"/studies/{studies.receive(folder, _sent(asked)).run}"
+
+
+def _sent(asked: Asked) -> studies.Sent:
+    text = asked.form.get("text", "")
+    return studies.Sent(text=text, kind="json" if text.lstrip().startswith("{") else "toml")
+
+
+def _study(folder: Path, asked: Asked) -> Content:
+    view = studies.study(folder, asked.path["run"])
+    return {"view": view, "odds": _odds(view), "letters": studies.TYPED_LETTERS}
+
+
+def _odds(view: Any) -> str:
+    return odds_for(view.plan.statement.epsilon, view.plan.statement.delta) if view.plan else ""
+
+
+def _agree(folder: Path, asked: Asked) -> str:
+    if asked.form.get("read") != "yes":
+        raise InputError("tick that you have read what the study costs and reveals")
+    fields = {"typed": asked.form.get("typed", ""), "days": _whole(asked.form.get("days", "90"), "days")}
+    if asked.form.get("rehearsal", "").strip():
+        fields["rehearsal"] = _whole(asked.form["rehearsal"], "rehearsal")
+    answer = from_builtins(fields, studies.Agree, where="form")
+    return f"/studies/{studies.agree(folder, asked.path['run'], answer).run}"
+
+
+def _decline(folder: Path, asked: Asked) -> str:
+    answer = studies.Decline(why=asked.form.get("why", ""))
+    return f"/studies/{studies.decline(folder, asked.path['run'], answer).run}"
+
+
+def _withdraw(folder: Path, asked: Asked) -> str:
+    answer = studies.Withdraw(typed=asked.form.get("typed", ""), why=asked.form.get("why", ""))
+    return f"/studies/{studies.withdraw(folder, asked.path['run'], answer).run}"
+
+
+def _advice(folder: Path, asked: Asked) -> Content:
+    view = studies.study(folder, asked.path["run"])
+    try:
+        return {"view": view, "advice": studies.advice(folder, asked.path["run"]), "unknown": ""}
+    except SyndicError as error:
+        return {"view": view, "advice": None, "unknown": str(error)}
+
+
+def _difference(folder: Path, asked: Asked) -> Content:
+    run, other = asked.path["run"], asked.query.get("other", "")
+    return {"view": studies.study(folder, run), "difference": studies.difference(folder, run, other)}
+
+
+def _progress(folder: Path, asked: Asked) -> Content:
+    return {"progress": progress(folder, asked.path["run"])}
+
+
+def _ledger(folder: Path, _asked: Asked) -> Content:
+    view = ledgers.ledger(folder)
+    figures = {name: ledgers.spending_figure(name, points) for name, points in view.history.items() if points}
+    return {"ledger": view, "figures": figures, "verified": None}
+
+
+def _verify(folder: Path, asked: Asked) -> Content:
+    return {"verified": ledgers.verify(folder, ledgers.Verify(published=asked.form.get("published", "")))}
+
+
+def _releases(folder: Path, _asked: Asked) -> Content:
+    return {"releases": releases.releases(folder)}
+
+
+def _release(folder: Path, asked: Asked) -> Content:
+    view = releases.release(folder, asked.path["name"])
+    return {"view": view, "odds": odds_for(view.statement.epsilon, view.statement.delta)}
+
+
+def _compare(folder: Path, asked: Asked) -> Content:
+    found = releases.compare(folder, asked.path["name"], asked.query.get("other", ""))
+    names = (found.first.name, found.second.name)
+    figures = {one.column: releases.comparison_figure(one, names) for one in found.columns}
+    return {"comparison": found, "figures": figures}
+
+
+def _schema(folder: Path, _asked: Asked) -> Content:
+    return {"text": workbench.saved_schema(folder).text, "check": None, "saved": False}
+
+
+def _check_schema(folder: Path, asked: Asked) -> Content:
+    text = asked.form.get("text", "")
+    return {"text": text, "check": workbench.check_schema(folder, workbench.Write(text=text))}
+
+
+def _save_schema(folder: Path, asked: Asked) -> Content:
+    text = asked.form.get("text", "")
+    public = asked.form.get("public") == "yes"
+    return {"text": workbench.save_schema(folder, workbench.Save(text=text, public=public)).text, "saved": True}
+
+
+def _their_studies(folder: Path, _asked: Asked) -> Content:
+    return {"studies": federation.studies(folder), "overview": federation.overview(folder)}
+
+
+def _their_receive(folder: Path, asked: Asked) -> str:
+    return f"/studies/{federation.receive(folder, _sent(asked)).run}"
+
+
+def _their_study(folder: Path, asked: Asked) -> Content:
+    view = federation.study(folder, asked.path["run"])
+    return {"view": view, "odds": _odds(view), "letters": studies.TYPED_LETTERS}
+
+
+def _run(folder: Path, asked: Asked) -> str:
+    seed = asked.form.get("rehearsal", "").strip()
+    answer = federation.Run(rehearsal=_whole(seed, "rehearsal") if seed else None)
+    return f"/studies/{federation.run(folder, asked.path['run'], answer).run}/progress"
+
+
+def _their_progress(folder: Path, asked: Asked) -> Content:
+    return {"progress": federation.progress(folder, asked.path["run"])}
+
+
+def _parties(folder: Path, _asked: Asked) -> Content:
+    return {"parties": federation.parties(folder)}
+
+
+def _whole(text: str, what: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InputError(f"{what}: write a whole number") from None
+
+
+_RELEASES: Final = (
+    Page(path="/releases", template="releases.html", title="Releases", show=_releases),
+    Page(path="/releases/{name}", template="release.html", title="Release", show=_release),
+    Page(path="/releases/{name}/compare", template="compare.html", title="Two releases", show=_compare),
+)
+
+PARTY_PAGES: Final = (
+    Page(path="/studies", template="studies.html", title="Studies", show=_studies, actions={"receive": _receive}),
+    Page(
+        path="/studies/{run}",
+        template="study.html",
+        title="Study",
+        show=_study,
+        actions={"agree": _agree, "decline": _decline, "withdraw": _withdraw},
+    ),
+    Page(path="/studies/{run}/advice", template="advice.html", title="Is it worth it?", show=_advice),
+    Page(path="/studies/{run}/difference", template="difference.html", title="What changed", show=_difference),
+    Page(path="/studies/{run}/progress", template="progress.html", title="Run", show=_progress),
+    Page(path="/ledger", template="ledger.html", title="Ledger", show=_ledger, actions={"verify": _verify}),
+    Page(
+        path="/schema",
+        template="schema.html",
+        title="Schema workbench",
+        show=_schema,
+        actions={"check": _check_schema, "save": _save_schema},
+    ),
+    *_RELEASES,
+)
+
+COORDINATOR_PAGES: Final = (
+    Page(
+        path="/studies",
+        template="studies.html",
+        title="Studies",
+        show=_their_studies,
+        actions={"receive": _their_receive},
+    ),
+    Page(path="/studies/{run}", template="study.html", title="Study", show=_their_study, actions={"run": _run}),
+    Page(path="/studies/{run}/progress", template="progress.html", title="Run", show=_their_progress),
+    Page(path="/parties", template="parties.html", title="Parties", show=_parties),
+    *_RELEASES,
+)
+
+
+def pages_of(role: Role) -> tuple[Page, ...]:
+    """Return the pages of a console of this kind."""
+    return PARTY_PAGES if role == "party" else COORDINATOR_PAGES

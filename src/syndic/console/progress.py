@@ -1,0 +1,85 @@
+"""How far a run is, as a party's own ledger tells it. Nothing here was read from a row."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from syndic.console.views import ProgressView, State, StepLine
+from syndic.kernel import steps_asked, steps_of
+from syndic.kernel.memory import stored_bytes
+from syndic.privacy import Entry, Ledger
+from syndic.study import Home, Study
+from syndic.study.shelf import Shelf
+
+_LIVE = timedelta(minutes=15)
+_DIGEST_LETTERS = 64
+
+
+def is_running(home: Home, run: str) -> bool:
+    """Return whether the run was asked about not long ago."""
+    with Ledger.open(home.ledger) as ledger:
+        calls = ledger.calls(run)
+    return bool(calls) and datetime.now(UTC) - datetime.fromisoformat(calls[-1].time) < _LIVE
+
+
+def party_progress(folder: Path, run: str, study: Study, state: State) -> ProgressView:
+    """Return which steps the party answered. It is told nothing about the others."""
+    home = Home(folder=folder)
+    with Ledger.open(home.ledger) as ledger:
+        calls = ledger.calls(run)
+    steps = step_lines(study, calls)
+    return ProgressView(
+        run=run,
+        study=study.name,
+        state=state,
+        words=_words(state, steps),
+        steps=steps,
+        waiting=("the coordinator's next question",) if state == "running" else (),
+        said=f"answers of {stored_bytes(Shelf.of(folder, run).memory):,} bytes",
+        updated=shown_time(calls[-1].time) if calls else "",
+    )
+
+
+def step_names(study: Study) -> list[str]:
+    """Return the steps that the study asks, in the order of a run: who is ready and meets comes first."""
+    first = {"ready": 0, "meet": 1}
+    return sorted(steps_asked(study.protocol, study), key=lambda name: first.get(name, 2))
+
+
+def step_lines(study: Study, calls: tuple[Entry, ...]) -> tuple[StepLine, ...]:
+    """Return the steps that the study asks, with the calls of each; a reply that is no digest is a refusal's code."""
+    known = steps_of(type(study.protocol))
+    planned = step_names(study)
+    answered = Counter(one.why for one in calls if len(one.reply) == _DIGEST_LETTERS)
+    refused = Counter(one.why for one in calls if len(one.reply) != _DIGEST_LETTERS)
+    last = {one.why: one.time for one in calls}
+    names = [*planned, *sorted(set(last) - set(planned))]
+    return tuple(
+        StepLine(
+            step=name or "(unreadable)",
+            reveals=known[name].reveals if name in known else "",
+            means=(getattr(type(study.protocol), name, None).__doc__ or "").strip().partition("\n")[0] if name else "",
+            answered=answered[name],
+            refused=refused[name],
+            last=shown_time(last[name]) if name in last else "",
+        )
+        for name in names
+    )
+
+
+def shown_time(time: str) -> str:
+    """Return a time of a log as people read it, in UTC."""
+    return time[:19].replace("T", " ")
+
+
+def _words(state: State, steps: tuple[StepLine, ...]) -> str:
+    done, all_steps = sum(one.answered > 0 for one in steps), len(steps)
+    refused = sum(one.refused for one in steps)
+    told = f"{done} of {all_steps} steps were answered" + (f", {refused} calls were refused" if refused else "")
+    ends = {
+        "finished": "; all that the study may charge was charged",
+        "agreed": "; the coordinator has not asked lately" if done else "; the coordinator has not begun",
+        "withdrawn": "; nothing more is answered",
+        "expired": "; the agreement has expired, and nothing more is answered",
+    }
+    return told + ends.get(state, "")

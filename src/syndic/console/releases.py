@@ -1,0 +1,230 @@
+"""Releases in a folder: what they state, their files, how two of them differ, and releases that arrive as archives.
+
+A release lies in `releases/NAME` of the folder. Names in requests are looked up in the list of what is there; none of
+them is ever joined to a path.
+"""
+
+import io
+import re
+import shutil
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from syndic.console.texts import changes
+from syndic.console.views import (
+    Change,
+    ColumnDistance,
+    Comparison,
+    FileLine,
+    ReleaseLine,
+    ReleaseView,
+    UnknownError,
+)
+from syndic.data import ReleasedTable
+from syndic.document import from_file
+from syndic.errors import InputError, SyndicError
+from syndic.report import Bars, Series, report
+from syndic.study import Release
+from syndic.study.shelf import Shelf
+from syndic.study.statement import Statement
+
+ARCHIVE_BYTES: Final = 64 * 10**6
+_UNPACKED_BYTES: Final = 512 * 10**6
+_MOST_FILES: Final = 64
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}(\.(json|parquet|csv|npz|html))?")
+_MOST_COLUMNS: Final = 40
+_MOST_LEVELS: Final = 64
+
+
+def releases(folder: Path) -> tuple[ReleaseLine, ...]:
+    """Return the releases of the folder, by name; what cannot be read as one is left out."""
+    found = []
+    for name, place in _places(folder).items():
+        try:
+            found.append(_line(folder, name, from_file(place / "statement.json", Statement)))
+        except SyndicError:
+            continue
+    return tuple(found)
+
+
+def release(folder: Path, name: str) -> ReleaseView:
+    """Return what a release states and its files."""
+    place = _place(folder, name)
+    statement = from_file(place / "statement.json", Statement)
+    return ReleaseView(
+        line=_line(folder, name, statement),
+        statement=statement,
+        files=tuple(FileLine(name=key, size=path.stat().st_size) for key, path in _files(place).items()),
+        others=tuple(one for one in releases(folder) if one.name != name),
+    )
+
+
+def release_file(folder: Path, name: str, file: str) -> bytes:
+    """Return one file of a release."""
+    files = _files(_place(folder, name))
+    if file not in files:
+        raise UnknownError(f"release {name} has no such file")
+    return files[file].read_bytes()
+
+
+def archive(folder: Path, name: str) -> bytes:
+    """Return all files of a release in one archive, to pass on."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as target:
+        for key, path in _files(_place(folder, name)).items():
+            target.writestr(zipfile.ZipInfo(key), path.read_bytes(), zipfile.ZIP_DEFLATED)
+    return packed.getvalue()
+
+
+def add_release(folder: Path, content: bytes) -> ReleaseLine:
+    """Unpack an archive that somebody sent, if it is a release; its report is left out, it is made anew when read."""
+    shelf = folder / "releases"
+    shelf.mkdir(exist_ok=True, mode=0o700)
+    with tempfile.TemporaryDirectory(dir=shelf, prefix=".arriving-") as draft:
+        _unpack(content, Path(draft))
+        read = _loaded(Path(draft))
+        if read.statement.digest != read.study.digest:
+            raise InputError("statement and study of the archive do not belong together")
+        name = f"{read.statement.digest[:16]}{'' if read.statement.protects else '-rehearsal'}"
+        if (shelf / name).exists():
+            raise InputError(f"release {name} is here already")
+        target = shelf / name
+        shutil.copytree(draft, target)
+    return _line(folder, name, read.statement)
+
+
+def report_page(folder: Path, name: str) -> bytes:
+    """Return the report of a release, made anew from its files."""
+    loaded = _loaded(_place(folder, name))
+    with tempfile.TemporaryDirectory() as place:
+        return report(loaded, Path(place) / "report.html").read_bytes()
+
+
+def compare(folder: Path, first: str, second: str) -> Comparison:
+    """Return what two releases state differently, and how far the shares of their common columns differ."""
+    one, two = _loaded(_place(folder, first)), _loaded(_place(folder, second))
+    stated, columns = differences(one, two)
+    return Comparison(
+        first=_line(folder, first, one.statement),
+        second=_line(folder, second, two.statement),
+        changes=stated,
+        columns=columns,
+    )
+
+
+def differences(one: Release, two: Release) -> tuple[tuple[Change, ...], tuple[ColumnDistance, ...]]:
+    """Return what two releases state differently, and how far the shares of their common columns differ."""
+    return changes(one.statement, two.statement), _distances(one, two)
+
+
+def comparison_figure(column: ColumnDistance, names: tuple[str, str]) -> str:
+    """Return the shares of a column in both releases as SVG."""
+    return Bars(
+        title=column.column,
+        description=f"Distance {column.distance:.3f}: half the sum of all differences of shares.",
+        labels=column.labels,
+        series=(Series(names[0], column.first), Series(names[1], column.second)),
+        form="percent",
+        lying=len(column.labels) <= 12,
+    ).inline()
+
+
+def _loaded(place: Path) -> Release:
+    """Read a release that somebody else may have made."""
+    try:
+        return Release.load(place)
+    except SyndicError:
+        raise
+    except Exception as error:
+        # readers of other formats raise errors of their own, which may quote the content
+        raise InputError("this is no release: a file of it cannot be read") from error
+
+
+def _distances(one: Release, two: Release) -> tuple[ColumnDistance, ...]:
+    tables = [getattr(each.result, "table", None) for each in (one, two)]
+    arrows = [table.to_arrow() for table in tables if isinstance(table, ReleasedTable)]
+    if len(arrows) < len(tables):
+        return ()
+    found = []
+    for column in one.study.schema.columns[:_MOST_COLUMNS]:
+        if any(column.name not in arrow.column_names for arrow in arrows) or column.size > _MOST_LEVELS:
+            continue
+        counts = [np.bincount(column.encode(arrow[column.name]), minlength=column.size) for arrow in arrows]
+        shares = [each / max(int(each.sum()), 1) for each in counts]
+        found.append(
+            ColumnDistance(
+                column=column.name,
+                distance=float(np.abs(shares[0] - shares[1]).sum() / 2),
+                labels=column.labels(),
+                first=tuple(map(float, shares[0])),
+                second=tuple(map(float, shares[1])),
+            )
+        )
+    return tuple(found)
+
+
+def _line(folder: Path, name: str, statement: Statement) -> ReleaseLine:
+    known = any(
+        (Shelf.of(folder, place.name).folder / "study.json").is_file() and statement.digest.startswith(place.name)
+        for place in (folder / "studies").glob("*")
+    )
+    return ReleaseLine(
+        name=name,
+        study=statement.study,
+        digest=statement.digest,
+        method=statement.method,
+        epsilon=statement.epsilon,
+        delta=statement.delta,
+        protects=statement.protects,
+        agreed=known,
+    )
+
+
+def _places(folder: Path) -> dict[str, Path]:
+    """Return the folders of releases by name; links that lead elsewhere are left out."""
+    shelf = (folder / "releases").resolve()
+    return {
+        place.name: place
+        for place in sorted(shelf.glob("*"))
+        if _NAME.fullmatch(place.name) and place.resolve() == place and (place / "statement.json").is_file()
+    }
+
+
+def _place(folder: Path, name: str) -> Path:
+    places = _places(folder)
+    if name not in places:
+        raise UnknownError("there is no such release here")
+    return places[name]
+
+
+def _files(place: Path) -> dict[str, Path]:
+    return {
+        path.name: path
+        for path in sorted(place.iterdir())
+        if path.is_file() and not path.is_symlink() and _NAME.fullmatch(path.name) and path.suffix
+    }
+
+
+def _unpack(content: bytes, target: Path) -> None:
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as packed:
+            members = packed.infolist()
+            if len(members) > _MOST_FILES:
+                raise InputError(f"the archive has more than {_MOST_FILES} files")
+            room = _UNPACKED_BYTES
+            for member in members:
+                if not _NAME.fullmatch(member.filename) or "." not in member.filename:
+                    raise InputError("the archive holds a file that is no part of a release")
+                with packed.open(member) as file:
+                    unpacked = file.read(room + 1)
+                room -= len(unpacked)
+                if room < 0:
+                    raise InputError(f"the archive unpacks to more than {_UNPACKED_BYTES // 10**6} MB")
+                if not member.filename.endswith(".html"):
+                    (target / member.filename).write_bytes(unpacked)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError, ValueError) as error:
+        raise InputError("the file is no archive of a release, or it is damaged") from error

@@ -1,0 +1,62 @@
+"""Starts the console of a folder, in the foreground."""
+
+import ipaddress
+import socket
+from pathlib import Path
+
+import uvicorn
+
+from syndic.console import federation, studies
+from syndic.console.views import Role
+from syndic.console.web import application
+from syndic.errors import InputError
+
+
+def role_of(folder: Path) -> Role:
+    """Return what kind of folder this is."""
+    if (folder / "coordinator.json").is_file():
+        return "coordinator"
+    if (folder / "party.toml").is_file():
+        return "party"
+    raise InputError(f"{folder}: is neither a party's home (with party.toml) nor a coordinator's folder")
+
+
+def hosts_of(host: str, port: int) -> list[str]:
+    """Return the names under which a console at this address answers; any other may be a trick."""
+    if host in {"", "0.0.0.0", "::"}:  # noqa: S104  # to refuse it
+        raise InputError(f"--host {host}: name the one address under which browsers reach this console")
+    names = {host, "localhost", "127.0.0.1"} if is_loopback(host) else {host}
+    return sorted(f"[{name}]:{port}" if ":" in name else f"{name}:{port}" for name in names)
+
+
+def serve(folder: Path, *, host: str, port: int) -> None:
+    """Answer until stopped."""
+    role = role_of(folder)
+    name = (studies.overview if role == "party" else federation.overview)(folder).name
+    app = application(folder, role=role, name=name, hosts=hosts_of(host, port))
+    # a cookie on an open line would be anybody's, so requests are not logged with their headers either
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        log_level="warning",
+        server_header=False,
+        date_header=False,
+        ws="none",
+        timeout_graceful_shutdown=3,
+    )
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as door:
+            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            door.bind((host, port))
+            uvicorn.Server(config).run(sockets=[door])
+    except OSError as error:
+        raise InputError(f"{host}:{port}: the console cannot listen there: {error.strerror}") from None
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches the address."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,291 @@
+"""An owner's studies: what arrived, what was agreed to, declined and taken back, and what each would cost."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+from syndic.advise import Advice
+from syndic.advise import advise as advise_on
+from syndic.console.progress import is_running
+from syndic.console.texts import changes
+from syndic.console.views import (
+    ColumnLine,
+    CostLine,
+    Difference,
+    MemberLine,
+    Overview,
+    State,
+    StudyLine,
+    StudyView,
+    UnknownError,
+)
+from syndic.data import Column
+from syndic.document import Document, from_json, from_toml, to_readable_json
+from syndic.errors import InputError, RefusedError, SyndicError
+from syndic.kernel import PublicIdentity
+from syndic.study import Home, Study
+from syndic.study import agreement as owner
+from syndic.study.identity import Identity
+from syndic.study.plan import Plan, plan
+from syndic.study.shelf import Shelf, write_whole
+from syndic.version import __version__
+
+Kind = Literal["toml", "json"]
+TYPED_LETTERS = 8
+_DECLINED = "declined.json"
+_MOST_DAYS = 3650
+
+
+class Sent(Document):
+    """The text of a study file that somebody sent."""
+
+    text: str
+    kind: Kind = "toml"
+
+
+class Agree(Document):
+    """The owner's yes: the first letters of the study's digest, typed, and for how many days it holds."""
+
+    typed: str
+    days: int = owner.DEFAULT_DAYS
+    rehearsal: int | None = None
+
+
+class Withdraw(Document):
+    """The owner takes its yes back: the first letters of the run's digest, typed."""
+
+    typed: str
+    why: str = ""
+
+
+class Decline(Document):
+    """The owner says no; the reason stays here."""
+
+    why: str = ""
+
+
+class Declined(Document):
+    """What the home keeps of a no."""
+
+    why: str
+    at: datetime
+
+
+def overview(folder: Path) -> Overview:
+    """Return whose home this is, and how many studies are in which state."""
+    home = Home(folder=folder)
+    found = [line.state for line in studies(folder)]
+    keys = home.keys.exists()
+    return Overview(
+        role="party",
+        name=home.owner().name,
+        syndic=__version__,
+        studies={state: found.count(state) for state in sorted(set(found))},
+        fingerprint=Identity.load(home.keys).public.fingerprint if keys else "",
+    )
+
+
+def studies(folder: Path) -> tuple[StudyLine, ...]:
+    """Return the home's studies, those that wait for the owner first."""
+    home = Home(folder=folder)
+    lines = [_line(home, one) for one in owner.studies(home)]
+    order = ("pending", "running", "agreed")
+    return tuple(sorted(lines, key=lambda line: (order.index(line.state) if line.state in order else 9, line.study)))
+
+
+def receive(folder: Path, sent: Sent) -> StudyLine:
+    """Keep a study file that arrived, as pending. Nothing is agreed to."""
+    study = read_study(sent)
+    if not any(party.identity for party in study.parties):
+        raise InputError(f"{study.name}: a study between organisations gives the identity of every party")
+    home = Home(folder=folder)
+    owner.keep_offer(home, study)
+    return _found(folder, study.digest)
+
+
+def read_study(sent: Sent) -> Study:
+    """Read the text of a study file."""
+    return (from_toml if sent.kind == "toml" else from_json)(sent.text, Study, where="study file")
+
+
+def study(folder: Path, run: str) -> StudyView:
+    """Return all that the owner looks at before deciding. Reads no row."""
+    home, line = Home(folder=folder), _found(folder, run)
+    if line.state == "damaged":
+        return StudyView(line=line, digest="", purpose="", plan=None, members=(), columns=(), problem=line.study)
+    content = shelf_of(folder, run).study()
+    planned, cost, problem = _judged(home, content, line.rehearsal)
+    others = tuple(one for one in studies(folder) if one.run != line.run and one.state != "damaged")
+    earlier = _earlier(folder, content, others)
+    return StudyView(
+        line=line,
+        digest=content.digest,
+        purpose=content.purpose,
+        plan=planned,
+        members=members(content, home.owner().name),
+        columns=tuple(column_line(one) for one in content.schema.columns),
+        problem=problem,
+        cost=cost,
+        earlier=earlier,
+        others=others,
+    )
+
+
+def agree(folder: Path, run: str, answer: Agree) -> StudyLine:
+    """Sign the owner's agreement; the typed letters show that the digest was looked at."""
+    home, content = Home(folder=folder), shelf_of(folder, run).study()
+    _check_typed(answer.typed, content.digest)
+    if not 1 <= answer.days <= _MOST_DAYS:
+        raise InputError(f"days ({answer.days}) must be 1 to {_MOST_DAYS}")
+    signed = owner.agree(home, content, lasts=timedelta(days=answer.days), rehearsal=answer.rehearsal)
+    (Shelf.of(folder, signed.run).folder / _DECLINED).unlink(missing_ok=True)
+    return _found(folder, signed.run)
+
+
+def decline(folder: Path, run: str, answer: Decline) -> StudyLine:
+    """Keep the owner's no to a study that was never agreed to. Nobody is told; nothing is answered anyway."""
+    line = _found(folder, run)
+    if line.state not in {"pending", "declined"}:
+        raise RefusedError(f"{line.study} is {line.state}: withdraw instead")
+    kept = Declined(why=answer.why[:1000], at=datetime.now(UTC))
+    write_whole(shelf_of(folder, run).folder / _DECLINED, to_readable_json(kept))
+    return _found(folder, run)
+
+
+def withdraw(folder: Path, run: str, answer: Withdraw) -> StudyLine:
+    """Take back the agreement. From the next call on nothing is answered."""
+    line = _found(folder, run)
+    _check_typed(answer.typed, line.run)
+    owner.withdraw(Home(folder=folder), line.run, why=answer.why[:1000])
+    return _found(folder, run)
+
+
+def difference(folder: Path, run: str, other: str) -> Difference:
+    """Return what differs between two studies of the home."""
+    one, two = shelf_of(folder, run).study(), shelf_of(folder, other).study()
+    return _difference(one, two, run=_found(folder, run).run, other=_found(folder, other).run)
+
+
+def advice(folder: Path, run: str) -> Advice:
+    """Return what the advisor says about the study's worth. Made of public numbers; takes some seconds.
+
+    Raises:
+        InputError: where the advisor does not know the method, or misses a public number.
+    """
+    try:
+        return advise_on(shelf_of(folder, run).study())
+    except InputError:
+        raise
+    except (SyndicError, ValueError, NotImplementedError) as error:
+        raise InputError(f"the advisor cannot judge this study: {error}") from None
+
+
+def shelf_of(folder: Path, run: str) -> Shelf:
+    """Return the shelf of a run that is in the folder; only digests ever become part of a path."""
+    if not re.fullmatch("[0-9a-f]{16,64}", run):
+        raise UnknownError("a run is named by its digest, 16 to 64 hexadecimal letters")
+    shelf = Shelf.of(folder, run)
+    if not (shelf.folder / "study.json").is_file():
+        raise UnknownError(f"there is no study {run[:12]} here")
+    return shelf
+
+
+def members(content: Study, mine: str) -> tuple[MemberLine, ...]:
+    """Return the organisations of a study with the fingerprints to compare."""
+    costs = _costs(content)
+    return tuple(
+        MemberLine(
+            name=one.name,
+            fingerprint=PublicIdentity.read(one.identity).fingerprint if one.identity else "",
+            epsilon=costs.get(one.name, 0.0),
+            mine=one.name == mine,
+            columns=content.schema.names if one.columns is None else one.columns,
+            people=one.people,
+        )
+        for one in content.parties
+    )
+
+
+def column_line(column: Column) -> ColumnLine:
+    """Return a column's public description in words."""
+    bounds = (getattr(column, "lower", None), getattr(column, "upper", None))
+    if bounds != (None, None):
+        words = f"{bounds[0]} to {bounds[1]}"
+    else:
+        words = ", ".join(column.labels()[:40]) + (" ..." if column.size > 40 else "")
+    kind: Any = column.__struct_config__.tag
+    return ColumnLine(name=column.name, kind=str(kind), levels=column.size, words=words)
+
+
+def _costs(content: Study) -> dict[str, float]:
+    try:
+        return {name: float(cost.epsilon(content.delta)) for name, cost in content.costs.items()}
+    except (SyndicError, ValueError):
+        # the plan says what is wrong
+        return {}
+
+
+def _judged(home: Home, content: Study, rehearsal: int | None) -> tuple[Plan | None, CostLine | None, str]:
+    """Return the plan and the cost as far as they can be told, and what stands in the way."""
+    planned = None
+    try:
+        planned = plan(content)
+        offer = owner.consider(home, content, rehearsal=rehearsal)
+    except SyndicError as error:
+        return planned, None, str(error)
+    spending = offer.spending
+    cost = CostLine(
+        dataset=spending.dataset,
+        charge=offer.charge,
+        left=float(spending.left),
+        cap=float(spending.cap.epsilon),
+        delta=float(spending.delta),
+    )
+    return planned, cost, ""
+
+
+def _line(home: Home, one: owner.Standing) -> StudyLine:
+    try:
+        content = Shelf.of(home.folder, one.run).study()
+    except SyndicError:
+        return StudyLine(study=one.study, run=one.run, state="damaged")
+    state: State = one.state
+    if state == "pending" and (Shelf.of(home.folder, one.run).folder / _DECLINED).exists():
+        state = "declined"
+    elif state == "agreed" and is_running(home, one.run):
+        state = "running"
+    return StudyLine(
+        study=one.study,
+        run=one.run,
+        state=state,
+        edition=content.edition,
+        method=content.protocol.title,
+        rehearsal=one.rehearsal,
+        expires=one.expires,
+    )
+
+
+def _found(folder: Path, run: str) -> StudyLine:
+    shelf_of(folder, run)
+    return next(line for line in studies(folder) if line.run[:16] == run[:16])
+
+
+def _check_typed(typed: str, digest: str) -> None:
+    letters = re.sub(r"\s", "", typed).lower()
+    if len(letters) < TYPED_LETTERS or not digest.startswith(letters):
+        raise InputError(f"type at least the first {TYPED_LETTERS} letters of the digest that is shown")
+
+
+def _earlier(folder: Path, content: Study, others: tuple[StudyLine, ...]) -> Difference | None:
+    """Return what changed since the study of the same name that was in the home with the next lower edition."""
+    alike = [one for one in others if one.study == content.name and one.rehearsal is None]
+    before = [one for one in alike if one.edition <= content.edition]
+    if not before:
+        return None
+    last = max(before, key=lambda one: one.edition)
+    return _difference(content, shelf_of(folder, last.run).study(), run=content.digest, other=last.run)
+
+
+def _difference(one: Study, two: Study, *, run: str, other: str) -> Difference:
+    return Difference(run=run, other=other, other_study=two.name, other_edition=two.edition, changes=changes(two, one))

@@ -1,0 +1,279 @@
+"""What the console shows, as documents: the local interface sends these, and the pages are made of them.
+
+All of it is for the person at this machine. Documents of a coordinator hold nothing that only an owner may see.
+"""
+
+from datetime import datetime
+from typing import Literal
+
+from syndic.document import Document
+from syndic.errors import InputError
+from syndic.study.plan import Plan
+from syndic.study.statement import Statement
+
+Role = Literal["party", "coordinator"]
+State = Literal[
+    "pending", "declined", "agreed", "running", "withdrawn", "expired", "finished", "failed", "stopped", "damaged"
+]
+
+
+class UnknownError(InputError):
+    """There is no such study, release or file here."""
+
+
+class Overview(Document):
+    """Whose console this is, and how many studies are in which state."""
+
+    role: Role
+    name: str
+    syndic: str
+    studies: dict[str, int]
+    fingerprint: str = ""
+
+
+class StudyLine(Document):
+    """A study in a list; `run` is the digest that calls carry, another one for a rehearsal."""
+
+    study: str
+    run: str
+    state: State
+    edition: int = 1
+    method: str = ""
+    rehearsal: int | None = None
+    expires: datetime | None = None
+
+
+class MemberLine(Document):
+    """An organisation of a study: what it charges its own people, and the fingerprint to compare by telephone."""
+
+    name: str
+    fingerprint: str
+    epsilon: float
+    mine: bool
+    columns: tuple[str, ...]
+    people: int | None = None
+
+
+class CostLine(Document):
+    """What a study would charge the owner's data set, against what its cap leaves now. For the owner only."""
+
+    dataset: str
+    charge: float
+    left: float
+    cap: float
+    delta: float
+
+
+class Change(Document):
+    """One key of a document that differs; empty where it is not there."""
+
+    key: str
+    before: str
+    after: str
+
+
+class Difference(Document):
+    """What differs between two studies, key by key."""
+
+    run: str
+    other: str
+    other_study: str
+    other_edition: int
+    changes: tuple[Change, ...]
+
+
+class ColumnLine(Document):
+    """A column of a study: its public kind and bounds."""
+
+    name: str
+    kind: str
+    levels: int
+    words: str
+
+
+class StudyView(Document):
+    """All about one study. `problem` says why it cannot be agreed to or run, if it cannot."""
+
+    line: StudyLine
+    digest: str
+    purpose: str
+    plan: Plan | None
+    members: tuple[MemberLine, ...]
+    columns: tuple[ColumnLine, ...]
+    problem: str = ""
+    cost: CostLine | None = None
+    earlier: Difference | None = None
+    others: tuple[StudyLine, ...] = ()
+
+
+class StepLine(Document):
+    """A step of a run: how many calls of it were answered and refused, and when the last one was."""
+
+    step: str
+    reveals: str
+    means: str
+    answered: int = 0
+    refused: int = 0
+    last: str = ""
+
+
+class ProgressView(Document):
+    """How far a run is. A party knows what it answered; a coordinator also knows whom it waits for."""
+
+    run: str
+    study: str
+    state: State
+    words: str
+    steps: tuple[StepLine, ...]
+    waiting: tuple[str, ...]
+    said: str
+    updated: str
+
+
+class SetLine(Document):
+    """What was spent on a data set at the cap's delta; None where no epsilon at that delta covers it."""
+
+    dataset: str
+    epsilon: float | None
+    cap: float
+    delta: float
+    left: float
+
+
+class EntryLine(Document):
+    """An entry of the ledger."""
+
+    number: int
+    time: str
+    kind: str
+    dataset: str
+    study: str
+    charge: str
+    why: str
+    hash: str
+
+
+class Point(Document):
+    """Spent and capped epsilon of a data set after an entry."""
+
+    number: int
+    time: str
+    epsilon: float
+    cap: float
+
+
+class LedgerView(Document):
+    """The owner's ledger: what was spent per data set, over time, and the last entries without calls."""
+
+    sets: tuple[SetLine, ...]
+    history: dict[str, tuple[Point, ...]]
+    entries: tuple[EntryLine, ...]
+    total: int
+    head: str
+
+
+class Verified(Document):
+    """What checking the chain of the ledger found."""
+
+    whole: bool
+    words: str
+    entries: int
+    head: str
+
+
+class FileLine(Document):
+    """A file of a release."""
+
+    name: str
+    size: int
+
+
+class ReleaseLine(Document):
+    """A release in a list; `agreed` says whether its study is one that lies in this folder."""
+
+    name: str
+    study: str
+    digest: str
+    method: str
+    epsilon: float
+    delta: float
+    protects: bool
+    agreed: bool
+
+
+class ReleaseView(Document):
+    """All about one release."""
+
+    line: ReleaseLine
+    statement: Statement
+    files: tuple[FileLine, ...]
+    others: tuple[ReleaseLine, ...]
+
+
+class ColumnDistance(Document):
+    """How far the shares of a column differ between two releases: 0 alike, 1 nothing in common."""
+
+    column: str
+    distance: float
+    labels: tuple[str, ...]
+    first: tuple[float, ...]
+    second: tuple[float, ...]
+
+
+class Comparison(Document):
+    """Two releases beside each other."""
+
+    first: ReleaseLine
+    second: ReleaseLine
+    changes: tuple[Change, ...]
+    columns: tuple[ColumnDistance, ...]
+
+
+class LevelLine(Document):
+    """A level of a column and the exact number of rows in it. Private."""
+
+    label: str
+    rows: int
+
+
+class ColumnCheck(Document):
+    """What the owner's own rows look like through a column's description. Private."""
+
+    name: str
+    kind: str
+    levels: tuple[LevelLine, ...]
+    outside: int
+    words: str
+
+
+class SchemaCheck(Document):
+    """A schema held against the owner's source. Private: it stays at the owner and is written nowhere."""
+
+    source: str
+    names: tuple[str, ...]
+    problem: str
+    columns: tuple[ColumnCheck, ...]
+    preview: tuple[tuple[str, ...], ...]
+    rows_read: int
+    draft: str
+
+
+class SchemaText(Document):
+    """The schema that the owner wrote and declared public; empty if there is none yet."""
+
+    text: str
+
+
+class PartyLine(Document):
+    """A party on a coordinator's list; `connected` is None while the server does not run."""
+
+    party: str
+    fingerprint: str
+    expires: str
+    connected: bool | None
+
+
+class Fault(Document):
+    """Why a request was not done."""
+
+    error: str

@@ -1,0 +1,307 @@
+"""The console as a web application: who is let in, which page or function answers, and how errors are told."""
+
+import base64
+import hashlib
+import logging
+import re
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final, final
+from urllib.parse import parse_qsl
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from syndic.console import access, releases
+from syndic.console.endpoints import BASE, Endpoint, Media
+from syndic.console.guard import TOO_LARGE, Application, Guard
+from syndic.console.openapi import description, endpoints_of
+from syndic.console.pages import Asked, Page, pages_of
+from syndic.console.views import Fault, Role, UnknownError
+from syndic.document import from_json, to_json
+from syndic.errors import InputError, MissingExtraError, SyndicError
+from syndic.report.svg import STYLE
+from syndic.version import __version__
+
+COOKIE: Final = "syndic_console"
+MOST_BYTES: Final = 10**6
+_FORM: Final = "application/x-www-form-urlencoded"
+_ASSETS: Final = {
+    "console.css": "text/css",
+    "console.js": "text/javascript",
+    "figures.css": "text/css",
+    "icon.svg": "image/svg+xml",
+}
+_MOST_FIELDS: Final = 40
+_LOG = logging.getLogger("syndic.console")
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """One console: its folder, what kind of folder it is, whose it is, and who is in."""
+
+    folder: Path
+    role: Role
+    name: str
+    sessions: access.Sessions = field(default_factory=access.Sessions)
+
+
+def application(folder: Path, *, role: Role, name: str, hosts: list[str]) -> Application:
+    """Return the console of a folder as an ASGI application that answers under `hosts`, each with its port."""
+    site = Site(folder=folder.absolute(), role=role, name=name)
+    routes = [
+        Route("/", partial(_first, site)),
+        Route("/login", partial(_login, site), methods=["GET", "POST"]),
+        Route("/logout", partial(_logout, site), methods=["POST"]),
+        Route("/assets/{file}", _asset),
+        Route(f"{BASE}/openapi.json", partial(_described, site)),
+        Route("/releases/{name}/report", partial(_report, site)),
+        *(Route(page.path, partial(_page, site, page), methods=["GET", "POST"]) for page in pages_of(role)),
+        *(_endpoint_route(site, one) for one in _by_path(role)),
+    ]
+    inner = Starlette(routes=routes, exception_handlers=_HANDLERS)
+    return Guard(inner, hosts=hosts, most=MOST_BYTES, larger=_larger)
+
+
+def _larger(path: str) -> int | None:
+    return releases.ARCHIVE_BYTES if path == f"{BASE}/releases" else None
+
+
+# pages
+
+
+def _first(_site: Site, _request: Request) -> Response:
+    return RedirectResponse("/studies", status_code=303)
+
+
+async def _login(site: Site, request: Request) -> Response:
+    if request.method == "GET":
+        return _html(site, "login.html", {"title": "Sign in"})
+    form = await _form(request)
+    if not access.is_secret(site.folder, form.get("secret", "").strip()):
+        return _html(site, "login.html", {"title": "Sign in", "alert": "That is not this console's secret."}, 401)
+    response = RedirectResponse("/studies", status_code=303)
+    response.set_cookie(COOKIE, site.sessions.begin(), httponly=True, samesite="strict", path="/")
+    return response
+
+
+async def _logout(site: Site, request: Request) -> Response:
+    visit = _visit(site, request)
+    form = await _form(request)
+    if visit is not None and access.same(visit.token, form.get("token", "")):
+        site.sessions.end(request.cookies.get(COOKIE, ""))
+    response = RedirectResponse("/login", status_code=303)
+    response.delete_cookie(COOKIE)
+    return response
+
+
+async def _page(site: Site, page: Page, request: Request) -> Response:
+    visit = _visit(site, request)
+    if visit is None:
+        return RedirectResponse("/login", status_code=303)
+    asked = Asked(path=dict(request.path_params), query=dict(request.query_params))
+    extra: dict[str, Any] = {"token": visit.token}
+    status = 200
+    if request.method == "POST":
+        form = await _form(request)
+        if not access.same(visit.token, form.get("token", "")):
+            alert = {"title": "Refused", "alert": "The form's token is missing: open the page anew.", **extra}
+            return _html(site, "error.html", alert, 403)
+        asked = Asked(path=asked.path, query=asked.query, form=form)
+        status, done = await run_in_threadpool(_done, site, page, asked)
+        if isinstance(done, str):
+            return RedirectResponse(done, status_code=303)
+        extra |= done
+    return await run_in_threadpool(_shown, site, page, asked, extra, status)
+
+
+def _done(site: Site, page: Page, asked: Asked) -> tuple[int, str | dict[str, Any]]:
+    """Do what a form asks; return where to go next, or what to show in addition."""
+    try:
+        action = page.actions.get(asked.form.get("action", ""))
+        if action is None:
+            raise InputError("the form names no action of this page")
+        return 200, action(site.folder, asked)
+    except SyndicError as error:
+        kept = {"text": asked.form["text"]} if "text" in asked.form else {}
+        return _status(error), {"alert": str(error), **kept}
+
+
+def _shown(site: Site, page: Page, asked: Asked, extra: dict[str, Any], status: int) -> Response:
+    try:
+        content = page.show(site.folder, asked)
+    except SyndicError as error:
+        told = {"title": "This cannot be shown", "alert": str(error), "token": extra["token"]}
+        return _html(site, "error.html", told, _status(error))
+    return _html(site, page.template, {"title": page.title, **content, **extra}, status)
+
+
+async def _report(site: Site, request: Request) -> Response:
+    if _visit(site, request) is None:
+        return RedirectResponse("/login", status_code=303)
+    try:
+        content = await run_in_threadpool(releases.report_page, site.folder, request.path_params["name"])
+    except SyndicError as error:
+        return _html(site, "error.html", {"title": "This cannot be shown", "alert": str(error)}, _status(error))
+    return _standalone(content)
+
+
+def _standalone(content: bytes) -> Response:
+    """Return a report: no script at all, and no style but its own."""
+    styles = re.findall(rb"<style>(.*?)</style>", content, re.DOTALL)
+    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(one).digest()).decode()}'" for one in styles)
+    allowed = hashes or "'none'"
+    policy = f"default-src 'none'; style-src {allowed}; frame-ancestors 'none'; base-uri 'none'; sandbox"
+    return Response(content, media_type="text/html", headers={"content-security-policy": policy})
+
+
+def _asset(request: Request) -> Response:
+    name = request.path_params["file"]
+    if name not in _ASSETS:
+        return _fault(404, "there is no such file")
+    content = STYLE if name == "figures.css" else (files("syndic.console") / "assets" / name).read_text("utf-8")
+    return Response(content, media_type=_ASSETS[name])
+
+
+# the interface for programs
+
+
+def _by_path(role: Role) -> list[list[Endpoint]]:
+    grouped: dict[str, list[Endpoint]] = {}
+    for one in endpoints_of(role):
+        grouped.setdefault(one.path, []).append(one)
+    return list(grouped.values())
+
+
+def _endpoint_route(site: Site, endpoints: list[Endpoint]) -> Route:
+    methods: dict[str, Endpoint] = {one.method: one for one in endpoints}
+    return Route(BASE + endpoints[0].path, partial(_answer, site, methods), methods=list(methods))
+
+
+async def _answer(site: Site, methods: dict[str, Endpoint], request: Request) -> Response:
+    endpoint = methods["GET" if request.method == "HEAD" else request.method]
+    try:
+        refusal = _unwelcome(site, request)
+        if refusal is not None:
+            return refusal
+        given = [site.folder, *request.path_params.values()]
+        if endpoint.body is not None:
+            given.append(await _body(endpoint, request))
+        found = await run_in_threadpool(endpoint.call, *given)
+    except SyndicError as error:
+        return _fault(_status(error), str(error))
+    if not isinstance(endpoint.answer, Media):
+        return Response(to_json(found), status_code=endpoint.status, media_type="application/json")
+    if endpoint.answer.kind == "text/html":
+        return _standalone(found)
+    name = str(request.path_params.get("file") or endpoint.path.rpartition("/")[2])
+    name = f"{request.path_params['name']}.zip" if name == "archive" else name
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    return Response(found, media_type=endpoint.answer.kind, headers=headers)
+
+
+def _described(site: Site, request: Request) -> Response:
+    return _unwelcome(site, request) or Response(to_json(description(site.role)), media_type="application/json")
+
+
+def _unwelcome(site: Site, request: Request) -> Response | None:
+    """Return why a program's request is refused: no secret; or a cookie without the token, where it would change."""
+    scheme, _, offered = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return None if access.is_secret(site.folder, offered.strip()) else _fault(401, "that is not the secret")
+    visit = _visit(site, request)
+    if visit is None:
+        return _fault(401, "send the console's secret: Authorization: Bearer ...")
+    if request.method != "GET" and not access.same(visit.token, request.headers.get("x-syndic-token", "")):
+        return _fault(403, "send the session's token: X-Syndic-Token")
+    return None
+
+
+async def _body(endpoint: Endpoint, request: Request) -> Any:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    wanted = endpoint.body.kind if isinstance(endpoint.body, Media) else "application/json"
+    if kind != wanted:
+        raise _OtherKindError(f"the body must be of the type {wanted}")
+    content = await request.body()
+    return content if isinstance(endpoint.body, Media) else from_json(content, endpoint.body, where="body")
+
+
+class _OtherKindError(InputError):
+    pass
+
+
+# both
+
+
+def _visit(site: Site, request: Request) -> access.Visit | None:
+    return site.sessions.find(request.cookies.get(COOKIE, ""))
+
+
+async def _form(request: Request) -> dict[str, str]:
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+        return {}
+    content = await request.body()
+    try:
+        pairs = parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    except (UnicodeDecodeError, ValueError):
+        return {}
+    return dict(pairs)
+
+
+def _status(error: SyndicError) -> int:
+    if isinstance(error, UnknownError):
+        return 404
+    if isinstance(error, _OtherKindError):
+        return 415
+    return 400 if isinstance(error, InputError | MissingExtraError) else 409
+
+
+def _fault(status: int, text: str) -> Response:
+    return Response(to_json(Fault(error=text)), status_code=status, media_type="application/json")
+
+
+def _html(site: Site, template: str, content: dict[str, Any], status: int = 200) -> Response:
+    shown = {"site": site, "version": __version__, "alert": "", "token": "", **content}
+    return Response(_TEMPLATES.get_template(template).render(**shown), status_code=status, media_type="text/html")
+
+
+def _not_found(_request: Request, _error: Exception) -> Response:
+    return _fault(404, "there is no such page")
+
+
+def _not_allowed(_request: Request, error: Exception) -> Response:
+    response = _fault(405, "this cannot be done here")
+    response.headers.update(getattr(error, "headers", None) or {})
+    return response
+
+
+def _broken(_request: Request, error: Exception) -> Response:
+    # the text may hold anything: it stays in the log of this machine
+    _LOG.error("a page failed", exc_info=error)
+    return _fault(500, "internal error; the reason is in the console's own log")
+
+
+def _too_large(_request: Request, _error: Exception) -> Response:
+    return _fault(413, TOO_LARGE)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size:,} bytes" if size < 10**4 else f"{size / 1e6:,.2f} MB"
+
+
+_HANDLERS: Final = {404: _not_found, 405: _not_allowed, 413: _too_large, Exception: _broken}
+_TEMPLATES: Final = Environment(
+    loader=PackageLoader("syndic.console", "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.filters["size"] = _megabytes

@@ -1,0 +1,160 @@
+"""The schema workbench: write a schema and hold it against the owner's own rows.
+
+Everything that is shown here was read from rows and is for the owner alone; it is sent to nobody and written nowhere.
+A draft that was read off the rows is no public knowledge: bounds and values of a schema go into study files, which
+everybody reads. Saving therefore needs the owner's word that the schema was known before anybody looked.
+"""
+
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec.structs import replace
+
+from syndic.console.views import ColumnCheck, LevelLine, SchemaCheck, SchemaText
+from syndic.data import Column, Instead, Schema, Source, open_source
+from syndic.document import Document, from_toml
+from syndic.errors import InputError, RefusedError
+from syndic.study import Home
+from syndic.study.shelf import write_whole
+
+_FILE: Final = "schema.toml"
+_MOST_ROWS: Final = 200_000
+_PREVIEW_ROWS: Final = 8
+_MOST_LEVELS: Final = 60
+_MOST_LISTED: Final = 12
+
+
+class Write(Document):
+    """The text of a schema: `[[columns]]` as in a study file."""
+
+    text: str
+
+
+class Save(Document):
+    """Save a schema; `public` is the owner's word that it was known without looking at rows."""
+
+    text: str
+    public: bool
+
+
+def saved_schema(folder: Path) -> SchemaText:
+    """Return the schema that the owner saved."""
+    path = folder / _FILE
+    return SchemaText(text=path.read_text(encoding="utf-8") if path.is_file() else "")
+
+
+def save_schema(folder: Path, asked: Save) -> SchemaText:
+    """Keep a schema in the home, if the owner says that all of it is public knowledge."""
+    if not asked.public:
+        raise RefusedError("tick that names, bounds and values are public knowledge and were not read off the rows")
+    from_toml(asked.text, Schema, where="schema")
+    write_whole(folder / _FILE, asked.text.encode())
+    return saved_schema(folder)
+
+
+def check_schema(folder: Path, asked: Write) -> SchemaCheck:
+    """Hold a schema against the rows of the home. Private, for the owner's screen."""
+    source = open_source(Home(folder=folder).owner().source)
+    names = source.names()
+    problem, schema = "", None
+    if asked.text.strip():
+        try:
+            schema = from_toml(asked.text, Schema, where="schema")
+        except InputError as error:
+            problem = str(error)
+    if schema is not None:
+        absent = [name for name in schema.names if name not in names]
+        problem = f"not in the source: {', '.join(absent)}" if absent else ""
+        schema = None if set(absent) == set(schema.names) else schema.select(set(schema.names) - set(absent))
+    table = _first_rows(source, names)
+    return SchemaCheck(
+        source=source.describe(),
+        names=names,
+        problem=problem,
+        columns=() if schema is None else tuple(_check(column, table[column.name]) for column in schema.columns),
+        preview=tuple(
+            tuple(_shown(value) for value in row.values()) for row in table.slice(0, _PREVIEW_ROWS).to_pylist()
+        ),
+        rows_read=len(table),
+        draft=_draft(table),
+    )
+
+
+def _first_rows(source: Source, names: tuple[str, ...]) -> pa.Table:
+    batches, rows = [], 0
+    for batch in source.batches(names):
+        batches.append(batch)
+        rows += len(batch)
+        if rows >= _MOST_ROWS:
+            break
+    if not batches:
+        return pa.table({name: pa.array([], pa.null()) for name in names})
+    # a file's batches may hold the same text as text and as a dictionary
+    return pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="permissive")
+
+
+def _check(column: Column, values: pa.ChunkedArray) -> ColumnCheck:
+    codes = column.encode(values)
+    counts = np.bincount(codes, minlength=column.size)
+    labels = column.labels()
+    shown = [LevelLine(label=labels[code], rows=int(counts[code])) for code in range(min(column.size, _MOST_LEVELS))]
+    outside = _outside(column, values)
+    empty = int((counts == 0).sum())
+    words = f"{empty} of {column.size} levels have no row here" if empty else "every level has rows here"
+    tag: Any = column.__struct_config__.tag
+    return ColumnCheck(name=column.name, kind=str(tag), levels=tuple(shown), outside=outside, words=words)
+
+
+def _outside(column: Column, values: pa.ChunkedArray) -> int:
+    """Return how many values lie outside bounds or list: those that are missing only if outside counts as missing."""
+    if not hasattr(column, "outside"):
+        return 0
+    inside: Any = "clip" if hasattr(column, "lower") else Instead(value=getattr(column, "values", ("",))[0])
+    found = []
+    for rule in ("missing", inside):
+        looked = replace(column, outside=rule, missing="level")
+        found.append(int((looked.encode(values) == looked.missing_code).sum()))
+    return found[0] - found[1]
+
+
+def _draft(table: pa.Table) -> str:
+    """Return a schema as read off the rows: a private draft to think about, not to publish."""
+    return "\n".join(_drafted(name, table[name].combine_chunks()) for name in table.column_names)
+
+
+def _drafted(name: str, values: Any) -> str:
+    head = f"[[columns]]\nname = {_quoted(name)}\n"
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    kind = values.type
+    if pa.types.is_boolean(kind):
+        return f'{head}kind = "boolean"\n'
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        found = pc.min_max(values).as_py()
+        word = "integer" if pa.types.is_integer(kind) else "real"
+        if found["min"] is None or found["min"] == found["max"]:
+            return f"# {_comment(name)}: too few different values to draft bounds\n"
+        return f'{head}kind = "{word}"\nlower = {found["min"]}\nupper = {found["max"]}\nbins = 8\n'
+    different = [value for value in pc.unique(values).to_pylist()[: _MOST_LISTED + 1] if value is not None]
+    if not different or len(different) > _MOST_LISTED:
+        return f"# {_comment(name)}: more than {_MOST_LISTED} different values, or none: an id or free text?\n"
+    listed = ", ".join(_quoted(str(value)) for value in sorted(map(str, different)))
+    return f'{head}kind = "categorical"\nvalues = [{listed}]\n'
+
+
+def _quoted(text: str) -> str:
+    """Return a text as TOML writes it."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    safe = (letter if letter.isprintable() else f"\\U{ord(letter):08x}" for letter in escaped)
+    return f'"{"".join(safe)}"'
+
+
+def _comment(text: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else str(value)[:120]

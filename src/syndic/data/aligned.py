@@ -1,0 +1,197 @@
+"""Ids that organisations know their common people by, and a source's rows in the order of an alignment.
+
+An id is read the same whatever carries it: numbers by their digits (7, 7.0 and "007" are one id), dates by their ISO
+text, texts trimmed; a public rule then makes spellings equal. A row without an id, or with one part of it missing, is
+nobody's.
+"""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from syndic.data.source import BATCH_ROWS, Source, check_columns
+from syndic.data.table import person_ids
+from syndic.document import Document
+from syndic.errors import InputError
+
+Spelling = Literal["nfkc", "casefold", "alphanumeric", "digits"]
+
+NAME_BYTES: Final = 16
+BLOCK_ROWS: Final = 1 << 20
+"""Rows that are held in memory to put them in order; a longer table is read once more for every block of them."""
+
+_WHOLE = re.compile(r"\+?(-?)0*([0-9]+)(\.0*)?", re.ASCII)
+_STEPS: Mapping[str, Callable[[str], str]] = {
+    "nfkc": lambda text: unicodedata.normalize("NFKC", text),
+    "casefold": str.casefold,
+    "alphanumeric": lambda text: "".join(filter(str.isalnum, text)),
+    "digits": lambda text: "".join(each for each in text if each in "0123456789"),
+}
+
+
+class IdRule(Document):
+    """How ids are read, in public: what makes two spellings equal, and what an id in two rows means.
+
+    Spellings are made equal in this order, whatever order they are given in. `nfkc`: one form for letters that Unicode
+    has several of. `casefold`: capitals do not count. `alphanumeric`: only letters and digits count. `digits`: only the
+    digits 0 to 9 count. `duplicates`: `drop` all rows of an id that a table has twice, or keep the `first`.
+    """
+
+    spelling: tuple[Spelling, ...] = ("nfkc", "casefold")
+    duplicates: Literal["drop", "first"] = "drop"
+
+
+@final
+class Alignment(Document):
+    """A party's own record of the common people, in the common order. Private; it stays at home.
+
+    `names` has 16 bytes of each person's id under `key`, which no other party knows; `columns` held the ids.
+    """
+
+    rule: IdRule
+    columns: tuple[str, ...]
+    key: bytes
+    names: bytes
+
+    @property
+    def people(self) -> int:
+        """How many people are common."""
+        return len(self.names) // NAME_BYTES
+
+
+def id_batches(batches: Iterable[pa.RecordBatch], columns: Iterable[str], rule: IdRule) -> Iterator[list[bytes | None]]:
+    """Yield each row's id for batches of rows, None for nobody's. Private."""
+    columns = tuple(columns)
+    for batch in batches:
+        parts = [_column_ids(batch.column(name), rule) for name in columns]
+        yield [_joined(row) for row in zip(*parts, strict=True)]
+
+
+def distinct_ids(source: Source, columns: Iterable[str], rule: IdRule) -> list[bytes]:
+    """Return the ids of a source that stand for one row each, in the source's order. Private."""
+    columns = check_columns(source, columns)
+    rows: dict[bytes, int] = {}
+    for ids in id_batches(source.batches(columns), columns, rule):
+        for each in ids:
+            if each is not None:
+                rows[each] = rows.get(each, 0) + 1
+    return [each for each, times in rows.items() if times == 1 or rule.duplicates == "first"]
+
+
+def name_of(identity: bytes, key: bytes) -> bytes:
+    """Return what an alignment keeps of an id."""
+    return hashlib.blake2b(identity, digest_size=NAME_BYTES, key=key).digest()
+
+
+def _column_ids(array: pa.Array, rule: IdRule) -> list[str | None]:
+    return [None if text is None else _spelled(text, rule.spelling) or None for text in person_ids(array).to_pylist()]
+
+
+def _spelled(text: str, spelling: tuple[Spelling, ...]) -> str:
+    for name, change in _STEPS.items():
+        text = change(text) if name in spelling else text
+    # capitals of few letters fold to several in no common form
+    text = (_STEPS["nfkc"](text) if "nfkc" in spelling else text).strip()
+    # a rule may leave a number with zeros in front, as "No. 007" does by its digits
+    whole = _WHOLE.fullmatch(text)
+    return f"{whole[1]}{whole[2]}" if whole else text
+
+
+def _joined(parts: tuple[str | None, ...]) -> bytes | None:
+    """Return the parts as bytes from which they can be told apart again: ("ab", "c") is not ("a", "bc")."""
+    written = [part.encode("utf-8", "surrogatepass") for part in parts if part is not None]
+    if len(written) < len(parts):
+        return None
+    return b"".join(len(part).to_bytes(4, "little") + part for part in written)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class AlignedSource:
+    """The common people's rows of a source, in the common order, found anew by their ids at every reading.
+
+    So a source may be exported again in another order, with more people or other columns. It holds about 150 bytes a
+    person, and the columns asked for of `block` rows at a time.
+    """
+
+    source: Source
+    alignment: Alignment = field(repr=False)
+    columns: tuple[str, ...]
+    block: int = BLOCK_ROWS
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the columns there are."""
+        return self.source.names()
+
+    def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of `columns` in the common order. Private.
+
+        Raises:
+            InputError: if somebody of the alignment has no row any more, or more than one where that is no person's.
+        """
+        columns = check_columns(self, columns)
+        people, names = self.alignment.people, self.alignment.names
+        places = {names[start : start + NAME_BYTES]: start // NAME_BYTES for start in range(0, len(names), NAME_BYTES)}
+        for start in range(0, people, self.block):
+            within = range(start, min(start + self.block, people))
+            yield from self._ordered(columns, places, within).to_batches(max_chunksize=BATCH_ROWS)
+
+    def describe(self) -> str:
+        """Return what the source is."""
+        return self.source.describe()
+
+    def _ordered(self, columns: list[str], places: Mapping[bytes, int], within: range) -> pa.Table:
+        """Return the rows of some people in order."""
+        had = np.zeros(len(within), dtype=bool)
+        found: list[NDArray[np.int64]] = []
+        kept: list[list[pa.Array]] = []
+        for batch in self.source.batches(list(dict.fromkeys([*columns, *self.columns]))):
+            rows, order = self._matched(batch, places, within, had)
+            found.append(order)
+            kept.append([_plain(batch.column(name).take(pa.array(rows))) for name in columns])
+        if not had.all():
+            raise InputError(
+                f"{self.describe()}: it no longer has a row for everybody of the alignment: export all of them, or "
+                "align anew"
+            )
+        back = pa.array(np.argsort(np.concatenate(found)))
+        arrays = [_together([arrays[place] for arrays in kept]).take(back) for place in range(len(columns))]
+        return pa.table(arrays, names=columns)
+
+    def _matched(
+        self, batch: pa.RecordBatch, places: Mapping[bytes, int], within: range, had: NDArray[np.bool_]
+    ) -> tuple[list[int], NDArray[np.int64]]:
+        """Return which rows of a batch to keep and the places they go to; notes in `had` whose rows were found."""
+        rows: list[int] = []
+        order: list[int] = []
+        (ids,) = id_batches([batch], self.columns, self.alignment.rule)
+        for row, identity in enumerate(ids):
+            place = None if identity is None else places.get(name_of(identity, self.alignment.key))
+            if place is None or place not in within:
+                continue
+            if not had[place - within.start]:
+                had[place - within.start] = True
+                rows.append(row)
+                order.append(place)
+            elif self.alignment.rule.duplicates == "drop":
+                raise InputError(
+                    f"{self.describe()}: somebody of the alignment has more than one row now: export one, or align anew"
+                )
+        return rows, np.array(order, dtype=np.int64)
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def _together(arrays: list[pa.Array]) -> pa.ChunkedArray:
+    """Return the arrays as one; files that type a column differently are read as text, which has the same reading."""
+    kinds = {array.type for array in arrays}
+    return pa.chunked_array(arrays if len(kinds) == 1 else [person_ids(array) for array in arrays])

@@ -1,0 +1,210 @@
+"""Keys and certificates of a federation: one root at the coordinator, one certificate per server and site.
+
+Every private key is made where it is used and stays there; only certificate requests and certificates travel.
+RSA, because the engine's own registration signs with RSA.
+"""
+
+import datetime
+import hashlib
+import ipaddress
+import os
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from syndic.errors import InputError
+
+_KEY_BITS = 3072
+# A clock that is a little behind must not refuse a certificate that was just made.
+_EARLIER = datetime.timedelta(hours=1)
+
+
+def new_key() -> rsa.RSAPrivateKey:
+    """Make a private key."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
+
+
+def write_key(path: Path, key: rsa.RSAPrivateKey) -> None:
+    """Write a private key that only its owner's account can read, whole or not at all."""
+    content = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
+    draft.replace(path)
+
+
+def read_key(path: Path) -> rsa.RSAPrivateKey:
+    """Read a private key."""
+    try:
+        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such key") from None
+    except (ValueError, TypeError):
+        raise InputError(f"{path}: is no private key") from None
+    if not isinstance(key, rsa.RSAPrivateKey):
+        raise InputError(f"{path}: is no RSA key")
+    return key
+
+
+def read_certificate(content: bytes, where: str) -> x509.Certificate:
+    """Read a certificate in PEM."""
+    try:
+        return x509.load_pem_x509_certificate(content)
+    except ValueError:
+        raise InputError(f"{where}: is no certificate") from None
+
+
+def make_root(name: str, key: rsa.RSAPrivateKey, *, days: int) -> x509.Certificate:
+    """Make a federation's root certificate, signed by itself."""
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    builder = _builder(subject, subject, key.public_key(), days).add_extension(
+        x509.BasicConstraints(ca=True, path_length=0), critical=True
+    )
+    return builder.add_extension(_usage(signs_certificates=True), critical=True).sign(key, hashes.SHA256())
+
+
+def make_request(name: str, key: rsa.RSAPrivateKey) -> str:
+    """Make a certificate request in PEM: the name, the public key, and a proof of holding the private one."""
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
+    return request.public_bytes(serialization.Encoding.PEM).decode()
+
+
+def read_request(text: str, *, name: str) -> rsa.RSAPublicKey:
+    """Return the public key of a request made by the holder of its private key, for exactly this name."""
+    try:
+        request = x509.load_pem_x509_csr(text.encode())
+        key = request.public_key()
+    except ValueError:
+        raise InputError("the certificate request cannot be read: ask the party to send it again") from None
+    if not request.is_signature_valid or not isinstance(key, rsa.RSAPublicKey) or key.key_size < _KEY_BITS:
+        raise InputError("the certificate request is not signed by its own key: ask the party to make it anew")
+    if common_name(request.subject) != name:
+        raise InputError(f"the certificate request is not for '{name}'")
+    return key
+
+
+def make_certificate(
+    name: str,
+    public_key: rsa.RSAPublicKey,
+    *,
+    root: x509.Certificate,
+    root_key: rsa.RSAPrivateKey,
+    host: str | None,
+    days: int,
+) -> x509.Certificate:
+    """Sign a certificate: of a server if it has a `host`, of a site if not."""
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    purpose = ExtendedKeyUsageOID.CLIENT_AUTH if host is None else ExtendedKeyUsageOID.SERVER_AUTH
+    builder = _builder(subject, root.subject, public_key, days)
+    for extension, critical in (
+        (x509.BasicConstraints(ca=False, path_length=None), True),
+        (_usage(signs_certificates=False), True),
+        (x509.ExtendedKeyUsage([purpose]), False),
+        (x509.SubjectAlternativeName([_alternative(name if host is None else host)]), False),
+        (x509.AuthorityKeyIdentifier.from_issuer_public_key(root_key.public_key()), False),
+    ):
+        builder = builder.add_extension(extension, critical=critical)
+    return builder.sign(root_key, hashes.SHA256())
+
+
+def check_certificate(certificate: x509.Certificate, root: x509.Certificate, *, name: str) -> None:
+    """Raise `InputError` unless the root signed this certificate, for this name, and it is valid now."""
+    key = root.public_key()
+    if not isinstance(key, rsa.RSAPublicKey) or certificate.signature_hash_algorithm is None:
+        raise InputError("the root certificate has a key of another kind")
+    try:
+        key.verify(
+            certificate.signature,
+            certificate.tbs_certificate_bytes,
+            padding.PKCS1v15(),
+            certificate.signature_hash_algorithm,
+        )
+    except InvalidSignature:
+        raise InputError(f"the certificate of '{name}' was not signed by this federation's root") from None
+    if common_name(certificate.subject) != name:
+        raise InputError(f"the certificate is not of '{name}' but of '{common_name(certificate.subject)}'")
+    now = datetime.datetime.now(datetime.UTC)
+    if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
+        raise InputError(
+            f"the certificate of '{name}' holds from {certificate.not_valid_before_utc:%Y-%m-%d} to "
+            f"{certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC: check the clock, or renew it"
+        )
+
+
+def common_name(name: x509.Name) -> str:
+    """Return the common name of a subject."""
+    values = name.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(values[0].value) if values else ""
+
+
+def same_key(key: rsa.RSAPrivateKey, certificate: x509.Certificate) -> bool:
+    """Tell whether the certificate is of this key."""
+    return _spki(key.public_key()) == _spki(certificate.public_key())
+
+
+def pem(certificate: x509.Certificate) -> str:
+    """Return the certificate as text."""
+    return certificate.public_bytes(serialization.Encoding.PEM).decode()
+
+
+def key_fingerprint(key: rsa.RSAPublicKey) -> str:
+    """Return a public key's fingerprint, in groups that can be read out over the telephone."""
+    return grouped(hashlib.sha256(_spki(key)).hexdigest())
+
+
+def fingerprint(certificate: x509.Certificate) -> str:
+    """Return a certificate's fingerprint, in groups that can be read out over the telephone."""
+    return grouped(certificate.fingerprint(hashes.SHA256()).hex())
+
+
+def grouped(digest: str) -> str:
+    """Return the first 32 hexadecimal digits in groups of four."""
+    return " ".join(digest[place : place + 4] for place in range(0, 32, 4))
+
+
+def _spki(key: object) -> bytes:
+    return key.public_bytes(  # type: ignore[attr-defined,no-any-return]  # every public key has it
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+
+
+def _builder(subject: x509.Name, issuer: x509.Name, public_key: rsa.RSAPublicKey, days: int) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public_key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _EARLIER)
+        .not_valid_after(now + datetime.timedelta(days=days))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
+    )
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=not signs_certificates,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _alternative(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)

@@ -1,0 +1,101 @@
+"""An organisation's signed yes to one run of one study, and what the others check before they answer anything."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from syndic.document import Document, from_json, to_json
+from syndic.errors import InputError, RefusedError
+from syndic.kernel.codec import Message
+from syndic.kernel.identity import PublicIdentity
+from syndic.kernel.terms import Terms
+
+_HEADING: Final = b"syndic agreement 1\n"
+# more than a thousand times the length of an honest one
+_MOST_BYTES: Final = 10**6
+
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class Ready(Message, omit_defaults=True):
+    """A party could answer. `agreement` is its signed agreement, where the parties have identities."""
+
+    agreement: bytes = b""
+
+
+class Agreements(Message):
+    """The signed agreements of all parties, by name."""
+
+    agreements: dict[str, bytes]
+
+
+class Agreement(Document):
+    """One organisation's yes. Public; times are in UTC.
+
+    `run` is the digest that every call carries, `syndic` the version of the code that was agreed to. `rehearsal` is
+    the seed of a run that repeats itself and so protects nobody; its digest is another one than the study's.
+    """
+
+    run: str
+    party: str
+    syndic: str
+    signed_at: Moment
+    expires: Moment
+    rehearsal: int | None = None
+    signature: str = ""
+
+    def text(self) -> bytes:
+        """Return what is signed: everything but the signature."""
+        return _HEADING + to_json(replace(self, signature=""))
+
+    def check_time(self, now: datetime) -> None:
+        """Raise `RefusedError` if the agreement has expired."""
+        if now >= self.expires:
+            raise RefusedError(
+                f"the agreement of {self.party} expired on {self.expires.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+            )
+
+
+def read_agreement(written: bytes, *, party: str) -> Agreement:
+    """Read an agreement; one byte more, less or other than was written is refused."""
+    try:
+        agreement = from_json(written[:_MOST_BYTES], Agreement, where="agreement")
+    except InputError:
+        raise RefusedError(f"what came as the agreement of {party} is none") from None
+    if to_json(agreement) != written:
+        raise RefusedError(f"the agreement of {party} was changed after it was written")
+    return agreement
+
+
+def check_agreement(agreement: Agreement, *, identity: str, run: str, party: str, syndic: str) -> None:
+    """Raise `RefusedError` unless this is the party's own yes to this run, with this version, and still holds."""
+    try:
+        signature = bytes.fromhex(agreement.signature)
+    except ValueError:
+        signature = b""
+    known = PublicIdentity.read(identity)
+    if signature.hex() != agreement.signature or not known.signed(agreement.text(), signature):
+        raise RefusedError(f"the agreement of {party} does not carry the signature of {party}'s identity in the study")
+    if (agreement.run, agreement.party) != (run, party):
+        raise RefusedError(
+            f"what came as the agreement of {party} is that of {agreement.party} to {agreement.run[:12]}, not to "
+            f"{run[:12]}: compare the study files"
+        )
+    if agreement.syndic != syndic:
+        raise RefusedError(
+            f"{party} agreed to Syndic {agreement.syndic}, and here is {syndic}: install one version everywhere, and "
+            "agree again"
+        )
+    agreement.check_time(datetime.now(UTC))
+
+
+def check_all(agreements: Mapping[str, bytes], terms: Terms, *, run: str, syndic: str) -> None:
+    """Raise `RefusedError` unless every party of the study has agreed to this run."""
+    for member in terms.parties:
+        if member.identity is None or member.name not in agreements:
+            raise RefusedError(f"{member.name} has not agreed to study {run[:12]}: nobody answers before all have")
+        agreement = read_agreement(agreements[member.name], party=member.name)
+        check_agreement(agreement, identity=member.identity, run=run, party=member.name, syndic=syndic)

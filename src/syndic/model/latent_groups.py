@@ -1,0 +1,174 @@
+"""Groups of columns, and for each group a latent attribute that stands for it: the first phase of a latent tree.
+
+After the two-phase latent attribute generation of Tang et al. (2021), for columns of any number of levels. What is here
+reads noisy numbers only, so it may be worked out by anybody; `independence_gap` alone is of exact counts.
+
+How many groups there are is public: columns are packed by size. Which columns share a group follows from noisy scores.
+A group's latent attribute is the one that explains most of the total correlation of its columns (Ver Steeg and Galstyan
+2014), made hard: each combination of values has one latent level, so that latent attributes are counted like columns.
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data import Domain
+from syndic.data.column import code_type
+
+Names = tuple[str, ...]
+Scores = Mapping[frozenset[str], float]
+Floats = NDArray[np.float64]
+ITERATIONS: Final = 100
+STARTS: Final = 4
+# a chance of zero would take its logarithm to infinity
+_LEAST: Final = 1e-12
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Latent:
+    """A latent attribute: `level_of` has the level of every combination of the group's columns, in the domain's order.
+
+    Public: it was made of noisy counts.
+    """
+
+    domain: Domain
+    level_of: NDArray[np.int64]
+
+    def encode(self, codes: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+        """Return the latent level of every row. As private as the rows."""
+        cells = self.domain.index([codes[name] for name in self.domain.names])
+        return self.level_of.astype(code_type(int(self.level_of.max()) + 1))[cells]
+
+
+def independence_gap(table: NDArray[np.int64]) -> float:
+    """Return half the l1 distance between an exact two-way table and the product of its margins, in rows. Private.
+
+    Replacing one row moves two cells of the table by 1, and the product T_x T_y / n by at most 2 for the margin of x
+    and 2 for that of y: 6 in sum, 3 in the half.
+    """
+    product = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(int(table.sum()), 1)
+    return 0.5 * float(np.abs(table - product).sum())
+
+
+def packed(domain: Domain, most_columns: int, most_cells: int) -> tuple[Names, ...]:
+    """Return groups of columns within both limits, found from their sizes alone: the largest first, each where it fits.
+
+    A column with more levels than `most_cells` is alone.
+    """
+    groups: list[list[str]] = []
+    for name in sorted(domain.names, key=lambda one: -domain[one]):
+        fits = [one for one in groups if _fits(domain, [*one, name], most_columns, most_cells)]
+        if fits:
+            fits[0].append(name)
+        else:
+            groups.append([name])
+    return tuple(tuple(one) for one in groups)
+
+
+def regrouped(
+    domain: Domain, groups: Sequence[Names], scores: Scores, most_columns: int, most_cells: int
+) -> tuple[Names, ...]:
+    """Return as many groups, with columns moved and exchanged while noisy scores say that groups hold better."""
+    found = [set(one) for one in groups]
+    better = True
+    while better:
+        better = False
+        for one, other in itertools.permutations(range(len(found)), 2):
+            before = found[one], found[other]
+            for given, taken in itertools.product(sorted(before[0]), ("", *sorted(before[1]))):
+                after = (before[0] - {given}) | {name for name in (taken,) if name}, (before[1] - {taken}) | {given}
+                if not after[0] or not all(_fits(domain, group, most_columns, most_cells) for group in after):
+                    continue
+                # by more than rounding, so that it ends
+                if _held(after, scores) > _held(before, scores) + 1e-9:
+                    found[one], found[other] = after
+                    better = True
+                    break
+    order = {name: place for place, name in enumerate(domain.names)}
+    return tuple(sorted((tuple(sorted(one, key=order.__getitem__)) for one in found), key=lambda one: order[one[0]]))
+
+
+def latent_of(domain: Domain, counts: Floats, levels: int, generator: np.random.Generator) -> Latent:
+    """Return the latent attribute of a group from its noisy counts: the best of a few starts."""
+    chances = positive(counts).ravel()
+    size = domain.size
+    if len(domain) == 1 or size <= levels:
+        # a column alone has no correlation to explain: its frequent levels stand for themselves
+        order = np.argsort(-chances, kind="stable")
+        level_of = np.full(size, min(levels, size) - 1, dtype=np.int64)
+        level_of[order[: levels - 1]] = np.arange(min(levels - 1, size))
+        return Latent(domain, level_of)
+    views = np.unravel_index(np.arange(size), domain.sizes)
+    tried = (_explained(domain, chances, views, levels, generator) for _ in range(STARTS))
+    return Latent(domain, max(tried, key=lambda one: one[0])[1])
+
+
+def positive(counts: Floats) -> Floats:
+    """Return the closest table of chances in l2: all counts are shifted alike, and negative ones cut, to sum to one."""
+    ordered = np.sort(counts.ravel())[::-1]
+    total = max(float(counts.sum()), 1.0)
+    shifts = (np.cumsum(ordered) - total) / np.arange(1, ordered.size + 1)
+    shift = shifts[np.flatnonzero(ordered - shifts > 0)[-1]]
+    chances: Floats = np.maximum(counts - shift, 0.0) / total
+    return chances
+
+
+def _explained(
+    domain: Domain, chances: Floats, views: Sequence[NDArray[np.int64]], levels: int, generator: np.random.Generator
+) -> tuple[float, NDArray[np.int64]]:
+    """Return how much total correlation a hard latent attribute explains, in bits, and the attribute."""
+    given = generator.uniform(0.1, 0.9, (chances.size, levels))
+    given /= given.sum(axis=1, keepdims=True)
+    for _ in range(ITERATIONS):
+        log_level = np.log(np.maximum(chances @ given, _LEAST))
+        logs = np.tile(log_level, (chances.size, 1))
+        for view, size in zip(views, domain.sizes, strict=True):
+            logs += np.log(np.maximum(_within(chances, given, view, size), _LEAST))[view] - log_level
+        logs -= logs.max(axis=1, keepdims=True)
+        given = np.exp(logs)
+        given /= given.sum(axis=1, keepdims=True)
+    level_of = np.argmax(given, axis=1)
+    hard = np.eye(levels)[level_of]
+    told = sum(
+        (information(_joint(chances, hard, view, size)) for view, size in zip(views, domain.sizes, strict=True)), 0.0
+    )
+    return told - _entropy(chances @ hard), level_of
+
+
+def _joint(chances: Floats, given: Floats, view: NDArray[np.int64], size: int) -> Floats:
+    """Return the chances of each level of one column together with each latent level."""
+    table = np.empty((size, given.shape[1]))
+    for level in range(given.shape[1]):
+        table[:, level] = np.bincount(view, chances * given[:, level], size)
+    return table
+
+
+def _within(chances: Floats, given: Floats, view: NDArray[np.int64], size: int) -> Floats:
+    """Return the chances of latent levels given each level of one column."""
+    joint = _joint(chances, given, view, size)
+    joint /= np.maximum(joint.sum(axis=1, keepdims=True), _LEAST)
+    return joint
+
+
+def information(table: Floats) -> float:
+    """Return the mutual information of a two-way table of chances or counts that are not negative, in bits."""
+    joint = table / max(float(table.sum()), _LEAST)
+    return _entropy(joint.sum(axis=0)) + _entropy(joint.sum(axis=1)) - _entropy(joint.ravel())
+
+
+def _entropy(chances: Floats) -> float:
+    some = chances[chances > 0]
+    return float(-(some * np.log2(some)).sum())
+
+
+def _fits(domain: Domain, names: Sequence[str] | set[str], most_columns: int, most_cells: int) -> bool:
+    return len(names) == 1 or (len(names) <= most_columns and domain.project(names).size <= most_cells)
+
+
+def _held(groups: Sequence[set[str]], scores: Scores) -> float:
+    return sum(scores.get(frozenset(pair), 0.0) for group in groups for pair in itertools.combinations(group, 2))

@@ -1,0 +1,58 @@
+"""What travels between coordinator, server and sites: parts of messages, small enough to be held everywhere."""
+
+from typing import Literal
+
+from syndic.kernel import Message
+
+# A few round trips for a large message, little memory for any number of them.
+PART_BYTES = 4 << 20
+# How many sites are asked at the same time.
+MOST_AT_ONCE = 256
+
+CHANNEL = "syndic"
+HELLO = "hello"
+
+
+class Push(Message):
+    """A part of a call on its way to a site. The last one asks for the reply, for at most `seconds`."""
+
+    study: str
+    transfer: str
+    total: int
+    offset: int
+    body: bytes
+    seconds: float
+
+
+class Pull(Message):
+    """Asks for the reply from `offset` on; the site may wait `seconds` until there is one."""
+
+    study: str
+    transfer: str
+    offset: int
+    seconds: float
+
+
+class Part(Message):
+    """What a site says: `more` (has `total` bytes of the call), `working`, `lost` (start again), or a `part`."""
+
+    state: Literal["more", "working", "lost", "part"]
+    total: int = 0
+    offset: int = 0
+    body: bytes = b""
+
+
+class Forward(Message):
+    """What the coordinator's process asks of the server beside it."""
+
+    site: str
+    kind: Literal["push", "pull", "sites", "drop"]
+    body: bytes
+    seconds: float
+
+
+class Forwarded(Message):
+    """The site's bytes, or the reason why there are none."""
+
+    body: bytes = b""
+    reason: str = ""

@@ -1,0 +1,54 @@
+"""Starts a NVIDIA FLARE server or site in this process, from a folder of ours, and stays until it is stopped."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from syndic.errors import MissingExtraError
+
+
+def run_server(workspace: Path) -> int:
+    """Run the coordinator's server in the foreground; return its exit status."""
+    try:
+        from nvflare.fuel.f3.mpm import MainProcessMonitor  # noqa: PLC0415
+        from nvflare.private.fed.app.server.server_train import main  # noqa: PLC0415
+    except ImportError:
+        raise MissingExtraError("nvflare", "flare") from None
+    arguments = _arguments(workspace, ["secure_train=true", "org=syndic", "config_folder=config"])
+    arguments.fed_server = "fed_server.json"
+    return _run(MainProcessMonitor, main, workspace, arguments)
+
+
+def run_site(workspace: Path, name: str) -> int:
+    """Run a party's site in the foreground; return its exit status.
+
+    The engine's own orders (deploy a job, run a shell command, send a log) are switched off: the site answers
+    studies and nothing else.
+    """
+    try:
+        from nvflare.fuel.f3.mpm import MainProcessMonitor  # noqa: PLC0415
+        from nvflare.private.fed.app.client.client_train import main  # noqa: PLC0415
+        from nvflare.private.fed.client.client_req_processors import ClientRequestProcessors  # noqa: PLC0415
+    except ImportError:
+        raise MissingExtraError("nvflare", "flare") from None
+    ClientRequestProcessors.request_processors.clear()
+    arguments = _arguments(workspace, [f"uid={name}", "secure_train=true", "org=syndic", "config_folder=config"])
+    arguments.fed_client = "fed_client.json"
+    arguments.local_rank = 0
+    return _run(MainProcessMonitor, main, workspace, arguments)
+
+
+def _run(monitor: Any, main: Any, workspace: Path, arguments: argparse.Namespace) -> int:
+    try:
+        return int(monitor.run(main_func=main, run_dir=str(workspace), args=arguments) or 0)
+    except KeyboardInterrupt:
+        # the engine's threads would keep the process; everything of ours is on disk at any moment
+        os._exit(130)
+
+
+def _arguments(workspace: Path, settings: list[str]) -> argparse.Namespace:
+    # the engine reads the command line of its process in places: ours is none of its business
+    sys.argv = sys.argv[:1]
+    return argparse.Namespace(workspace=str(workspace), set=settings)

@@ -1,0 +1,65 @@
+"""Parties of an alignment in one process, over a carrier that keeps a coordinator's view and may change a question."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from support import rows
+from syndic import Study, simulate
+from syndic.kernel import Call, Delivery, Node, Reply, Session, answer, decode, encode, steps_of
+from syndic.random import SimulationRandomness
+from syndic.study import Home
+
+
+def table(ids: Any, party: int = 0) -> pa.Table:
+    count = len(ids)
+    return pa.table({**{name: rows(count, party)[name] for name in ("colour", "age", "score")}, "id": pa.array(ids)})
+
+
+class Carrier:
+    """A runtime in this process that shows a coordinator's view, and may change what is asked."""
+
+    def __init__(self, nodes: Mapping[str, Node]) -> None:
+        self.nodes = nodes
+        self.sizes: list[tuple[str, str, int]] = []
+        self.seen: list[bytes] = []
+        self.change: Callable[[str, str, bytes], bytes] = lambda _step, _party, body: body
+
+    def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
+        replies = {}
+        for party, data in calls.items():
+            call = decode(data, Call)
+            body = self.change(call.step, party, call.body)
+            given = Call(study=call.study, party=party, step=call.step, call=call.call, body=body)
+            reply = decode(answer(self.nodes[party], encode(given)), Reply)
+            replies[party] = encode(Reply(code=reply.code, body=reply.body, text=reply.text))
+            self.sizes.append((call.step, party, len(reply.body)))
+            self.seen += [data, replies[party]]
+        return Delivery(replies=replies, silent={})
+
+    def close(self) -> None:
+        for node in self.nodes.values():
+            node.close()
+
+
+def carried(study: Study, sources: Mapping[str, Any], folder: Path) -> tuple[Carrier, Session]:
+    """Return a carrier over homes that `simulate` laid out for the same study and rows, and were not used yet."""
+    simulate(study, sources, folder=folder / "first")
+    nodes = {}
+    for name, source in sources.items():
+        home = Home(folder=folder / "parties" / name)
+        home.folder.mkdir(parents=True)
+        for file in ("study.json", "party.json"):
+            (home.folder / file).write_bytes((folder / "first" / "parties" / name / file).read_bytes())
+        nodes[name] = home.node(seed=None, source=source)
+    carrier = Carrier(nodes)
+    session = Session(
+        runtime=carrier,
+        study=study.digest,
+        terms=study,
+        steps=steps_of(type(study.protocol)),
+        randomness=SimulationRandomness(1),
+    )
+    return carrier, session

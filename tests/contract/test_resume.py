@@ -1,0 +1,89 @@
+"""Every protocol, its coordinator killed before and after every message: the same release, charged once."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from disturbed import DISTURBED, LOSING, KilledError, Mortal, Watch, allowed, charged, published, run_over
+from support import Case
+from syndic.kernel import Runtime
+from syndic.runtime import Fault, Faulty
+from syndic.study import Release
+
+# where there is time, what is drawn without a seed is tried at every message as well
+MANY = os.environ.get("SYNDIC_FAULTS") == "many"
+
+each_case = pytest.mark.parametrize("case", DISTURBED + LOSING, ids=lambda case: case.name)
+
+
+def lives_of(case: Case, folder: Path, watch: Watch, *, seed: int | None, both: bool) -> tuple[Release, int]:
+    """Kill the coordinator after every message was answered, or also before; return what is released, and the lives."""
+    lives = 0
+    while True:
+        # before the first message, after it; with the first one heard: before the second, after it; and so on
+        sends, late = (int(lives > 0 and lives % 2 == 0), lives % 2 == 1) if both else (int(lives > 0), True)
+
+        def mortal(runtime: Runtime, sends: int = sends, late: bool = late) -> Runtime:
+            return Mortal(runtime, watch, sends=sends, late=late)
+
+        try:
+            return run_over(case, folder, mortal, seed=seed), lives + 1
+        except KilledError:
+            lives += 1
+
+
+@each_case
+def test_killed_at_every_message_and_resumed(case: Case, tmp_path: Path) -> None:
+    whole, watch = Watch(), Watch()
+    release = run_over(case, tmp_path / "whole", lambda runtime: Mortal(runtime, whole, sends=None), seed=7)
+    resumed, lives = lives_of(case, tmp_path / "killed", watch, seed=7, both=True)
+    assert lives == 2 * whole.sends + 1
+    assert published(resumed, tmp_path / "a") == published(release, tmp_path / "b")
+    assert charged(case, tmp_path / "killed") == charged(case, tmp_path / "whole") == allowed(case)
+    assert watch.answered == whole.answered
+    watch.check(tmp_path / "killed")
+
+
+real_cases = [case for case in DISTURBED + LOSING if not case.study.protocol.simulation_only]
+
+
+@pytest.mark.parametrize("case", real_cases, ids=lambda case: case.name)
+def test_without_a_seed_the_same_is_asked_again(case: Case, tmp_path: Path) -> None:
+    watch = Watch()
+    release, _ = lives_of(case, tmp_path, watch, seed=None, both=MANY)
+    assert all(len(requests) == 1 for requests in watch.asked.values())
+    watch.check(tmp_path)
+    assert charged(case, tmp_path) == allowed(case)
+    before = watch.sends
+    again = run_over(case, tmp_path, lambda runtime: Mortal(runtime, watch, sends=0), seed=None)
+    assert watch.sends == before
+    assert published(again, tmp_path / "a") == published(release, tmp_path / "b")
+
+
+def everybody(case: Case, folder: Path) -> dict[str, bytes]:
+    """Return the release with all parties in it."""
+    release = run_over(case, folder / "all", lambda one: Mortal(one, Watch(), sends=None))
+    return published(release, folder / "all" / "release")
+
+
+# of the five questions of a masked sum: keys, shares, masked values
+@pytest.mark.parametrize("send", [2, 3, 4])
+def test_killed_after_going_on_without_somebody(send: int, tmp_path: Path) -> None:
+    """The others were told that p1 is missing: it stays missing, though it could answer when the run goes on."""
+    case, watch = LOSING[0], Watch()
+    lost = (Fault(send=send, party="p1", kind="lose_request"),)
+
+    def losing(runtime: Any) -> Runtime:
+        return Faulty(runtime, lost, most=10**6)
+
+    whole = run_over(case, tmp_path / "whole", losing)
+    with pytest.raises(KilledError):
+        run_over(case, tmp_path / "killed", lambda one: Mortal(losing(one), watch, sends=send - 1, late=True))
+    resumed = run_over(case, tmp_path / "killed", lambda one: Mortal(one, watch, sends=None))
+    assert published(resumed, tmp_path / "a") == published(whole, tmp_path / "b")
+    # p1 took part up to there, and was then not asked again under another list
+    assert published(resumed, tmp_path / "a") != everybody(case, tmp_path)
+    assert charged(case, tmp_path / "killed") == charged(case, tmp_path / "whole")
+    watch.check(tmp_path / "killed")

@@ -1,0 +1,34 @@
+"""One running federation for the whole suite: starting it is most of the cost."""
+
+import importlib.util
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from federation import PARTIES, Federation
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.deploy)
+            item.add_marker(pytest.mark.xdist_group("federation"))
+            if importlib.util.find_spec("nvflare") is None:
+                item.add_marker(pytest.mark.skip(reason="nvflare is not installed: pip install 'syndic[flare]'"))
+
+
+@pytest.fixture(scope="session")
+def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
+    made = Federation(tmp_path_factory.mktemp("federation"), PARTIES)
+    try:
+        began = time.monotonic()
+        for name in ("server", *PARTIES):
+            made.start(name)
+        made.wait_for(*PARTIES)
+        made.start_seconds = time.monotonic() - began
+        made.start_processor = {name: made.processor(name) for name in made.processes}
+        yield made
+    finally:
+        made.close()

@@ -1,0 +1,112 @@
+"""The owner's verbs: nothing is signed without a yes, and what is shown is what is signed."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from organisations import homes_for
+from support import study_text, two_parties
+from syndic import Study
+from syndic.cli.main import cli
+from syndic.document import to_readable_json
+from syndic.errors import InputError, RefusedError
+from syndic.privacy import Ledger
+from syndic.runtime import Local
+from syndic.study import Home
+from syndic.study.agreement import agree, studies
+from syndic.study.conduct import conduct
+from syndic.study.home import run_digest
+from syndic.study.identity import Identity
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two homes and the study file `joint.json`."""
+    study, _ = homes_for(Study.loads(study_text()), two_parties(), tmp_path)
+    (tmp_path / "joint.json").write_bytes(to_readable_json(study))
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COLUMNS", "160")
+    return lambda *words, **more: CliRunner().invoke(cli, words, prog_name="syndic", **more)
+
+
+def north() -> Home:
+    return Home(folder=Path("north"))
+
+
+def joint() -> Study:
+    return Study.load("joint.json")
+
+
+def test_no_means_that_nothing_is_signed(run: Run) -> None:
+    for answer in ("n\n", "\n"):
+        result = run("agree", "joint.json", "--home", "north", input=answer)
+        assert isinstance(result.exception, RefusedError)
+        assert "charges 1" in result.output
+    assert studies(north()) == ()
+    with Ledger.open(north().ledger) as ledger:
+        assert [entry.kind for entry in ledger.entries()] == ["declare"]
+
+
+def test_yes_signs_what_was_shown(run: Run) -> None:
+    result = run("agree", "joint.json", "--home", "north", "--expires", "12h", input="y\n")
+    assert result.exit_code == 0
+    assert f"north agrees to {joint().digest} until" in result.output
+    (standing,) = studies(north())
+    assert (standing.run, standing.state) == (joint().digest, "agreed")
+    assert standing.expires is not None
+    assert abs(standing.expires - datetime.now(UTC) - timedelta(hours=12)) < timedelta(minutes=5)
+
+
+def test_programs_get_json(run: Run) -> None:
+    told = json.loads(run("agree", "joint.json", "--home", "north", "--yes", "--rehearsal", "7", "--json").output)
+    assert told["agreement"]["run"] == told["offer"]["run"] == run_digest(joint(), 7)
+    assert told["agreement"]["rehearsal"] == 7
+    (listed,) = json.loads(run("studies", "--home", "north", "--json").output)
+    assert (listed["state"], listed["rehearsal"]) == ("agreed", 7)
+    told = json.loads(run("withdraw", run_digest(joint(), 7)[:10], "--home", "north", "--json").output)
+    assert told == {"withdrawn": run_digest(joint(), 7)}
+    assert json.loads(run("studies", "--home", "north", "--json").output)[0]["state"] == "withdrawn"
+
+
+@pytest.mark.parametrize("expires", ["90", "d", "0d", "-1d", "1.5d", "90y", "123456d", ""])
+def test_how_long_an_agreement_cannot_last(run: Run, expires: str) -> None:
+    result = run("agree", "joint.json", "--home", "north", "--yes", "--expires", expires)
+    assert isinstance(result.exception, InputError)
+    assert "--expires" in str(result.exception)
+
+
+def test_an_identity_is_made_once(run: Run) -> None:
+    shown = json.loads(run("identity", "--home", "west", "--json").output)
+    keys = Identity.load(Path("west") / "identity.key")
+    assert shown == {"identity": str(keys.public), "fingerprint": keys.public.fingerprint}
+    assert json.loads(run("identity", "--home", "west", "--json").output) == shown
+    assert f"fingerprint  {keys.public.fingerprint}" in run("identity", "--home", "west").output
+
+
+def test_calls_are_shown_when_asked_for(run: Run) -> None:
+    homes = {name: Home(folder=Path(name)) for name in ("north", "south")}
+    for home in homes.values():
+        agree(home, joint())
+    carrier = Local({name: home.agreed_node(joint().digest) for name, home in homes.items()})
+    conduct(joint(), carrier)
+    carrier.close()
+    file = str(north().ledger)
+    kinds = [
+        [line.split("│")[3].strip() for line in shown.splitlines() if line.startswith("│")]
+        for shown in (run("ledger", "show", file).output, run("ledger", "show", file, "--calls").output)
+    ]
+    assert kinds[0][1:] == ["declare", "agree", "reserve", "commit"]
+    assert kinds[1][1:] == ["declare", "agree", "call", "call", "reserve", "commit", "call"]
+    assert "is whole: 7 entries" in run("ledger", "verify", file).output
+    assert "sanitise: " in run("ledger", "show", file, "--calls").output

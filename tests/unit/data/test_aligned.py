@@ -1,0 +1,142 @@
+"""Ids read alike from whatever carries them, and rows put in an alignment's order."""
+
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syndic.data import ArrowSource, open_source
+from syndic.data.aligned import AlignedSource, Alignment, IdRule, _spelled, distinct_ids, id_batches, name_of
+from syndic.errors import InputError
+
+KEY = b"k" * 32
+PLAIN = IdRule(spelling=())
+
+
+def ids(values: list[Any], rule: IdRule = PLAIN, kind: pa.DataType | None = None) -> list[bytes | None]:
+    (found,) = id_batches([pa.record_batch({"id": pa.array(values, kind)})], ["id"], rule)
+    return found
+
+
+def test_one_id_whatever_type_or_zeros_it_is_written_with() -> None:
+    spelled = [ids([7]), ids([7.0]), ids(["007"]), ids([" 7 "]), ids(["7.0"]), ids([b"7"], kind=pa.binary())]
+    assert len({each[0] for each in spelled}) == 1
+    day = datetime.date(2001, 2, 3)
+    assert ids([day]) == ids(["2001-02-03"])
+    assert ids(["x"]) != ids(["X"])
+
+
+@pytest.mark.parametrize("missing", [None, "", "   ", "nan"])
+def test_a_missing_id_is_nobodys(missing: str | None) -> None:
+    assert ids([missing, "a"])[0] is None
+    assert ids([float("nan"), 1.0])[0] is None
+    assert ids(["---", "a-1"], IdRule(spelling=("alphanumeric",)))[0] is None
+
+
+@pytest.mark.parametrize(
+    ("spelling", "one", "other"),
+    [
+        (("nfkc",), "\uff21\uff11", "A1"),
+        (("nfkc",), "e\u0301", "\u00e9"),
+        (("casefold",), "STRASSE", "straße"),
+        (("alphanumeric",), "AB-12/3", "AB 123"),
+        (("digits",), "No. 00-42", "42"),
+        (("nfkc", "casefold", "alphanumeric"), "\uff2f'Hara", "ohara"),
+    ],
+)
+def test_a_rule_makes_spellings_equal(spelling: Any, one: str, other: str) -> None:
+    assert ids([one]) != ids([other])
+    rule = IdRule(spelling=spelling)
+    assert ids([one], rule) == ids([other], rule)
+    assert ids([one], rule) != [None]
+
+
+@given(st.text(max_size=4), st.sampled_from([(), ("nfkc",), ("nfkc", "casefold"), ("casefold", "nfkc"), ("digits",)]))
+def test_spelling_an_id_twice_changes_nothing(text: str, spelling: Any) -> None:
+    """So every spelling of an id is equal to the one that the rule makes of it."""
+    once = _spelled(text, spelling)
+    assert _spelled(once, spelling) == once
+    assert _spelled("\u1fb3".upper(), ("nfkc", "casefold")) == _spelled("\u1fb3", ("nfkc", "casefold"))
+
+
+@given(st.lists(st.text(max_size=5), min_size=2, max_size=2), st.lists(st.text(max_size=5), min_size=2, max_size=2))
+def test_several_columns_are_one_id_and_never_run_together(one: list[str], other: list[str]) -> None:
+    batch = pa.record_batch({"a": [one[0], other[0]], "b": [one[1], other[1]]})
+    (found,) = id_batches([batch], ["a", "b"], PLAIN)
+    alone = [ids([first]) + ids([second]) for first, second in (one, other)]
+    assert (found[0] == found[1] and found[0] is not None) == (alone[0] == alone[1] and None not in alone[0])
+
+
+def test_an_id_in_several_rows_is_dropped_or_stands_for_its_first() -> None:
+    source = ArrowSource(pa.table({"id": ["a", "b", "a", None, "c"]}))
+    letters = {each: ids([each])[0] for each in "abc"}
+    assert distinct_ids(source, ["id"], PLAIN) == [letters["b"], letters["c"]]
+    first = IdRule(spelling=(), duplicates="first")
+    assert distinct_ids(source, ["id"], first) == [letters["a"], letters["b"], letters["c"]]
+
+
+def alignment(order: list[Any], rule: IdRule = PLAIN) -> Alignment:
+    names = b"".join(name_of(each, KEY) for each in ids(order, rule) if each is not None)
+    return Alignment(rule=rule, columns=("id",), key=KEY, names=names)
+
+
+def read(source: Any, order: list[Any], columns: list[str], *, block: int = 1 << 20, rule: IdRule = PLAIN) -> list[Any]:
+    aligned = AlignedSource(open_source(source), alignment(order, rule), ("id",), block)
+    tables = pa.Table.from_batches(list(aligned.batches(columns)))
+    return [tuple(row[name] for name in columns) for row in tables.to_pylist()]
+
+
+@pytest.mark.parametrize("block", [1, 3, 7, 1000])
+def test_rows_come_in_the_alignments_order_from_any_order(block: int) -> None:
+    draws = np.random.default_rng(1)
+    order = draws.permutation(40)[:25].tolist()
+    for _ in range(2):
+        shuffled = draws.permutation(40)
+        table = pa.table({"value": shuffled * 10, "id": shuffled, "text": [f"t{each}" for each in shuffled]})
+        expected = [(f"t{each}", 10 * each) for each in order]
+        assert read(table, order, ["text", "value"], block=block) == expected
+    frame = pd.DataFrame({"id": shuffled, "value": pd.Categorical([f"v{each}" for each in shuffled])})
+    assert read(frame, order, ["value"], block=block) == [(f"v{each}",) for each in order]
+
+
+def test_files_that_type_a_column_differently_are_read_alike(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1, 2], "value": [10, 20]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"id": ["3", "4"], "value": ["30", "40"]}), tmp_path / "b.parquet")
+
+    class Both:
+        def names(self) -> tuple[str, ...]:
+            return ("id", "value")
+
+        def batches(self, columns: Any) -> Iterator[pa.RecordBatch]:
+            for name in ("a", "b"):
+                yield from pq.read_table(tmp_path / f"{name}.parquet").select(list(columns)).to_batches()
+
+        def describe(self) -> str:
+            return "both"
+
+    assert read(Both(), [4, 1, 3], ["value"]) == [("40",), ("10",), ("30",)]
+
+
+def test_people_who_left_or_came_twice_stop_the_reading_without_naming_them() -> None:
+    with pytest.raises(InputError, match="no longer has a row") as error:
+        read(pa.table({"id": [1, 2], "value": [1, 2]}), [2, 4711], ["value"])
+    assert "4711" not in str(error.value)
+    twice = pa.table({"id": [1, 2, 1], "value": [1, 2, 3]})
+    with pytest.raises(InputError, match="more than one row"):
+        read(twice, [2, 1], ["value"])
+    assert read(twice, [2, 1], ["value"], rule=IdRule(spelling=(), duplicates="first")) == [(2,), (1,)]
+    assert read(twice, [2], ["value"]) == [(2,)]
+
+
+def test_nobody_in_common_is_no_row() -> None:
+    source = AlignedSource(ArrowSource(pa.table({"id": [1]})), alignment([]), ("id",))
+    assert list(source.batches(["id"])) == []
+    assert "names" not in repr(source)

@@ -1,0 +1,204 @@
+"""Releases described for catalogues: the registry's and Croissant's fields, and what must not be exported."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml  # type: ignore[import-untyped]
+from click.testing import CliRunner
+
+from syndic import Release, Study, simulate
+from syndic.cli.main import cli
+from syndic.document import from_toml
+from syndic.errors import InputError, RefusedError
+from syndic.report import About, croissant, registry_entry, write_croissant, write_registry
+
+ABOUT = """
+description = "Synthetic visits: a table of \\"made up\\" people"
+region = "Nowhere"
+published = "2026-11-15"
+licence = "https://creativecommons.org/licenses/by/4.0/"
+address = "https://example.org/clinics"
+sector = "Healthcare"
+authors = ["A. Writer"]
+curators = [{ name = "North clinic", kind = "Nonprofit" }, { name = "South clinic", kind = "Government" }]
+"""
+
+# the registry's template, tests/good_deployments/template.yaml of opendp/deployments-registry-data, in short
+REGISTRY: dict[str, set[str]] = {
+    "basic": {
+        "name",
+        "data_curators",
+        "description",
+        "intended_use",
+        "data_product_type",
+        "data_product_region",
+        "data_product_sector",
+        "publication_date",
+    },
+    "dp_variant": {"variant_name", "data_domain", "unprotected_quantities"},
+    "privacy_loss": {
+        "privacy_unit",
+        "privacy_unit_details",
+        "number_of_privacy_units",
+        "privacy_parameters",
+        "privacy_parameters_details",
+    },
+    "deployment_model": {
+        "model_name",
+        "model_name_details",
+        "trust_assumptions",
+        "actors",
+        "release_type",
+        "release_type_details",
+        "data_source_type",
+        "data_source_type_details",
+        "access_type",
+        "access_type_details",
+    },
+    "implementation": {
+        "preprocessing_and_hyperparameter_tuning",
+        "mechanisms",
+        "composition",
+        "post_processing",
+        "justification",
+        "utility",
+        "additional_information",
+    },
+    "administrative": {"evidence_sources", "status", "registry_authors", "tier"},
+}
+CHOICES = {
+    ("basic", "data_product_type"): {"Summary statistics", "Machine learning model", "Dataset", "Synthetic data"},
+    ("dp_variant", "variant_name"): {"Pure DP", "Approximate DP"},
+    ("deployment_model", "model_name"): {"Local", "Central", "Shuffle", "Federated", "Varies"},
+    ("deployment_model", "release_type"): {"One release", "Many releases"},
+    ("deployment_model", "data_source_type"): {"Static", "Dynamic"},
+    ("deployment_model", "access_type"): {"Interactive", "Non-interactive"},
+    ("administrative", "status"): {"Draft"},
+}
+
+
+def about() -> About:
+    return from_toml(ABOUT, About, where="about")
+
+
+def demo() -> Path:
+    return Path(str(files("syndic") / "demo"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    study = Study.load(demo() / "study.toml")
+    folder = tmp_path_factory.mktemp("release")
+    simulate(study, {party.name: demo() / f"{party.name}.csv" for party in study.parties}).write(folder)
+    return folder
+
+
+def test_registry_entry_has_the_fields_of_the_template(folder: Path) -> None:
+    entry = registry_entry(Release.load(folder), about())
+    assert set(entry) == {"url_slug", "deployment"}
+    deployment = entry["deployment"]
+    assert set(deployment) == set(REGISTRY)
+    for section, content in deployment.items():
+        assert set(content) <= REGISTRY[section], section
+    assert set(deployment["basic"]) == REGISTRY["basic"]
+    for (section, name), choices in CHOICES.items():
+        assert deployment[section][name] in choices
+    assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0}
+    for source in deployment["administrative"]["evidence_sources"].values():
+        assert set(source) == {"evidence_source_type", "misc"}
+
+
+def test_registry_entry_of_the_demo(folder: Path, tmp_path: Path, golden: Callable[[str, str], None]) -> None:
+    text = write_registry(Release.load(folder), about(), tmp_path / "entry.yaml").read_text()
+    golden("registry-demo.yaml", re.sub(r"Syndic [^;]+;", "Syndic VERSION;", text))
+
+
+def test_yaml_reads_as_the_json_does(folder: Path, tmp_path: Path) -> None:
+    release = restated(Release.load(folder), delta=1e-06)
+    as_yaml = yaml.safe_load(write_registry(release, about(), tmp_path / "entry.yaml").read_text())
+    as_json = json.loads(write_registry(release, about(), tmp_path / "entry.json").read_text())
+    assert as_yaml == as_json
+    assert as_yaml["deployment"]["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": 1e-06}
+    assert as_yaml["deployment"]["dp_variant"]["variant_name"] == "Approximate DP"
+    assert as_yaml["deployment"]["basic"]["publication_date"] == "2026-11-15"
+
+
+@pytest.mark.parametrize(
+    "text", ["two\nlines", "- a\n- b", "- a\r\n- b\n", "  indented\nand not", "- a\x85b\n: {", "true", "1e-06"]
+)
+def test_words_survive_yaml(folder: Path, tmp_path: Path, text: str) -> None:
+    words = msgspec.structs.replace(about(), description=text, authors=(text,))
+    entry = yaml.safe_load(write_registry(Release.load(folder), words, tmp_path / "entry.yaml").read_text())
+    assert entry["deployment"]["basic"]["description"] == text
+    assert entry["deployment"]["administrative"]["registry_authors"] == [text]
+
+
+def test_croissant_names_the_files_and_columns_that_are_there(folder: Path) -> None:
+    content = croissant(Release.load(folder), folder, about())
+    for file in content["distribution"]:
+        written = (folder / file["contentUrl"]).read_bytes()
+        assert file["sha256"] == hashlib.sha256(written).hexdigest()
+        assert file["contentSize"] == f"{len(written)} B"
+    fields = {field["name"]: field["dataType"] for field in content["recordSet"][0]["field"]}
+    schema = {
+        column["name"]: column["kind"]
+        for column in json.loads((folder / "study.json").read_text())["schema"]["columns"]
+    }
+    words = {"integer": "sc:Integer", "real": "sc:Float", "boolean": "sc:Boolean", "date": "sc:Date"}
+    assert fields == {name: words.get(kind, "sc:Text") for name, kind in schema.items()}
+    assert content["license"].startswith("https://")
+    assert "epsilon 1, delta 0" in content["rai:personalSensitiveInformation"]
+
+
+def test_a_file_that_is_gone_is_named(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"synthetic\.parquet"):
+        croissant(Release.load(folder), tmp_path, about())
+
+
+def test_a_rehearsal_is_not_exported() -> None:
+    study = Study.load(demo() / "study.toml")
+    release = simulate(study, {party.name: demo() / f"{party.name}.csv" for party in study.parties}, seed=1)
+    with pytest.raises(RefusedError, match="must not be published"):
+        registry_entry(release, about())
+    with pytest.raises(RefusedError, match="must not be published"):
+        croissant(release, demo(), about())
+
+
+@pytest.mark.parametrize("changed", ['published = "soon"', 'licence = "MIT"', "authors = []"])
+def test_words_that_a_catalogue_cannot_take(changed: str) -> None:
+    name = changed.split(" ", maxsplit=1)[0]
+    text = "\n".join(line for line in ABOUT.splitlines() if not line.startswith(name)) + f"\n{changed}\n"
+    with pytest.raises(InputError, match=name):
+        from_toml(text, About, where="about")
+
+
+def test_wrong_endings_are_refused(folder: Path, tmp_path: Path) -> None:
+    release = Release.load(folder)
+    with pytest.raises(InputError, match=r"\.yaml"):
+        write_registry(release, about(), tmp_path / "entry.txt")
+    with pytest.raises(InputError, match="jsonld"):
+        write_croissant(release, folder, about(), tmp_path / "croissant.txt")
+
+
+def test_command_line(folder: Path, tmp_path: Path) -> None:
+    words = tmp_path / "about.toml"
+    words.write_text(ABOUT)
+    targets = [str(tmp_path / "entry.yaml"), str(tmp_path / "croissant.json")]
+    call = ["export", str(folder), "--about", str(words), "--registry", targets[0], "--croissant", targets[1], "--json"]
+    result = CliRunner().invoke(cli, call)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.output)["files"] == targets
+    nothing = CliRunner().invoke(cli, ["export", str(folder), "--about", str(words)])
+    assert isinstance(nothing.exception, InputError)
+
+
+def restated(release: Release, **changes: Any) -> Release:
+    statement = msgspec.structs.replace(release.statement, **changes)
+    return Release(study=release.study, result=release.result, statement=statement, transcript=release.transcript)
