@@ -136,7 +136,7 @@ ITEMS: Final = (
     ),
     _data_item("insurance", (3.0, 20.0)),
     _data_item("bike", (4.0, 25.0)),
-    _data_item("superconductor", (35.0, 270.0)),
+    _data_item("superconductor", (25.0, 200.0)),
     _data_item("gpu", (13.0, 80.0)),
     _data_item("music", (None, 240.0)),
 )  # fmt: skip
