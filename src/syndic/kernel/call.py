@@ -1,7 +1,8 @@
 """The envelope of every question and every answer.
 
-Both carry what detects accidents on the way: a damaged message, or an answer that belongs to another question. This
-is no protection from people: a transport between organisations encrypts and authenticates by itself.
+Both carry what detects accidents on the way: a damaged message, or an answer that belongs to another question. Between
+organisations a party also signs its answer, together with the digest of what it was asked: whoever stole its place in
+the network cannot answer for it, and it cannot later deny what it answered.
 """
 
 import hashlib
@@ -14,6 +15,7 @@ from syndic.kernel.codec import Message
 
 # what an envelope adds to a body at most, in bytes
 ENVELOPE_BYTES = 4096
+_SIGNED = b"syndic reply 1\n"
 
 
 class Call(Message):
@@ -46,7 +48,7 @@ class Reply(Message):
     """An answer: `code` is "ok" with a body, or an error's code with a text that holds nothing private.
 
     `asked` is the digest of the call that it answers, `check` detects damage; both are absent where a transport
-    speaks for a party.
+    speaks for a party. `signature` is of the party's identity, where the study gives it one.
     """
 
     code: str
@@ -54,6 +56,7 @@ class Reply(Message):
     text: str = ""
     asked: bytes = b""
     check: int | None = None
+    signature: bytes = b""
 
     def __post_init__(self) -> None:
         """Refuse a damaged reply."""
@@ -64,6 +67,11 @@ class Reply(Message):
         """Return the reply as the one to these bytes, with its check."""
         asked = asked_of(request)
         return replace(self, asked=asked, check=self._sum(asked))
+
+    def signed_text(self) -> bytes:
+        """Return what a party signs: what it was asked, which names study, party and step, and what it answered."""
+        answered = [self.code.encode(), self.text.encode(), self.body]
+        return b"".join([_SIGNED, self.asked, *(hashlib.sha256(part).digest() for part in answered)])
 
     def _sum(self, asked: bytes) -> int:
         return _sum(f"{self.code} {self.text} {asked.hex()}", self.body)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
+from msgspec.structs import replace
+
 from syndic.errors import BudgetError, DoorError, PublicError, RefusedError
 from syndic.kernel.call import Call, Reply
 from syndic.kernel.codec import Message, decode, encode
@@ -50,7 +52,10 @@ def answer(node: Node, data: bytes) -> bytes:
         # the one place where everything is caught: an exception's text may hold a private value
         _LOG.getChild(node.name).exception("%s failed to answer a call", node.name)
         reply = _noted(node, data, _INTERNAL)
-    return encode(reply.to(data))
+    reply = reply.to(data)
+    if node.desk.sign is not None:
+        reply = replace(reply, signature=node.desk.sign(reply.signed_text()))
+    return encode(reply)
 
 
 def _public_text(node: Node, error: PublicError) -> str:

@@ -40,7 +40,8 @@ class Desk:
 
     `study` is the digest of this party's own copy, `spends` all that the study may ever charge here, and
     `randomness` gives an independent stream for every label. Between organisations `bond` returns 32 bytes that only
-    this party and the named one know, and `agreement` this party's signed agreement, or raises if none is in force.
+    this party and the named one know, `agreement` this party's signed agreement, or raises if none is in force, and
+    `sign` its identity's signature.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Desk:
     randomness: Callable[[str], Randomness]
     bond: Callable[[str], bytes] = no_bond
     agreement: Callable[[], bytes] | None = None
+    sign: Callable[[bytes], bytes] | None = None
 
     @cached_property
     def limit(self) -> Cost:

@@ -3,12 +3,14 @@
 import hashlib
 import logging
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, TypeVar, final
 
 from syndic.document import Document
 from syndic.errors import BudgetError, PartyError, RefusedError
 from syndic.kernel.call import ENVELOPE_BYTES, Call, Reply, asked_of
 from syndic.kernel.codec import Message, decode, encode
+from syndic.kernel.identity import PublicIdentity
 from syndic.kernel.journal import Journal, Recalled
 from syndic.kernel.step import Reveals, Step
 from syndic.kernel.terms import Terms
@@ -47,7 +49,7 @@ class Session:
     journal it asks nothing again that was answered, and the same parties are missing as before.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # all by name
         self,
         *,
         runtime: Runtime,
@@ -58,10 +60,12 @@ class Session:
         progress: Progress = silent_progress,
         seconds: float = 600.0,
         journal: Journal | None = None,
+        signatures: bool = False,
     ) -> None:
         """Prepare to ask the parties of `terms`, over `runtime`, about the study with digest `study`.
 
-        A party that has not answered a step after `seconds` counts as silent.
+        A party that has not answered a step after `seconds` counts as silent. With `signatures`, so does one whose
+        answer does not carry the signature of its identity in the terms.
         """
         self.terms = terms
         self.randomness = randomness
@@ -72,6 +76,7 @@ class Session:
         self._steps = steps
         self._seconds = seconds
         self._journal = journal
+        self._signatures = signatures
         self._round = 0
 
     @property
@@ -142,7 +147,7 @@ class Session:
         # in the study's order, not in that of arrival: transcripts compare between runtimes
         for party in [party for party in calls if party in delivery.replies]:
             try:
-                body = self._body(delivery.replies[party], asked[party])
+                body = self._body(party, delivery.replies[party], asked[party])
                 answers[party] = decode(body, declared.returns)
             except PartyError as error:
                 failures[party] = str(error)
@@ -160,7 +165,7 @@ class Session:
             arrived=lambda done: self.progress(declared.name, done, len(calls)),
         )
 
-    def _body(self, data: bytes, asked: bytes) -> bytes:
+    def _body(self, party: str, data: bytes, asked: bytes) -> bytes:
         """Return what a reply holds; a reply that is no answer to this call is refused."""
         most = self.terms.limits.message_mb
         if len(data) > most * 10**6 + ENVELOPE_BYTES:
@@ -168,9 +173,15 @@ class Session:
         reply = decode(data, Reply)
         if reply.code != "ok":
             raise PartyError(f"{reply.code}: {reply.text}")
-        if reply.asked not in {b"", asked}:
+        if reply.asked != asked and (reply.asked or self._signatures):
             raise RefusedError("the reply belongs to another call")
+        if self._signatures and not self._identities[party].signed(reply.signed_text(), reply.signature):
+            raise RefusedError(f"the reply does not carry the signature of {party}'s identity in the study")
         return reply.body
+
+    @cached_property
+    def _identities(self) -> Mapping[str, PublicIdentity]:
+        return {one.name: PublicIdentity.read(one.identity or "") for one in self.terms.parties}
 
     def _call(self, declared: Step, party: str, body: Message) -> bytes:
         name = "\x00".join([self.study, str(self._round), declared.name, party])

@@ -4,7 +4,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from syndic.errors import InputError
-from syndic.kernel import Journal, Progress, Runtime, Session, run, silent_progress, steps_of
+from syndic.kernel import Journal, Progress, Runtime, Session, identified, run, silent_progress, steps_of
 from syndic.random import Randomness, SecretRandomness
 from syndic.study.document import Study
 from syndic.study.home import randomness_of, run_digest
@@ -21,6 +21,7 @@ def conduct(
     folder: str | Path | None = None,
     progress: Progress = silent_progress,
     seconds: float = 600.0,
+    signatures: bool = True,
 ) -> Release:
     """Ask the parties behind `runtime` what the study asks, and return the release.
 
@@ -33,6 +34,8 @@ def conduct(
             completed are not sent again, and a run that ended gives the same release without contacting anybody.
         progress: told what is being done and how far it is.
         seconds: how long a step may take before a party counts as silent.
+        signatures: whether parties sign their answers, if the study gives their identities. In a simulation they have
+            no keys to sign with.
 
     Raises:
         InputError: if the study is not usable, or the folder's journal is of another version. Nothing was spent.
@@ -54,6 +57,7 @@ def conduct(
             progress=progress,
             seconds=seconds,
             journal=journal,
+            signatures=signatures and identified(study),
         )
         result = run(study.protocol, session)
         session.end()

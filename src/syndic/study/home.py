@@ -141,7 +141,7 @@ class Home:
         ledger = node.desk.ledger
         # the owner may have lowered it since it agreed
         ledger.declare(party.dataset, party.cap, why="the owner's party file")
-        desk = replace(node.desk, agreement=lambda: shelf.in_force(study, party.name, ledger))
+        desk = replace(node.desk, agreement=lambda: shelf.in_force(study, party.name, ledger), sign=identity.sign)
         if agreement.rehearsal is None:
             desk = replace(desk, bond=identity.bonds(study, digest, party.name))
         try:

@@ -60,7 +60,7 @@ def simulate(
         carrier = _open(study, sources, homes, seed=seed, runtime=runtime, stack=stack)
         stack.callback(carrier.close)
         own = None if folder is None else place / "coordinator"
-        return conduct(study, carrier, seed=seed, folder=own, progress=progress, seconds=seconds)
+        return conduct(study, carrier, seed=seed, folder=own, progress=progress, seconds=seconds, signatures=False)
 
 
 def _check_sources(study: Study, sources: Mapping[str, Any]) -> None:

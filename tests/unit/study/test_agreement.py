@@ -122,6 +122,49 @@ def test_nobody_answers_a_study_without_its_owners_agreement(organisations: Orga
         organisations.home.agreed_node(run_digest(organisations.study, 7))
 
 
+class Thief:
+    """Sits where one party's answers come from, with everything but its identity's private key."""
+
+    def __init__(self, carrier: Local, change: Callable[[Reply], Reply]) -> None:
+        self._carrier, self._change = carrier, change
+
+    def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
+        delivery = self._carrier.send(calls, seconds=seconds, arrived=arrived)
+        replies = {name: encode(self._change(decode(data, Reply))) for name, data in delivery.replies.items()}
+        return Delivery(replies=replies, silent=delivery.silent)
+
+    def close(self) -> None:
+        self._carrier.close()
+
+
+def _body_changed(reply: Reply) -> Reply:
+    return replace(reply, body=reply.body[:-1] + bytes([reply.body[-1] ^ 1]), check=None)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda reply: replace(reply, signature=b""),
+        lambda reply: replace(reply, signature=bytes(64)),
+        lambda reply: replace(reply, asked=b"", check=None),
+        _body_changed,
+    ],
+)
+def test_an_answer_that_its_party_did_not_sign_does_not_count(
+    organisations: Organisations, change: Callable[[Reply], Reply]
+) -> None:
+    with pytest.raises(PartyError, match=r"signature of north's identity|belongs to another call"):
+        conduct(organisations.study, Thief(Local(organisations.nodes()), change))
+
+
+def test_a_refusal_of_the_transport_needs_no_signature(organisations: Organisations) -> None:
+    with pytest.raises(PartyError, match="north: refused: gone"):
+        conduct(
+            organisations.study,
+            Thief(Local(organisations.nodes()), lambda _reply: Reply(code="refused", text="gone")),
+        )
+
+
 def test_a_run_from_agreement_to_release(organisations: Organisations) -> None:
     nodes = organisations.nodes()
     release = conduct(organisations.study, Local(nodes))
