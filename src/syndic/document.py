@@ -5,6 +5,7 @@ exact and written as text ("3/10"), so that a number means the same on every mac
 """
 
 import abc
+import re
 import tomllib
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +16,8 @@ import msgspec
 from syndic.errors import InputError
 
 D = TypeVar("D")
+# written in a few letters, "1e999999999" has as many digits as would keep a machine busy for hours
+_ENDLESS = re.compile(r"[eE][+-]?\d{4}")
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
@@ -63,7 +66,7 @@ def from_json(text: bytes | str, kind: type[D], *, where: str) -> D:
     """Read a JSON document of class `kind`."""
     try:
         data = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{where}: not valid JSON: {error}") from None
     return from_builtins(data, kind, where=where)
 
@@ -72,7 +75,8 @@ def from_toml(text: str, kind: type[D], *, where: str) -> D:
     """Read a TOML document of class `kind`."""
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
+        # a number of too many digits is a plain ValueError
         raise InputError(f"{where}: not valid TOML: {error}") from None
     return from_builtins(data, kind, where=where)
 
@@ -113,6 +117,8 @@ def _decode_hook(kind: Any, value: Any) -> Any:
     if kind is Fraction:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise ValueError(f"Expected a number, got `{type(value).__name__}`")
+        if isinstance(value, str) and _ENDLESS.search(value.replace("_", "")):
+            raise ValueError("Expected a number with an exponent of at most three digits")
         try:
             return exact(value) if not isinstance(value, int) else Fraction(value)
         except (ValueError, ZeroDivisionError):

@@ -19,13 +19,16 @@ def console(folder: Path, host: str, port: int, new_secret: bool) -> None:
     try:
         from syndic.console.access import has_secret  # noqa: PLC0415
         from syndic.console.access import new_secret as make_secret  # noqa: PLC0415
-        from syndic.console.serve import hosts_of, is_loopback, role_of, serve  # noqa: PLC0415
+        from syndic.console.serve import is_loopback, open_door, role_of, serve  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name).partition(".")[0], "console") from None
     role = role_of(folder)
-    hosts_of(host, port)
     if not is_loopback(host):
         click.echo("WARNING: other machines reach this address, and what is said there is not encrypted", err=True)
+    # a browser may look for this name at another address, where somebody else listens
+    host = "127.0.0.1" if host == "localhost" else host
+    # before the link is shown: whoever has the port already would be given the secret
+    door = open_door(host, port)
     place = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     if new_secret or not has_secret(folder):
         click.echo(f"open {place}/login#{make_secret(folder)}")
@@ -33,4 +36,4 @@ def console(folder: Path, host: str, port: int, new_secret: bool) -> None:
     else:
         click.echo(f"open {place}/login (with the secret that was printed once; --new-secret makes another)")
     click.echo(f"the console of this {role} is open; stop with Ctrl-C")
-    serve(folder, host=host, port=port)
+    serve(folder, door, host=host, port=port)

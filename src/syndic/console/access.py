@@ -55,12 +55,19 @@ def is_secret(folder: Path, offered: str) -> bool:
     return hmac.compare_digest(kept.sha256, _digest(offered))
 
 
+def edition_of(folder: Path) -> str:
+    """Return what changes with the folder's secret, so that a new one ends the sessions of the old one."""
+    path = folder / _FILE
+    return _digest(path.read_text(encoding="utf-8")) if path.is_file() else ""
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
 class Visit:
-    """A session: the token that its forms carry, and when it began and was used last."""
+    """A session: the token that its forms carry, under which secret it began, when, and when it was used last."""
 
     token: str
+    under: str
     began: float
     used: float
 
@@ -74,24 +81,25 @@ class Sessions:
         self._visits: dict[str, Visit] = {}
         self._lock = threading.Lock()
 
-    def begin(self) -> str:
-        """Return the name of a new session, for the cookie."""
+    def begin(self, under: str = "") -> str:
+        """Return the name of a new session, for the cookie; it ends when the secret is no longer `under`."""
         source, now = SystemRandomness(), time.monotonic()
         name = source.bytes(_BYTES).hex()
         with self._lock:
             if len(self._visits) >= _MOST_SESSIONS:
                 del self._visits[min(self._visits, key=lambda each: self._visits[each].used)]
-            self._visits[_digest(name)] = Visit(token=source.bytes(_BYTES).hex(), began=now, used=now)
+            self._visits[_digest(name)] = Visit(token=source.bytes(_BYTES).hex(), under=under, began=now, used=now)
         return name
 
-    def find(self, name: str) -> Visit | None:
+    def find(self, name: str, under: str = "") -> Visit | None:
         """Return the session with this name if it has not ended."""
         key, now = _digest(name), time.monotonic()
         with self._lock:
             visit = self._visits.get(key)
             if visit is None:
                 return None
-            if now - visit.used > _IDLE_SECONDS or now - visit.began > _LONGEST_SECONDS:
+            late = now - visit.used > _IDLE_SECONDS or now - visit.began > _LONGEST_SECONDS
+            if late or visit.under != under:
                 del self._visits[key]
                 return None
             self._visits[key] = replace(visit, used=now)

@@ -22,6 +22,9 @@ from syndic.study.plan import plan
 from syndic.study.shelf import Shelf
 from syndic.version import __version__
 
+# two requests at once would both find that nothing runs
+_STARTING = threading.Lock()
+
 
 class Run(Document):
     """Run a study with the connected parties; `rehearsal` is the seed of one that they agreed to."""
@@ -92,7 +95,11 @@ def parties(folder: Path) -> tuple[PartyLine, ...]:
 
 def run(folder: Path, which: str, asked: Run) -> StudyLine:
     """Start the run in a process of its own; it goes on from its journal if it was stopped before."""
-    content = shelf_of(folder, which).study()
+    with _STARTING:
+        return _run(folder, shelf_of(folder, which).study(), asked)
+
+
+def _run(folder: Path, content: Study, asked: Run) -> StudyLine:
     digest = run_digest(content, asked.rehearsal)
     state = read_state(folder, digest)
     if state is not None and state.state == "running" and state.alive:

@@ -17,6 +17,7 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 TOO_LARGE: Final = "the body is larger than this place takes"
+_MOST_DIGITS: Final = 18
 _SAFE: Final = {"GET", "HEAD", "OPTIONS"}
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -61,12 +62,21 @@ class Guard:
             await _refuse(send, *refusal)
             return
 
+        answered = False
+
         async def sending(message: Message) -> None:
+            nonlocal answered
             if message["type"] == "http.response.start":
+                answered = True
                 message = {**message, "headers": _with_headers(message.get("headers", []))}
             await send(message)
 
-        await self._inner(scope, self._counted(receive, self._limit(scope["path"])), sending)
+        try:
+            await self._inner(scope, self._counted(receive, self._limit(scope["path"])), sending)
+        except Exception:
+            # it was told; raised again, the server would log its text, which may quote a row
+            if not answered:
+                await _refuse(send, 500, "internal error")
 
     def _refusal(self, scope: MutableMapping[str, Any], headers: dict[str, str]) -> tuple[int, str] | None:
         if headers.get("host", "").lower() not in self._hosts:
@@ -80,7 +90,7 @@ class Guard:
         length = headers.get("content-length", "0")
         if not length.isdecimal():
             return 400, "the length of the body is not a number"
-        if int(length) > self._limit(scope["path"]):
+        if len(length) > _MOST_DIGITS or int(length) > self._limit(scope["path"]):
             return 413, TOO_LARGE
         return None
 

@@ -9,10 +9,14 @@ import re
 import shutil
 import tempfile
 import zipfile
+import zlib
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from syndic.console.texts import changes
 from syndic.console.views import (
@@ -30,14 +34,16 @@ from syndic.errors import InputError, SyndicError
 from syndic.report import Bars, Series, report
 from syndic.study import Release
 from syndic.study.shelf import Shelf
-from syndic.study.statement import Statement
+from syndic.study.statement import Statement, state
 
 ARCHIVE_BYTES: Final = 64 * 10**6
 _UNPACKED_BYTES: Final = 512 * 10**6
+_READ_BYTES: Final = 2 * 10**9
 _MOST_FILES: Final = 64
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}(\.(json|parquet|csv|npz|html))?")
 _MOST_COLUMNS: Final = 40
 _MOST_LEVELS: Final = 64
+_ROUNDING: Final = 0.999
 
 
 def releases(folder: Path) -> tuple[ReleaseLine, ...]:
@@ -86,14 +92,17 @@ def add_release(folder: Path, content: bytes) -> ReleaseLine:
     shelf.mkdir(exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(dir=shelf, prefix=".arriving-") as draft:
         _unpack(content, Path(draft))
+        _check_sizes(Path(draft))
         read = _loaded(Path(draft))
-        if read.statement.digest != read.study.digest:
-            raise InputError("statement and study of the archive do not belong together")
+        _check_statement(read)
         name = f"{read.statement.digest[:16]}{'' if read.statement.protects else '-rehearsal'}"
         if (shelf / name).exists():
             raise InputError(f"release {name} is here already")
         target = shelf / name
-        shutil.copytree(draft, target)
+        try:
+            shutil.copytree(draft, target)
+        except FileExistsError:
+            raise InputError(f"release {name} is here already") from None
     return _line(folder, name, read.statement)
 
 
@@ -209,6 +218,56 @@ def _files(place: Path) -> dict[str, Path]:
     }
 
 
+def _check_sizes(place: Path) -> None:
+    """Refuse files that are small here and would not fit into memory when they are read."""
+    room = _READ_BYTES
+    try:
+        for path in sorted(place.iterdir()):
+            if path.suffix == ".npz":
+                with zipfile.ZipFile(path) as packed:
+                    room -= sum(member.file_size for member in packed.infolist())
+            elif path.suffix == ".parquet":
+                room -= _table_bytes(path, room)
+            if room < 0:
+                raise InputError(f"the release takes more than {_READ_BYTES // 10**6} MB of memory")
+    except (zipfile.BadZipFile, pa.ArrowException, OSError) as error:
+        raise InputError("this is no release: a file of it cannot be read") from error
+
+
+def _table_bytes(path: Path, room: int) -> int:
+    """Return what a table takes in memory, or more than `room`: a text that repeats is written once and read often."""
+    taken = 0
+    with pq.ParquetFile(path) as found:
+        texts = [one.name for one in found.schema_arrow if pa.types.is_string(one.type) or pa.types.is_binary(one.type)]
+    with pq.ParquetFile(path, read_dictionary=texts) as file:
+        for batch in file.iter_batches():
+            taken += sum(_array_bytes(column) for column in batch.columns)
+            if taken > room:
+                break
+    return taken
+
+
+def _array_bytes(values: Any) -> int:
+    if not pa.types.is_dictionary(values.type):
+        return int(values.nbytes)
+    lengths = pc.binary_length(values.dictionary).take(values.indices)
+    return int(pc.sum(lengths).as_py() or 0) + 8 * len(values)
+
+
+def _check_statement(read: Release) -> None:
+    """Refuse a statement that is of another study, or promises more than its study gives."""
+    if read.statement.digest != read.study.digest:
+        raise InputError("statement and study of the archive do not belong together")
+    try:
+        due = state(read.study, simulated=not read.statement.protects, version=read.statement.syndic)
+    except (SyndicError, ValueError, ArithmeticError) as error:
+        raise InputError("the study of the archive is none that could have run") from error
+    # versions round a little differently
+    less = read.statement.epsilon < due.epsilon * _ROUNDING or read.statement.delta < due.delta * _ROUNDING
+    if less or read.statement.unit != due.unit:
+        raise InputError("the statement of the archive promises more than its study gives")
+
+
 def _unpack(content: bytes, target: Path) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as packed:
@@ -219,6 +278,8 @@ def _unpack(content: bytes, target: Path) -> None:
             for member in members:
                 if not _NAME.fullmatch(member.filename) or "." not in member.filename:
                     raise InputError("the archive holds a file that is no part of a release")
+                if member.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+                    raise InputError("the archive is packed in a way that the console does not read")
                 with packed.open(member) as file:
                     unpacked = file.read(room + 1)
                 room -= len(unpacked)
@@ -226,5 +287,5 @@ def _unpack(content: bytes, target: Path) -> None:
                     raise InputError(f"the archive unpacks to more than {_UNPACKED_BYTES // 10**6} MB")
                 if not member.filename.endswith(".html"):
                     (target / member.filename).write_bytes(unpacked)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError, ValueError) as error:
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, EOFError, ValueError) as error:
         raise InputError("the file is no archive of a release, or it is damaged") from error

@@ -29,8 +29,23 @@ def hosts_of(host: str, port: int) -> list[str]:
     return sorted(f"[{name}]:{port}" if ":" in name else f"{name}:{port}" for name in names)
 
 
-def serve(folder: Path, *, host: str, port: int) -> None:
-    """Answer until stopped."""
+def open_door(host: str, port: int) -> socket.socket:
+    """Take the address; raise `InputError` if somebody has it already."""
+    hosts_of(host, port)
+    door = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        door.bind((host, port))
+        # an address that is bound but not listened at can be taken by others
+        door.listen()
+    except OSError as error:
+        door.close()
+        raise InputError(f"{host}:{port}: the console cannot listen there: {error.strerror}") from None
+    return door
+
+
+def serve(folder: Path, door: socket.socket, *, host: str, port: int) -> None:
+    """Answer at an open door until stopped."""
     role = role_of(folder)
     name = (studies.overview if role == "party" else federation.overview)(folder).name
     app = application(folder, role=role, name=name, hosts=hosts_of(host, port))
@@ -45,13 +60,8 @@ def serve(folder: Path, *, host: str, port: int) -> None:
         ws="none",
         timeout_graceful_shutdown=3,
     )
-    try:
-        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as door:
-            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            door.bind((host, port))
-            uvicorn.Server(config).run(sockets=[door])
-    except OSError as error:
-        raise InputError(f"{host}:{port}: the console cannot listen there: {error.strerror}") from None
+    with door:
+        uvicorn.Server(config).run(sockets=[door])
 
 
 def is_loopback(host: str) -> bool:

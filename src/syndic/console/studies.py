@@ -134,7 +134,9 @@ def study(folder: Path, run: str) -> StudyView:
 
 def agree(folder: Path, run: str, answer: Agree) -> StudyLine:
     """Sign the owner's agreement; the typed letters show that the digest was looked at."""
-    home, content = Home(folder=folder), shelf_of(folder, run).study()
+    home, content, line = Home(folder=folder), shelf_of(folder, run).study(), _found(folder, run)
+    if not content.digest.startswith(run) and not line.run.startswith(run):
+        raise RefusedError("the study in this folder is not the one that was shown: open its page anew")
     _check_typed(answer.typed, content.digest)
     if not 1 <= answer.days <= _MOST_DAYS:
         raise InputError(f"days ({answer.days}) must be 1 to {_MOST_DAYS}")
@@ -268,7 +270,10 @@ def _line(home: Home, one: owner.Standing) -> StudyLine:
 
 def _found(folder: Path, run: str) -> StudyLine:
     shelf_of(folder, run)
-    return next(line for line in studies(folder) if line.run[:16] == run[:16])
+    for line in studies(folder):
+        if line.run[:16] == run[:16]:
+            return line
+    raise RefusedError(f"study {run[:12]}: its file was changed, nothing is answered: ask for the study again")
 
 
 def _check_typed(typed: str, digest: str) -> None:

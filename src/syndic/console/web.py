@@ -4,6 +4,7 @@ import base64
 import hashlib
 import logging
 import re
+import traceback
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.resources import files
@@ -88,7 +89,8 @@ async def _login(site: Site, request: Request) -> Response:
     if not access.is_secret(site.folder, form.get("secret", "").strip()):
         return _html(site, "login.html", {"title": "Sign in", "alert": "That is not this console's secret."}, 401)
     response = RedirectResponse("/studies", status_code=303)
-    response.set_cookie(COOKIE, site.sessions.begin(), httponly=True, samesite="strict", path="/")
+    session = site.sessions.begin(access.edition_of(site.folder))
+    response.set_cookie(_cookie(request), session, httponly=True, samesite="strict", path="/")
     return response
 
 
@@ -96,9 +98,9 @@ async def _logout(site: Site, request: Request) -> Response:
     visit = _visit(site, request)
     form = await _form(request)
     if visit is not None and access.same(visit.token, form.get("token", "")):
-        site.sessions.end(request.cookies.get(COOKIE, ""))
+        site.sessions.end(request.cookies.get(_cookie(request), ""))
     response = RedirectResponse("/login", status_code=303)
-    response.delete_cookie(COOKIE)
+    response.delete_cookie(_cookie(request))
     return response
 
 
@@ -240,8 +242,13 @@ class _OtherKindError(InputError):
 # both
 
 
+def _cookie(request: Request) -> str:
+    """Return the cookie's name: browsers send a cookie to every port, and two consoles must not sign each other out."""
+    return f"{COOKIE}_{request.headers.get('host', '').rpartition(':')[2]}"
+
+
 def _visit(site: Site, request: Request) -> access.Visit | None:
-    return site.sessions.find(request.cookies.get(COOKIE, ""))
+    return site.sessions.find(request.cookies.get(_cookie(request), ""), access.edition_of(site.folder))
 
 
 async def _form(request: Request) -> dict[str, str]:
@@ -283,9 +290,10 @@ def _not_allowed(_request: Request, error: Exception) -> Response:
 
 
 def _broken(_request: Request, error: Exception) -> Response:
-    # the text may hold anything: it stays in the log of this machine
-    _LOG.error("a page failed", exc_info=error)
-    return _fault(500, "internal error; the reason is in the console's own log")
+    # the text may quote a row, and logs travel: only the place is told
+    places = [f"{Path(one.filename).name}:{one.lineno}" for one in traceback.extract_tb(error.__traceback__)]
+    _LOG.error("a page failed: %s at %s", type(error).__name__, ", ".join(places[-8:]))
+    return _fault(500, "internal error; the place is in the console's own log")
 
 
 def _too_large(_request: Request, _error: Exception) -> Response:

@@ -138,6 +138,8 @@ def _drafted(name: str, values: Any) -> str:
         if found["min"] is None or found["min"] == found["max"]:
             return f"# {_comment(name)}: too few different values to draft bounds\n"
         return f'{head}kind = "{word}"\nlower = {found["min"]}\nupper = {found["max"]}\nbins = 8\n'
+    if pa.types.is_nested(kind):
+        return f"# {_comment(name)}: lists and records are no column of a schema\n"
     different = [value for value in pc.unique(values).to_pylist()[: _MOST_LISTED + 1] if value is not None]
     if not different or len(different) > _MOST_LISTED:
         return f"# {_comment(name)}: more than {_MOST_LISTED} different values, or none: an id or free text?\n"

@@ -15,6 +15,8 @@ from syndic.data import values as read
 from syndic.data.column import LARGEST_INTEGER, MISSING_LABEL, Described, Instead
 from syndic.data.reading import EPOCH
 
+MOST_BINS = 2**24
+
 
 class Ranged(Described, frozen=True, kw_only=True):
     """A column with bounds, both included, cut into bins.
@@ -122,6 +124,7 @@ class Whole(Ranged, frozen=True, kw_only=True):
         return generator.integers(edges[codes], edges[codes + 1])
 
     def _check_bins(self, things: str) -> None:
+        _check_few(self.name, self.bins)
         if self.bins is not None and not 1 <= self.bins <= self._count():
             raise ValueError(
                 f"{self.name!r}: bins ({self.bins}) must be from 1 to {self._count()}, its number of {things}"
@@ -219,6 +222,7 @@ class Real(Ranged, frozen=True, kw_only=True, tag_field="kind", tag="real"):
             )
         if self.bins < 1:
             raise ValueError(f"{self.name!r}: bins ({self.bins}) must be at least 1")
+        _check_few(self.name, self.bins)
         if (self.upper - self.lower) / self.bins < 8 * np.spacing(max(abs(self.lower), abs(self.upper))):
             raise ValueError(f"{self.name!r}: bins ({self.bins}) are narrower than floats resolve: set fewer")
         self._check()
@@ -261,6 +265,12 @@ class Real(Ranged, frozen=True, kw_only=True, tag_field="kind", tag="real"):
         drawn = low + generator.random(len(codes)) * (high - low)
         # rounding may reach the next bin's edge
         return pa.array(np.clip(drawn, low, np.nextafter(high, -np.inf)))
+
+
+def _check_few(name: str, bins: int | None) -> None:
+    """Refuse bins whose borders would fill the memory of whoever only reads the study file."""
+    if bins is not None and bins > MOST_BINS:
+        raise ValueError(f"{name!r}: bins ({bins}) must be at most {MOST_BINS}")
 
 
 @lru_cache(maxsize=256)

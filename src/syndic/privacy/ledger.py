@@ -267,7 +267,8 @@ class Ledger:
             for entry in entries:
                 row = to_builtins(entry)
                 texts = {name: to_json(row[name]).decode() for name in ("events", "cap")}
-                writer.writerow({**row, **row["cost"], **texts})
+                told = {name: _as_text(value) for name, value in row.items() if isinstance(value, str)}
+                writer.writerow({**row, **told, **row["cost"], **texts})
 
     def _known(self, call: str, door: str, asked: tuple[str, str, tuple[Event, ...]]) -> Reservation | None:
         answer = self._store.first(kind="commit", call=call)
@@ -342,3 +343,8 @@ def _spending(dataset: str, cost: Cost, cap: Budget) -> Spending:
     epsilon = cost.epsilon(cap.delta)
     left = Fraction(max(Fraction(0), cap.epsilon - epsilon)) if epsilon != inf else Fraction(0)
     return Spending(dataset=dataset, cost=cost, epsilon=epsilon, delta=cap.delta, cap=cap, left=left)
+
+
+def _as_text(value: str) -> str:
+    """Return a text as a spreadsheet shows it; the coordinator chooses names of calls, and one may be a formula."""
+    return f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
