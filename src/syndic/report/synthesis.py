@@ -1,9 +1,11 @@
 """The synthesis' own section: what was measured, how well the model follows it, and the model's graph."""
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from syndic.errors import InputError
 from syndic.model.markov import Measurement
@@ -37,7 +39,7 @@ def synthesis_sections(release: Release) -> tuple[Section, ...]:
                 f"{number(note.cells)} cells in {number(len(note.cliques))} groups of columns. What no group holds "
                 "together, the model takes as related through the columns that the groups share, and no further.",
             ),
-            figures=(_graph(release, result), _fitted(result), *_pairs(release, result)),
+            figures=(_graph(release, result), *_fitted(result), *_pairs(release, result)),
             tables=(_rounds(result), _measured(result)),
         ),
     )
@@ -67,23 +69,33 @@ def _graph(release: Release, result: SyntheticTable) -> Graph:
     )
 
 
-def _error(result: SyntheticTable, table: Measurement) -> float:
-    """Return the root mean square of what the model's table and the noisy one differ by, in standard deviations."""
+def _made(result: SyntheticTable, table: Measurement) -> NDArray[np.float64] | None:
+    """Return the model's own table, or None if the noisy one has bins that only its method knows."""
     field = result.model.fitted.field
     # noisy tables are of levels in the first round and of the model's groups of levels later
     grouped = table.values.shape == field.domain.project(table.names).sizes
     made = (field if grouped else result.model).marginal(table.names).values
-    return float(np.sqrt(np.mean((made - table.values) ** 2) / table.variance))
+    return made if made.shape == table.values.shape else None
 
 
-def _fitted(result: SyntheticTable) -> Bars:
-    shown = _largest(result)
+def _fitted(result: SyntheticTable) -> tuple[Bars, ...]:
+    """Return the root mean square of what the model's tables and the noisy ones differ by, in standard deviations."""
+    made = [(one, _made(result, one)) for one in _largest(result)]
+    errors = [
+        (" x ".join(one.names), float(np.sqrt(np.mean((own - one.values) ** 2) / one.variance)))
+        for one, own in made
+        if own is not None
+    ]
+    return (_followed(errors),) if errors else ()
+
+
+def _followed(errors: Sequence[tuple[str, float]]) -> Bars:
     return Bars(
         title="How well the model follows the noisy tables",
         description="Distance from the noisy table in standard deviations of its noise: about 1 is what noise "
         "explains, more is what the model leaves out.",
-        labels=tuple(" x ".join(one.names) for one in shown),
-        series=(Series("distance", tuple(_error(result, one) for one in shown)),),
+        labels=tuple(name for name, _ in errors),
+        series=(Series("distance", tuple(error for _, error in errors)),),
         lying=True,
         width=680,
     )

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from consoles import HOST, Visitor, agree_all, run_between, study_between, study_file
-from syndic.cli.console import console
+from syndic.cli.main import cli
 from syndic.console import federation
 from syndic.console.access import has_secret, new_secret
 from syndic.console.guard import Guard
@@ -44,7 +44,7 @@ def test_no_secret_is_shown_for_a_port_that_somebody_else_has(place: Place) -> N
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        result = CliRunner().invoke(console, [str(folder), "--port", str(other.getsockname()[1])])
+        result = CliRunner().invoke(cli, ["console", str(folder), "--port", str(other.getsockname()[1])])
     assert isinstance(result.exception, InputError)
     assert "#" not in result.output
     assert not has_secret(folder)
