@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from syndic import Study, plan, simulate
 from syndic.cli.main import cli
+from verbs import verbs_of
 
 Golden = Callable[[str, str], None]
 
@@ -21,7 +22,7 @@ def demo() -> Path:
 
 def verbs(group: click.Group, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = [path]
-    for name, command in group.commands.items():
+    for name, command in verbs_of(group).items():
         found += verbs(command, (*path, name)) if isinstance(command, click.Group) else [(*path, name)]
     return found
 

@@ -35,6 +35,7 @@ from syndic.privacy import Budget, Unit
 from syndic.protocols import Homm
 from syndic.report import About
 from syndic.study import PartyFile, Study
+from verbs import verbs_of
 
 ROOT = Path(__file__).parents[2]
 DEMO = Path(syndic.__file__).parent / "demo"
@@ -266,7 +267,7 @@ def choices(kind: Any) -> Iterator[str]:
 
 def commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
     if isinstance(command, click.Group):
-        for child in command.commands.values():
+        for child in verbs_of(command).values():
             yield from commands(child, f"{name} {child.name}")
     else:
         yield name, command

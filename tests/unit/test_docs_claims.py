@@ -18,6 +18,7 @@ from method_pages import (
 )
 from syndic.bench import BENCHES
 from syndic.cli.main import cli
+from verbs import verbs_of
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 # what a reader of any method must find, and the headings under which pages have it
@@ -85,7 +86,7 @@ def test_files_and_commands_that_a_page_names_exist(page: Path) -> None:
     for name in re.findall(r"syndic bench ([a-z-]+)", text):
         assert name in BENCHES, f"{page.name}: there is no bench {name}"
     for verb in re.findall(r"`syndic ([a-z][a-z-]*)", text):
-        assert verb in cli.commands, f"{page.name}: there is no verb {verb}"
+        assert verb in verbs_of(cli), f"{page.name}: there is no verb {verb}"
 
 
 def test_pages_about_claims_name_a_test_or_command_in_every_row() -> None:

@@ -22,7 +22,7 @@ ROWS = [
     {"parts"},
     {"protocols", "runtime"},
     {"study", "deploy", "report", "advise", "evaluate", "bench", "audit", "reproduce"}
-    | {"synthesizer", "regression", "estimators"},
+    | {"synthesizer", "regression", "estimators", "parameters"},
     {"syndic"},  # the names of the package itself
     {"cli", "console", "__main__"},
 ]
@@ -30,6 +30,8 @@ STRANGERS = {("protocols", "runtime"), ("runtime", "protocols")}
 DATA_ONLY = {"demo"}
 
 # outside libraries, and the only places that may import them; measurements hold Syndic against them
+# the two tops, above every layer: they load what is asked for by name
+LATE = {"__init__.py", "cli/main.py"}
 EDGES = {
     "nvflare": r"runtime/flare\w*\.py",
     "pandas": r"data/(source_\w+|released)\.py|bench/\w+\.py",
@@ -88,7 +90,8 @@ def faults(path: str, code: str) -> list[str]:
         if top == "":
             found.append(f"{where}: write whole names, not relative ones")
         elif top.startswith("("):
-            found.append(f"{where}: imports by name hide from this test")
+            if path not in LATE:
+                found.append(f"{where}: imports by name hide from this test")
         elif top in EDGES and not re.fullmatch(EDGES[top], path):
             found.append(f"{where}: only {EDGES[top]} may know it")
         elif top == "syndic":

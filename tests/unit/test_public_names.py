@@ -2,6 +2,8 @@
 
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,9 +24,15 @@ def test_reference_lists_every_public_name_once() -> None:
 
 
 def test_public_names_are_all_there_is() -> None:
-    modules = {name for name, value in vars(syndic).items() if inspect.ismodule(value)}
-    names = {name for name in vars(syndic) if not name.startswith("_")} - modules
-    assert names | {"__version__"} == set(syndic.__all__)
+    assert dir(syndic) == sorted(syndic.__all__)
+    with pytest.raises(AttributeError, match="Studyy"):
+        _ = syndic.Studyy
+
+
+def test_a_name_is_loaded_when_it_is_asked_for() -> None:
+    program = "import sys, syndic; print('numpy' in sys.modules); syndic.Study; print('numpy' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert told.split() == ["False", "True"]
 
 
 @pytest.mark.parametrize("name", [name for name in syndic.__all__ if name != "__version__"])

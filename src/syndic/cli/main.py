@@ -1,25 +1,10 @@
 """`syndic`: one verb per thing a person does. Errors say what, where and what to do, and set the exit status."""
 
 import sys
+from importlib import import_module
 
 import click
 
-from syndic.cli import (
-    advise,
-    agree,
-    audit,
-    bench,
-    console,
-    demo,
-    deploy,
-    evaluate,
-    export,
-    ledger,
-    office,
-    report,
-    reproduce,
-    study,
-)
 from syndic.errors import PublicError, SyndicError
 from syndic.version import __version__
 
@@ -35,42 +20,55 @@ Exit status: 0 done, 2 bad input, 3 over budget, 4 a party refused or failed,
 """
 
 
-@click.group(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+# a verb and the file it lies in
+_VERBS = {
+    "check": "study",
+    "plan": "study",
+    "advise": "advise",
+    "simulate": "study",
+    "identity": "agree",
+    "receive": "office",
+    "agree": "agree",
+    "decline": "office",
+    "withdraw": "agree",
+    "studies": "agree",
+    "coordinator": "deploy",
+    "party": "deploy",
+    "join": "deploy",
+    "run": "deploy",
+    "doctor": "deploy",
+    "console": "console",
+    "evaluate": "evaluate",
+    "json-schema": "study",
+    "check-schema": "office",
+    "report": "report",
+    "compare": "office",
+    "export": "export",
+    "ledger": "ledger",
+    "demo": "demo",
+    "bench": "bench",
+    "audit": "audit",
+    "reproduce": "reproduce",
+}
+
+
+class _Verbs(click.Group):
+    """Loads a verb when it is asked for: `syndic plan` needs no benches and no audits."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return sorted(_VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _VERBS:
+            return None
+        found: click.Command = getattr(import_module(f"syndic.cli.{_VERBS[cmd_name]}"), cmd_name.replace("-", "_"))
+        return found
+
+
+@click.group(cls=_Verbs, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="syndic")
 def cli() -> None:
     """Publish something together from tables that may not be pooled."""
-
-
-for command in (
-    study.check,
-    study.plan,
-    advise.advise,
-    study.simulate,
-    agree.identity,
-    office.receive,
-    agree.agree,
-    office.decline,
-    agree.withdraw,
-    agree.studies,
-    deploy.coordinator,
-    deploy.party,
-    deploy.join,
-    deploy.run,
-    deploy.doctor,
-    console.console,
-    evaluate.evaluate,
-    study.json_schema,
-    office.check_schema,
-    report.report,
-    office.compare,
-    export.export,
-    ledger.ledger,
-    demo.demo,
-    bench.bench,
-    audit.audit,
-    reproduce.reproduce,
-):
-    cli.add_command(command)
 
 
 def main() -> None:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from syndic.data.domain import Domain
 
@@ -32,7 +32,7 @@ class Factor:
 
         def reduce(values: NDArray[Any], axes: tuple[int, ...]) -> NDArray[Any]:
             # scipy reads an empty tuple of axes as all of them
-            return np.asarray(logsumexp(values, axis=axes)) if axes else values
+            return np.asarray(scipy.special.logsumexp(values, axis=axes)) if axes else values
 
         return self._reduce(tuple(names), reduce)
 
@@ -69,7 +69,7 @@ class Factor:
 
     def normalise_log(self) -> "Factor":
         """Return logarithms shifted so that their exponentials sum to one."""
-        return Factor(self.domain, self.values - logsumexp(self.values))
+        return Factor(self.domain, self.values - scipy.special.logsumexp(self.values))
 
     def exp(self) -> "Factor":
         """Return the exponential of every cell."""

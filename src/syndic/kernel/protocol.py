@@ -106,9 +106,9 @@ class Protocol(Document, tag_field="method"):
 
 
 def steps_asked(protocol: Protocol, terms: Terms) -> tuple[str, ...]:
-    """Return the names of all steps that a party answers: those of the method, and `meet` between organisations."""
-    asked = protocol.asked(terms)
-    return (*asked, "meet") if identified(terms) else asked
+    """Return the names of all steps that a party answers, `meet` among them between organisations, in their order."""
+    first = ("ready", "meet") if identified(terms) else ("ready",)
+    return (*first, *(name for name in protocol.asked(terms) if name not in first))
 
 
 def run(protocol: Protocol, session: Session) -> Result:

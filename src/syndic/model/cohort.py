@@ -11,8 +11,8 @@ from math import sqrt
 from typing import Any, Final, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from syndic.errors import InputError
 from syndic.model.loss import Numbers, Objective
@@ -44,7 +44,7 @@ class Cohort:
         if size == 0:
             raise InputError(f"{rows.shape[0]} rows are too few for {parties} parties")
         kept = size * parties
-        return cls(csr_array(rows)[:kept], labels[:kept], np.repeat(np.arange(parties), size), objective)
+        return cls(scipy.sparse.csr_array(rows)[:kept], labels[:kept], np.repeat(np.arange(parties), size), objective)
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
@@ -138,7 +138,7 @@ class Cohort:
         entries = self.rows.tocoo()
         places = self.party[entries.row] * self.rows.shape[1] + entries.col
         used, columns = np.unique(places, return_inverse=True)
-        return csr_array((entries.data, (entries.row, columns)), shape=(len(self.labels), len(used))), used
+        return scipy.sparse.csr_array((entries.data, (entries.row, columns)), shape=(len(self.labels), len(used))), used
 
     def _slopes(self, coefficients: Numbers, fixed: Numbers) -> Numbers:
         """Return each record's slope over its party's size, at the party's own model."""

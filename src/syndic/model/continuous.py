@@ -5,7 +5,7 @@ from typing import ClassVar, Self, final
 
 import msgspec
 import numpy as np
-from scipy.special import digamma, gammaln, polygamma
+import scipy
 
 from syndic.model.family import TINY, Array, Family, NotNegative, OfMean, OfValues, single
 
@@ -105,19 +105,20 @@ class Gamma(Family, tag="gamma"):
 
     def alpha(self, natural: Array) -> Array:
         """Return log Gamma(shape) - shape log(rate)."""
-        return np.asarray(gammaln(natural[..., 1]) - natural[..., 1] * np.log(-natural[..., 0]))
+        return np.asarray(scipy.special.gammaln(natural[..., 1]) - natural[..., 1] * np.log(-natural[..., 0]))
 
     def mean(self, theta: Array) -> Array:
         """(shape / rate, digamma(shape) - log(rate))."""
         shape, rate = theta[..., 0], theta[..., 1]
-        return np.stack([shape / rate, digamma(shape) - np.log(rate)], axis=-1)
+        return np.stack([shape / rate, scipy.special.digamma(shape) - np.log(rate)], axis=-1)
 
     def covariance(self, theta: Array) -> Array:
         """Of x and log x."""
         shape, rate = theta[..., 0], theta[..., 1]
         both = 1 / rate
         return np.stack(
-            [np.stack([shape / rate**2, both], axis=-1), np.stack([both, polygamma(1, shape)], axis=-1)], axis=-2
+            [np.stack([shape / rate**2, both], axis=-1), np.stack([both, scipy.special.polygamma(1, shape)], axis=-1)],
+            axis=-2,
         )
 
     def fit(self, mean: Array) -> Array:
@@ -125,8 +126,8 @@ class Gamma(Family, tag="gamma"):
         wanted = np.log(mean[..., 0]) - mean[..., 1]
         shape = (3 - wanted + np.sqrt((wanted - 3) ** 2 + 24 * wanted)) / (12 * wanted)
         for _ in range(_NEWTON_STEPS):
-            slope = 1 / shape - polygamma(1, shape)
-            change = (np.log(shape) - digamma(shape) - wanted) / slope
+            slope = 1 / shape - scipy.special.polygamma(1, shape)
+            change = (np.log(shape) - scipy.special.digamma(shape) - wanted) / slope
             shape = np.maximum(shape - change, shape / 2)
             if not np.any(np.abs(change) > 1e-14 * shape):
                 break
@@ -139,7 +140,7 @@ class Gamma(Family, tag="gamma"):
     def project(self, mean: Array, least: Array, most: Array) -> Array:
         """Return a mean of x and of log x that some believed shape and rate have."""
         shapes = np.array([most[0], least[0]])
-        gaps = np.log(shapes) - digamma(shapes)
+        gaps = np.log(shapes) - scipy.special.digamma(shapes)
         first = np.clip(mean[..., 0], least[0] / most[1], most[0] / least[1])
         gap = np.clip(np.log(first) - mean[..., 1], gaps[0], gaps[1])
         return np.stack([first, np.log(first) - gap], axis=-1)

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Final, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse.linalg import splu
 
 from syndic.model.gram import Gram
 
@@ -30,7 +29,7 @@ _LITTLE: Final = 1e-9
 class Projection:
     """Takes off the part of a vector over the opened sums that lies along the equations."""
 
-    equations: sparse.csr_array
+    equations: "scipy.sparse.csr_array"
     solve: Callable[[Numbers], Numbers]
 
     def __call__(self, vectors: Numbers) -> Numbers:
@@ -48,13 +47,13 @@ def consistent(gram: Gram) -> Gram:
     equations, totals = _equations(gram)
     if not len(totals) or len(totals) > _MOST or gram.projection is not None:
         return gram
-    square = equations @ equations.T + _LITTLE * sparse.eye_array(len(totals))
-    projection = Projection(equations, splu(square.tocsc()).solve)
+    square = equations @ equations.T + _LITTLE * scipy.sparse.eye_array(len(totals))
+    projection = Projection(equations, scipy.sparse.linalg.splu(square.tocsc()).solve)
     values = gram.values - projection.along(equations @ gram.values - totals)
     return replace(gram, values=values, projection=projection)
 
 
-def _equations(gram: Gram) -> tuple[sparse.csr_array, Numbers]:
+def _equations(gram: Gram) -> "tuple[scipy.sparse.csr_array, Numbers]":
     """Return a row for each equation over the opened sums, and what it equals."""
     rows, totals = [], []
     for weights, others in (*_lists(gram), *_products(gram)):
@@ -73,7 +72,7 @@ def _equations(gram: Gram) -> tuple[sparse.csr_array, Numbers]:
     entries = [(number, at, value) for number, row in enumerate(rows) for at, value in row.items() if value]
     first, second, data = zip(*entries, strict=True) if entries else ((), (), ())
     shape = (len(rows), len(gram.values))
-    return sparse.csr_array((np.array(data, dtype=np.float64), (first, second)), shape=shape), np.array(totals)
+    return scipy.sparse.csr_array((np.array(data, dtype=np.float64), (first, second)), shape=shape), np.array(totals)
 
 
 # features with weights that add up to zero in every row, and the features whose products with them are looked at

@@ -19,8 +19,8 @@ from math import inf
 from typing import Final, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from syndic.data.coding import INTERCEPT
 from syndic.errors import InputError
@@ -107,7 +107,7 @@ class Inference:
         """Return a lower and an upper bound for each coefficient, in the columns' own units."""
         if not 0 < level < 1:
             raise InputError(f"level ({level}) must be in (0, 1)")
-        reach = special.stdtrit(self.degrees, (1 + level) / 2) * self.standard_errors()
+        reach = scipy.special.stdtrit(self.degrees, (1 + level) / 2) * self.standard_errors()
         return np.column_stack([self.estimates() - reach, self.estimates() + reach])
 
 

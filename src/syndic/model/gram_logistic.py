@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Final, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from syndic.errors import InputError
 from syndic.model.gram import Gram
@@ -44,7 +44,7 @@ class Odds:
 
     def probability(self, rows: Numbers) -> Numbers:
         """Return the probability of a 1 for rows of the features' z."""
-        found: Numbers = expit(self.intercept + rows @ self.coefficients)
+        found: Numbers = scipy.special.expit(self.intercept + rows @ self.coefficients)
         return found
 
 

@@ -11,9 +11,8 @@ from math import exp, inf, log, sqrt
 from typing import Literal, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import log_ndtr
 
 from syndic.errors import InputError
 from syndic.privacy.account import gaussian_sigma, rho_for
@@ -139,7 +138,7 @@ def gradient_sigma(
 def gaussian_delta(ratio: float, epsilon: float) -> float:
     """Return the least delta at epsilon of Gaussian noise with sensitivity / sd = `ratio` (Balle and Wang 2018)."""
     near, far = ratio / 2 - epsilon / ratio, -ratio / 2 - epsilon / ratio
-    return float(exp(log_ndtr(near)) - exp(epsilon + log_ndtr(far)))
+    return float(exp(scipy.special.log_ndtr(near)) - exp(epsilon + scipy.special.log_ndtr(far)))
 
 
 def gaussian_epsilon(ratio: float, delta: float) -> float:
@@ -147,7 +146,9 @@ def gaussian_epsilon(ratio: float, delta: float) -> float:
     if gaussian_delta(ratio, 0.0) <= delta:
         return 0.0
     most = ratio * ratio / 2 + ratio * sqrt(2 * log(1 / delta))
-    return float(brentq(lambda epsilon: gaussian_delta(ratio, epsilon) - delta, 0.0, most + 1.0, xtol=1e-13))
+    return float(
+        scipy.optimize.brentq(lambda epsilon: gaussian_delta(ratio, epsilon) - delta, 0.0, most + 1.0, xtol=1e-13)
+    )
 
 
 @final

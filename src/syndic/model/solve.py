@@ -9,8 +9,8 @@ from math import ceil, inf, sqrt
 from typing import final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from syndic.errors import InputError
 from syndic.model.loss import Loss, Numbers, Objective
@@ -51,7 +51,9 @@ def minimise(objective: Objective, rows: Numbers, labels: Numbers, *, tolerance:
         return objective.value(weights, rows, labels), objective.gradient(weights, rows, labels)
 
     start = np.zeros(rows.shape[1])
-    found = minimize(both, start, jac=True, method="L-BFGS-B", options={"maxiter": 2000, "gtol": tolerance})
+    found = scipy.optimize.minimize(
+        both, start, jac=True, method="L-BFGS-B", options={"maxiter": 2000, "gtol": tolerance}
+    )
     weights = np.asarray(found.x, dtype=np.float64)
     norm = certified_norm(objective, weights, rows, labels)
     for _ in range(_NEWTON_STEPS):

@@ -22,8 +22,8 @@ from functools import lru_cache
 from math import floor, inf, log2
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from syndic.document import Document
 from syndic.errors import InputError
@@ -174,7 +174,7 @@ def _run(parties: int, marked: int, length: int) -> float:
         return 0.0
     if marked >= parties:
         return 1.0
-    gamma = special.gammaln
+    gamma = scipy.special.gammaln
     logarithm = gamma(marked + 1) - gamma(marked - length + 1) - gamma(parties + 1) + gamma(parties - length + 1)
     return max(float(np.exp(logarithm)), _LEAST)
 

@@ -11,8 +11,8 @@ from math import ceil, log1p, sqrt
 from typing import Final, Literal, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from syndic.document import Document
 from syndic.model.loss import Numbers, Objective
@@ -116,7 +116,7 @@ def objective_model(
 
     if len(rows) == 0:
         return np.zeros((1, rows.shape[1]))
-    found = minimize(both, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B", options={"gtol": 1e-10})
+    found = scipy.optimize.minimize(both, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B", options={"gtol": 1e-10})
     return np.asarray(found.x, dtype=np.float64)[None, :]
 
 

@@ -10,8 +10,8 @@ from functools import lru_cache
 from math import log1p
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import integrate
 
 from syndic.errors import InputError
 from syndic.sketch.plan import SketchPlan
@@ -42,7 +42,7 @@ def debias(repetitions: int, gamma: Fraction) -> float:
         share = log1p((base - 1) / (scaled / count + 1)) / log1p(base - 1)
         return float(share**count)
 
-    return 1 / float(integrate.quad(integrand, 0, np.inf, limit=400, epsabs=0, epsrel=1e-9)[0])
+    return 1 / float(scipy.integrate.quad(integrand, 0, np.inf, limit=400, epsabs=0, epsrel=1e-9)[0])
 
 
 def printed(ranks: NDArray[np.integer], gamma: Fraction) -> NDArray[np.float64]:

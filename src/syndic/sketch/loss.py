@@ -22,8 +22,8 @@ from math import log1p
 from typing import final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from syndic.errors import InputError
 from syndic.sketch.plan import SketchPlan
@@ -60,7 +60,8 @@ def loss_law(plan: SketchPlan, columns: int, others: int = 0) -> LossLaw:
     # log of p(m) / F(m)^K, and of the chance to be above m
     log_share = np.log(-np.expm1(elements * (below - upto)))
     log_above = np.log(-np.expm1(elements * upto))
-    choose = gammaln(columns + 1) - gammaln(ties + 1) - gammaln(columns - ties + 1)
+    log_factorial = scipy.special.gammaln
+    choose = log_factorial(columns + 1) - log_factorial(ties + 1) - log_factorial(columns - ties + 1)
     without = choose + ties * (elements * upto + log_share) + (columns - ties) * log_above
     excess = np.log(float(plan.gamma)) + ranks * log_q - ties * log_share
     ratio = np.where(
