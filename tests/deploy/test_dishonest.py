@@ -19,11 +19,11 @@ def told(federation: Federation) -> dict[str, str]:
     federation.put(alike())
     federation.agree(study, None)
     federation.wait_for(*PARTIES)
-    federation.admit("west")
+    federation.admit("northwest")
     try:
-        return attacked(federation, "west", "north", study.digest)
+        return attacked(federation, "northwest", "north", study.digest)
     finally:
-        federation.coordinator.remove("west")
+        federation.coordinator.remove("northwest")
 
 
 def attacked(federation: Federation, name: str, *aim: str) -> dict[str, str]:

@@ -29,6 +29,7 @@ from syndic.study.conduct import conduct
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="the browser is not installed: apt-get install chromium"),
     pytest.mark.slow,
+    pytest.mark.xdist_group("console"),
 ]
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 SCRIPT = "<script>document.title='taken'</script>"
@@ -193,7 +194,8 @@ def test_every_page_is_sound(place: tuple[Study, dict[str, Home]], running: Runn
     """Also those that the path above does not touch."""
     study, homes = place
     second = replace(study, edition=2, purpose="another purpose")
-    keep_offer(homes["north"], second)
+    for offered in (study, second):
+        keep_offer(homes["north"], offered)
     release = rehearse(replace(study, edition=3), homes, seed=7)
     for name in ("one", "two"):
         release.write(homes["north"].folder / "releases" / name)
