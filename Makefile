@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test test-deploy bench peers docs lint format clean
+.PHONY: setup demo test test-deploy fuzz bench peers docs lint format clean
 
 # The core alone: what `make demo` and a plain installation need.
 $(VENV)/core: pyproject.toml
@@ -30,9 +30,15 @@ lint: $(VENV)/dev
 test: lint docs
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not deploy"
 
-# Apart from the other tests for its cost: a server and parties as processes of their own, for some minutes.
+# Apart from the other tests for its cost: a server and parties as processes of their own, for some minutes. Two
+# federations side by side, since most of the time is waiting; tests of a file share what they have started.
 test-deploy: $(VENV)/dev
-	$(BIN)/pytest tests/deploy -m deploy
+	$(BIN)/pytest -n 2 --dist loadfile tests/deploy -m deploy
+
+# Spoiled input, many cases; `make test` runs the same tests with few.
+SYNDIC_FUZZ ?= 2000
+fuzz: $(VENV)/dev
+	SYNDIC_FUZZ=$(SYNDIC_FUZZ) $(BIN)/pytest -n 2 tests/fuzz -m fuzz
 
 docs: $(VENV)/dev
 	$(BIN)/mkdocs build --quiet --strict
@@ -42,11 +48,17 @@ bench: $(VENV)/dev
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	for name in guard noise secure sources; do $(BIN)/syndic bench $$name || exit 1; done
 
-# Another library, to compare with: its pins clash with ours, so it has an environment of its own.
+# Other libraries, to compare with: their pins clash with ours, so each has an environment of its own. dpmm needs
+# Python 3.11; one that cannot be installed is left out.
 PEERS ?= .peers
 peers:
-	$(PYTHON) -m venv $(PEERS)/diffprivlib
-	$(PEERS)/diffprivlib/bin/pip install --quiet diffprivlib==0.6.6 scikit-learn==1.7.2
+	make_peer() { \
+		name=$$1; shift; $(PYTHON) -m venv $(PEERS)/$$name; \
+		$(PEERS)/$$name/bin/pip install --quiet "$$@" || rm -r $(PEERS)/$$name; }; \
+	make_peer diffprivlib diffprivlib==0.6.6 scikit-learn==1.7.2; \
+	make_peer mbi mbi==2.0.0; \
+	make_peer dpmm dpmm==0.1.9; \
+	make_peer flower "flwr[simulation]==1.41.0"
 
 format: $(VENV)/dev
 	$(BIN)/ruff check --fix .

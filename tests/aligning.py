@@ -6,11 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from support import rows
-from syndic import Study, simulate
-from syndic.kernel import Call, Delivery, Node, Reply, Session, answer, decode, encode, steps_of
-from syndic.random import SimulationRandomness
-from syndic.study import Home
+from carriers import session_over
+from support import Case, open_nodes, rows
+from syndic import Study
+from syndic.kernel import Call, Delivery, Node, Reply, Session, answer, decode, encode
 
 
 def table(ids: Any, party: int = 0) -> pa.Table:
@@ -46,20 +45,5 @@ class Carrier:
 
 def carried(study: Study, sources: Mapping[str, Any], folder: Path) -> tuple[Carrier, Session]:
     """Return a carrier over homes that `simulate` laid out for the same study and rows, and were not used yet."""
-    simulate(study, sources, folder=folder / "first")
-    nodes = {}
-    for name, source in sources.items():
-        home = Home(folder=folder / "parties" / name)
-        home.folder.mkdir(parents=True)
-        for file in ("study.json", "party.json"):
-            (home.folder / file).write_bytes((folder / "first" / "parties" / name / file).read_bytes())
-        nodes[name] = home.node(seed=None, source=source)
-    carrier = Carrier(nodes)
-    session = Session(
-        runtime=carrier,
-        study=study.digest,
-        terms=study,
-        steps=steps_of(type(study.protocol)),
-        randomness=SimulationRandomness(1),
-    )
-    return carrier, session
+    carrier = Carrier(open_nodes(Case("carried", study, sources), folder, seed=None))
+    return carrier, session_over(carrier, study, seed=None)

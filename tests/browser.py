@@ -22,8 +22,8 @@ FLAGS = (
     "--disable-sync",
     "--disable-dev-shm-usage",
     "--hide-scrollbars",
+    # the browser itself would ask its maker for the time and for updates
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-    "--remote-debugging-pipe",
 )
 PATIENCE = 90.0
 
@@ -35,7 +35,7 @@ class Browser:
         to_browser, ours = os.pipe()
         theirs, from_browser = os.pipe()
         command = f'exec "$@" 3<&{to_browser} 4>&{from_browser}'
-        arguments = [str(CHROMIUM), *FLAGS, f"--user-data-dir={folder}", "about:blank"]
+        arguments = [str(CHROMIUM), *FLAGS, "--remote-debugging-pipe", f"--user-data-dir={folder}", "about:blank"]
         self._process = subprocess.Popen(
             ["bash", "-c", command, "bash", *arguments],
             pass_fds=(to_browser, from_browser),

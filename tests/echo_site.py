@@ -1,6 +1,11 @@
-"""A site that answers anything, for tests of the way there and back."""
+"""Sites for tests: one that answers anything, and one that has nothing of ours to guard it."""
 
 import logging
+import sys
+
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_component import FLComponent
+from nvflare.apis.fl_context import FLContext
 
 from syndic.runtime.flare_site import Site
 
@@ -25,3 +30,17 @@ class EchoSite(Site):
             logging.getLogger("nvflare").error("the engine's own log: %s", SECRET)
             raise ValueError(SECRET)
         return data[::-1]
+
+
+class Unguarded(FLComponent):  # type: ignore[misc]  # the engine's classes are not typed
+    """Only says that the site is connected."""
+
+    def __init__(self, home: str) -> None:
+        super().__init__()
+        del home
+
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        del fl_ctx
+        if event_type == EventType.SYSTEM_START:
+            sys.stdout.write("connected; does what the engine does\n")
+            sys.stdout.flush()

@@ -18,6 +18,8 @@ from msgspec.structs import replace
 
 from support import COLUMNS, rows, study_text
 from syndic.deploy import Coordinator, accept, prepare, run_study
+from syndic.deploy.party import workspace_of
+from syndic.errors import InputError
 from syndic.kernel import Progress, silent_progress
 from syndic.privacy import Entry, Ledger
 from syndic.runtime import Local
@@ -30,10 +32,12 @@ from syndic.study.home import run_digest
 TESTS = Path(__file__).parent
 PARTY = """
 name = "{name}"
-dataset = "patients"
+dataset = "{dataset}"
 source = {{ path = "rows.parquet" }}
-cap = {{ epsilon = 1000, delta = 0.01 }}
+cap = {{ epsilon = 20, delta = 1e-4 }}
 """
+# a loaded machine may take a minute where an idle one takes a second; only a test that fails waits so long
+PATIENCE = 240.0
 
 
 SEED = 7
@@ -91,6 +95,14 @@ def free_port() -> int:
         return int(door.getsockname()[1])
 
 
+def wait_until(happened: Callable[[], bool], told: Callable[[], str] = str, seconds: float = PATIENCE) -> None:
+    """Wait until something has happened; fail with what is told about it."""
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end, told()
+        time.sleep(0.1)
+
+
 class Federation:
     """Folders and processes of one coordinator and its parties."""
 
@@ -99,7 +111,7 @@ class Federation:
         self.host = host
         self.port = free_port()
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        self.names = names
+        self.tables = 0
         self.start_seconds = 0.0
         self.start_processor: dict[str, float] = {}
         self.coordinator = Coordinator.create(folder / "coordinator", name="health", host=host, port=self.port)
@@ -114,7 +126,11 @@ class Federation:
     def admit(self, name: str, *, days: int = 30, renew: bool = False) -> None:
         request = prepare(self.home(name), name=name, renew=renew)
         accept(self.home(name), self.coordinator.approve(request, days=days))
-        (self.home(name) / "party.toml").write_text(PARTY.format(name=name))
+        if not renew:
+            self._declare(name, "nobody yet")
+
+    def _declare(self, name: str, dataset: str) -> None:
+        (self.home(name) / "party.toml").write_text(PARTY.format(name=name, dataset=dataset))
 
     def start(self, name: str) -> None:
         coordinator = ["coordinator", "start", str(self.coordinator.folder)]
@@ -144,10 +160,7 @@ class Federation:
         if name in self.processes:
             self.kill(name)
         self.start(name)
-        end = time.monotonic() + 120
-        while b"connected;" not in output.read_bytes()[before:]:
-            assert time.monotonic() < end, output.read_text()[-2000:]
-            time.sleep(0.3)
+        wait_until(lambda: b"connected;" in output.read_bytes()[before:], self.told)
 
     def workers(self, name: str) -> list[psutil.Process]:
         """The processes in which a party's site answers studies."""
@@ -162,18 +175,21 @@ class Federation:
     def connected(self) -> set[str]:
         return set(Flare(self.coordinator.socket, study="", most=0).connected())
 
-    def wait_for(self, *names: str, seconds: float = 120.0) -> None:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if self.coordinator.socket.exists() and set(names) <= self._connected_or_none():
-                return
-            time.sleep(0.3)
-        told = {name: (self.folder / f"{name}.out").read_text()[-2000:] for name in self.processes}
-        raise AssertionError(f"not connected in time: {names}: {told}")
+    def wait_for(self, *names: str) -> None:
+        """Wait until these sites are connected."""
+        here = self.coordinator.socket.exists
+        wait_until(lambda: here() and set(names) <= self._connected_or_none(), self.told)
+
+    def told(self) -> str:
+        """What the processes wrote last, for a test that fails."""
+        return "\n".join(f"{file.name}: {file.read_text()[-2000:]}" for file in sorted(self.folder.glob("*.out")))
+
+    def log(self, name: str) -> str:
+        """What the engine's process wrote into its own log."""
+        folder = self.coordinator.workspace if name == "server" else workspace_of(self.home(name))
+        return (folder / "engine.log").read_text()
 
     def _connected_or_none(self) -> set[str]:
-        from syndic.errors import InputError  # noqa: PLC0415
-
         try:
             return self.connected()
         except InputError:
@@ -185,8 +201,11 @@ class Federation:
         return replace(study, parties=tuple(replace(one, identity=known[one.name]) for one in study.parties))
 
     def put(self, tables: Mapping[str, pa.Table]) -> None:
+        """Give parties rows: other people each time, so a cap of their own."""
+        self.tables += 1
         for name, table in tables.items():
             pq.write_table(table, self.home(name) / "rows.parquet")
+            self._declare(name, f"people {self.tables}")
 
     def agree(self, study: Study, seed: int | None) -> None:
         for party in study.parties:

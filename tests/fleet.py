@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stubs import Stub
 from support import study_text
 from syndic import Study
 from syndic.errors import InputError
@@ -14,8 +15,6 @@ from syndic.kernel import (
     Call,
     Delivery,
     Desk,
-    Disclosure,
-    Estimate,
     Member,
     Memory,
     Message,
@@ -23,7 +22,6 @@ from syndic.kernel import (
     Nothing,
     Party,
     Reply,
-    Result,
     Session,
     Terms,
     answer,
@@ -36,7 +34,7 @@ from syndic.parts.graph import SumPlan, plan_sum
 from syndic.parts.ring import Ring, ring_for
 from syndic.parts.secret import UsesSharedSecret, secret_of
 from syndic.parts.sum import SumInbox, SumMasked, Total, UsesMaskedSum, masked_sum
-from syndic.privacy import Event, Ledger
+from syndic.privacy import Ledger
 from syndic.random import SimulationRandomness
 
 
@@ -44,23 +42,14 @@ class Told(Message):
     secret: bytes
 
 
-class AddUp(UsesMaskedSum, UsesSharedSecret, tag="add-up"):
+class AddUp(UsesMaskedSum, UsesSharedSecret, Stub, tag="add-up"):
     """Adds up a public function of each party's name; `extreme` takes the largest values the ring was made for."""
-
-    title: ClassVar[str] = "add up"
-    paper: ClassVar[str] = "none"
-    partition: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
-    trust: ClassVar[str] = "none"
 
     length: int = 20
     bound: int = 1000
     extreme: int = 0
     colluding: int = 0
     missing: int = 0
-
-    @property
-    def simulation_only(self) -> bool:
-        return False
 
     def sum_plan(self, terms: Terms) -> SumPlan:
         return plan_sum(len(terms.parties), colluding=self.colluding, missing=self.missing)
@@ -85,23 +74,6 @@ class AddUp(UsesMaskedSum, UsesSharedSecret, tag="add-up"):
     def tell(self, party: Party, message: Nothing) -> Told:
         """Give the shared secret away, for a test."""
         return Told(secret=secret_of(party, "one"))
-
-    def check(self, terms: Terms) -> None: ...
-
-    def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
-        return ()
-
-    def estimate(self, terms: Terms) -> Estimate:
-        return Estimate(memory_bytes=0, reply_bytes=0, seconds=0)
-
-    def disclosure(self, terms: Terms) -> Disclosure:
-        return Disclosure(sees={}, sensitivity="", not_protected=())
-
-    def coordinate(self, session: Session) -> Result:
-        raise InputError("not run here")
-
-    def read_result(self, terms: Terms, folder: Path) -> Result:
-        raise InputError("not run here")
 
 
 Change = Callable[[str, str, bytes], bytes]

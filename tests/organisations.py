@@ -1,6 +1,8 @@
 """Organisations with homes, identities and agreements in one process, for suites that need real ones."""
 
+import hashlib
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec.structs import replace
 
+from support import study_text, two_parties
 from syndic import Study
-from syndic.kernel import Node
+from syndic.document import to_json
+from syndic.kernel import Agreement, Agreements, Call, Message, Node, Nothing, Ready, Reply, answer, decode, encode
+from syndic.privacy import Entry, Ledger
 from syndic.runtime import Local
 from syndic.study import Home
 from syndic.study.agreement import agree
@@ -51,3 +56,51 @@ def rehearse(study: Study, homes: Mapping[str, Home], *, seed: int, runtime: Any
         return conduct(study, local if runtime is None else runtime(local), seed=seed)
     finally:
         local.close()
+
+
+class Organisations:
+    """Two organisations, their study, and what a coordinator could send them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.study, self.homes = homes_for(Study.loads(study_text()), two_parties(), folder)
+        self.home = self.homes["north"]
+        self.run = self.study.digest
+        self.open: list[Node] = []
+
+    def nodes(self) -> dict[str, Node]:
+        nodes = agreed_nodes(self.study, self.homes)
+        self.open += nodes.values()
+        return nodes
+
+    def node(self) -> Node:
+        node = self.home.agreed_node(self.run)
+        self.open.append(node)
+        return node
+
+    def ask(self, node: Node, step: str, body: Message, call: str = "") -> Reply:
+        identifier = call or hashlib.sha256(f"{step}{node.name}".encode()).hexdigest()[:32]
+        asked = Call(study=self.run, party=node.name, step=step, call=identifier, body=encode(body))
+        return decode(answer(node, encode(asked)), Reply)
+
+    def agreements(self, nodes: dict[str, Node]) -> dict[str, bytes]:
+        replies = {name: self.ask(node, "ready", Nothing()) for name, node in nodes.items()}
+        return {name: decode(reply.body, Ready).agreement for name, reply in replies.items()}
+
+    def meet(self, nodes: dict[str, Node], **more: bytes) -> None:
+        """Show every party the agreements of all, and whatever else is given."""
+        shown = {**self.agreements(nodes), **more}
+        for node in nodes.values():
+            assert self.ask(node, "meet", Agreements(agreements=shown)).code == "ok"
+
+    def entries(self, name: str = "north") -> list[Entry]:
+        with Ledger.open(self.homes[name].ledger) as ledger:
+            ledger.verify()
+            return list(ledger.entries())
+
+    def signed(self, name: str = "north", **changes: object) -> bytes:
+        """Return an agreement that the organisation's own key signed, whatever is in it."""
+        now = datetime.now(UTC)
+        plain = Agreement(run=self.run, party=name, syndic="0.1.0", signed_at=now, expires=now + timedelta(days=1))
+        changed = replace(plain, **changes)
+        identity = Identity.load(self.homes[name].keys)
+        return to_json(replace(changed, signature=identity.sign(changed.text()).hex()))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -128,134 +129,58 @@ columns = ["score"]
 """
 
 
-def vertical_study(options: str = "", *, parties: str = VERTICAL, budget: str = "epsilon = 1.0\ndelta = 1e-5") -> Study:
-    """Return a study of two-way tables whose columns are at different parties."""
-    return Study.loads(
-        study_text(
-            unit='neighbours = "replace"',
-            budget=budget,
-            parties=parties,
-            protocol=f'method = "crosstables"\n{options}',
-        )
-    )
-
-
-def _vertical(name: str, options: str = "") -> Case:
-    table = rows(60, 3)
-    sources = {"north": table.select(["colour", "age"]), "south": table.select(["score"])}
-    return Case(name, vertical_study(options), sources)
-
-
-def gram_study(
-    options: str = "",
-    *,
-    parties: str = VERTICAL,
-    columns: str = COLUMNS,
-    budget: str = "epsilon = 1.0\ndelta = 1e-5",
-) -> Study:
-    """Return a study of a Gram matrix whose columns are at different parties."""
-    return Study.loads(
-        study_text(
-            unit='neighbours = "replace"',
-            budget=budget,
-            parties=parties,
-            columns=columns,
-            protocol=f'method = "gram"\n{options}',
-        )
-    )
-
-
 THREE_VERTICAL = (
     VERTICAL.replace('"colour", "age"', '"colour"') + '[[parties]]\nname = "east"\npeople = 60\ncolumns = ["age"]\n'
 )
-MISSING_LEVELS = re.sub(r"missing = .*\n", "", COLUMNS)
-
-
-def _gram(name: str, options: str = "", *, parties: str = VERTICAL, columns: str = COLUMNS) -> Case:
-    study, table = gram_study(options, parties=parties, columns=columns), rows(60, 3)
-    return Case(name, study, {party.name: table.select(list(party.columns or ())) for party in study.parties})
-
-
-def mixing_study(
-    options: str = "",
-    *,
-    parties: str = VERTICAL,
-    columns: str = COLUMNS,
-    budget: str = "epsilon = 1.0\ndelta = 1e-5",
-) -> Study:
-    """Return a study of noisy columns at different parties."""
-    return Study.loads(
-        study_text(
-            unit=f'neighbours = "replace"\nparties = {parties.count("[[parties]]")}',
-            budget=budget,
-            parties=parties,
-            columns=columns,
-            protocol=f'method = "mixing"\n{options}',
-        )
-    )
-
-
-def _mixing(name: str, options: str = "", *, parties: str = VERTICAL, columns: str = COLUMNS) -> Case:
-    study, table = mixing_study(options, parties=parties, columns=columns), rows(60, 3)
-    return Case(name, study, {party.name: table.select(list(party.columns or ())) for party in study.parties})
-
-
-def synthesis_across(
-    options: str = "",
-    *,
-    parties: str = VERTICAL,
-    columns: str = COLUMNS,
-    budget: str = "epsilon = 1.0\ndelta = 1e-5",
-) -> Study:
-    """Return a study of a synthetic table whose columns are at different parties."""
-    return Study.loads(
-        study_text(
-            unit='neighbours = "replace"',
-            budget=budget,
-            parties=parties,
-            columns=columns,
-            protocol=f'method = "vertical"\n{options}',
-        )
-    )
-
-
-def _across(name: str, options: str = "", *, parties: str = VERTICAL) -> Case:
-    # noise is small enough here for tables across parties to be asked
-    study, table = synthesis_across(options, parties=parties, budget="epsilon = 10\ndelta = 1e-5"), rows(60, 3)
-    return Case(name, study, {party.name: table.select(list(party.columns or ())) for party in study.parties})
-
-
 BOTH_LABELLED = VERTICAL.replace('columns = ["score"]', 'columns = ["score", "colour"]')
+MISSING_LEVELS = re.sub(r"missing = .*\n", "", COLUMNS)
+ONE = "epsilon = 1.0\ndelta = 1e-5"
 
 
 def across_study(
     method: str,
     options: str = "",
     *,
+    unit: str = 'neighbours = "replace"',
     parties: str = VERTICAL,
     columns: str = COLUMNS,
     budget: str = "epsilon = 10\ndelta = 1e-5",
 ) -> Study:
     """Return a study of any method whose columns are at different parties."""
-    return Study.loads(
-        study_text(
-            unit='neighbours = "replace"',
-            budget=budget,
-            parties=parties,
-            columns=columns,
-            protocol=f'method = "{method}"\n{options}',
-        )
-    )
+    protocol = f'method = "{method}"\n{options}'
+    return Study.loads(study_text(unit=unit, budget=budget, parties=parties, columns=columns, protocol=protocol))
 
 
-def _columns_apart(name: str, method: str, options: str = "", *, parties: str = VERTICAL) -> Case:
-    study, table = across_study(method, options, parties=parties), rows(60, 3)
+vertical_study = partial(across_study, "crosstables", budget=ONE)
+gram_study = partial(across_study, "gram", budget=ONE)
+synthesis_across = partial(across_study, "vertical", budget=ONE)
+align_study = partial(across_study, "align", budget=ONE)
+
+
+def mixing_study(options: str = "", *, parties: str = VERTICAL, columns: str = COLUMNS, budget: str = ONE) -> Study:
+    """Return a study of noisy columns, in which a person is at every party."""
+    unit = f'neighbours = "replace"\nparties = {parties.count("[[parties]]")}'
+    return across_study("mixing", options, unit=unit, parties=parties, columns=columns, budget=budget)
+
+
+def vertimrf_study(options: str = "", *, neighbours: str = "replace", **parts: str) -> Study:
+    """Return a study of VertiMRF; sketches are few, and said, so that no plan is searched."""
+    oracle = 'way = "oracle"' in options
+    if not (oracle or "as_printed" in options or "phantoms" in options):
+        options += "\nphantoms = 40\ncap = 10"
+    if not (oracle or "repetitions" in options):
+        options += "\nrepetitions = 50"
+    return across_study("vertimrf", options, unit=f'neighbours = "{neighbours}"', **parts)
+
+
+def _across(name: str, study: Study) -> Case:
+    table = rows(60, 3)
     return Case(name, study, {party.name: table.select(list(party.columns or ())) for party in study.parties})
 
 
-def align_study(options: str = "", *, parties: str = VERTICAL, columns: str = COLUMNS) -> Study:
-    """Return a study that aligns the people of parties with different columns."""
-    return across_study("align", options, parties=parties, columns=columns, budget="epsilon = 1.0\ndelta = 1e-5")
+def _columns_apart(method: str, addition: str = "", options: str = "", *, parties: str = VERTICAL) -> Case:
+    # noise is small enough here for tables across parties to be asked
+    return _across(f"{method}{addition}", across_study(method, options, parties=parties))
 
 
 def with_ids(count: int, seed: int, *, among: int = 60) -> pa.Table:
@@ -264,8 +189,7 @@ def with_ids(count: int, seed: int, *, among: int = 60) -> pa.Table:
     return rows(count, seed).append_column("id", pa.array([f"Id {each:04d}" for each in ids]))
 
 
-def _aligning(name: str, options: str = "", *, parties: str = VERTICAL) -> Case:
-    study = align_study(options, parties=parties)
+def _aligning(name: str, study: Study) -> Case:
     return Case(
         name,
         study,
@@ -276,37 +200,9 @@ def _aligning(name: str, options: str = "", *, parties: str = VERTICAL) -> Case:
     )
 
 
-def vertimrf_study(
-    options: str = "",
-    *,
-    parties: str = VERTICAL,
-    columns: str = COLUMNS,
-    budget: str = "epsilon = 10\ndelta = 1e-5",
-    neighbours: str = "replace",
-) -> Study:
-    """Return a study of VertiMRF; sketches are few, and said, so that no plan is searched."""
-    sketches = 'way = "oracle"' in options or "as_printed" in options or "phantoms" in options
-    return Study.loads(
-        study_text(
-            unit=f'neighbours = "{neighbours}"',
-            budget=budget,
-            parties=parties,
-            columns=columns,
-            protocol=f'method = "vertimrf"\n{options}\n'
-            + ("" if sketches else "phantoms = 40\ncap = 10\n")
-            + ("" if 'way = "oracle"' in options or "repetitions" in options else "repetitions = 50\n"),
-        )
-    )
-
-
-def _vertimrf(name: str, options: str = "", *, parties: str = VERTICAL, neighbours: str = "replace") -> Case:
-    study, table = vertimrf_study(options, parties=parties, neighbours=neighbours), rows(60, 3)
-    return Case(name, study, {party.name: table.select(list(party.columns or ())) for party in study.parties})
-
-
 # tiny networks; without torch there is nothing to run
 _GAN = "rounds = 2\ncritic_steps = 2\nbatch = 8\ntrunk = [4, 5]\nbranch = [6, 3]\ncritic = 4\nnoise = 3\n"
-GAN_CASES = () if find_spec("torch") is None else (_columns_apart("vertigan", "vertigan", _GAN),)
+GAN_CASES = () if find_spec("torch") is None else (_columns_apart("vertigan", options=_GAN),)
 
 
 CASES = (
@@ -397,34 +293,34 @@ CASES = (
             ("as printed", "replace", 'label = "colour"\nscheme = "mpc_out"\nas_printed = true'),
         )
     ),
-    _vertical("crosstables"),
-    _vertical("crosstables local", "local = true\nlift = false\ncolluding = 0"),
-    _vertical("crosstables checked", 'check_rows = true\npairs = [["score", "age"]]'),
+    _across("crosstables", vertical_study()),
+    _across("crosstables local", vertical_study("local = true\nlift = false\ncolluding = 0")),
+    _across("crosstables checked", vertical_study('check_rows = true\npairs = [["score", "age"]]')),
     _case(
         "pooled gram",
         unit='neighbours = "replace"',
         budget="epsilon = 1.0\ndelta = 1e-5",
         protocol='method = "pooled-gram"\nproducts = [["age", "score"]]\nnorm = 0.5',
     ),
-    _gram("gram", 'products = [["colour", "age"]]'),
-    _gram("gram of three", "colluding = 2\nbits = 6", parties=THREE_VERTICAL),
-    _gram("gram overlap", "overlap = true\ncolluding = 0", columns=MISSING_LEVELS),
-    _mixing("mixing"),
-    _mixing("mixing dgm of three", 'scheme = "dgm"\nbounds = "unit"', parties=THREE_VERTICAL),
-    _mixing("mixing bgm missing", 'scheme = "bgm"\nbits = 6', columns=MISSING_LEVELS),
-    _mixing("mixing as printed", "as_printed = true", parties=THREE_VERTICAL),
-    _vertimrf("vertimrf sketch"),
-    _vertimrf("vertimrf oracle", 'way = "oracle"\nvalues = "noisy"', parties=THREE_VERTICAL),
-    _vertimrf("vertimrf as printed", "as_printed = true", neighbours="add_remove"),
-    _aligning("align"),
-    _aligning("align of three", 'spelling = ["digits"]\nduplicates = "first"', parties=THREE_VERTICAL),
-    _across("vertical", "model_cells = 60"),
-    _across("vertical of three", 'selector = "adaptive"\ncolluding = 0\nrows = 40', parties=THREE_VERTICAL),
-    _columns_apart("glued", "glued"),
-    _columns_apart("glued of three", "glued", 'selector = "adaptive"\nrows = 40', parties=THREE_VERTICAL),
-    _columns_apart("dplt", "dplt"),
-    _columns_apart("dplt of three", "dplt", "levels = 2\ncolluding = 0\nrows = 40", parties=THREE_VERTICAL),
-    _columns_apart("distdiffgen", "distdiffgen", 'label = "colour"\nspecialisations = 3', parties=BOTH_LABELLED),
+    _across("gram", gram_study('products = [["colour", "age"]]')),
+    _across("gram of three", gram_study("colluding = 2\nbits = 6", parties=THREE_VERTICAL)),
+    _across("gram overlap", gram_study("overlap = true\ncolluding = 0", columns=MISSING_LEVELS)),
+    _across("mixing", mixing_study()),
+    _across("mixing dgm of three", mixing_study('scheme = "dgm"\nbounds = "unit"', parties=THREE_VERTICAL)),
+    _across("mixing bgm missing", mixing_study('scheme = "bgm"\nbits = 6', columns=MISSING_LEVELS)),
+    _across("mixing as printed", mixing_study("as_printed = true", parties=THREE_VERTICAL)),
+    _across("vertimrf sketch", vertimrf_study()),
+    _across("vertimrf oracle", vertimrf_study('way = "oracle"\nvalues = "noisy"', parties=THREE_VERTICAL)),
+    _across("vertimrf as printed", vertimrf_study("as_printed = true", neighbours="add_remove")),
+    _aligning("align", align_study()),
+    _aligning("align of three", align_study('spelling = ["digits"]\nduplicates = "first"', parties=THREE_VERTICAL)),
+    _columns_apart("vertical", options="model_cells = 60"),
+    _columns_apart("vertical", " of three", 'selector = "adaptive"\ncolluding = 0\nrows = 40', parties=THREE_VERTICAL),
+    _columns_apart("glued"),
+    _columns_apart("glued", " of three", 'selector = "adaptive"\nrows = 40', parties=THREE_VERTICAL),
+    _columns_apart("dplt"),
+    _columns_apart("dplt", " of three", "levels = 2\ncolluding = 0\nrows = 40", parties=THREE_VERTICAL),
+    _columns_apart("distdiffgen", options='label = "colour"\nspecialisations = 3', parties=BOTH_LABELLED),
     *GAN_CASES,
 )
 

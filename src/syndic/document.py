@@ -18,6 +18,11 @@ from syndic.errors import InputError
 D = TypeVar("D")
 # written in a few letters, "1e999999999" has as many digits as would keep a machine busy for hours
 _ENDLESS = re.compile(r"[eE][+-]?\d{4}")
+# what becomes of the square of a number below it is still a float
+_LARGEST = 10**150
+_LARGEST_WHOLE = 2**63
+# the reader of TOML takes time that grows with the square of the parts of a dotted key
+_LONG_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){40}""")
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
@@ -57,9 +62,12 @@ def to_readable_json(document: Any) -> bytes:
 def from_builtins(data: Any, kind: type[D], *, where: str) -> D:
     """Read a document of class `kind`; an error names `where` and the place inside."""
     try:
+        _check_numbers(data, where, "$")
         return msgspec.convert(data, kind, dec_hook=_decode_hook)
     except msgspec.ValidationError as error:
         raise InputError(f"{where}: {error}") from None
+    except RecursionError:
+        raise InputError(f"{where}: lists and tables are nested too deeply") from None
 
 
 def from_json(text: bytes | str, kind: type[D], *, where: str) -> D:
@@ -73,6 +81,8 @@ def from_json(text: bytes | str, kind: type[D], *, where: str) -> D:
 
 def from_toml(text: str, kind: type[D], *, where: str) -> D:
     """Read a TOML document of class `kind`."""
+    if _LONG_KEY.search(text):
+        raise InputError(f"{where}: not valid TOML: a key of so many parts is none of a {kind.__name__}")
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -93,6 +103,18 @@ def from_file(path: str | Path, kind: type[D]) -> D:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
     return (from_toml if path.suffix == ".toml" else from_json)(text, kind, where=path.name)
+
+
+def _check_numbers(data: Any, where: str, place: str) -> None:
+    """Refuse whole numbers that TOML does not have either: some would fill the memory of whoever counts up to them."""
+    if isinstance(data, dict):
+        for key, part in data.items():
+            _check_numbers(part, where, f"{place}.{key}")
+    elif isinstance(data, list | tuple):
+        for part in data:
+            _check_numbers(part, where, f"{place}[...]")
+    elif isinstance(data, int) and not -_LARGEST_WHOLE <= data < _LARGEST_WHOLE:
+        raise InputError(f"{where}: Expected a whole number of at most 64 bits - at `{place}`")
 
 
 def json_schema(kind: Any) -> dict[str, Any]:
@@ -120,9 +142,12 @@ def _decode_hook(kind: Any, value: Any) -> Any:
         if isinstance(value, str) and _ENDLESS.search(value.replace("_", "")):
             raise ValueError("Expected a number with an exponent of at most three digits")
         try:
-            return exact(value) if not isinstance(value, int) else Fraction(value)
+            number = exact(value) if not isinstance(value, int) else Fraction(value)
         except (ValueError, ZeroDivisionError):
             raise ValueError(f"Expected a finite number, got {value!r}") from None
+        if abs(number) > _LARGEST:
+            raise ValueError("Expected a number below 1e150")
+        return number
     raise NotImplementedError(f"{kind} is not part of a document")
 
 

@@ -3,7 +3,6 @@
 Nothing is charged here: the matrix is public, and any number of models may be fitted to it.
 """
 
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, Self, final
 
@@ -17,6 +16,7 @@ from syndic.model.gram import Gram
 from syndic.model.gram_consistent import consistent
 from syndic.model.gram_fit import Inference, infer, regress
 from syndic.model.gram_logistic import classify
+from syndic.parameters import Parametrised
 from syndic.protocols.gram import GramMatrix
 from syndic.protocols.gram_layout import Clip
 from syndic.protocols.gram_result import GramResult
@@ -26,8 +26,8 @@ from syndic.study import Release, Statement, Study
 Numbers = NDArray[np.float64]
 
 
-class GramModel:
-    """What the models share: parameters as scikit-learn wants them, and rows turned into features.
+class GramModel(Parametrised):
+    """What the models share: rows turned into features.
 
     `label` is the feature to predict and `features` those to predict it from, all of other columns by default. `fit`
     takes a release, its result, or a Gram matrix.
@@ -39,21 +39,6 @@ class GramModel:
         self.label = label
         self.features = features
         self.ridge = ridge
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; `deep` changes nothing, as no parameter is an estimator."""
-        del deep
-        return {name: getattr(self, name) for name in _parameters(type(self))}
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Set some parameters; what was fitted stays until the next `fit`."""
-        known = _parameters(type(self))
-        unknown = [name for name in parameters if name not in known]
-        if unknown:
-            raise InputError(f"unknown parameter '{unknown[0]}'; the parameters are {', '.join(known)}")
-        for name, value in parameters.items():
-            setattr(self, name, value)
-        return self
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.get_params().items())})"
@@ -228,7 +213,3 @@ def _blocks(study: Study) -> tuple[Mapping[str, Sequence[Coding]], Mapping[str, 
         pooled = protocol.layout(study)
         return {"": pooled.codings}, {} if pooled.clip is None else {"": pooled.clip}, pooled.bits
     raise InputError(f"{protocol.title} publishes no Gram matrix")
-
-
-def _parameters(kind: type) -> tuple[str, ...]:
-    return tuple(inspect.signature(kind).parameters)

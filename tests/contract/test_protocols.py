@@ -9,11 +9,11 @@ from typing import Any, final
 import pyarrow as pa
 import pytest
 
+from carriers import session_over
 from support import CASES, Case, charges, ledger_entries, open_nodes
 from syndic.data import Source, Table, open_source
 from syndic.errors import PartyError
-from syndic.kernel import Call, Delivery, Node, Nothing, Reply, Session, answer, decode, encode, run, steps_of
-from syndic.random import SimulationRandomness
+from syndic.kernel import Call, Delivery, Node, Nothing, Reply, answer, decode, encode, run, steps_of
 from syndic.runtime import Local
 from syndic.study import Release, plan, simulate
 from syndic.study.home import run_digest
@@ -135,14 +135,7 @@ def test_a_step_that_reads_rows_charges_or_masks(case: Case, tmp_path: Path) -> 
         watched[name] = replace(node, desk=replace(node.desk, open_table=open_table))
     runtime = WatchedRuntime(watched, spies)
     steps = steps_of(type(case.study.protocol))
-    session = Session(
-        runtime=runtime,
-        study=run_digest(case.study, SEED),
-        terms=case.study,
-        steps=steps,
-        randomness=SimulationRandomness(1),
-    )
-    run(case.study.protocol, session)
+    run(case.study.protocol, session_over(runtime, case.study, seed=SEED))
     runtime.close()
     assert any(reads for _, reads, _ in runtime.seen)
     for step, reads, charged in runtime.seen:
@@ -174,14 +167,7 @@ class RecordingRuntime:
 def calls_until_charged(case: Case, party: str, folder: Path) -> list[bytes]:
     """Return the calls that a party answers one after the other, the last of which is the first that charges it."""
     runtime = RecordingRuntime(open_nodes(case, folder / "recorded"), party)
-    session = Session(
-        runtime=runtime,
-        study=run_digest(case.study, SEED),
-        terms=case.study,
-        steps=steps_of(type(case.study.protocol)),
-        randomness=SimulationRandomness(1),
-    )
-    run(case.study.protocol, session)
+    run(case.study.protocol, session_over(runtime, case.study, seed=SEED))
     runtime.close()
     assert runtime.charged
     return [call for call in runtime.calls if decode(call, Call).step != "ready"]

@@ -1,22 +1,19 @@
-"""One running federation for the whole suite: starting it is most of the cost."""
+"""One running federation for all tests of a worker: starting it is most of the cost."""
 
 import importlib.util
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from federation import PARTIES, Federation
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.deploy)
-            item.add_marker(pytest.mark.xdist_group("federation"))
-            if importlib.util.find_spec("nvflare") is None:
-                item.add_marker(pytest.mark.skip(reason="nvflare is not installed: pip install 'syndic[flare]'"))
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark each test here."""
+    item.add_marker(pytest.mark.deploy)
+    if importlib.util.find_spec("nvflare") is None:
+        item.add_marker(pytest.mark.skip(reason="nvflare is not installed: pip install 'syndic[flare]'"))
 
 
 @pytest.fixture(scope="session")

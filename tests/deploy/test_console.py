@@ -1,10 +1,7 @@
 """From the owners' consoles to a release, through the engine: agreed, run and read without a terminal."""
 
-import time
-from collections.abc import Callable
-
 from consoles import Visitor, study_file
-from federation import PARTIES, Federation, alike, horizontal
+from federation import PARTIES, Federation, alike, horizontal, wait_until
 from syndic.privacy import Ledger
 
 
@@ -49,10 +46,3 @@ def told(coordinator: Visitor, run: str, state: str) -> str:
     """Wait until the run is in this state; return what is said about it."""
     wait_until(lambda: coordinator.ask("GET", f"/studies/{run}/progress")["state"] == state)
     return str(coordinator.ask("GET", f"/studies/{run}/progress")["words"])
-
-
-def wait_until(happened: Callable[[], bool]) -> None:
-    end = time.monotonic() + 180
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.5)

@@ -1,6 +1,7 @@
 """Processes killed and started again, at parties and at the coordinator: nothing is lost or charged twice."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from federation import PARTIES, SEED, Federation, alike, horizontal, same, split, vertical
 from support import rows, study_text
 from syndic import Study
+from syndic.deploy import Coordinator
 from syndic.document import to_readable_json
 from syndic.errors import PartyError
 from syndic.study import Release
@@ -146,14 +148,22 @@ def test_a_killed_coordinator_resumes_without_a_second_charge(federation: Federa
     os.kill(process.pid, signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     assert not (tmp_path / "run" / "statement.json").exists()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=300)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=600)
     same(Release.load(tmp_path / "run"), expected, tmp_path)
     charged_once(federation, study)
 
 
-def test_a_server_with_a_new_key_is_found_again(federation: Federation) -> None:
+def test_a_server_elsewhere_and_with_a_new_key_is_found_again(federation: Federation, tmp_path: Path) -> None:
+    federation.put(alike())
+    study = agreed(federation, horizontal('method = "homm"', name="server moved"))
+    expected = federation.run(study, SEED)
     federation.kill("server")
+    shutil.move(federation.coordinator.folder, federation.folder / "elsewhere")
+    federation.coordinator = Coordinator.open(federation.folder / "elsewhere")
     federation.coordinator.renew(days=30)
     federation.start("server")
-    # sites notice after a minute that their old tokens are worth nothing, and register anew
-    federation.wait_for(*PARTIES, seconds=240)
+    # sites notice that their old tokens are worth nothing, and register anew
+    federation.wait_for(*PARTIES)
+    same(federation.run(study, SEED), expected, tmp_path)
+    charged_once(federation, study)
+    assert not (federation.folder / "coordinator").exists(), "nothing is written where the folder was"

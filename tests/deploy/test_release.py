@@ -48,6 +48,7 @@ def test_a_real_run_is_not_the_rehearsal(federation: Federation) -> None:
 
 
 def test_a_study_that_one_party_did_not_agree_to_is_refused(federation: Federation) -> None:
+    federation.put(alike())
     study = federation.identified(horizontal('method = "homm"', name="not by all"))
     for name in ("north", "south"):
         agree(Home(folder=federation.home(name)), study, rehearsal=SEED)

@@ -99,6 +99,13 @@ def test_errors_are_one_sentence_with_a_status(place: Path) -> None:
     assert "No such option" in syndic("plan", "study.toml", "--loud", cwd=place, status=2)
 
 
+def test_a_file_where_a_folder_should_be_is_bad_input(place: Path) -> None:
+    told = syndic("simulate", "study.toml", *SOURCES, "--out", "study.toml", cwd=place, status=2)
+    assert told.startswith("error: study.toml/parties/north: Not a directory")
+    told = syndic("simulate", "study.toml", *SOURCES, "--out", "study.toml", "--json", cwd=place, status=2)
+    assert json.loads(told)["error"]["code"] == "input"
+
+
 def test_a_party_file_brings_its_own_cap(place: Path) -> None:
     home = place / "north"
     home.mkdir()

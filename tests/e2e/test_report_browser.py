@@ -13,29 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from browser import CHROMIUM, FLAGS
 from syndic import Study, simulate
 from syndic.report import owner_report
 
-CHROMIUM = shutil.which("chromium")
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="the browser is not installed: apt-get install chromium"),
     pytest.mark.slow,
 ]
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--hide-scrollbars",
-    "--enable-logging=stderr",
-    # the browser itself would ask its maker for the time and for updates
-    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-)
 DARK = "--blink-settings=preferredColorScheme=0"
 LIGHT = "--blink-settings=preferredColorScheme=1"
 
@@ -44,7 +29,15 @@ def browse(url: str, folder: Path, *options: str) -> tuple[str, str, set[str]]:
     """Open the page with a new profile; return standard output, what the console said, and addresses asked for."""
     profile = folder / "profile"
     log = folder / "net.json"
-    command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={profile}", f"--log-net-log={log}", *options, url]
+    command = [
+        str(CHROMIUM),
+        *FLAGS,
+        "--enable-logging=stderr",
+        f"--user-data-dir={profile}",
+        f"--log-net-log={log}",
+        *options,
+        url,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     shutil.rmtree(profile)
     console = "\n".join(line for line in done.stderr.splitlines() if "CONSOLE" in line)

@@ -1,6 +1,6 @@
 """Audits of counts, averages, estimates and sums of products whose parties hold different people.
 
-Budgets are such that a few hundred runs show noise that is two to three times too small.
+Budgets are such that a hundred runs show something and a thousand show half of a charge or more.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,7 +10,8 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.audit.setting import RELEASE, MaskedSum, Setting, gaussian_lean, laplace_lean, rows_of, study_of
+from syndic.audit.masked import MaskedSum
+from syndic.audit.setting import RELEASE, Setting, gaussian_lean, laplace_lean, rows_of, study_of
 from syndic.audit.stage import Run
 from syndic.model.discrete import Multinomial, Poisson
 from syndic.privacy import Budget, Unit
@@ -20,14 +21,15 @@ from syndic.protocols.estimate_layout import FINE
 REPLACE: Final = Unit(neighbours="replace")
 ADD: Final = Unit(neighbours="add_remove")
 PURE: Final = Budget.of(2)
-APPROXIMATE: Final = Budget.of(4, "0.001")
+LOUD: Final = Budget.of(4)
+"""For Laplace noise where runs are few."""
+APPROXIMATE: Final = Budget.of(12, "0.0002")
+"""For Gaussian noise: few runs show the largest part of a charge where two tables are about three deviations apart."""
+
 BIT: Final = (("x", 2),)
 ONE_PARTY: Final = {"a": (2, None)}
 THREE: Final = {"a": (2, None), "b": (2, None), "c": (2, None)}
 ROWS: Final = 20
-COARSE: Final = Budget.of(1, "0.001")
-"""For runs under masks: seventy of each table show noise that is six times too small."""
-
 Lean = Callable[[Any, Any, Any], float]
 
 
@@ -67,6 +69,7 @@ def _homm() -> Iterator[Setting]:
             other={"a": rows_of(x=[0])},
             views={RELEASE: partial(_one_count, lean)},
             quick=300,
+            full=2000,
         )
     yield Setting(
         name="homm replace",
@@ -75,6 +78,7 @@ def _homm() -> Iterator[Setting]:
         other={"a": rows_of(x=[0, 0])},
         views={RELEASE: lambda run: laplace_lean(_counts(run, "a"), [1, 1], [2, 0])},
         quick=300,
+        full=2000,
     )
     yield _homm_overlap()
     yield _homm_sparse()
@@ -86,11 +90,12 @@ def _homm_overlap() -> Setting:
     unit = Unit(neighbours="add_remove", parties=2, rows=2)
     return Setting(
         name="homm overlap",
-        study=study_of(Homm(), columns=BIT, parties=parties, unit=unit, budget=PURE),
+        study=study_of(Homm(), columns=BIT, parties=parties, unit=unit, budget=LOUD),
         one={name: rows_of(x=[1, 1]) for name in parties},
         other={name: rows_of(x=[]) for name in parties},
         views={RELEASE: lambda run: laplace_lean([_counts(run, name)[1] for name in parties], 2, 0)},
         quick=200,
+        full=2000,
     )
 
 
@@ -108,11 +113,12 @@ def _homm_sparse() -> Setting:
     columns = [(name, 100) for name in names]
     return Setting(
         name="homm sparse",
-        study=study_of(Homm(at_least=700), columns=columns, parties=parties, unit=unit, budget=PURE),
+        study=study_of(Homm(at_least=700), columns=columns, parties=parties, unit=unit, budget=LOUD),
         one={"a": rows_of(**{name: [0] * full for name in names})},
         other={"a": rows_of(**{name: [0] * (full - 40) for name in names})},
         views={RELEASE: seen},
         quick=100,
+        full=2000,
     )
 
 
@@ -126,7 +132,7 @@ def _marginals() -> Iterator[Setting]:
     # shares of noise have a least size, which a person of many rows is far above
     unit = Unit(neighbours="add_remove", rows=ROWS)
     for law in laws:
-        budget, lean = (PURE, laplace_lean) if law == "laplace" else (APPROXIMATE, gaussian_lean)
+        budget = LOUD if law == "laplace" else APPROXIMATE
         protocol = Marginals(noise=law, cliques=(("x",),))
         study = study_of(protocol, columns=BIT, parties=THREE, unit=unit, budget=budget)
         masked = MaskedSum(
@@ -135,16 +141,14 @@ def _marginals() -> Iterator[Setting]:
             opened=_first_table,
             share=protocol.noise_of(study),
             colluding=("b",),
-            lean=lean,
         )
         yield Setting(
             name=f"marginals {law}",
             study=study,
             one=one,
             other=other,
-            views=masked.views,
-            masked=masked,
-            quick=60,
+            views=masked.laplace if law == "laplace" else {},
+            gaussian={} if law == "laplace" else masked.gaussian,
         )
 
 
@@ -160,9 +164,10 @@ def _average() -> Iterator[Setting]:
     for law in laws:
         protocol = Average(servers=("a", "b"), columns=("x",), noise=law, bits=1)
         lean = laplace_lean if law == "laplace" else gaussian_lean
+        budget = Budget.of(4, "0.0002") if law == "laplace" else APPROXIMATE
         yield Setting(
             name=f"average {law}",
-            study=study_of(protocol, columns=BIT, parties=THREE, unit=REPLACE, budget=COARSE),
+            study=study_of(protocol, columns=BIT, parties=THREE, unit=REPLACE, budget=budget),
             one={"a": rows_of(x=[0, 1]), "b": rows_of(x=[0, 1]), "c": rows_of(x=[1, 1])},
             other={"a": rows_of(x=[0, 1]), "b": rows_of(x=[0, 1]), "c": rows_of(x=[0, 1])},
             views={RELEASE: partial(_sum_of_six, lean)},
@@ -178,16 +183,22 @@ def _sum_of_six(lean: Lean, run: Run) -> float:
 
 
 def _estimate() -> Iterator[Setting]:
-    one, other = {"a": rows_of(x=[1, 0])}, {"a": rows_of(x=[0, 0])}
     poisson, multinomial = Poisson(), Multinomial()
-    for name, protocol, unit, budget in (
-        ("dssa", Estimation(column="x", family=poisson), REPLACE, PURE),
-        ("least sizes", Estimation(column="x", family=poisson), ADD, PURE),
-        ("gaussian", Estimation(column="x", family=multinomial, noise="gaussian"), REPLACE, APPROXIMATE),
+    for name, protocol, unit, budget, tables in (
+        ("dssa", Estimation(column="x", family=poisson), REPLACE, PURE, ([1, 0], [0, 0])),
+        # with a least size, a row that is not there stands in the middle of the public set: here it counts as 1
+        ("least sizes", Estimation(column="x", family=poisson), ADD, PURE, ([0, 0], [0])),
+        (
+            "gaussian",
+            Estimation(column="x", family=multinomial, noise="gaussian"),
+            REPLACE,
+            APPROXIMATE,
+            ([1, 0], [0, 0]),
+        ),
     ):
         study = study_of(protocol, columns=BIT, parties=ONE_PARTY, unit=unit, budget=budget)
         layout = protocol.layout_of(study)
-        sums = [layout.sums(np.array(codes)) for codes in ([1, 0], [0, 0])]
+        sums = [layout.sums(np.array([*codes, 1][:2])) for codes in tables]
         lean = gaussian_lean if protocol.noise == "gaussian" else laplace_lean
 
         def said(run: Run, sums: Any = sums, lean: Any = lean) -> float:
@@ -196,11 +207,11 @@ def _estimate() -> Iterator[Setting]:
         yield Setting(
             name=f"estimate {name}",
             study=study,
-            one=one,
-            # with a least size, a row that is not there stands in the middle of the public set
-            other=other if unit is REPLACE else {"a": rows_of(x=[0])},
+            one={"a": rows_of(x=tables[0])},
+            other={"a": rows_of(x=tables[1])},
             views={RELEASE: said},
             quick=300,
+            full=2000,
         )
     yield from _estimate_others()
 
@@ -215,12 +226,13 @@ def _estimate_others() -> Iterator[Setting]:
         other=other,
         views={RELEASE: lambda run: laplace_lean(run.replies("answer")["a"].values, FINE, 0)},
         quick=200,
+        full=2000,
     )
     masked = Estimation(column="x", family=Poisson(), scheme="masked")
     large = 1000
     yield Setting(
         name="estimate masked",
-        study=study_of(masked, columns=(("x", large),), parties=THREE, unit=REPLACE, budget=Budget.of(1)),
+        study=study_of(masked, columns=(("x", large),), parties=THREE, unit=REPLACE, budget=LOUD),
         one={"a": rows_of(x=[large - 1, 0]), "b": rows_of(x=[0, 1]), "c": rows_of(x=[0, 1])},
         other={"a": rows_of(x=[0, 0]), "b": rows_of(x=[0, 1]), "c": rows_of(x=[0, 1])},
         views={RELEASE: lambda run: 6 * run.result.estimates.together.estimate[0] - large / 2},
@@ -233,7 +245,7 @@ def _estimate_others() -> Iterator[Setting]:
 
 def _pooled_gram() -> Setting:
     protocol = PooledGram(bits=4)
-    study = study_of(protocol, columns=(("x", 2), ("y", 2)), parties=THREE, unit=REPLACE, budget=COARSE)
+    study = study_of(protocol, columns=(("x", 2), ("y", 2)), parties=THREE, unit=REPLACE, budget=APPROXIMATE)
     one = dict.fromkeys(THREE, rows_of(x=[1, 0], y=[1, 0]))
     other = {**one, "a": rows_of(x=[0, 0], y=[1, 0])}
     masked = MaskedSum(
@@ -243,4 +255,4 @@ def _pooled_gram() -> Setting:
         share=protocol.noise_of(study),
         colluding=("b",),
     )
-    return Setting(name="pooled-gram", study=study, one=one, other=other, views=masked.views, masked=masked, quick=70)
+    return Setting(name="pooled-gram", study=study, one=one, other=other, gaussian=masked.gaussian)

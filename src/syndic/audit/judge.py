@@ -6,18 +6,19 @@ the bounds of a trial. Which event is judged is chosen on one part of the runs a
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from functools import lru_cache
 from math import inf
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
 from syndic.audit.bound import epsilon_shown, least_chance, most_chance, one_run_epsilon
+from syndic.audit.part import Box, claimed, part_epsilon, refuted_part
 from syndic.audit.trial import CHOOSING, Chance, Fact, Finding, KnownLaw, Neighbours, OneRun, Scores, Trial
 from syndic.document import exact
 from syndic.privacy import Cost, gaussian_epsilon
+from syndic.privacy.concentrated import PICO
 
 DELTAS: Final = (0.0, 1e-9, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8)
 """Where claims are looked at, beside the delta they are stated at: small noise shows best at large deltas."""
@@ -28,6 +29,7 @@ _GUESSED: Final = (1.0, 0.5, 0.2, 0.05)
 _LEAST_MU: Final = 1e-6
 _MOST_MU: Final = Fraction(10**4)
 Event = tuple[str, float]
+Parts = tuple[tuple[Scores, float], ...]
 
 
 def judge(audit: str, trials: Sequence[Trial], miss: float) -> list[Finding]:
@@ -59,15 +61,9 @@ def _finding(audit: str, trial: Trial, miss: float) -> Finding:
     )
 
 
-@lru_cache(maxsize=4096)
-def claimed(cost: Cost, delta: float) -> float:
-    """Return the epsilon that the cost claims at a delta, `inf` where it claims none."""
-    return float(cost.epsilon(exact(delta)))
-
-
 def _of_neighbours(audit: str, trial: Neighbours, miss: float) -> Finding:
     train = int(CHOOSING * min(len(trial.one), len(trial.other)))
-    claims = _claims(trial.cost, trial.delta)
+    claims = _claims(trial.cost, trial.delta) if trial.curve is None else dict(trial.curve)
     # two events that are chosen and the thresholds that were fixed, two bounds on each of two chances
     each = miss / (4 * (2 + len(trial.cuts)))
     halves = [(side[:train], side[train:]) for side in (trial.one, trial.other)]
@@ -78,7 +74,7 @@ def _of_neighbours(audit: str, trial: Neighbours, miss: float) -> Finding:
     return _from_boxes(audit, trial, boxes, claims, miss)
 
 
-def _boxes(event: Event, one: Scores, other: Scores, miss: float) -> list[tuple[float, float]]:
+def _boxes(event: Event, one: Scores, other: Scores, miss: float) -> list[Box]:
     """Return the least chance of an event under one table and the most under the other, for it and its complement."""
     sides = [(int(_met(event, side).sum()), len(side)) for side in (one, other)]
     sides += [(tries - hits, tries) for hits, tries in sides]
@@ -94,12 +90,11 @@ def _claims(cost: Cost, delta: float) -> dict[float, float]:
     return {each: epsilon for each, epsilon in claims.items() if epsilon < inf}
 
 
-def _from_boxes(
-    audit: str, trial: Neighbours, boxes: list[tuple[float, float]], claims: dict[float, float], miss: float
-) -> Finding:
+def _from_boxes(audit: str, trial: Neighbours, boxes: list[Box], claims: dict[float, float], miss: float) -> Finding:
     shown = {delta: max(epsilon_shown(*box, delta) for box in boxes) for delta in {*claims, trial.delta}}
     runs = len(trial.one) + len(trial.other)
-    return _compared(audit, trial, shown, claims, miss=miss, runs=runs, test="neighbours")
+    part = refuted_part(trial.cost, boxes, claims) if trial.curve is None else None
+    return _compared(audit, trial, shown, claims, miss=miss, runs=runs, part=part)
 
 
 def _compared(
@@ -110,9 +105,9 @@ def _compared(
     *,
     miss: float,
     runs: int,
-    test: Literal["neighbours", "known law"],
+    part: float | None,
 ) -> Finding:
-    """Hold what is shown at every delta against what is claimed there."""
+    """Hold what is shown at every delta, and of the whole charge, against what is claimed."""
     tight = max(claims, key=lambda delta: (_share(shown[delta], claims[delta]), -delta))
     # where nothing shows anywhere, or the claim breaks there, the stated delta is the one to speak of
     if shown[tight] == 0 or shown[trial.delta] > claims.get(trial.delta, inf):
@@ -120,8 +115,8 @@ def _compared(
     return Finding(
         audit=audit,
         view=trial.view,
-        test=test,
-        holds=all(shown[delta] <= epsilon for delta, epsilon in claims.items()),
+        test="neighbours" if isinstance(trial, Neighbours) else "known law",
+        holds=(part or 0.0) <= 1 and all(shown[delta] <= epsilon for delta, epsilon in claims.items()),
         confidence=1 - miss,
         runs=runs,
         epsilon=claims.get(trial.delta),
@@ -130,16 +125,34 @@ def _compared(
         tight_delta=tight,
         tight_epsilon=claims.get(tight),
         tight_shown=shown[tight],
+        part=part,
+        part_shown=part_epsilon(trial.cost, part, trial.delta) if part else 0.0,
     )
 
 
 def _of_known_law(audit: str, trial: KnownLaw, miss: float) -> Finding:
-    """Bound the noise from above by its sum of squares, hence mu from below, hence epsilon at every delta."""
+    """Bound the noise from above by its sum of squares, hence mu from below, hence epsilon at every delta.
+
+    All kinds of noise together have one bound, if the two numbers of each are in units of its deviation; where one kind
+    alone is too small, the sum of the bounds of each shows it.
+    """
     claims = _claims(trial.cost, trial.delta)
-    most = float((trial.noise**2).sum()) / float(stats.chi2.ppf(miss, trial.noise.size))
-    mu_squared = trial.away**2 / max(most, 1e-300)
+    every, away = zip(*trial.parts, strict=True)
+    together: Parts = ((np.concatenate(every), float(np.linalg.norm(away))),)
+    ways = (together, trial.parts) if len(trial.parts) > 1 else (together,)
+    mu_squared = min(float(_MOST_MU), max(_mu_squared(way, miss / len(ways)) for way in ways))
     shown = {delta: _of_mu(mu_squared, delta) for delta in {*claims, trial.delta}}
-    return _compared(audit, trial, shown, claims, miss=miss, runs=trial.runs, test="known law")
+    charged = 2 * (trial.cost.gaussian + trial.cost.rho) / PICO
+    part = mu_squared / charged if charged else 0.0
+    return _compared(audit, trial, shown, claims, miss=miss, runs=trial.runs, part=part)
+
+
+def _mu_squared(parts: Parts, miss: float) -> float:
+    total = 0.0
+    for noise, away in parts:
+        most = float((noise**2).sum()) / float(stats.chi2.ppf(miss / len(parts), noise.size))
+        total += away**2 / max(most, 1e-300)
+    return total
 
 
 def _of_mu(mu_squared: float, delta: float) -> float:
@@ -236,6 +249,8 @@ def _of_one_run(audit: str, trial: OneRun, miss: float) -> Finding:
         tight_delta=trial.delta,
         tight_epsilon=claim,
         tight_shown=shown,
+        part=shown / claim if 0 < claim < inf else 0.0,
+        part_shown=shown,
     )
 
 

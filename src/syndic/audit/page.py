@@ -15,7 +15,18 @@ from syndic.version import __version__
 
 Report = AuditReport | PlantedReport
 
-BOUND_HEAD: Final = ("claim", "view", "test", "epsilon", "delta", "at least", "nearest", "runs", "holds")
+BOUND_HEAD: Final = (
+    "claim",
+    "view",
+    "test",
+    "epsilon",
+    "delta",
+    "at least",
+    "by its charge",
+    "nearest",
+    "runs",
+    "holds",
+)
 FACT_HEAD: Final = ("claim", "view", "test", "what", "runs", "holds")
 FAULT_HEAD: Final = ("fault", "what is wrong", "caught by", "claimed", "at least", "delta", "caught")
 
@@ -43,7 +54,10 @@ def tables_of(report: Report) -> tuple[Grid, ...]:
     facts = [each for each in report.findings if each.epsilon is None]
     return (
         Grid(
-            caption="lower bounds on epsilon", head=BOUND_HEAD, rows=tuple(map(_bound_row, bounds)), numbers=(3, 4, 5)
+            caption="lower bounds on epsilon",
+            head=BOUND_HEAD,
+            rows=tuple(map(_bound_row, bounds)),
+            numbers=(3, 4, 5, 6),
         ),
         Grid(caption="laws and facts", head=FACT_HEAD, rows=tuple(map(_fact_row, facts))),
     )
@@ -56,6 +70,8 @@ def summary_of(report: Report) -> str:
         missed = ", ".join(report.missed) or "none"
         return f"{count} planted faults, missed or wrongly accused: {missed}; seed {report.seed}"
     told = "every claim holds" if not report.broken else f"{len(report.broken)} claims are BROKEN"
+    if report.left:
+        told += f"; interrupted before {len(report.left)} audits were done"
     return (
         f"{told}: {len(report.findings)} findings, all of them right but for a chance of {report.alarm:g}; "
         f"{report.effort}, seed {report.seed}"
@@ -71,6 +87,7 @@ def _bound_row(finding: Finding) -> tuple[str, ...]:
         _short(finding.epsilon),
         f"{finding.delta or 0:g}",
         _short(finding.shown),
+        "-" if finding.part is None else _short(finding.part_shown),
         nearest,
         finding.text or str(finding.runs),
         _yes(finding.holds),

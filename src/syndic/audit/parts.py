@@ -143,10 +143,10 @@ def _sketch_lean(plan: SketchPlan, columns: int, there: bool, randomness: Random
     key, rows = randomness.bytes(16), int(there)
     person = People(person_digests(key, [b"ann"])[:rows], np.zeros((rows, columns), dtype=np.int64))
     ranks = encode(plan, key, [person], [1] * columns, randomness, threads=1).astype(np.int64)
-    return float(_log_ratios(plan, ranks).sum())
+    return float(log_ratios(plan, ranks).sum())
 
 
-def _log_ratios(plan: SketchPlan, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+def log_ratios(plan: SketchPlan, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return log P(ranks, person there) / P(ranks, not there), a sum over the person's rank, by repetition."""
     levels = np.arange(plan.floor - 1, plan.top + 1)
     upto = np.where(levels >= plan.top, 1.0, (1 - 2.0**-levels) ** plan.phantoms)

@@ -13,6 +13,7 @@ from syndic.audit.horizontal import ADD, REPLACE
 from syndic.audit.mechanisms import stream
 from syndic.audit.parts import canaries
 from syndic.audit.planted_laws import Fault, laws
+from syndic.audit.planted_methods import methods
 from syndic.audit.setting import COALITION, RELEASE, Setting, laplace_lean, rows_of, study_of
 from syndic.audit.stage import Run, Stage
 from syndic.audit.trial import OneRun, Trial, numbers
@@ -42,6 +43,7 @@ def faults() -> Iterator[Fault]:
     yield from _of_counts()
     yield from _of_sums()
     yield from laws()
+    yield from methods()
 
 
 # Faults of a party's own counts.

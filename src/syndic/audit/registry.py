@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Final, Literal, final
 
+from syndic.audit.encoded import encoded
 from syndic.audit.horizontal import horizontal
 from syndic.audit.learning import learning
 from syndic.audit.long import long
 from syndic.audit.mechanisms import Draws, mechanisms, stream
-from syndic.audit.others import others
 from syndic.audit.parts import parts
 from syndic.audit.setting import Setting
+from syndic.audit.syntheses import syntheses
 from syndic.audit.trial import Trial
 from syndic.audit.vertical import vertical
 
@@ -48,16 +49,22 @@ def audits() -> Iterator[Audit]:
     for setting in _settings():
         method = str(type(setting.study.protocol).__struct_config__.tag)
         yield Audit(name=setting.name, level="protocol", trials=partial(_staged, setting), method=method)
+    for name, method, make in encoded():
+        yield Audit(name=name, level="protocol", trials=partial(_made, make), method=method)
 
 
 @cache
 def _settings() -> tuple[Setting, ...]:
-    # studies are checked when they are made, which takes a second for all of them
-    return (*horizontal(), *learning(), *vertical(), *others())
+    # studies are checked when they are made
+    return (*horizontal(), *learning(), *vertical(), *syntheses())
 
 
 def _drawn(name: str, draws: Draws, counts: dict[Effort, int], effort: Effort, seed: int) -> Sequence[Trial]:
     return draws(counts[effort], stream(seed, name))
+
+
+def _made(make: Callable[[], Setting], effort: Effort, seed: int) -> Sequence[Trial]:
+    return _staged(make(), effort, seed)
 
 
 def _staged(setting: Setting, effort: Effort, seed: int) -> Sequence[Trial]:

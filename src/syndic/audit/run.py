@@ -24,12 +24,16 @@ class BrokenClaimError(SyndicError):
 
 
 class AuditReport(Document):
-    """What a run of audits found: all of it is wrong with a chance of at most `alarm`. `seed` repeats it."""
+    """What a run of audits found: all of it is wrong with a chance of at most `alarm`. `seed` repeats it.
+
+    `left` names the audits that were not done because somebody interrupted the run.
+    """
 
     effort: Effort
     seed: int
     alarm: float
     findings: tuple[Finding, ...]
+    left: tuple[str, ...] = ()
 
     @property
     def broken(self) -> tuple[Finding, ...]:
@@ -37,9 +41,11 @@ class AuditReport(Document):
         return tuple(broken(self.findings))
 
     def check(self) -> None:
-        """Raise `BrokenClaimError` if a claim does not hold."""
+        """Raise `BrokenClaimError` if a claim does not hold, or if some were not looked at."""
         if self.broken:
             raise BrokenClaimError("a claim does not hold. " + "; ".join(told(each) for each in self.broken))
+        if self.left:
+            raise BrokenClaimError(f"interrupted, so nothing is said of: {', '.join(self.left)}")
 
 
 class PlantedReport(Document):
@@ -70,16 +76,21 @@ def audit(
 ) -> AuditReport:
     """Try to break the claims of some audits, by name or by how names begin; of all of them if none is named.
 
-    `alarm` is the chance that any claim that holds is accused.
+    `alarm` is the chance that any claim that holds is accused. An interrupt ends the run with what was found so far.
     """
     chosen = _named(audits(), names)
     seed = _fresh(seed)
     findings: list[Finding] = []
+    left: tuple[str, ...] = ()
     for place, each in enumerate(chosen):
         if progress:
             progress(each.name, place, len(chosen))
-        findings += judge(each.name, each.trials(effort, seed), alarm / len(chosen))
-    return AuditReport(effort=effort, seed=seed, alarm=alarm, findings=tuple(findings))
+        try:
+            findings += judge(each.name, each.trials(effort, seed), alarm / len(chosen))
+        except KeyboardInterrupt:
+            left = tuple(other.name for other in chosen[place:])
+            break
+    return AuditReport(effort=effort, seed=seed, alarm=alarm, findings=tuple(findings), left=left)
 
 
 def plant(

@@ -1,12 +1,13 @@
 """A protocol, two neighbouring tables that are as far apart as its claim allows, and what each role makes of a run."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from syndic.audit.look import look
 from syndic.audit.stage import MemoryMaker, Run, Stage
@@ -29,61 +30,158 @@ _PAIRS: Final = 3
 
 @final
 @dataclass(frozen=True, kw_only=True)
+class Told:
+    """Numbers with Gaussian noise as one role meets them, what each is without it under either table, its deviation.
+
+    Noise of the same `kind`, a number, is looked at together.
+    """
+
+    values: Scores
+    one: Scores
+    other: Scores
+    deviation: Scores
+    kind: NDArray[np.int64]
+
+    def lean(self) -> float:
+        """Return the logarithm of the likelihoods' ratio, one table over the other."""
+        weights = (self.one - self.other) / self.deviation**2
+        return float(np.sum((self.values - (self.one + self.other) / 2) * weights))
+
+    def noise(self, side: int, kind: int) -> Scores:
+        """Return noise of a kind in units of its deviation, if the first (0) or the second table was there."""
+        exact = self.other if side else self.one
+        return np.asarray(((self.values - exact) / self.deviation)[self.kind == kind])
+
+    def away(self, kind: int) -> float:
+        """Return how far apart the tables are in units of deviations, in numbers with noise of a kind."""
+        return float(np.linalg.norm(((self.one - self.other) / self.deviation)[self.kind == kind]))
+
+
+Tells = Callable[[Run], Told]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Canaries:
+    """Many numbers of one run, each about a person of their own, and the claim about what they are made of.
+
+    `cost` is the charge for that alone; with `curve` the claim is known at every delta.
+    """
+
+    sees: Callable[[Run], Scores]
+    cost: Cost
+    curve: Mapping[float, float] | None = None
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
 class Setting:
     """One protocol on the stage.
 
-    `views` has for every role the number that speaks for the first table, made so that 0 lies half way. `quick` and
-    `full` are runs on each table.
-    `masked` is a sum of which the size of the noise is looked at, too. `learnt` gives numbers of a run whose law is not
-    known: the direction that tells most is learnt from the runs on which events are chosen.
+    `views` has for every role the number that speaks for the first table, made so that 0 lies half way. `gaussian` has
+    the roles that meet Gaussian noise on numbers which are known for either table: the ratio of likelihoods speaks, and
+    the size of the noise is looked at, too. `learnt` gives numbers of a run whose law is not known: the direction that
+    tells most is learnt from the runs on which events are chosen. `canaries` has many numbers of one run. `quick` and
+    `full` are runs on each table; `during` is in force while they last, and with `until` they end when that step was
+    answered.
     """
 
     name: str
     study: Study
     one: Mapping[str, Any]
     other: Mapping[str, Any]
-    views: Mapping[str, Sees]
-    quick: int = 240
-    full: int = 3000
-    memory: MemoryMaker | None = None
-    masked: "MaskedSum | None" = None
+    views: Mapping[str, Sees] = field(default_factory=dict)
+    gaussian: Mapping[str, Tells] = field(default_factory=dict)
     learnt: Callable[[Run], Scores] | None = None
+    canaries: Mapping[str, Canaries] = field(default_factory=dict)
+    quick: int = 60
+    full: int = 600
+    memory: MemoryMaker | None = None
+    during: Callable[[], AbstractContextManager[Any]] = nullcontext
+    until: str = ""
 
     def trials(self, runs: int, seed: int) -> list[Trial]:
         """Run the protocol on both tables, `runs` times each, and return all there is to judge."""
+        with self.during():
+            return self._trials(runs, seed)
+
+    def _trials(self, runs: int, seed: int) -> list[Trial]:
         stages = [Stage(self.study, sources, memory=self.memory) for sources in (self.one, self.other)]
-        cost = self.study.joint
-        kept: list[list[Run]] = [[], []]
-        seen: list[list[Scores]] = [[], []]
-        scores: dict[str, list[list[float]]] = {view: [[], []] for view in self.views}
+        heard = _Heard(self)
         for number in range(runs):
             for side, stage in enumerate(stages):
                 # other coins for either table: their laws are compared
-                run = stage.run(seed + 2 * number + side, again=number == 0)
-                if number < KEPT:
-                    kept[side].append(run)
-                if self.learnt is not None:
-                    seen[side].append(self.learnt(run))
-                for view, sees in self.views.items():
-                    scores[view][side].append(sees(run) if run.result is not None else np.inf)
-        pairs = [(kept[0][place], stages[1].run(seed + 2 * place)) for place in range(min(_PAIRS, len(kept[0])))]
-        found: list[Trial] = [
-            Neighbours(
-                view=view,
-                one=np.array(one),
-                other=np.array(other),
-                cost=cost,
-                delta=float(self.study.delta),
-                cuts=(0.0,),
-            )
-            for view, (one, other) in scores.items()
+                heard.hear(side, stage.run(seed + 2 * number + side, again=number == 0, until=self.until))
+        kept = heard.kept
+        pairs = [
+            (kept[0][place], stages[1].run(seed + 2 * place, until=self.until))
+            for place in range(min(_PAIRS, len(kept[0])))
         ]
-        if self.learnt is not None:
-            one, other = along(seen[0], seen[1])
-            found.append(Neighbours(view=RELEASE, one=one, other=other, cost=cost, delta=float(self.study.delta)))
-        if self.masked is not None:
-            found += self.masked.noise_trials(kept, cost)
-        return found + look(kept[0], kept[1], pairs)
+        return heard.trials() + look(kept[0], kept[1], pairs)
+
+
+class _Heard:
+    """What every role made of the runs so far."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.kept: list[list[Run]] = [[], []]
+        leans = {view: _leaning(tells) for view, tells in setting.gaussian.items()}
+        self.sees: dict[str, Sees] = {**setting.views, **leans}
+        self.scores: dict[str, list[list[float]]] = {view: [[], []] for view in self.sees}
+        self.vectors: list[list[Scores]] = [[], []]
+        self.people: dict[str, list[list[Scores]]] = {view: [[], []] for view in setting.canaries}
+
+    def hear(self, side: int, run: Run) -> None:
+        """Note one run on the first (0) or the second table."""
+        setting = self.setting
+        if len(self.kept[side]) < KEPT:
+            self.kept[side].append(run)
+        if setting.learnt is not None:
+            self.vectors[side].append(setting.learnt(run))
+        for view, sees in self.sees.items():
+            self.scores[view][side].append(sees(run) if run.result is not None else np.inf)
+        for view, canaries in setting.canaries.items():
+            self.people[view][side].append(canaries.sees(run))
+
+    def trials(self) -> list[Trial]:
+        """Return what there is to judge about epsilon."""
+        found = [self._neighbours(view, np.array(one), np.array(other)) for view, (one, other) in self.scores.items()]
+        for view, (one, other) in self.people.items():
+            found.append(self._people(view, np.concatenate(one), np.concatenate(other)))
+        if self.setting.learnt is not None:
+            left, right = along(self.vectors[0], self.vectors[1])
+            found.append(self._neighbours(RELEASE, left, right, cuts=()))
+        return found + [self._size(view, tells) for view, tells in self.setting.gaussian.items()]
+
+    def _neighbours(self, view: str, one: Scores, other: Scores, cuts: tuple[float, ...] = (0.0,)) -> Trial:
+        study = self.setting.study
+        return Neighbours(view=view, one=one, other=other, cost=study.joint, delta=float(study.delta), cuts=cuts)
+
+    def _people(self, view: str, one: Scores, other: Scores) -> Trial:
+        claim, delta = self.setting.canaries[view], float(self.setting.study.delta)
+        return Neighbours(view=view, one=one, other=other, cost=claim.cost, delta=delta, cuts=(0.0,), curve=claim.curve)
+
+    def _size(self, view: str, tells: Tells) -> Trial:
+        told = [(side, tells(run)) for side in (0, 1) for run in self.kept[side] if run.result is not None]
+        kinds = sorted({int(kind) for _, each in told for kind in each.kind})
+        return KnownLaw(
+            view=view,
+            parts=tuple(
+                (
+                    np.concatenate([each.noise(side, kind) for side, each in told]),
+                    min(each.away(kind) for _, each in told),
+                )
+                for kind in kinds
+            ),
+            runs=len(told),
+            cost=self.setting.study.joint,
+            delta=float(self.setting.study.delta),
+        )
+
+
+def _leaning(tells: Tells) -> Sees:
+    return lambda run: tells(run).lean()
 
 
 def study_of(
@@ -155,58 +253,3 @@ def along(one: Sequence[Scores], other: Sequence[Scores]) -> tuple[Scores, Score
     gap = first[0].mean(axis=0) - first[1].mean(axis=0)
     direction = np.where(spread > 0, gap / np.where(spread > 0, spread, 1.0) ** 2, 0.0)
     return sides[0] @ direction, sides[1] @ direction
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class MaskedSum:
-    """A sum with shares of noise, as everybody sees it and as those do who know the shares of some, `colluding`.
-
-    The exact sums of both tables, which decide what an attacker looks at, are what is left of one run each when all
-    noise, which follows from the coins, is taken off.
-    """
-
-    study: Study
-    tables: tuple[Mapping[str, Any], Mapping[str, Any]]
-    opened: Callable[[Run], Any]
-    share: Any
-    colluding: tuple[str, ...]
-    lean: Callable[[Any, Any, Any], float] = gaussian_lean
-
-    @cached_property
-    def exact(self) -> list[Any]:
-        """The exact sums of both tables."""
-        names = [party.name for party in self.study.parties]
-        return [self._without(Stage(self.study, table).run(0), names) for table in self.tables]
-
-    @property
-    def views(self) -> dict[str, Sees]:
-        """What speaks for the first table, by role."""
-        return {
-            RELEASE: lambda run: self.lean(self.opened(run), *self.exact),
-            COALITION: lambda run: self.lean(self._without(run, self.colluding), *self.exact),
-        }
-
-    def noise_trials(self, runs: Sequence[Sequence[Run]], cost: Cost) -> list[Trial]:
-        """Return how large the noise is that each role meets, if it is Gaussian."""
-        if self.lean is not gaussian_lean:
-            return []
-        away = float(np.linalg.norm(self.exact[0] - self.exact[1]))
-        found: list[Trial] = []
-        for view, names in ((RELEASE, ()), (COALITION, self.colluding)):
-            left = [self._without(run, names) - self.exact[side] for side in (0, 1) for run in runs[side]]
-            found.append(
-                KnownLaw(
-                    view=view,
-                    noise=np.concatenate(left),
-                    away=away,
-                    runs=len(left),
-                    cost=cost,
-                    delta=float(self.study.delta),
-                )
-            )
-        return found
-
-    def _without(self, run: Run, names: Sequence[str]) -> Any:
-        values = np.asarray(self.opened(run), dtype=np.float64)
-        return values - sum(run.own_noise(name, self.share, values.size) for name in names)

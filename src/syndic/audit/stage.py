@@ -6,7 +6,7 @@ the ledger is a note of what was charged, and the coins come from a seed, so nob
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -75,6 +75,11 @@ class Run:
     coins: Callable[[str, str], Randomness]
     drawn: Mapping[str, tuple[str, ...]]
     asked_again: bool
+    remembered: Mapping[str, Sequence[tuple[str, bytes]]]
+
+    def states(self, party: str, name: str, kind: type[Message]) -> list[Any]:
+        """Return all that a party kept under a name, one after the other: more than any other role sees."""
+        return [decode(value, kind) for kept, value in self.remembered[party] if kept == name]
 
     def replies(self, step: str) -> dict[str, Any]:
         """Return the last answer of every party to one step."""
@@ -110,11 +115,14 @@ class Stage:
             for party in study.parties
         }
 
-    def run(self, seed: int, *, again: bool = False) -> Run:
-        """Run the study once; with `again`, every question is asked a second time afterwards."""
+    def run(self, seed: int, *, again: bool = False, until: str = "") -> Run:
+        """Run the study once; with `again`, every question is asked a second time afterwards.
+
+        With `until` the run ends when that step was answered: what the coordinator makes of it is not looked at.
+        """
         coins = _Coins(seed, self._digest)
         nodes = {name: self._node(name, coins) for name in self._tables}
-        watched = _Watched(nodes, self._steps)
+        watched = _Watched(nodes, self._steps, until)
         session = Session(
             runtime=watched,
             study=self._digest,
@@ -125,7 +133,7 @@ class Stage:
         with _quiet():
             try:
                 result = run(self.study.protocol, session)
-            except PartyError:
+            except (PartyError, _EnoughError):
                 # a refusal is something to see, too
                 result = None
         charged = {name: tuple(node.desk.ledger.events) for name, node in nodes.items()}  # type: ignore[attr-defined]
@@ -141,6 +149,7 @@ class Stage:
             coins=coins,
             drawn={name: tuple(coins.doors.get(name, ())) for name in nodes},
             asked_again=same,
+            remembered={name: node.desk.memory.remembered for name, node in nodes.items()},  # type: ignore[attr-defined]
         )
 
     def _node(self, name: str, coins: "_Coins") -> Node:
@@ -152,11 +161,28 @@ class Stage:
             spends=self._spends[name],
             dataset=name,
             ledger=notes,
-            memory=self._memory(),
+            memory=_Tapped(self._memory()),  # type: ignore[arg-type]  # it has all that a memory has
             open_table=lambda: self._tables[name],
             randomness=lambda label: coins.of(name, label),
         )
         return Node(protocol=self.study.protocol, desk=desk)
+
+
+@final
+class _Tapped:
+    """A party's memory, of which the audience keeps a copy."""
+
+    def __init__(self, memory: Any) -> None:
+        self._memory = memory
+        self.remembered: list[tuple[str, bytes]] = []
+
+    def keep(self, study: str, name: str, value: bytes) -> None:
+        """Note the value, and let it be kept."""
+        self.remembered.append((name, value))
+        self._memory.keep(study, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._memory, name)
 
 
 @contextmanager
@@ -196,12 +222,16 @@ class _Coins:
         return self(role, label + again)
 
 
+class _EnoughError(Exception):
+    """All that is looked at was answered."""
+
+
 @final
 class _Watched:
     """Answers calls by the nodes themselves and keeps what was asked and answered."""
 
-    def __init__(self, nodes: Mapping[str, Node], steps: Mapping[str, Any]) -> None:
-        self._nodes, self._steps = nodes, steps
+    def __init__(self, nodes: Mapping[str, Node], steps: Mapping[str, Any], until: str) -> None:
+        self._nodes, self._steps, self._until = nodes, steps, until
         self.seen: list[Seen] = []
         self._bytes: list[tuple[str, bytes, bytes]] = []
 
@@ -213,6 +243,8 @@ class _Watched:
             replies[party] = answer(self._nodes[party], data)
             self._note(party, data, replies[party])
             arrived(len(replies))
+        if self.seen[-1].step == self._until:
+            raise _EnoughError
         return Delivery(replies=replies, silent={})
 
     def same_again(self) -> bool:

@@ -4,6 +4,7 @@ An audit returns trials. How sure each conclusion must be depends on how many th
 together afterwards (`syndic.audit.judge`).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, final
 
@@ -27,6 +28,7 @@ class Neighbours:
 
     `cost` is what was charged for the person, hence the claim at every delta; `delta` is the one it is stated at.
     `cuts` are thresholds that were fixed before any run, where the law is known: they need no runs to be chosen.
+    `curve` has the claimed epsilons by delta where a cost does not say them all: that of a charge at one delta only.
     """
 
     view: str
@@ -35,6 +37,7 @@ class Neighbours:
     cost: Cost
     delta: float
     cuts: tuple[float, ...] = ()
+    curve: Mapping[float, float] | None = None
 
 
 @final
@@ -54,13 +57,13 @@ class OneRun:
 class KnownLaw:
     """Gaussian noise as one role meets it, what it knows taken off, and how far apart the two tables' numbers are.
 
-    Noise of so many entries and runs shows its size long before it shows who is in a table. That it is Gaussian is
-    taken for granted here; audits of mechanisms show it.
+    Each of `parts` is noise of one kind, and the distance in the numbers that have it, both in the same unit. Noise of
+    so many entries and runs shows its size long before it shows who is in a table. That it is Gaussian is taken for
+    granted here; audits of mechanisms show it.
     """
 
     view: str
-    noise: Scores
-    away: float
+    parts: tuple[tuple[Scores, float], ...]
     runs: int
     cost: Cost
     delta: float
@@ -97,8 +100,9 @@ class Finding(Document):
     """What one trial shows.
 
     `epsilon` at `delta` is the claim, `shown` the lower bound there. `tight_delta` is where the lower bound comes
-    nearest to the claim, or breaks it, with both epsilons there: the claim is of every delta. `confidence` is the
-    chance that this bound is right. Tests of laws and facts have no epsilon.
+    nearest to the claim, or breaks it, with both epsilons there: the claim is of every delta. `part` is the largest
+    part of the whole charge that is refuted (`syndic.audit.part`) and `part_shown` its epsilon at `delta`.
+    `confidence` is the chance that these bounds are right. Tests of laws and facts have no epsilon.
     """
 
     audit: str
@@ -114,6 +118,8 @@ class Finding(Document):
     tight_delta: float | None = None
     tight_epsilon: float | None = None
     tight_shown: float | None = None
+    part: float | None = None
+    part_shown: float | None = None
 
 
 def numbers(values: Any) -> Scores:

@@ -1,20 +1,20 @@
-"""Audits of the methods whose parties hold different columns of the same people."""
+"""Audits of sums of products and noisy columns, whose parties hold different columns of the same people."""
 
 from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
 
-from syndic.audit.horizontal import APPROXIMATE, COARSE, REPLACE
-from syndic.audit.learning import opened_tables
-from syndic.audit.setting import RELEASE, MaskedSum, Setting, rows_of, study_of
+from syndic.audit.horizontal import APPROXIMATE, REPLACE
+from syndic.audit.masked import MaskedSum
+from syndic.audit.setting import RELEASE, Setting, rows_of, study_of
 from syndic.audit.stage import Run
 from syndic.kernel import decode
 from syndic.model.mixing import Mixer
 from syndic.parts.product_work import ProductStart
 from syndic.parts.triple import Stock
 from syndic.privacy import Unit
-from syndic.protocols import CrossTabulation, GramMatrix, Mixing, Vertical
+from syndic.protocols import CrossTabulation, GramMatrix, Mixing
 from syndic.protocols.crosstables import TableNoise
 from syndic.protocols.mixing import signs_of
 
@@ -31,7 +31,6 @@ def vertical() -> Iterator[Setting]:
     yield _dealer()
     yield from _gram()
     yield from _mixing()
-    yield from _synthesis()
 
 
 def _crosstables() -> Iterator[Setting]:
@@ -39,7 +38,7 @@ def _crosstables() -> Iterator[Setting]:
         ("crosstables", CrossTabulation()),
         ("crosstables checked", CrossTabulation(check_rows=True, lift=False)),
     ):
-        study = study_of(protocol, columns=COLUMNS, parties=TWO, unit=REPLACE, budget=COARSE)
+        study = study_of(protocol, columns=COLUMNS, parties=TWO, unit=REPLACE, budget=APPROXIMATE)
         masked = MaskedSum(
             study=study,
             tables=(ONE, OTHER),
@@ -47,12 +46,12 @@ def _crosstables() -> Iterator[Setting]:
             share=TableNoise(share=protocol.noise_of(study), alone=0),
             colluding=("b",),
         )
-        yield Setting(name=name, study=study, one=ONE, other=OTHER, views=masked.views, masked=masked, quick=60)
+        yield Setting(name=name, study=study, one=ONE, other=OTHER, gaussian=masked.gaussian)
 
 
 def _dealer() -> Setting:
     """Return the view of the coordinator, who dealt the triples and knows what is in a share but for the mask."""
-    study = study_of(CrossTabulation(lift=False), columns=COLUMNS, parties=TWO, unit=REPLACE, budget=COARSE)
+    study = study_of(CrossTabulation(lift=False), columns=COLUMNS, parties=TWO, unit=REPLACE, budget=APPROXIMATE)
     return Setting(
         name="crosstables dealer",
         study=study,
@@ -94,7 +93,7 @@ def _gram() -> Iterator[Setting]:
             columns=columns,
             parties=parties,
             unit=REPLACE,
-            budget=COARSE,
+            budget=APPROXIMATE,
             missing="level" if protocol.overlap else "value",
         )
         # every value of one person goes from one bound to the other
@@ -108,7 +107,7 @@ def _gram() -> Iterator[Setting]:
             share=protocol.noise_of(study),
             colluding=tuple(parties)[1 : 1 + protocol.colluding],
         )
-        yield Setting(name=name, study=study, one=one, other=other, views=masked.views, masked=masked, quick=60)
+        yield Setting(name=name, study=study, one=one, other=other, gaussian=masked.gaussian)
 
 
 def _mixing() -> Iterator[Setting]:
@@ -125,6 +124,7 @@ def _mixing() -> Iterator[Setting]:
             other=OTHER,
             views={RELEASE: sees},
             quick=200,
+            full=2000,
         )
 
 
@@ -140,17 +140,3 @@ def _along_signs(run: Run) -> float:
     signs = mixer.total()
     others = (signs[:, 2] - signs[:, 1]) * 2**note.fraction_bits
     return float(signs[:, 0] @ (run.result.numbers.sum(axis=1) - 2 * others))
-
-
-def _synthesis() -> Iterator[Setting]:
-    # nothing across parties is asked where noise would drown it
-    study = study_of(Vertical(rows=2), columns=COLUMNS, parties=TWO, unit=REPLACE, budget=APPROXIMATE)
-    yield Setting(
-        name="vertical",
-        study=study,
-        one=ONE,
-        other=OTHER,
-        views={RELEASE: opened_tables},
-        quick=8,
-        full=400,
-    )

@@ -41,7 +41,7 @@ from syndic.parts.ring import Ring
 from syndic.parts.seal import seal, unseal
 from syndic.privacy import Budget, Unit
 from syndic.protocols import Marginals
-from syndic.protocols.marginals import MarginalTables
+from syndic.protocols.marginals_result import MarginalTables
 from syndic.random import SystemRandomness
 from syndic.runtime.frame import receive_frame, send_frame
 from syndic.study.document import Study

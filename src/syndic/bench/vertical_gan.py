@@ -1,21 +1,15 @@
 """VertiGAN on a coded table whose columns are cut into parties: as published, and with parameters that suit noise."""
 
-import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import Any, Final
 
 import numpy as np
 
-from syndic.bench.model_synthesis import simulated_node
 from syndic.bench.row import Row
-from syndic.bench.synthesis_data import Coded, codes_of, distances
-from syndic.bench.vertical_runs import cut, study_of
-from syndic.kernel import Session, run, schema_of, steps_of
+from syndic.bench.synthesis_data import Coded, distances
+from syndic.bench.vertical_runs import Found, cut, made_by, study_of
 from syndic.protocols.vertigan import VertiGan
-from syndic.random import SimulationRandomness
-from syndic.runtime import Local
 
 EPSILONS: Final = ("0.8", "3.2")
 # 8.3 minutes a party and 112 MB for Adult
@@ -26,40 +20,13 @@ SUITED: Final[dict[str, Any]] = {"rounds": 300, "critic_steps": 3, "batch": 300,
 VARIANTS: Final[Mapping[str, Mapping[str, Any]]] = {"VertiGAN": {}, "VertiGAN, parameters suited to noise": SUITED}
 
 
-@final
-@dataclass(frozen=True)
-class GanFound:
-    """One run: distances by number of columns, seconds of processor time of all roles, bytes to and from a party."""
-
-    apart: dict[int, float]
-    seconds: float
-    sent: int
-
-
-def gan(data: Coded, epsilon: str, seed: int, parties: int, **options: Any) -> GanFound:
-    """Run VertiGAN once, every party in this process."""
-    study = study_of(data, epsilon, cut(data, parties), VertiGan(**options))
-    with ExitStack() as stack:
-        nodes = {}
-        for party in study.parties:
-            columns = schema_of(study, party.name).names
-            nodes[party.name] = simulated_node(study, party.name, data.table.select(columns), seed)
-            stack.callback(nodes[party.name].close)
-        session = Session(
-            runtime=Local(nodes),
-            study=study.digest,
-            terms=study,
-            steps=steps_of(VertiGan),
-            randomness=SimulationRandomness(seed, "draws"),
-        )
-        begin = time.process_time()
-        result: Any = run(study.protocol, session)
-        seconds = time.process_time() - begin
-    sent: dict[str, int] = dict.fromkeys(session.parties, 0)
-    for line in session.transcript:
+def gan(data: Coded, epsilon: str, seed: int, parties: int, **options: Any) -> Found:
+    """Run VertiGAN once, every party in this process; bytes are those to and from the party that has most."""
+    made = made_by(data, study_of(data, epsilon, cut(data, parties), VertiGan(**options)), seed)
+    sent: Counter[str] = Counter()
+    for line in made.transcript:
         sent[line.party] += line.request_bytes + line.reply_bytes
-    made = codes_of(result.table.to_arrow(), data.schema)
-    return GanFound(distances(data.codes(), made, data.domain), seconds, max(sent.values()))
+    return Found(distances(data.codes(), made.codes, data.domain), made.seconds, max(sent.values()))
 
 
 def gan_rows(

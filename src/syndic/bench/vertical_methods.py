@@ -10,8 +10,7 @@ import numpy as np
 
 from syndic.bench.synthesis_data import Coded, distances
 from syndic.bench.vertical_gan import SUITED
-from syndic.bench.vertical_rivals import Made, made_by
-from syndic.bench.vertical_runs import DELTA, Found, cut, study_of
+from syndic.bench.vertical_runs import DELTA, Found, Made, cut, made_by, study_of
 from syndic.model.markov import Curator, PrivMRF
 from syndic.privacy import GaussianEvent, mu_squared_for
 from syndic.protocols import AnyProtocol, Glued, LatentTreeSynthesis, Synthesis, Vertical, VertiGan, VertiMRF
@@ -76,7 +75,7 @@ def privmrf(data: Coded, epsilon: str, seed: int) -> Made:
     fitted = PrivMRF().run(curator, mu_squared, generator(SimulationRandomness(seed, "choices")))
     drawn = fitted.sample(data.table.num_rows, generator(SimulationRandomness(seed, "rows")))
     seconds = time.process_time() - begin
-    return Made({name: codes.astype(np.int64) for name, codes in drawn.items()}, seconds, 0)
+    return Made({name: codes.astype(np.int64) for name, codes in drawn.items()}, seconds)
 
 
 @lru_cache(maxsize=1024)

@@ -5,51 +5,30 @@ regression trained on the release gets right on rows that no run has seen, besid
 real rows, and beside always saying the most frequent class.
 """
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any, Final, final
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from syndic.bench.model_synthesis import simulated_node
 from syndic.bench.row import Row
 from syndic.bench.synthesis_data import Coded, codes_of, distances
-from syndic.bench.vertical_runs import Found, cut, sent_once, study_of
-from syndic.kernel import Session, run, schema_of, steps_of
+from syndic.bench.vertical_runs import Codes, Found, cut, found_by, made_by, study_of
 from syndic.mechanism import DiscreteLaplace, ExponentialMechanism
 from syndic.model.diffgen import balanced, max_scores, specialised, tree_of
 from syndic.protocols import DistDiffGen, Glued, LatentTreeSynthesis, Vertical
 from syndic.random import SimulationRandomness
-from syndic.runtime import Local
-from syndic.study import Study
 
-Codes = Mapping[str, NDArray[np.int64]]
 TIMES: Final = 10
 _TEST_SHARE: Final = 0.2
 _RIVALS: Final = {"glued": Glued, "latent tree": LatentTreeSynthesis}
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Made:
-    """The rows of one run, seconds of processor time, and bytes that each role sent, once."""
-
-    codes: Codes
-    seconds: float
-    sent: int
-
-
 def rivals(data: Coded, epsilon: str, seeds: Sequence[int], parties: int = 2) -> Iterator[Row]:
     """Yield distances, time and traffic of rivals that make a table of all columns."""
     for title, method in _RIVALS.items():
-        found = []
-        for seed in seeds:
-            made = made_by(data, study_of(data, epsilon, cut(data, parties), method()), seed)
-            found.append(Found(distances(data.codes(), made.codes, data.domain), made.seconds, made.sent))
+        study = study_of(data, epsilon, cut(data, parties), method())
+        found = [found_by(data, study, seed) for seed in seeds]
         row = f"{data.name}, epsilon {epsilon}, {parties} parties, {title}"
         yield from _apart(row, found)
         yield _row(row, "seconds", min(one.seconds for one in found), "s of processor time, all roles")
@@ -129,27 +108,6 @@ def published(data: Coded, label: str, epsilon: str, times: int, seed: int) -> C
             rows = np.flatnonzero(group == place)
             made[name][rows] = draws.choice(trees[name].levels[node], len(rows))
     return made
-
-
-def made_by(data: Coded, study: Study, seed: int) -> Made:
-    """Run a study once, every party in this process."""
-    with ExitStack() as stack:
-        nodes = {}
-        for party in study.parties:
-            columns = schema_of(study, party.name).names
-            nodes[party.name] = simulated_node(study, party.name, data.table.select(columns), seed)
-            stack.callback(nodes[party.name].close)
-        session = Session(
-            runtime=Local(nodes),
-            study=study.digest,
-            terms=study,
-            steps=steps_of(type(study.protocol)),
-            randomness=SimulationRandomness(seed, "draws"),
-        )
-        begin = time.process_time()
-        result: Any = run(study.protocol, session)
-        seconds = time.process_time() - begin
-    return Made(codes_of(result.table.to_arrow(), data.schema), seconds, sent_once(session.transcript))
 
 
 def _maker(data: Coded, epsilon: str, held: Sequence[tuple[str, ...]], method: Any) -> Callable[[int], Codes]:

@@ -8,19 +8,36 @@ from fractions import Fraction
 from typing import Any, Literal, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from syndic.bench.model_synthesis import simulated_node
 from syndic.bench.synthesis_data import Coded, codes_of, distances
 from syndic.kernel import Exchange, Member, Session, run, schema_of, steps_of
 from syndic.privacy import Budget, Unit, gaussian_epsilon, mu_squared_for
-from syndic.protocols import AnyProtocol, Synthesis, Vertical, VertiMRF
+from syndic.protocols import AnyProtocol, Synthesis, Vertical
 from syndic.random import SimulationRandomness
 from syndic.runtime import Local
 from syndic.study import Study
 
+Codes = Mapping[str, NDArray[np.int64]]
 DELTA = Fraction(1, 10**6)
 RELAYED = ("product_masked", "product_multiplied")
 """Steps whose replies the coordinator passes on: they are in a later request once more."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Made:
+    """The rows of one run, seconds of processor time of all roles, and what was said."""
+
+    codes: Codes
+    seconds: float
+    transcript: Sequence[Exchange] = ()
+
+    @property
+    def sent(self) -> int:
+        """Bytes of all messages, each counted once, as one role sends it to another."""
+        return sent_once(self.transcript)
 
 
 @final
@@ -64,20 +81,12 @@ def study_of(
 
 def vertical(data: Coded, epsilon: str, seed: int, parties: int, **options: Any) -> Found:
     """Run the vertical synthesis once, every party in this process."""
-    return _found(data, study_of(data, epsilon, cut(data, parties), Vertical(**options)), seed)
-
-
-def vertimrf(data: Coded, epsilon: str, seed: int, parties: int, **options: Any) -> Found:
-    """Run VertiMRF once; printed sketches claim to hide who is in, so their study is of that."""
-    method = VertiMRF(**options)
-    printed = method.as_printed and method.way == "sketch"
-    unit: Literal["add_remove", "replace"] = "add_remove" if printed else "replace"
-    return _found(data, study_of(data, epsilon, cut(data, parties), method, neighbours=unit), seed)
+    return found_by(data, study_of(data, epsilon, cut(data, parties), Vertical(**options)), seed)
 
 
 def curator(data: Coded, epsilon: str, seed: int, **options: Any) -> Found:
     """Run the same selection with one party that holds all columns, at the same budget."""
-    return _found(data, study_of(data, epsilon, [data.domain.names], Synthesis(**options)), seed)
+    return found_by(data, study_of(data, epsilon, [data.domain.names], Synthesis(**options)), seed)
 
 
 def glued(data: Coded, epsilon: str, seed: int, parties: int) -> Found:
@@ -90,24 +99,14 @@ def glued(data: Coded, epsilon: str, seed: int, parties: int) -> Found:
     for place, columns in enumerate(cut(data, parties)):
         own = data.select(columns)
         study = study_of(own, part, [columns], Synthesis())
-        codes, taken, _ = _made(own, study, seed + 1000 * place)
-        made |= codes
-        seconds += taken
+        own_rows = made_by(own, study, seed + 1000 * place)
+        made |= own_rows.codes
+        seconds += own_rows.seconds
     return Found(distances(data.codes(), made, data.domain), seconds, 0)
 
 
-def sent_once(transcript: Sequence[Exchange]) -> int:
-    """Return the bytes of all messages, each counted once, as one role sends it to another."""
-    both = sum(one.request_bytes + one.reply_bytes for one in transcript)
-    return both - sum(one.reply_bytes for one in transcript if one.step in RELAYED)
-
-
-def _found(data: Coded, study: Study, seed: int) -> Found:
-    codes, seconds, sent = _made(data, study, seed)
-    return Found(distances(data.codes(), codes, data.domain), seconds, sent)
-
-
-def _made(data: Coded, study: Study, seed: int) -> tuple[Mapping[str, Any], float, int]:
+def made_by(data: Coded, study: Study, seed: int) -> Made:
+    """Run a study once, every party in this process."""
     with ExitStack() as stack:
         nodes = {}
         for party in study.parties:
@@ -124,4 +123,16 @@ def _made(data: Coded, study: Study, seed: int) -> tuple[Mapping[str, Any], floa
         begin = time.process_time()
         result: Any = run(study.protocol, session)
         seconds = time.process_time() - begin
-    return codes_of(result.table.to_arrow(), data.schema), seconds, sent_once(session.transcript)
+    return Made(codes_of(result.table.to_arrow(), data.schema), seconds, session.transcript)
+
+
+def sent_once(transcript: Sequence[Exchange]) -> int:
+    """Return the bytes of all messages, each counted once, as one role sends it to another."""
+    both = sum(one.request_bytes + one.reply_bytes for one in transcript)
+    return both - sum(one.reply_bytes for one in transcript if one.step in RELAYED)
+
+
+def found_by(data: Coded, study: Study, seed: int) -> Found:
+    """Run a study once, and hold its rows against the real ones."""
+    made = made_by(data, study, seed)
+    return Found(distances(data.codes(), made.codes, data.domain), made.seconds, made.sent)

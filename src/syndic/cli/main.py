@@ -5,7 +5,7 @@ from importlib import import_module
 
 import click
 
-from syndic.errors import PublicError, SyndicError
+from syndic.errors import InputError, PublicError, SyndicError
 from syndic.version import __version__
 
 _EPILOG = """\b
@@ -86,11 +86,19 @@ def main() -> None:
         )
         sys.exit(130)
     except SyndicError as error:
-        if as_json:
-            from syndic.cli.show import as_json as show_json  # noqa: PLC0415
-
-            code = error.code if isinstance(error, PublicError) else "failed"
-            show_json({"error": {"code": code, "text": str(error)}})
-        else:
-            click.echo(f"error: {error}", err=True)
+        code = error.code if isinstance(error, PublicError) else "failed"
+        _tell(code, str(error), as_json=as_json)
         sys.exit(error.exit_code)
+    except OSError as error:
+        # what a person named is not there, not theirs, or a file where a folder should be; or the disk is full
+        _tell(InputError.code, f"{error.filename or 'a file'}: {error.strerror or error}", as_json=as_json)
+        sys.exit(InputError.exit_code)
+
+
+def _tell(code: str, text: str, *, as_json: bool) -> None:
+    if as_json:
+        from syndic.cli import show  # noqa: PLC0415  # most verbs end without an error
+
+        show.as_json({"error": {"code": code, "text": text}})
+    else:
+        click.echo(f"error: {text}", err=True)

@@ -82,11 +82,11 @@ class Ranged(Described, frozen=True, kw_only=True):
 
     def _check(self) -> None:
         self._check_name()
-        self._check_size()
         lower, upper = self._bounds()
         value = self._instead()
         if value is not None and not lower <= value <= upper:
             raise ValueError(f"{self.name!r}: missing value must be within the bounds")
+        self._check_size()
 
 
 class Whole(Ranged, frozen=True, kw_only=True):

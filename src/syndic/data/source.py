@@ -119,7 +119,8 @@ def reading(what: str) -> Iterator[None]:
     """Turn the reader's errors into one that names the file and quotes nothing from it."""
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        # the latter where the name of a column was damaged
         raise InputError(f"{what}: cannot be read, it is damaged or of another kind than its name says") from error
 
 

@@ -12,7 +12,7 @@ from typing import Final, Self, final
 from cryptography.hazmat.primitives import hashes
 
 from syndic.deploy import certificate as certificates
-from syndic.deploy.kit import SERVER_NAME, server_kit, write_files
+from syndic.deploy.kit import SERVER_NAME, made_for, server_kit, write_files
 from syndic.deploy.papers import Admitted, Approval, Federation, Request, check_name
 from syndic.document import from_file, to_readable_json
 from syndic.errors import InputError
@@ -47,18 +47,21 @@ class Coordinator:
         certificates.write_key(folder / "authority" / "root.key", root_key)
         write_whole(made.root, certificates.pem(root).encode())
         write_whole(made.workspace / "startup" / "rootCA.pem", certificates.pem(root).encode())
-        write_files(made.workspace, server_kit(made.workspace, host=host, port=port, federation=name))
         made._write_list()
         write_whole(folder / "coordinator.json", to_readable_json(Federation(name=name, host=host, port=port)))
+        made._write_kit()
         made.renew(days=days)
         return made
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open a folder that `create` made."""
+        """Open a folder that `create` made, here or elsewhere: a server's kit follows the folder."""
         if not (folder / "coordinator.json").is_file():
             raise InputError(f"{folder}: is no coordinator's folder: syndic coordinator init makes one")
-        return cls(folder=folder.absolute())
+        opened = cls(folder=folder.absolute())
+        if not made_for(opened.workspace):
+            opened._write_kit()
+        return opened
 
     @property
     def federation(self) -> Federation:
@@ -162,6 +165,12 @@ class Coordinator:
 
     def _entry(self, party: str) -> Path:
         return self.folder / "parties" / f"{check_name(party)}.json"
+
+    def _write_kit(self) -> None:
+        """Write what the engine's server starts from, keys and certificates apart."""
+        place = self.federation
+        kit = server_kit(self.workspace, host=place.host, port=place.port, federation=place.name)
+        write_files(self.workspace, kit)
 
     def _write_list(self) -> None:
         """Write what the server reads at every registration."""

@@ -45,7 +45,13 @@ def server_kit(workspace: Path, *, host: str, port: int, federation: str) -> dic
     }
 
 
-def site_kit(home: Path, *, name: str, host: str, port: int, federation: str) -> dict[str, Any]:
+def made_for(workspace: Path) -> bool:
+    """Tell whether a server's kit was written for the place where it is now: the engine wants whole paths."""
+    resources = json.loads((workspace / "local" / "resources.json").read_text())
+    return bool(resources.get("snapshot_persistor") == _storage(workspace))
+
+
+def site_kit(*, name: str, host: str, port: int, federation: str) -> dict[str, Any]:
     """Return the files of a site by their place in its workspace, keys and certificates apart."""
     server = {
         "name": federation,
@@ -68,7 +74,8 @@ def site_kit(home: Path, *, name: str, host: str, port: int, federation: str) ->
         "class_allow_list": [SITE_CLASS],
         "allow_log_streaming": False,
         "client": {"retry_timeout": 30},
-        "components": [{"id": "syndic", "path": SITE_CLASS, "args": {"home": str(home)}}],
+        # from the workspace, where the engine runs: a folder that was put back elsewhere is as good
+        "components": [{"id": "syndic", "path": SITE_CLASS, "args": {"home": ".."}}],
     }
     return {
         "startup/fed_client.json": {"format_version": 2, "servers": [server], "client": client},

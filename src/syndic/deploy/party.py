@@ -56,20 +56,21 @@ def prepare(home: Path, *, name: str, renew: bool = False) -> Request:
 
 
 def accept(home: Path, approval: Approval) -> None:
-    """Install an approval that fits the key of the last request, and write the site's policy."""
+    """Install an approval that fits the key of the last request, and write the site's policy.
+
+    The approval that is installed already may be accepted again: that restores the policy.
+    """
     startup = workspace_of(home) / "startup"
-    key = _waiting_key(startup)
     root = certificates.read_certificate(approval.root.encode(), "the root of the approval")
     signed = certificates.read_certificate(approval.certificate.encode(), "the certificate of the approval")
     certificates.check_certificate(signed, root, name=approval.party)
-    if not certificates.same_key(certificates.read_key(key), signed):
-        raise InputError("the approval is for another key: send the last request.json and ask for a new approval")
+    key = _key_of(signed, startup)
     _check_same_root(startup / "rootCA.pem", root)
     key.replace(startup / "client.key")
     write_whole(startup / "client.crt", approval.certificate.encode())
     write_whole(startup / "rootCA.pem", approval.root.encode())
     write_whole(home / _CONNECTION, to_readable_json(approval))
-    write_files(workspace_of(home), _kit(home, approval))
+    write_files(workspace_of(home), _kit(approval))
 
 
 def connection_of(home: Path) -> Approval:
@@ -87,7 +88,7 @@ def check_site(home: Path) -> Approval:
         IntegrityError: if a file of the kit was changed or one was added.
     """
     approval, startup = connection_of(home), workspace_of(home) / "startup"
-    check_files(workspace_of(home), _kit(home, approval))
+    check_files(workspace_of(home), _kit(approval))
     root = certificates.read_certificate((startup / "rootCA.pem").read_bytes(), "rootCA.pem")
     signed = certificates.read_certificate((startup / "client.crt").read_bytes(), "client.crt")
     certificates.check_certificate(signed, root, name=approval.party)
@@ -107,9 +108,8 @@ def keep_inside(workspace: Path) -> None:
     os.environ["TMPDIR"] = str(temporary)
 
 
-def _kit(home: Path, approval: Approval) -> dict[str, object]:
+def _kit(approval: Approval) -> dict[str, object]:
     return site_kit(
-        home.absolute(),
         name=approval.party,
         host=approval.host,
         port=approval.port,
@@ -117,10 +117,15 @@ def _kit(home: Path, approval: Approval) -> dict[str, object]:
     )
 
 
-def _waiting_key(startup: Path) -> Path:
-    if not (startup / "next.key").is_file():
+def _key_of(signed: x509.Certificate, startup: Path) -> Path:
+    """Return the key that a certificate is for: of the last request, or the one in use."""
+    keys = [path for path in (startup / "next.key", startup / "client.key") if path.is_file()]
+    if not keys:
         raise InputError("no request is waiting for an approval here: syndic party init makes one")
-    return startup / "next.key"
+    for path in keys:
+        if certificates.same_key(certificates.read_key(path), signed):
+            return path
+    raise InputError("the approval is for another key: send the last request.json and ask for a new approval")
 
 
 def _check_same_root(path: Path, root: x509.Certificate) -> None:

@@ -25,6 +25,8 @@ _LONGEST_SECONDS = 24 * 3600.0
 _IDLE_SECONDS = 120.0
 _LOOK_SECONDS = 15.0
 _ATTEMPTS = 3
+# the engine runs in its workspace, and no module is to be found there
+_PYTHON = (sys.executable, "-P", "-m")
 
 
 @final
@@ -34,7 +36,7 @@ class PartySite(Site):
     def __init__(self, home: str) -> None:
         """Answer from this home."""
         super().__init__()
-        self._home = Home(folder=Path(home))
+        self._home = Home(folder=Path(home).resolve())
         self._workers: dict[str, _Worker] = {}
         self._guard = threading.Lock()
 
@@ -48,7 +50,7 @@ class PartySite(Site):
         """Register anew, by starting this process over: everything that matters is in files."""
         sys.stdout.write("the server does not answer; connecting anew\n")
         sys.stdout.flush()
-        os.execv(sys.executable, [sys.executable, "-m", "syndic", "join", str(self._home.folder)])  # noqa: S606
+        os.execv(sys.executable, [*_PYTHON, "syndic", "join", str(self._home.folder)])  # noqa: S606
 
     def most(self, study: str) -> int:
         """Return the largest message of the study in bytes; refuse one that nobody here agreed to."""
@@ -113,7 +115,6 @@ def serving(study: str, home: Path) -> Callable[[int], Sequence[str]]:
     """Return what starts the process that answers a study from a home, on an inherited socket."""
 
     def command(descriptor: int) -> Sequence[str]:
-        module = [sys.executable, "-m", "syndic.deploy.serve"]
-        return [*module, "--home", str(home), "--study", study, "--socket", str(descriptor)]
+        return [*_PYTHON, "syndic.deploy.serve", "--home", str(home), "--study", study, "--socket", str(descriptor)]
 
     return command

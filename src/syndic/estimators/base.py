@@ -1,13 +1,9 @@
-"""What private linear models share: parameters as scikit-learn wants them, declared bounds, a ledger over all fits."""
+"""What private linear models share: declared bounds, rounds of learning, a ledger over all fits."""
 
-import abc
-import inspect
-from collections.abc import Mapping, Sequence
-from fractions import Fraction
-from functools import cache
+from collections.abc import Sequence
 from math import sqrt
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,19 +13,19 @@ from syndic.errors import InputError, MissingExtraError
 from syndic.estimators.account import Account, digest_of
 from syndic.model.multiclass import JointObjective
 from syndic.model.second_order import Newton
+from syndic.parameters import Number, Parametrised, declare, defaults_of
 from syndic.privacy import Budget, Ledger, Unit, check_delta, default_delta
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
 from syndic.study import Statement
 
-Number = float | str | Fraction
 Numbers = NDArray[np.float64]
 Bounds = tuple[float | Sequence[float], float | Sequence[float]]
 # of the unit ball's squared radius, the half that the intercept takes
 _INTERCEPT: Final = sqrt(0.5)
 
 
-class PrivateLinear(abc.ABC):
-    """Parameters are stored as they are given and checked at `fit`: scikit-learn's clone compares them."""
+class PrivateLinear(Parametrised):
+    """Scales rows by declared bounds, learns weights in rounds of noisy sums, and charges for all of them once."""
 
     epsilon: Number
     delta: Number | None
@@ -47,28 +43,8 @@ class PrivateLinear(abc.ABC):
     dataset: str
     cap: Number | Budget | None
 
-    def _keep(self, parameters: Mapping[str, Any]) -> None:
-        """Store the constructor's parameters as given."""
-        for name in parameters_of(type(self)):
-            setattr(self, name, parameters[name])
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; `deep` changes nothing, as no parameter is an estimator."""
-        del deep
-        return {name: getattr(self, name) for name in parameters_of(type(self))}
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Set some parameters; what was fitted stays until the next `fit`."""
-        known = parameters_of(type(self))
-        unknown = [name for name in parameters if name not in known]
-        if unknown:
-            raise InputError(f"unknown parameter '{unknown[0]}'; the parameters are {', '.join(known)}")
-        for name, value in parameters.items():
-            setattr(self, name, value)
-        return self
-
     def __repr__(self) -> str:
-        defaults = parameters_of(type(self))
+        defaults = defaults_of(type(self))
         # compared as text: a parameter may be an array
         shown = [
             f"{name}={value!r}" for name, value in self.get_params().items() if repr(value) != repr(defaults[name])
@@ -189,33 +165,12 @@ class PrivateLinear(abc.ABC):
             )
         with Ledger.open(str(self.ledger)) as ledger:
             for name in names:
-                self._declare(ledger, name, account.budget)
+                declare(ledger, name, self.cap, account.budget.delta)
             call = account.charge(ledger, names, digest)
             weights = account.learn(rows, labels, randomness)
             for name in names:
                 ledger.commit(f"{call}/{name}", digest_of(weights.tolist()))
         return weights
-
-    def _declare(self, ledger: Ledger, dataset: str, budget: Budget) -> None:
-        """Declare a new data set; the cap that a ledger has is not changed from here."""
-        cap = self.cap if isinstance(self.cap, Budget) or self.cap is None else Budget.of(self.cap, budget.delta)
-        known = dataset in ledger.datasets()
-        if known and cap not in (None, ledger.spent(dataset).cap):
-            raise InputError(
-                f"cap differs from the one that the ledger has for '{dataset}': leave cap out, or change the ledger's "
-                "with syndic.Ledger.declare"
-            )
-        if not known and cap is None:
-            raise InputError(f"the ledger does not know '{dataset}' yet: give cap, the most that all fits may cost")
-        if not known and cap is not None:
-            ledger.declare(dataset, cap)
-
-
-@cache
-def parameters_of(kind: type[PrivateLinear]) -> Mapping[str, Any]:
-    """Return the constructor's parameters with their defaults."""
-    parameters = inspect.signature(kind.__init__).parameters
-    return {name: parameter.default for name, parameter in parameters.items() if name != "self"}
 
 
 def validation() -> Any:

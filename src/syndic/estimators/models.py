@@ -7,9 +7,10 @@ from typing import Any, Literal, Self, final
 import numpy as np
 
 from syndic.errors import InputError
-from syndic.estimators.base import Bounds, Number, Numbers, PrivateLinear, tags
+from syndic.estimators.base import Bounds, Numbers, PrivateLinear, tags
 from syndic.model.loss import Logistic, Squared
 from syndic.model.multiclass import JointObjective, Softmax, one_against_others, shares
+from syndic.parameters import Number
 from syndic.privacy import Budget
 
 

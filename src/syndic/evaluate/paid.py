@@ -29,6 +29,7 @@ from syndic.kernel import Desk, member
 from syndic.kernel.memory import Stored
 from syndic.mechanism import DiscreteLaplace
 from syndic.privacy import Event, PureEvent, Unit
+from syndic.protocols.refusals import wrong_size
 from syndic.random import Randomness
 
 _SIZE_SHARE: Final = Fraction(1, 10)
@@ -132,7 +133,7 @@ def _answered(desk: Desk, table: Table, public: Sequence[Factor], *, epsilon: Fr
     unit = desk.terms.unit
     people = member(desk.terms, desk.name).people
     if _size_is_public(unit) and table.rows() != people:
-        raise InputError(f"party '{desk.name}': its source does not hold the {people} people that the study says")
+        raise wrong_size(desk.name, people)
     noises = _noises(unit, epsilon, len(public))
     events = tuple(_event(noise, what) for what, noise in noises.items())
     charged_to = f"scores of {desk.study}"

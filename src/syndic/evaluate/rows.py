@@ -45,7 +45,8 @@ class Rows:
         counts = counter.factors()
         if self.minus is None:
             return counts
-        return [plus - minus for plus, minus in zip(counts, self.minus.marginals(cliques), strict=True)]
+        both = zip(counts, self.minus.marginals(cliques), strict=True)
+        return [Factor(plus.domain, plus.values - minus.values) for plus, minus in both]
 
     def cells(self, names: Clique) -> SparseCounts:
         """Return the cells that have rows; memory grows with their number only."""

@@ -54,9 +54,8 @@ class Agreement(Document):
     def check_time(self, now: datetime) -> None:
         """Raise `RefusedError` if the agreement has expired."""
         if now >= self.expires:
-            raise RefusedError(
-                f"the agreement of {self.party} expired on {self.expires.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-            )
+            # as it was written: the first and the last days there are have no UTC
+            raise RefusedError(f"the agreement of {self.party} expired on {self.expires:%Y-%m-%d %H:%M %Z}")
 
 
 def read_agreement(written: bytes, *, party: str) -> Agreement:

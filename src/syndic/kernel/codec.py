@@ -42,8 +42,15 @@ def decode(data: bytes, kind: type[M]) -> M:
 
 
 def _shape_of(error: Exception) -> str:
-    # msgspec's own texts name types and places, never values; ours below do the same
-    return str(error) if isinstance(error, msgspec.ValidationError) else "malformed or cut short"
+    """Return what is wrong and where, without any value."""
+    if not isinstance(error, msgspec.ValidationError):
+        return "malformed or cut short"
+    text = str(error)
+    if text.startswith(("Expected ", "Object missing ", "it was damaged ")):
+        return text
+    # msgspec quotes words that are none of those allowed, and other checks of our own quote numbers
+    _, at, place = text.rpartition(" - at ")
+    return f"a value is not allowed - at {place}" if at else "a value is not allowed"
 
 
 def _encode_hook(value: Any) -> bytes:

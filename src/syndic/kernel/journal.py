@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self, final
+from typing import Any, Final, Self, final
 
 from syndic.errors import InputError, IntegrityError
 from syndic.kernel.transport import Delivery
@@ -81,8 +81,12 @@ class Journal:
         A fresh step tells whether parties could answer now: it is asked anew until an answer of another step is here.
 
         Raises:
-            IntegrityError: if another question was asked under this number.
+            IntegrityError: if another question was asked under this number, or the file is damaged.
         """
+        with _told(self._path):
+            return self._recalled(number, step, fresh=fresh, asked=asked)
+
+    def _recalled(self, number: int, step: str, *, fresh: bool, asked: Mapping[str, bytes]) -> Recalled | None:
         find = self._connection.execute
         if fresh and find("SELECT 1 FROM asks WHERE round > ? AND NOT fresh", (number,)).fetchone() is None:
             return None
@@ -142,13 +146,22 @@ class Journal:
 
     def _settled(self, number: int) -> bool:
         find = self._connection.execute
-        later = find("SELECT 1 FROM asks WHERE round > ?", (number,)).fetchone()
-        return later is not None or find("SELECT settled FROM head").fetchone()[0] >= number
+        if find("SELECT 1 FROM asks WHERE round > ?", (number,)).fetchone() is not None:
+            return True
+        row = find("SELECT settled FROM head").fetchone()
+        if row is None or not isinstance(row[0], int):
+            raise _damaged(self._path)
+        return row[0] >= number
 
     def _reply(self, number: int, party: str) -> bytes:
         where = "WHERE round = ? AND party = ? ORDER BY piece"
         rows = self._connection.execute(f"SELECT value FROM pieces {where}", (number, party))  # noqa: S608  # our own
-        return b"".join(row[0] for row in rows)
+        return b"".join(self._piece(row[0]) for row in rows)
+
+    def _piece(self, value: Any) -> bytes:
+        if not isinstance(value, bytes):
+            raise _damaged(self._path)
+        return value
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -174,13 +187,21 @@ def _begun(connection: sqlite3.Connection, path: Path, study: str, version: str)
         row = (study, version, SystemRandomness().bytes(SECRET_BYTES))
         connection.execute("INSERT INTO head VALUES (?, ?, ?, 0)", row)
     if row[0] != study:
-        raise InputError(f"{path} is the journal of another run ({row[0][:12]}, not {study[:12]}): use another folder")
+        raise InputError(
+            f"{path} is the journal of another run ({str(row[0])[:12]}, not {study[:12]}): use another folder"
+        )
     if row[1] != version:
         raise InputError(
             f"{path}: this run was begun by Syndic {row[1]}, and this is {version}, which may ask otherwise: finish "
             "the run with the version it was begun with, or use a new edition"
         )
-    return bytes(row[2])
+    if not isinstance(row[2], bytes) or len(row[2]) != SECRET_BYTES:
+        raise _damaged(path)
+    return row[2]
+
+
+def _damaged(path: Path) -> IntegrityError:
+    return IntegrityError(f"{path}: the coordinator's journal is damaged: what was written is not there")
 
 
 @contextmanager
@@ -191,5 +212,6 @@ def _told(path: Path) -> Iterator[None]:
         if "locked" in str(error):
             raise InputError(f"{path}: another coordinator is running this study from this folder") from None
         raise IntegrityError(f"{path}: the coordinator's journal cannot be read or written: {error}") from None
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        # the latter where SQLite's own text quotes a name that was damaged
         raise IntegrityError(f"{path}: the coordinator's journal cannot be read or written: {error}") from None

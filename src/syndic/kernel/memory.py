@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import Any, Final, final
 
 from syndic.errors import IntegrityError
 
@@ -19,6 +19,7 @@ CREATE TABLE IF NOT EXISTS answers (call TEXT PRIMARY KEY, asked TEXT NOT NULL, 
     reply BLOB NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS kept (study TEXT, name TEXT, value BLOB NOT NULL, PRIMARY KEY (study, name)) STRICT;
 """
+_KEPT: Final = "SELECT value FROM kept WHERE study = ? AND name = ?"
 
 
 @final
@@ -38,59 +39,65 @@ class Memory:
     def __init__(self, path: Path | str, *, wait_seconds: float = 600.0) -> None:
         """Open or create the file."""
         self._turn = threading.Lock()
-        try:
+        with _told():
             self._connection = sqlite3.connect(
                 path, timeout=wait_seconds, isolation_level=None, check_same_thread=False
             )
-            self._connection.execute("PRAGMA journal_mode=WAL")
-            self._connection.execute("PRAGMA synchronous=FULL")
-            self._connection.executescript(_TABLES)
-        except sqlite3.DatabaseError as error:
-            raise IntegrityError(f"the party's memory cannot be opened: {error}") from None
+        try:
+            with _told():
+                self._connection.execute("PRAGMA journal_mode=WAL")
+                self._connection.execute("PRAGMA synchronous=FULL")
+                self._connection.executescript(_TABLES)
+        except BaseException:
+            self._connection.close()
+            raise
 
     @contextmanager
     def one_call(self) -> Iterator[None]:
         """Hold the file for one call, so that a message delivered twice at once is answered once."""
         with self._turn:
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._say("BEGIN IMMEDIATE")
             try:
                 yield
+                self._say("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                # a damaged file or a full disk has ended the transaction by itself
+                if self._connection.in_transaction:
+                    self._say("ROLLBACK")
                 raise
-            self._connection.execute("COMMIT")
 
     def answer(self, call: str) -> Stored | None:
         """Return the answer given to `call`, if there was one."""
-        row = self._connection.execute("SELECT asked, charged, reply FROM answers WHERE call = ?", (call,)).fetchone()
-        return None if row is None else Stored(asked=row[0], charged=bool(row[1]), reply=row[2])
+        row = self._say("SELECT asked, charged, reply FROM answers WHERE call = ?", call)
+        return None if row is None else Stored(asked=str(row[0]), charged=bool(row[1]), reply=_bytes(row[2]))
 
     def store(self, call: str, answer: Stored) -> None:
         """Keep the answer to `call`."""
         values = (call, answer.asked, answer.charged, answer.reply)
-        self._connection.execute("INSERT INTO answers VALUES (?, ?, ?, ?)", values)
+        self._say("INSERT INTO answers VALUES (?, ?, ?, ?)", *values)
 
     def keep(self, study: str, name: str, value: bytes) -> None:
         """Keep `value` under `name` for later steps of the study."""
-        self._connection.execute("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", (study, name, value))
+        self._say("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", study, name, value)
 
     def kept(self, study: str, name: str) -> bytes | None:
         """Return what was kept under `name`."""
-        row = self._connection.execute("SELECT value FROM kept WHERE study = ? AND name = ?", (study, name)).fetchone()
-        return None if row is None else bytes(row[0])
+        row = self._say(_KEPT, study, name)
+        return None if row is None else _bytes(row[0])
 
     @staticmethod
     def look_up(path: Path, study: str, name: str) -> bytes | None:
         """Return what a study of the past kept under `name` in a file that may be open elsewhere, if there is one."""
         if not path.exists():
             return None
-        try:
-            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-                query = "SELECT value FROM kept WHERE study = ? AND name = ?"
-                row = connection.execute(query, (study, name)).fetchone()
-        except sqlite3.DatabaseError as error:
-            raise IntegrityError(f"the party's memory cannot be opened: {error}") from None
-        return None if row is None else bytes(row[0])
+        with _told(), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            row = connection.execute(_KEPT, (study, name)).fetchone()
+        return None if row is None else _bytes(row[0])
+
+    def _say(self, statement: str, *values: Any) -> Any:
+        """Return the first row that SQLite answers, if any."""
+        with _told():
+            return self._connection.execute(statement, values).fetchone()
 
     def close(self) -> None:
         """Close the file."""
@@ -101,8 +108,21 @@ def stored_bytes(path: Path) -> int:
     """Return how many bytes the answers in a memory have together; 0 where there is none yet. Changes nothing."""
     if not path.is_file():
         return 0
+    with _told(), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        return int(connection.execute("SELECT COALESCE(SUM(LENGTH(reply)), 0) FROM answers").fetchone()[0])
+
+
+def _bytes(value: Any) -> bytes:
+    # a damaged file may hold anything: a number would make as many zeros
+    if not isinstance(value, bytes):
+        raise IntegrityError("the party's memory was damaged: what it kept is not there")
+    return value
+
+
+@contextmanager
+def _told() -> Iterator[None]:
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            return int(connection.execute("SELECT COALESCE(SUM(LENGTH(reply)), 0) FROM answers").fetchone()[0])
-    except sqlite3.DatabaseError as error:
-        raise IntegrityError(f"the party's memory cannot be read: {error}") from None
+        yield
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        # the latter where SQLite's own text quotes a name that was damaged
+        raise IntegrityError(f"the party's memory cannot be read or written: {error}") from None

@@ -22,6 +22,7 @@ Answered = TypeVar("Answered", bound=Message)
 Progress = Callable[[str, int, int], None]
 
 _LOG = logging.getLogger("syndic.coordinator")
+_MOST_LETTERS = 1000
 
 
 class Exchange(Document):
@@ -172,7 +173,7 @@ class Session:
             raise RefusedError(f"the reply is larger than the study's limit of {most} MB")
         reply = decode(data, Reply)
         if reply.code != "ok":
-            raise PartyError(f"{reply.code}: {reply.text}")
+            raise PartyError(_in_a_line(f"{reply.code}: {reply.text}"))
         if reply.asked != asked and (reply.asked or self._signatures):
             raise RefusedError("the reply belongs to another call")
         if self._signatures and not self._identities[party].signed(reply.signed_text(), reply.signature):
@@ -207,6 +208,11 @@ Value = TypeVar("Value")
 
 def _without(known: Mapping[str, Value], left_out: frozenset[str]) -> dict[str, Value]:
     return {party: value for party, value in known.items() if party not in left_out}
+
+
+def _in_a_line(text: str) -> str:
+    """Return what a party said as it may be shown: a stranger's letters could steer a terminal, or fill a log."""
+    return "".join(letter if letter.isprintable() else " " for letter in text[:_MOST_LETTERS])
 
 
 def _unanswered(declared: Step, failures: Mapping[str, str]) -> PartyError:

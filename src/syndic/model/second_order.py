@@ -121,7 +121,7 @@ class Newton:
 
     def _chunk(self, number: int, weights: Numbers, steps: Numbers, labels: Numbers) -> NDArray[np.int64]:
         """Products of whole numbers: exact in double precision, whatever the order."""
-        whole = np.rint(_within(weights, LARGEST_NORM) * WEIGHT_STEPS)
+        whole = np.rint(within_norm(weights, LARGEST_NORM) * WEIGHT_STEPS)
         predictions = (steps @ whole.T) / (STEPS * WEIGHT_STEPS)
         norms = np.linalg.norm(steps, axis=1) / STEPS
         slopes = np.trunc(self.objective.slopes(predictions, labels, norms) * STEPS)
@@ -245,6 +245,7 @@ def _unpacked(packed: Numbers, features: int) -> Numbers:
     return matrices
 
 
-def _within(weights: Numbers, norm: float) -> Numbers:
+def within_norm(weights: Numbers, norm: float) -> Numbers:
+    """Return the weights, shortened to `norm` if they are longer."""
     length = float(np.linalg.norm(weights))
     return weights if length <= norm else weights * (norm / length)

@@ -76,6 +76,7 @@ class Ledger:
     def __init__(self, store: Store) -> None:
         """Use `Ledger.open`."""
         self._store = store
+        self._verified = False
 
     @classmethod
     def open(cls, path: str | Path, *, patience: float = 30.0, create: bool = True) -> Self:
@@ -127,6 +128,7 @@ class Ledger:
             raise InputError(f"door {door!r} of call {call!r}: there are no events to charge")
         cost, asked = Cost.of(events), (dataset, study, tuple(events))
         with self._store.writing():
+            self._check_once()
             known = self._known(call, door, asked)
             if known is not None:
                 return known
@@ -189,6 +191,7 @@ class Ledger:
     def spent(self, dataset: str) -> Spending:
         """Return what was spent on a data set, answered or not."""
         with self._store.reading():
+            self._check_once()
             cap = self._cap(dataset)
             cost = self._exact(dataset=dataset)
         if cap is None:
@@ -198,6 +201,7 @@ class Ledger:
     def check(self, *, dataset: str, study: str, events: Sequence[Event]) -> None:
         """Raise `BudgetError` unless those events fit that the study was not charged for yet. Spends nothing."""
         with self._store.reading():
+            self._check_once()
             charged = Counter(self.charged(study, dataset=dataset))
             open_events = tuple((Counter(events) - charged).elements())
             if open_events:
@@ -230,18 +234,28 @@ class Ledger:
         Found are entries changed, missing or out of order, and a tail cut without rewriting the head. Whoever
         can write the file can also replace all of it, or put back an older copy, with fitting digests: only a
         `published` head, kept by somebody else, shows that. It must then be the digest of some entry.
+        Before an opened ledger first counts what was spent it verifies itself.
         """
         with self._store.reading():
-            self._store.check()
-            number, digest = self._store.head()
-            last = (0, digest if number == 0 else "")
-            seen = published is None or (number == 0 and published == digest)
-            try:
-                for entry in checked(self._store.each()):
-                    last = (entry.number, entry.hash)
-                    seen = seen or entry.hash == published
-            except IntegrityError as error:
-                raise IntegrityError(f"{self._store.path}: {error}") from None
+            self._verify(published)
+
+    def _check_once(self) -> None:
+        """Count nothing in a file that was damaged: a charge that cannot be found would be spent again."""
+        if not self._verified:
+            self._verify(None)
+            self._verified = True
+
+    def _verify(self, published: str | None) -> None:
+        self._store.check()
+        number, digest = self._store.head()
+        last = (0, digest if number == 0 else "")
+        seen = published is None or (number == 0 and published == digest)
+        try:
+            for entry in checked(self._store.each()):
+                last = (entry.number, entry.hash)
+                seen = seen or entry.hash == published
+        except IntegrityError as error:
+            raise IntegrityError(f"{self._store.path}: {error}") from None
         if last != (number, digest):
             raise IntegrityError(
                 f"{self._store.path}: the chain ends at entry {last[0]}, its head says entry {number}: "

@@ -12,12 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, final
 
-from syndic.document import from_json, to_json
+from syndic.document import from_builtins, from_json, to_json
 from syndic.errors import InputError, IntegrityError, RefusedError, SyndicError
 from syndic.privacy.chain import GENESIS, Entry, sealed
 from syndic.privacy.cost import Cost
-from syndic.privacy.event import Event
-from syndic.privacy.unit import Budget
 
 _APPLICATION: Final = 0x53594E44
 _VERSION: Final = 3
@@ -127,7 +125,9 @@ class Store:
         if not rows:
             raise IntegrityError(f"{self.path}: the head of the ledger is missing")
         number, digest = rows[0]
-        return int(number), str(digest)
+        if not isinstance(number, int) or not isinstance(digest, str):
+            raise IntegrityError(f"{self.path}: the head of the ledger was changed: it cannot be read")
+        return number, digest
 
     def first(self, **where: str) -> Entry | None:
         """Return the first entry with these values, if any."""
@@ -147,7 +147,10 @@ class Store:
     def total(self, **where: str) -> Cost:
         """Return the sum of the costs of the entries with these values."""
         row = self._rows(_SUM + _condition(where), where)[0]
-        return Cost(**dict(zip(_COSTS, row, strict=True)))
+        try:
+            return from_builtins(dict(zip(_COSTS, row, strict=True)), Cost, where="costs")
+        except InputError as error:
+            raise IntegrityError(f"{self.path}: the charges were changed: they cannot be added up ({error})") from None
 
     def standing(self, study: str) -> Entry | None:
         """Return the last agreement to a study or withdrawal from it, if any."""
@@ -172,10 +175,11 @@ class Store:
     def _entry(self, row: dict[str, Any]) -> Entry:
         where = f"{self.path}: entry {row['number']}"
         try:
-            row["events"] = from_json(row["events"], tuple[Event, ...], where=where)
-            row["cap"] = from_json(row["cap"], Budget, where=where) if row["cap"] != "null" else None
-            return Entry(cost=Cost(**{name: row.pop(name) for name in _COSTS}), **row)
-        except (InputError, ValueError) as error:
+            for name in ("events", "cap"):
+                row[name] = from_json(row[name], Any, where=name)
+            row["cost"] = {name: row.pop(name) for name in _COSTS}
+            return from_builtins(row, Entry, where="columns")
+        except (InputError, TypeError) as error:
             raise IntegrityError(f"{where} was changed: it cannot be read ({error})") from None
 
     def _rows(self, query: str, values: dict[str, str] | None = None) -> list[Any]:
@@ -234,12 +238,17 @@ class Store:
         try:
             yield
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            # without a code it is not SQLite's: a text in the file is none
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+            if code == sqlite3.SQLITE_CORRUPT:
+                raise IntegrityError(f"{self.path}: not a Syndic ledger, or damaged: a text is not UTF-8") from None
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise RefusedError("the ledger is busy: another process is writing to it; try again") from None
             raise SyndicError(f"{self.path}: the ledger cannot be used: {error}") from error
         except sqlite3.ProgrammingError as error:
             raise SyndicError(f"{self.path}: the ledger is closed") from error
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            # the latter where SQLite's own text quotes a name that was damaged
             raise IntegrityError(f"{self.path}: not a Syndic ledger, or damaged: {error}") from error
 
 

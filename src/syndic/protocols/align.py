@@ -19,6 +19,7 @@ from syndic.parts.align_table import table_shape
 from syndic.parts.align_work import CHUNK, chunks_of, most_people, parts_of
 from syndic.parts.seal import OVERHEAD_BYTES
 from syndic.privacy import Event
+from syndic.protocols.refusals import check_fits
 
 _HASH_SECONDS, _POWER_SECONDS, _TABLE_SECONDS = 3.2e-5, 4e-5, 1.5e-5
 
@@ -84,6 +85,8 @@ class Align(UsesAlignment, tag="align"):
         """Return how ids are read."""
         return IdRule(spelling=self.spelling, duplicates=self.duplicates)
 
+    # The coordinator's side; the parties' side is that of `syndic.parts.align`.
+
     def coordinate(self, session: Session) -> CommonPeople:
         """Carry the parties' sealed points round, add up their tables, and publish how many people are common."""
         done = align(session, self)
@@ -108,14 +111,7 @@ class Align(UsesAlignment, tag="align"):
         for party in terms.parties:
             if party.people is None:
                 raise InputError(f"party '{party.name}': set people, a public bound on its ids: it hides their number")
-        estimate = self.estimate(terms)
-        memory, message = terms.limits.memory_mb * 10**6, terms.limits.message_mb * 10**6
-        if estimate.memory_bytes > memory or estimate.reply_bytes > message:
-            raise InputError(
-                f"a run would need about {estimate.memory_bytes / 1e6:,.0f} MB of memory (limit "
-                f"{terms.limits.memory_mb}) and messages of {estimate.reply_bytes / 1e6:,.1f} MB (limit "
-                f"{terms.limits.message_mb}): raise the limits, or lower the bounds people"
-            )
+        check_fits(terms, self.estimate(terms), "raise the limits, or lower the bounds people")
 
     def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
         """Nothing: what it tells is outside differential privacy, and `disclosure` says so."""

@@ -4,6 +4,13 @@ Every party adds up its clipped fixed-point numbers and splits the sums between 
 add one copy of exact integer noise on shares and open only the noisy sums (`syndic.parts.twoserver`). The functionality
 is that of "average plus noise inside a garbled circuit" (Jayaraman et al. 2018); the noise there was a fixed-point
 logarithm, whose possible outputs tell neighbouring inputs apart, and is replaced by coins with exact chances.
+
+*Neighbours*: one person's row is replaced, at each of up to `unit.parties` parties; sizes are public. *Sensitivity*: a
+number moves its sum by at most its steps; the noise is made for all columns and parties together. *Cost*: one release
+of all sums, and the chance that coins of 128 bits miss the law.
+
+*Who sees what*: everybody sees the noisy averages, a server one share of everything else, the coordinator masked values
+and sealed bits. No two of the servers and the coordinator may collude: they could take the noise away. *Semi-honest*.
 """
 
 import dataclasses
@@ -21,7 +28,7 @@ from numpy.typing import NDArray
 from syndic.data import Integer, Real, Schema
 from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import InputError
-from syndic.kernel import Disclosure, Estimate, Party, Result, Session, Terms, budget_of, member, people_of, step
+from syndic.kernel import Disclosure, Estimate, Party, Result, Session, Terms, budget_of, people_of, step
 from syndic.mechanism import DiscreteGaussian, DiscreteLaplace
 from syndic.mechanism.bits import WIDTH, BitNoise, gaussian_bits, laplace_bits
 from syndic.parts import gmw
@@ -31,6 +38,7 @@ from syndic.parts.twoserver import TwoServers, TwoShares, UsesTwoServers, noisy_
 from syndic.privacy import ApproximateEvent, ConcentratedEvent, Event, rho_for
 from syndic.privacy.concentrated import PICO
 from syndic.privacy.cost import ATTO
+from syndic.protocols.refusals import check_fits, check_people
 
 # The noise of one value exceeds what the ring has room for with a chance below this over all values.
 _OVERFLOW = 2.0**-64
@@ -112,9 +120,7 @@ class Average(UsesTwoServers, tag="average"):
         schema = self.fixed_point(party.terms)
         table = dataclasses.replace(party.table, schema=schema)
         sums, rows = table.sums()
-        people = member(party.terms, party.name).people
-        if rows != people:
-            raise InputError(f"party '{party.name}': its source does not hold the {people} people that the study says")
+        check_people(party, rows)
         for event in self.spends(party.terms, party.name):
             party.charge(event, why="noisy averages of all parties' rows")
         return self.two_shares(party, np.array(sums, dtype=np.int64))
@@ -197,12 +203,7 @@ class Average(UsesTwoServers, tag="average"):
             raise InputError(str(error)) from None
         if coins > _MOST_COINS:
             raise InputError(f"the noise takes {coins:,} coins, more than {_MOST_COINS:,}: use fewer bits or columns")
-        needed, limits = self.estimate(terms), terms.limits
-        if needed.memory_bytes > limits.memory_mb * 10**6 or needed.reply_bytes > limits.message_mb * 10**6:
-            raise InputError(
-                f"a server needs about {needed.memory_bytes / 1e6:,.0f} MB of memory (limit {limits.memory_mb}) and "
-                f"messages of {needed.reply_bytes / 1e6:,.1f} MB (limit {limits.message_mb}): use fewer bits"
-            )
+        check_fits(terms, self.estimate(terms), "use fewer bits", what="a server")
 
     def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
         """One release of all sums, and the chance that the noise is not of its law."""

@@ -4,6 +4,14 @@ A two-way table of two columns is the product of their one-hot matrices. Partner
 (`syndic.parts.product`), add noise to their shares and open the noisy tables once: the accuracy of a trusted curator,
 up to the share of noise that each partner knows. Tables of columns at one party come from that party alone, with the
 same noise and in the same account.
+
+*Neighbours*: one person's values are replaced, at all parties at once; who is in and how many are public.
+*Sensitivity*: two counts move by one in each table, so k tables by 2 k in squared l2. *Cost*: one release of all
+tables; every party is charged for the whole.
+
+*Who sees what*: everybody sees the noisy tables. The coordinator deals the triples and carries sealed rows that it
+cannot read. A partner knows its own share of a table's noise; with `colluding` 1 the other share is enough. Coordinator
+and one party together could read the rows of that party's partners. *Semi-honest*.
 """
 
 from collections.abc import Mapping
@@ -13,6 +21,7 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
+from syndic.data import Factor
 from syndic.document import Document
 from syndic.errors import InputError
 from syndic.kernel import (
@@ -33,8 +42,10 @@ from syndic.parts.product_work import partners_of
 from syndic.parts.triple import ProductSizes
 from syndic.privacy import Event, zcdp_epsilon
 from syndic.protocols.crosstables_layout import Layout, layout_of
-from syndic.protocols.crosstables_result import CrossNote, CrossTables, Pair, cut, read_tables
+from syndic.protocols.crosstables_result import CrossNote, CrossTables, Pair, read_tables
+from syndic.protocols.marginals_result import cut
 from syndic.protocols.onehot import completed, onehot
+from syndic.protocols.refusals import check_fits, check_people, wrong_size
 from syndic.protocols.vertical_terms import budgets_of, check_aligned
 from syndic.random import Randomness
 
@@ -121,8 +132,7 @@ class CrossTabulation(UsesProduct, tag="crosstables"):
         names, ring = layout.sent[party.name], layout.sizes.whole
         counted = party.table.marginals([*((name,) for name in names), *layout.within[party.name]])
         margins = {name: table.values for name, table in zip(names, counted, strict=False)}
-        if any(int(each.sum()) != layout.sizes.rows for each in margins.values()):
-            raise _wrong_size(party)
+        check_people(party, *(int(each.sum()) for each in margins.values()))
         groups = zip(names, layout.groups[party.name], strict=True)
         self.product_unchanged(party, np.concatenate([margins[name][:group] for name, group in groups]))
         local = [table.values.ravel() for table in counted[len(names) :]]
@@ -142,7 +152,7 @@ class CrossTabulation(UsesProduct, tag="crosstables"):
         layout = self.layout(party.terms)
         matrix = onehot(party.table, layout.sent[party.name], layout.groups[party.name], (start, stop))
         if len(matrix) != stop - start:
-            raise _wrong_size(party)
+            raise wrong_size(party.name, member(party.terms, party.name).people)
         return matrix
 
     # The coordinator's side.
@@ -152,14 +162,14 @@ class CrossTabulation(UsesProduct, tag="crosstables"):
         layout = self.layout(session.terms)
         ring = layout.sizes.whole
         opened = session.ask(self.open_tables, secure_products(session, self))
-        tables = []
+        tables: list[Factor] = []
         for left, right in layout.pairs:
             domains = layout.domains(layout.across[left, right])
             count = sum(domain.size for domain in domains)
             parts = [ring.unpack(opened[one].shares[other], count) for one, other in ((left, right), (right, left))]
             tables += cut(domains, ring.lift(ring.add(*parts)) + layout.sizes.centre)
         for name, own in layout.within.items():
-            tables += cut(layout.domains(own), opened[name].local) if own else []
+            tables += cut(layout.domains(own), opened[name].local) if own else ()
         return CrossTables(note=self._note(session.terms), tables=tuple(tables))
 
     def read_result(self, terms: Terms, folder: Path) -> CrossTables:
@@ -308,20 +318,8 @@ class CrossTabulation(UsesProduct, tag="crosstables"):
         return np.concatenate(found)
 
     def _check_size(self, terms: Terms) -> None:
-        estimate = self.estimate(terms)
-        memory, reply = terms.limits.memory_mb * 10**6, terms.limits.message_mb * 10**6
-        if estimate.memory_bytes > memory or 2 * estimate.reply_bytes > reply:
-            raise InputError(
-                f"a run would need about {estimate.memory_bytes / 1e6:,.0f} MB of memory (limit "
-                f"{terms.limits.memory_mb}) and messages of {2 * estimate.reply_bytes / 1e6:,.0f} MB (limit "
-                f"{terms.limits.message_mb}): name fewer pairs, or use fewer bins"
-            )
+        check_fits(terms, self.estimate(terms), "name fewer pairs, or use fewer bins", replies=2)
 
 
 def _holder(terms: Terms, column: str) -> str:
     return next(party.name for party in terms.parties if column in (party.columns or ()))
-
-
-def _wrong_size(party: Party) -> InputError:
-    people = member(party.terms, party.name).people
-    return InputError(f"party '{party.name}': its source does not hold the {people} people that the study says")

@@ -8,12 +8,12 @@ from typing import Any, final
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from syndic.data import Domain, Factor
 from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import InputError
 from syndic.kernel import Result
+from syndic.protocols.marginals_result import read_counts
 
 Pair = tuple[str, str]
 
@@ -74,18 +74,4 @@ class CrossTables(Result):
 def read_tables(domains: Sequence[Domain], folder: Path) -> CrossTables:
     """Read back `crosstables.parquet` and `crosstables.json`."""
     note = from_file(folder / "crosstables.json", CrossNote)
-    try:
-        counts = np.asarray(pq.read_table(folder / "crosstables.parquet")["count"], dtype=np.int64)
-    except (OSError, pa.ArrowInvalid, KeyError) as error:
-        raise InputError(f"{folder.name}: its release cannot be read: {type(error).__name__}") from None
-    if len(counts) != sum(domain.size for domain in domains):
-        raise InputError(f"{folder.name}: crosstables.parquet does not have the cells that the study asks for")
-    return CrossTables(note=note, tables=tuple(cut(domains, counts)))
-
-
-def cut(domains: Sequence[Domain], counts: NDArray[np.int64]) -> list[Factor]:
-    """Cut the counts of several tables, one after the other, into tables."""
-    ends = np.cumsum([domain.size for domain in domains])[:-1]
-    return [
-        Factor(domain, part.reshape(domain.sizes)) for domain, part in zip(domains, np.split(counts, ends), strict=True)
-    ]
+    return CrossTables(note=note, tables=read_counts(domains, folder / "crosstables.parquet"))

@@ -46,6 +46,7 @@ from syndic.protocols.distdiffgen_plan import Plan, Taxonomy, plan_of
 from syndic.protocols.distdiffgen_rows import SplitNote, count_cells, drawn_rows, exact_scores, leaf_table, side_rows
 from syndic.protocols.distdiffgen_words import check_terms, disclosure_of, estimate_of
 from syndic.protocols.glued_result import PublishedRows, notes_of, read_rows
+from syndic.protocols.refusals import check_fits, check_people, wrong_size
 from syndic.protocols.vertical_round import MixedNoise, OpenedRound, Round
 from syndic.random import generator
 
@@ -148,8 +149,7 @@ class DistDiffGen(UsesProducts, tag="distdiffgen"):
         now, cut = self._round(party), party.recall(_CUT, Chosen).cut
         ((other, share),) = self.product_shares(party, message).items()
         counts = count_cells(party, self.plan_of(party.terms), cut)
-        if int(counts.sum()) != now.sizes.rows:
-            raise _wrong_size(party)
+        check_people(party, int(counts.sum()))
         self.product_unchanged(party, counts[:-1])
         pair = now.work.pair(party.name, other)
         values = now.shares(party.name, pair, share.ravel().astype(np.uint64), {(party.name,): counts})
@@ -166,7 +166,7 @@ class DistDiffGen(UsesProducts, tag="distdiffgen"):
         """Return rows of the one-hot matrix of the party's cells, the last left out."""
         matrix = side_rows(party, self.plan_of(party.terms), party.recall(_CUT, Chosen).cut, (start, stop))
         if len(matrix) != stop - start:
-            raise _wrong_size(party)
+            raise wrong_size(party.name, member(party.terms, party.name).people)
         return matrix
 
     def _round(self, party: Party) -> Round:
@@ -219,13 +219,7 @@ class DistDiffGen(UsesProducts, tag="distdiffgen"):
             estimate = self.estimate(terms)
         except ValueError as error:
             raise InputError(f"the noise cannot be made: {error}") from None
-        memory, message = terms.limits.memory_mb * 10**6, terms.limits.message_mb * 10**6
-        if estimate.memory_bytes > memory or 2 * estimate.reply_bytes > message:
-            raise InputError(
-                f"a run would need about {estimate.memory_bytes / 1e6:,.0f} MB of memory (limit "
-                f"{terms.limits.memory_mb}) and messages of {2 * estimate.reply_bytes / 1e6:,.0f} MB (limit "
-                f"{terms.limits.message_mb}): set fewer specialisations or larger limits"
-            )
+        check_fits(terms, estimate, "set fewer specialisations or larger limits", replies=2)
 
     def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
         """Two events, the same for both parties: each is charged for the whole release."""
@@ -249,8 +243,3 @@ def _plan_of(protocol: DistDiffGen, terms: Terms) -> Plan:
 def _labels(plan: Plan, name: str, nodes: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:
     labels, tree = plan.terms.schema[name].labels(), plan.every()[name]
     return tuple(tuple(labels[level] for level in tree.levels[node]) for node in nodes)
-
-
-def _wrong_size(party: Party) -> InputError:
-    people = member(party.terms, party.name).people
-    return InputError(f"party '{party.name}': its source does not hold the {people} people that the study says")

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.errors import InputError
 from syndic.kernel import Party
 from syndic.model.diffgen import Cut, max_scores
 from syndic.model.latent_groups import positive
@@ -13,6 +12,8 @@ from syndic.model.markov import Measurement
 from syndic.model.markov.sample import draw_column
 from syndic.protocols.distdiffgen_plan import Plan
 from syndic.protocols.glued_result import RowsNote
+from syndic.protocols.onehot import hot_rows
+from syndic.protocols.refusals import check_people
 from syndic.protocols.synthesis_run import Answer
 
 
@@ -30,10 +31,8 @@ class SplitNote(RowsNote):
 def exact_scores(party: Party, plan: Plan) -> NDArray[np.int64]:
     """Return the exact scores of all groups of the party's trees, column after column. Private."""
     trees = plan.trees[party.name]
-    people = plan.terms.parties[0].people
     tables = [one.values for one in party.table.marginals([(name, plan.label) for name in trees])]
-    if any(int(one.sum()) != people for one in tables):
-        raise InputError(f"party '{party.name}': its source does not hold the {people} people that the study says")
+    check_people(party, *(int(one.sum()) for one in tables))
     found = [max_scores(tree, table) for tree, table in zip(trees.values(), tables, strict=True)]
     return np.concatenate([np.zeros(0, dtype=np.int64), *found])
 
@@ -48,25 +47,10 @@ def count_cells(party: Party, plan: Plan, cut: Cut) -> NDArray[np.int64]:
 
 
 def side_rows(party: Party, plan: Plan, cut: Cut, span: tuple[int, int]) -> NDArray[np.uint8]:
-    """Return rows of the one-hot matrix of the party's cells, the last left out. Private.
-
-    The matrix is shorter than the span if the table has fewer rows.
-    """
-    start, stop = span
-    matrix = np.zeros((stop - start, plan.width(party.name, cut) - 1), dtype=np.uint8)
-    seen = filled = 0
-    for batch in party.table.batches(plan.domain(party.name, cut).names):
-        size = len(next(iter(batch.values())))
-        first, last = max(0, start - seen), min(size, stop - seen)
-        seen += size
-        if first < last:
-            cells = plan.cells(party.name, cut, {name: column[first:last] for name, column in batch.items()})
-            kept = cells < matrix.shape[1]
-            matrix[np.arange(filled, filled + last - first)[kept], cells[kept]] = 1
-            filled += last - first
-        if seen >= stop:
-            break
-    return matrix[:filled]
+    """Return rows of the one-hot matrix of the party's cells, the last left out. Private."""
+    width = plan.width(party.name, cut) - 1
+    batches = party.table.batches(plan.domain(party.name, cut).names)
+    return hot_rows(batches, lambda coded: [plan.cells(party.name, cut, coded)], (width,), span)
 
 
 def leaf_table(plan: Plan, cut: Cut, answer: Answer) -> Measurement:

@@ -47,8 +47,9 @@ from syndic.protocols.dplt_plan import MOST_LEVELS, Plan, Settings, plan_of
 from syndic.protocols.dplt_rows import Latents, Learned, count_latents, latent_rows, learn_latents
 from syndic.protocols.dplt_words import disclosure_of, estimate_of
 from syndic.protocols.glued_result import PublishedRows, RowsNote, notes_of, read_rows
+from syndic.protocols.refusals import check_fits, check_people, wrong_size
 from syndic.protocols.vertical_round import MixedNoise, OpenedRound
-from syndic.protocols.vertical_terms import check_aligned
+from syndic.protocols.vertical_terms import check_aligned, check_all_held
 from syndic.random import generator
 
 _LATENTS = "latent attributes of own columns"
@@ -132,8 +133,7 @@ class LatentTreeSynthesis(UsesProducts, tag="dplt"):
         blocks = now.layout.blocks[party.name]
         wanted = [*blocks, *(now.layout.tables[place] for place in now.layout.within[party.name])]
         counted = count_latents(party.table, own, plan.levels, wanted)
-        if any(int(one.sum()) != now.sizes.rows for one in counted):
-            raise _wrong_size(party)
+        check_people(party, *(int(one.sum()) for one in counted))
         margins = dict(zip(blocks, counted, strict=False))
         self.product_unchanged(party, np.concatenate([one[:-1] for one in margins.values()]))
         values = {
@@ -161,7 +161,7 @@ class LatentTreeSynthesis(UsesProducts, tag="dplt"):
         """Return rows of the one-hot matrix of the party's latent attributes, the last level of each left out."""
         matrix = latent_rows(party.table, self._latents(party), self.plan_of(party.terms).levels, (start, stop))
         if len(matrix) != stop - start:
-            raise _wrong_size(party)
+            raise wrong_size(party.name, member(party.terms, party.name).people)
         return matrix
 
     def _latents(self, party: Party) -> dict[str, Latent]:
@@ -220,20 +220,12 @@ class LatentTreeSynthesis(UsesProducts, tag="dplt"):
     def check(self, terms: Terms) -> None:
         """Refuse what cannot work, with what to change."""
         check_aligned(terms)
-        missing = [name for name in terms.schema.names if all(name not in (one.columns or ()) for one in terms.parties)]
-        if missing:
-            raise InputError(f"no party holds the column {missing[0]}: name it at one, or leave it out of the schema")
+        check_all_held(terms)
         try:
             estimate = self.estimate(terms)
         except ValueError as error:
             raise InputError(f"the noise cannot be made: {error}") from None
-        memory, message = terms.limits.memory_mb * 10**6, terms.limits.message_mb * 10**6
-        if estimate.memory_bytes > memory or estimate.reply_bytes * len(terms.parties) > message:
-            raise InputError(
-                f"a run would need about {estimate.memory_bytes / 1e6:,.0f} MB of memory (limit "
-                f"{terms.limits.memory_mb}) and replies of {estimate.reply_bytes / 1e6:,.0f} MB: set fewer levels, "
-                "smaller groups or larger limits"
-            )
+        check_fits(terms, estimate, "set fewer levels, smaller groups or larger limits", replies=len(terms.parties))
 
     def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
         """Two events, the same for every party: each is charged for the whole release."""
@@ -253,8 +245,3 @@ class LatentTreeSynthesis(UsesProducts, tag="dplt"):
 def _plan_of(protocol: LatentTreeSynthesis, terms: Terms) -> Plan:
     names = ("group", "group_cells", "levels", "score_share", "pattern_share", "colluding")
     return plan_of(terms, Settings(**{name: getattr(protocol, name) for name in names}))
-
-
-def _wrong_size(party: Party) -> InputError:
-    people = member(party.terms, party.name).people
-    return InputError(f"party '{party.name}': its source does not hold the {people} people that the study says")

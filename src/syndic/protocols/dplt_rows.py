@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.data import Domain, Table
+from syndic.data import Coded, Domain, Table
 from syndic.data.counting import DenseCounter
-from syndic.errors import InputError
 from syndic.kernel import Message, Party
 from syndic.model.latent_groups import Latent, independence_gap, latent_of, regrouped
 from syndic.model.markov.curator import SCORE_STEP
 from syndic.protocols.dplt_plan import Plan
+from syndic.protocols.onehot import hot_rows
+from syndic.protocols.refusals import check_people
 from syndic.protocols.vertical_layout import Names
 from syndic.random import Randomness, generator
 
@@ -42,13 +43,13 @@ def learn_latents(party: Party, plan: Plan, most_columns: int) -> Learned:
     domain = plan.domains[party.name]
     pairs = list(itertools.combinations(domain.names, 2))
     exact = [one.values for one in party.table.marginals([*pairs, (domain.names[0],)])]
-    _check_rows(party, exact, plan)
+    check_people(party, *(int(one.sum()) for one in exact))
     randomness = party.charge(plan.learning, why="noisy scores of pairs of columns, and noisy counts of groups of them")
     scores = _noisy_scores(plan, exact[: len(pairs)], randomness)
     noisy = {frozenset(pair): float(score) for pair, score in zip(pairs, scores, strict=True)}
     groups = regrouped(domain, plan.packed[party.name], noisy, most_columns, plan.most_cells)
     tables = [one.values for one in party.table.marginals(groups)]
-    _check_rows(party, tables, plan)
+    check_people(party, *(int(one.sum()) for one in tables))
     counts = plan.counted.apply(np.concatenate([one.ravel() for one in tables]), randomness)
     parts = np.split(counts / plan.counted.scale, np.cumsum([one.size for one in tables])[:-1])
     draws = generator(party.entropy("first guess of latent attributes"))
@@ -71,12 +72,6 @@ def _noisy_scores(plan: Plan, tables: Sequence[NDArray[Any]], randomness: Random
     return plan.scored.apply(np.round(gaps / float(SCORE_STEP)).astype(np.int64), randomness)
 
 
-def _check_rows(party: Party, tables: Sequence[NDArray[Any]], plan: Plan) -> None:
-    people = plan.round.sizes.rows
-    if any(int(one.sum()) != people for one in tables):
-        raise InputError(f"party '{party.name}': its source does not hold the {people} people that the study says")
-
-
 def count_latents(
     table: Table, latents: Mapping[str, Latent], levels: int, wanted: Sequence[Names]
 ) -> list[NDArray[np.int64]]:
@@ -88,29 +83,12 @@ def count_latents(
 
 
 def latent_rows(table: Table, latents: Mapping[str, Latent], levels: int, span: tuple[int, int]) -> NDArray[np.uint8]:
-    """Return rows of the one-hot matrix of latent attributes, the last level of each left out. Private.
-
-    The matrix is shorter than the span if the table has fewer rows.
-    """
-    start, stop = span
-    matrix = np.zeros((stop - start, len(latents) * (levels - 1)), dtype=np.uint8)
-    seen = filled = 0
-    for batch in _batches(table, latents):
-        size = len(next(iter(batch.values())))
-        first, last = max(0, start - seen), min(size, stop - seen)
-        seen += size
-        if first < last:
-            cut = {name: column[first:last] for name, column in batch.items()}
-            rows = np.arange(filled, filled + last - first)
-            for place, latent in enumerate(latents.values()):
-                codes = latent.encode(cut).astype(np.int64)
-                kept = codes < levels - 1
-                matrix[rows[kept], place * (levels - 1) + codes[kept]] = 1
-            filled += last - first
-        if seen >= stop:
-            break
-    return matrix[:filled]
+    """Return rows of the one-hot matrix of latent attributes, the last level of each left out. Private."""
+    groups = (levels - 1,) * len(latents)
+    return hot_rows(
+        _batches(table, latents), lambda coded: [latent.encode(coded) for latent in latents.values()], groups, span
+    )
 
 
-def _batches(table: Table, latents: Mapping[str, Latent]) -> Iterator[Mapping[str, NDArray[Any]]]:
+def _batches(table: Table, latents: Mapping[str, Latent]) -> Iterator[Coded]:
     return table.batches(dict.fromkeys(name for one in latents.values() for name in one.domain.names))

@@ -4,6 +4,11 @@ DSSA: every party adds up a sufficient statistic, clipped to public bounds, and 
 maximum likelihood estimate. DSaA: every party averages bias-corrected estimates of blocks of rows and adds noise.
 "masked": the statistics of DSSA under masks, with one noise for the sum over all parties.
 
+*Neighbours*: one row is replaced, at each of up to `unit.parties` parties; under add/remove a party draws as many rows
+as the study says, so that a person more or less replaces one of them. *Cost*: one release, of this party's sums or of
+the sum over all. *Who sees what*: everybody sees the noisy sums, of each party or under masks of all together.
+Sensitivity and trust: `disclosure`.
+
 Sound by default: whole numbers with exact integer noise, the exact diameter of what a row can add (l1 or l2, as the
 noise needs), block estimates moved into the public set after correction, blocks drawn without looking at the rows.
 `as_printed` is the paper's own noise, for simulation.
@@ -47,6 +52,7 @@ from syndic.protocols.estimate_result import (
 )
 from syndic.protocols.estimate_terms import EstimationTerms
 from syndic.protocols.estimate_words import listed, printed_words, words
+from syndic.protocols.refusals import check_people
 from syndic.random import generator
 
 _LABEL = "statistics"
@@ -107,11 +113,10 @@ class Estimation(EstimationTerms, tag="estimate"):
         table = dataclasses.replace(party.table, schema=self.layout_of(party.terms).schema)
         batches = [batch[self.column].astype(np.int64) for batch in table.batches()]
         codes = np.concatenate(batches) if batches else np.zeros(0, dtype=np.int64)
-        people = member(party.terms, party.name).people
         if party.terms.unit.neighbours == "add_remove":
-            return _exactly(people or 0, codes, self.layout_of(party.terms), party)
-        if len(codes) != people:
-            raise InputError(f"party '{party.name}': its source does not hold the {people} people that the study says")
+            people = member(party.terms, party.name).people or 0
+            return _exactly(people, codes, self.layout_of(party.terms), party)
+        check_people(party, len(codes))
         return codes
 
     def _block_sums(self, party: Party, layout: Layout, codes: NDArray[np.int64]) -> NDArray[np.int64]:

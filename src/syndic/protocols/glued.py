@@ -28,8 +28,8 @@ from syndic.privacy import Event
 from syndic.protocols.glued_own import OwnCounts, charged, own_account, own_terms
 from syndic.protocols.glued_result import PublishedRows, RowsNote, notes_of, read_rows
 from syndic.protocols.synthesis_account import Account, account_of
-from syndic.protocols.synthesis_size import Size, choosing, size_of
-from syndic.protocols.vertical_terms import check_aligned
+from syndic.protocols.synthesis_size import Size, check_choices, choosing, size_of
+from syndic.protocols.vertical_terms import check_aligned, check_all_held
 from syndic.random import generator
 
 
@@ -74,19 +74,14 @@ class Glued(Protocol, tag="glued"):
     rows: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("rounds", "model_cells"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} ({value}) must be at least 1")
-        if self.rows is not None and self.rows < 0:
-            raise ValueError(f"rows ({self.rows}) must not be negative")
-        if self.selector == "one_shot" and self.rounds is not None:
-            raise ValueError("rounds is for the adaptive selector: leave it out")
+        check_choices(selector=self.selector, rounds=self.rounds, model_cells=self.model_cells, rows=self.rows)
 
     @property
     def simulation_only(self) -> bool:
         """It keeps its promise."""
         return False
+
+    # The parties' side.
 
     @step(reveals="noisy")
     def synthesise(self, party: Party, message: Nothing) -> OwnRows:
@@ -105,6 +100,8 @@ class Glued(Protocol, tag="glued"):
             tables=tuple(OwnTable(names=one.names, values=one.values, variance=one.variance) for one in measured),
             groups=dict(zip(own.domain.names, fitted.grouping.groups, strict=True)),
         )
+
+    # The coordinator's side.
 
     def coordinate(self, session: Session) -> PublishedRows:
         """Put every party's rows side by side, each party's in a random order of its own."""
@@ -147,9 +144,7 @@ class Glued(Protocol, tag="glued"):
     def check(self, terms: Terms) -> None:
         """Refuse what cannot work, with what to change."""
         check_aligned(terms)
-        missing = [name for name in terms.schema.names if all(name not in (one.columns or ()) for one in terms.parties)]
-        if missing:
-            raise InputError(f"no party holds the column {missing[0]}: name it at one, or leave it out of the schema")
+        check_all_held(terms)
         for party in terms.parties:
             self.size_of(terms, party.name)
 

@@ -6,11 +6,11 @@ from fractions import Fraction
 from typing import final
 
 from syndic.data import Domain, Schema
-from syndic.errors import InputError
 from syndic.kernel import Limits, Member, Party, Terms, member, schema_of
 from syndic.model.markov import Grouping, Measurement
 from syndic.model.markov.counts import Names
 from syndic.privacy import Budget, GaussianEvent, Unit
+from syndic.protocols.refusals import check_people
 from syndic.protocols.synthesis_account import Account, RoundNoise
 from syndic.protocols.synthesis_ask import Question, Room, answer_of, rows_counted, split
 from syndic.protocols.synthesis_run import fitting
@@ -87,10 +87,7 @@ class OwnCounts:
         groups = () if grouping == Grouping.none(self.domain) else grouping.groups
         question = Question(number=self._number, tables=kept, groups=groups)
         counts = answer_of(question, self._party.table, self._rows)
-        if rows_counted(question, counts, self.domain) != self._rows:
-            raise InputError(
-                f"party '{self._party.name}': its source does not hold the {self._rows} people that the study says"
-            )
+        check_people(self._party, rows_counted(question, counts, self.domain))
         own = self._account.noise(question)
         noise = RoundNoise(own.noise, self._events[self._number - 1])
         why = f"round {self._number} of its own synthesis: {len(kept)} tables"

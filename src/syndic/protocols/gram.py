@@ -39,6 +39,8 @@ from syndic.parts.triple import ProductSizes
 from syndic.privacy import Cost, Event
 from syndic.protocols.gram_layout import MOST_BITS, Layout, Pair, layout_of, products_of
 from syndic.protocols.gram_result import GramNote, GramResult, read_gram
+from syndic.protocols.onehot import rows_between
+from syndic.protocols.refusals import check_fits, wrong_size
 from syndic.protocols.vertical_terms import budgets_of, check_aligned
 
 
@@ -115,19 +117,12 @@ class GramMatrix(UsesProduct, tag="gram"):
     def product_matrix(self, party: Party, start: int, stop: int) -> NDArray[Any]:
         """Return rows of the party's features."""
         layout = self.layout(party.terms)
-        parts, seen = [], 0
-        for batch in party.table.batches(schema_of(party.terms, party.name).names):
-            size = len(next(iter(batch.values())))
-            first, last = max(0, start - seen), min(size, stop - seen)
-            seen += size
-            if first < last:
-                parts.append(layout.rows(party.name, {name: codes[first:last] for name, codes in batch.items()}))
-            if seen > stop:
-                break
-        rows, wanted = sum(map(len, parts)), member(party.terms, party.name).people
-        # the last rows also tell whether there are more people than the study says
-        if rows != stop - start or (stop == wanted and seen != wanted):
-            raise InputError(f"party '{party.name}': its source does not hold the {wanted} people that the study says")
+        people = member(party.terms, party.name).people
+        # one row more than the last ones tells whether there are more people than the study says
+        batches = party.table.batches(schema_of(party.terms, party.name).names)
+        parts = [layout.rows(party.name, some) for some in rows_between(batches, start, stop + (stop == people))]
+        if sum(map(len, parts)) != stop - start:
+            raise wrong_size(party.name, people)
         return np.concatenate(parts)
 
     # The coordinator's side.
@@ -284,17 +279,11 @@ class GramMatrix(UsesProduct, tag="gram"):
         )
 
     def _check_size(self, terms: Terms) -> None:
-        estimate = self.estimate(terms)
-        memory, reply = terms.limits.memory_mb * 10**6, terms.limits.message_mb * 10**6
-        received = estimate.reply_bytes * len(terms.parties)
         bits = self.product_sizes(terms).whole.bits
         if bits > MOST_BITS:
             raise InputError(f"sums of {bits} bits leave no room for noise in 64: set bits below {self.bits}")
-        if estimate.memory_bytes > memory or received > reply:
-            raise InputError(
-                f"a run would need about {estimate.memory_bytes / 1e6:,.0f} MB of memory (limit "
-                f"{terms.limits.memory_mb}) and messages of {received / 1e6:,.0f} MB (limit {terms.limits.message_mb})"
-            )
+        way_out = "use fewer columns or bins, or set larger limits"
+        check_fits(terms, self.estimate(terms), way_out, replies=len(terms.parties))
 
 
 def _pairs(terms: Terms) -> tuple[Pair, ...]:

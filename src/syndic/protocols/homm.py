@@ -4,6 +4,11 @@ Every party counts its rows in every cell of the public grid that the schema dec
 (empty cells too) and publishes the noisy counts. Anyone draws rows from them: a category as it stands, a number
 uniformly within its bin. The merged table is the concatenation.
 
+*Neighbours*: as the study says, a person's rows at one party added, removed or replaced. *Sensitivity*: a row is in one
+cell, so r rows move the counts by r in l1, or by 2 r if they are replaced. *Cost*: one release of the whole histogram;
+a person at several parties pays at each, so a party's noise is made for its part of the budget. *Who sees what*:
+everybody sees every party's noisy counts. Nobody needs to be trusted.
+
 Sound by default: integer noise calibrated to the study's unit (the paper's scale 1/epsilon holds for adding or
 removing one row at one party only), and people at several parties paid for. `as_printed` is the paper's own
 noise, for reproduction in simulation.
@@ -36,13 +41,13 @@ from syndic.kernel import (
     Session,
     Terms,
     budget_of,
-    member,
     people_of,
     step,
 )
 from syndic.mechanism import DiscreteGaussian, DiscreteLaplace, SparseHistogram
 from syndic.privacy import Event, PureEvent, Unit, rho_for
 from syndic.privacy.concentrated import PICO
+from syndic.protocols.refusals import check_people
 from syndic.random import Randomness, generator
 
 # Bytes that one kept cell (index and count, sorted once) and one drawn value take at their peak.
@@ -143,7 +148,7 @@ class Homm(Protocol, tag="homm"):
         """Count, add noise to every cell of the grid, keep what the public rule keeps."""
         del message
         counts = party.table.cells()
-        _check_public_size(party, counts)
+        check_people(party, int(counts.counts.sum()))
         noise = self.noise_of(party.terms, party.name)
         why = "noisy full histogram"
         if self.clamp and not isinstance(noise, PrintedLaplace):
@@ -327,16 +332,6 @@ class Homm(Protocol, tag="homm"):
 def _part(amount: Fraction, parts: int) -> Fraction:
     """Return the part, cut to whole units of the ledger, so that the parts never add up to more."""
     return Fraction(floor(amount * PICO / parts), PICO)
-
-
-def _check_public_size(party: Party, counts: SparseCounts) -> None:
-    """Under `replace` sizes are public, so a wrong one may be said aloud; otherwise nothing is compared."""
-    unit = party.terms.unit
-    if unit.neighbours != "replace" or unit.rows != 1:
-        return
-    people = member(party.terms, party.name).people
-    if int(counts.counts.sum()) != people:
-        raise InputError(f"party '{party.name}': its source does not hold the {people} people that the study says")
 
 
 def _not_protected(unit: Unit) -> tuple[str, ...]:

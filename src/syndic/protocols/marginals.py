@@ -4,31 +4,31 @@ Every party counts its rows in some public sets of columns, adds its share of in
 (`syndic.parts.sum`). Only the sum over the parties opens: the counts of all rows, with noise as if one trusted curator
 had held them. Publishing counts party by party, each with its own noise, has as many times the variance as there are
 parties.
+
+*Neighbours*: as the study says, a person's rows at up to `unit.parties` parties added, removed or replaced.
+*Sensitivity*: a row is in one cell of each table, and the changes at several parties add up in the one sum, for which
+the noise is made. *Cost*: one release of all tables, and the chance that the masks of a sparse graph fail.
+
+*Who sees what*: everybody sees the noisy tables of all parties together. The coordinator sees masked counts, which look
+uniform. A party knows its own share of the noise: parties - `colluding` - `missing` shares are enough. *Semi-honest*.
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import floor
 from pathlib import Path
-from typing import Any, ClassVar, Literal, final
+from typing import ClassVar, Literal, final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from syndic.data import Domain, Factor
-from syndic.document import Document, from_file, to_readable_json
+from syndic.data import Domain
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import (
     Disclosure,
     Estimate,
     Member,
     Party,
-    Result,
     Session,
     Terms,
     budget_of,
@@ -44,55 +44,14 @@ from syndic.parts.sum import SumInbox, SumMasked, UsesMaskedSum, masked_sum
 from syndic.privacy import Budget, Cost, Event, rho_for
 from syndic.privacy.concentrated import PICO
 from syndic.privacy.cost import ATTO
+from syndic.protocols.marginals_result import MarginalsNote, MarginalTables, cut, read_marginals
+from syndic.protocols.refusals import check_fits, check_people
 
 Share = GaussianShare | LaplaceShare | SkellamShare
 
 # The noise of one value exceeds what the ring has room for with a chance below this over all values.
 _OVERFLOW = 2.0**-64
 _LABEL = "marginals"
-
-
-class MarginalsNote(Document):
-    """What was opened: whose rows are in the tables, and the standard deviation of the noise on every count."""
-
-    present: tuple[str, ...]
-    standard_deviation: float
-    tables: tuple[tuple[str, ...], ...]
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class MarginalTables(Result):
-    """Noisy counts, one table for each set of columns. They passed the parties' doors: anyone may see them."""
-
-    note: MarginalsNote
-    tables: tuple[Factor, ...]
-
-    def write(self, folder: Path) -> list[Path]:
-        """Write `marginals.parquet`, a row for each cell, and `marginals.json`."""
-        sizes = [table.domain.size for table in self.tables]
-        names = [" x ".join(table.domain.names) for table in self.tables]
-        cells = pa.table(
-            {
-                "table": pa.DictionaryArray.from_arrays(
-                    pa.array(np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)), pa.array(names, pa.string())
-                ),
-                "cell": np.concatenate([np.arange(size) for size in sizes]),
-                "count": np.concatenate([table.values.ravel() for table in self.tables]),
-            }
-        )
-        pq.write_table(cells, folder / "marginals.parquet")
-        (folder / "marginals.json").write_bytes(to_readable_json(self.note))
-        return [folder / "marginals.parquet", folder / "marginals.json"]
-
-    def summary(self) -> Mapping[str, Any]:
-        """Return how much was opened and how far off a count is."""
-        return {
-            "tables": len(self.tables),
-            "cells": sum(table.domain.size for table in self.tables),
-            "parties in the sum": len(self.note.present),
-            "standard deviation of a count": round(self.note.standard_deviation, 3),
-        }
 
 
 @final
@@ -147,7 +106,7 @@ class Marginals(UsesMaskedSum, tag="marginals"):
         noise, ring = self.noise_of(terms), self.ring_of(terms)
         masks = self.sum_masks(party, message, noise.dimension, ring)
         tables = party.table.marginals(self.cliques_of(terms))
-        _check_public_size(party, tables)
+        check_people(party, int(tables[0].sum()))
         counts = np.concatenate([table.values.ravel() for table in tables])
         # the bound is public and lowering a count to it never moves two neighbours apart
         clipped = np.minimum(counts, _most_rows(terms, member(terms, party.name)))
@@ -168,18 +127,11 @@ class Marginals(UsesMaskedSum, tag="marginals"):
             standard_deviation=noise.total_variance(len(total.present)) ** 0.5,
             tables=self.cliques_of(terms),
         )
-        return MarginalTables(note=note, tables=_tables(self.domains_of(terms), total.values))
+        return MarginalTables(note=note, tables=cut(self.domains_of(terms), total.values))
 
     def read_result(self, terms: Terms, folder: Path) -> MarginalTables:
         """Read back `marginals.parquet` and `marginals.json`."""
-        note = from_file(folder / "marginals.json", MarginalsNote)
-        try:
-            counts = np.asarray(pq.read_table(folder / "marginals.parquet")["count"], dtype=np.int64)
-        except (OSError, pa.ArrowInvalid, KeyError) as error:
-            raise InputError(f"{folder.name}: its release cannot be read: {type(error).__name__}") from None
-        if len(counts) != self.dimension_of(terms):
-            raise InputError(f"{folder.name}: marginals.parquet does not have the cells that the study asks for")
-        return MarginalTables(note=note, tables=_tables(self.domains_of(terms), counts))
+        return read_marginals(self.domains_of(terms), folder)
 
     # What is known before any row is read.
 
@@ -314,15 +266,8 @@ class Marginals(UsesMaskedSum, tag="marginals"):
         )
 
     def _check_size(self, terms: Terms) -> None:
-        estimate = self.estimate(terms)
-        memory, reply = terms.limits.memory_mb * 10**6, terms.limits.message_mb * 10**6
-        if estimate.memory_bytes > memory or estimate.reply_bytes > reply:
-            raise InputError(
-                f"the tables have {self.dimension_of(terms):,} cells; a run would need about "
-                f"{estimate.memory_bytes / 1e6:,.0f} MB of memory (limit {terms.limits.memory_mb}) and replies of "
-                f"{estimate.reply_bytes / 1e6:,.0f} MB (limit {terms.limits.message_mb}): name fewer cliques or "
-                "lower cell_cap"
-            )
+        what = f"the tables have {self.dimension_of(terms):,} cells; a run"
+        check_fits(terms, self.estimate(terms), "name fewer cliques or lower cell_cap", what=what)
 
 
 _rho_of = lru_cache(maxsize=64)(rho_for)
@@ -340,19 +285,3 @@ def _part(amount: Fraction, parts: int) -> Fraction:
 def _most_rows(terms: Terms, party: Member) -> int:
     """Return the public bound on a party's rows."""
     return (party.people or 0) * terms.unit.rows
-
-
-def _tables(domains: Sequence[Domain], counts: NDArray[np.int64]) -> tuple[Factor, ...]:
-    """Cut the counts of all tables, one after the other, into tables."""
-    ends = np.cumsum([domain.size for domain in domains])[:-1]
-    return tuple(
-        Factor(domain, part.reshape(domain.sizes)) for domain, part in zip(domains, np.split(counts, ends), strict=True)
-    )
-
-
-def _check_public_size(party: Party, tables: Sequence[Factor]) -> None:
-    """Under `replace` sizes are public, so a wrong one may be said aloud; otherwise nothing is compared."""
-    unit = party.terms.unit
-    people = member(party.terms, party.name).people
-    if unit.neighbours == "replace" and unit.rows == 1 and int(tables[0].sum()) != people:
-        raise InputError(f"party '{party.name}': its source does not hold the {people} people that the study says")

@@ -43,6 +43,8 @@ from syndic.privacy import Event
 from syndic.protocols.mixing_layout import FINE, Bounds, Layout, Scheme, budgets_of, layout_of
 from syndic.protocols.mixing_result import MixedNote, MixedResult, read_mixed
 from syndic.protocols.mixing_words import words
+from syndic.protocols.refusals import check_fits, check_people
+from syndic.protocols.vertical_terms import check_columns_apart
 
 _LABEL = "signs"
 # of one entry at a party: as read, as released, and while its noise is drawn
@@ -102,7 +104,7 @@ class Mixing(UsesToss, tag="mixing"):
         )
         for coded in party.table.batches(schema_of(party.terms, party.name).names):
             mixer.add(layout.rows(party.name, coded))
-        self._check_people(party, mixer.people)
+        check_people(party, mixer.people)
         noise = layout.noises[party.name]
         return NoisyRows(values=party.release(noise, mixer.total(), why="noisy mixed columns"))
 
@@ -115,14 +117,8 @@ class Mixing(UsesToss, tag="mixing"):
         rows = [np.zeros((0, layout.width(party.name)), dtype=np.int64)]
         rows += [layout.rows(party.name, coded).astype(np.int64) for coded in batches]
         values = np.concatenate(rows)
-        self._check_people(party, len(values))
+        check_people(party, len(values))
         return NoisyRows(values=party.release(layout.noises[party.name], values, why="noisy columns"))
-
-    def _check_people(self, party: Party, found: int) -> None:
-        # sizes are public under replace, so a wrong one may be said aloud
-        people = member(party.terms, party.name).people
-        if found != people:
-            raise InputError(f"party '{party.name}': its source does not hold the {people} people that the study says")
 
     def asked(self, terms: Terms) -> tuple[str, ...]:
         """Return the toss and the mixing, or the one noisy answer."""
@@ -168,25 +164,16 @@ class Mixing(UsesToss, tag="mixing"):
 
     def check(self, terms: Terms) -> None:
         """Refuse what cannot work, with what to change."""
-        unit, people = terms.unit, {party.people for party in terms.parties}
+        unit = terms.unit
         if unit.neighbours != "replace" or unit.rows != 1 or unit.parties != len(terms.parties):
             raise InputError(
                 'a person is a row at every party, and aligned rows show who is in: set unit.neighbours = "replace", '
                 f"rows = 1 and parties = {len(terms.parties)}"
             )
-        if len(terms.parties) < 2 or len(people) != 1 or None in people:
-            raise InputError("a vertical study needs two or more parties and the same people = n for each of them")
-        held = [name for party in terms.parties for name in party.columns or ()]
-        if any(not party.columns for party in terms.parties) or sorted(held) != sorted(set(held)):
-            raise InputError("every party must say which columns it holds, and no column may be at two parties")
+        check_columns_apart(terms)
         if any(budget.delta == 0 for budget in budgets_of(terms)):
             raise InputError("Gaussian noise needs delta above 0: set it in every budget")
-        needed, limits = self.estimate(terms), terms.limits
-        if needed.memory_bytes > limits.memory_mb * 10**6 or needed.reply_bytes > limits.message_mb * 10**6:
-            raise InputError(
-                f"a run would need about {needed.memory_bytes / 1e6:,.0f} MB of memory (limit {limits.memory_mb}) and "
-                f"messages of {needed.reply_bytes / 1e6:,.0f} MB (limit {limits.message_mb})"
-            )
+        check_fits(terms, self.estimate(terms), "use fewer columns or mixes, or set larger limits")
 
     def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
         """One release of the party's own columns: its part of what the whole costs a person."""

@@ -1,29 +1,57 @@
 """One-hot matrices of coded columns, and the tables that shares of their products make."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.data import Table
+from syndic.data import Coded, Table
 
 
 def onehot(table: Table, names: Sequence[str], groups: Sequence[int], span: tuple[int, int]) -> NDArray[np.uint8]:
-    """Return rows of the one-hot matrix of some columns: for each its first levels, as many as `groups` says.
+    """Return rows of the one-hot matrix of some columns, for each its first levels. Private."""
+    return hot_rows(table.batches(names), lambda coded: [coded[name] for name in names], groups, span)
 
-    The matrix is shorter than the span if the table has fewer rows. Private.
+
+def hot_rows(
+    batches: Iterable[Coded],
+    codes_of: Callable[[Coded], Sequence[NDArray[Any]]],
+    groups: Sequence[int],
+    span: tuple[int, int],
+) -> NDArray[np.uint8]:
+    """Return rows of a one-hot matrix: `codes_of` a batch are as many columns of codes as there are `groups`.
+
+    A group has so many of the first levels of its column; other levels leave its part of the row empty. The matrix is
+    shorter than the span if there are fewer rows. Private.
     """
-    start, stop = span
-    matrix = np.zeros((stop - start, sum(groups)), dtype=np.uint8)
-    filled, begins = 0, np.cumsum([0, *groups[:-1]])
-    for codes in _rows(table, names, start, stop):
-        rows = np.arange(filled, filled + len(codes[0]))
-        for begin, group, code in zip(begins, groups, codes, strict=True):
-            kept = code < group
-            matrix[rows[kept], begin + code[kept].astype(np.int64)] = 1
+    matrix = np.zeros((span[1] - span[0], sum(groups)), dtype=np.uint8)
+    begins, filled = list(accumulate(groups, initial=0))[:-1], 0
+    for coded in rows_between(batches, *span):
+        rows = np.arange(filled, filled + rows_of(coded))
+        for begin, group, codes in zip(begins, groups, codes_of(coded), strict=True):
+            kept = codes < group
+            matrix[rows[kept], begin + codes[kept].astype(np.int64)] = 1
         filled += len(rows)
     return matrix[:filled]
+
+
+def rows_between(batches: Iterable[Coded], start: int, stop: int) -> Iterator[Coded]:
+    """Yield rows `start` to `stop` of all batches, or those that there are. Private."""
+    seen = 0
+    for batch in batches:
+        first, last = max(0, start - seen), min(rows_of(batch), stop - seen)
+        seen += rows_of(batch)
+        if first < last:
+            yield {name: codes[first:last] for name, codes in batch.items()}
+        if seen >= stop:
+            return
+
+
+def rows_of(coded: Coded) -> int:
+    """Return how many rows a batch has. Private."""
+    return len(next(iter(coded.values())))
 
 
 def completed(part: NDArray[np.uint64], counts: NDArray[np.uint64], rows: int, *, left: bool) -> NDArray[np.uint64]:
@@ -38,16 +66,3 @@ def completed(part: NDArray[np.uint64], counts: NDArray[np.uint64], rows: int, *
     full[-1, :-1] = (np.uint64(0) if left else counts) - part.sum(axis=0)
     full[-1:, -1:] = part.sum(keepdims=True) + np.uint64(rows if left else 0) - counts.sum(keepdims=True)
     return full
-
-
-def _rows(table: Table, names: Sequence[str], start: int, stop: int) -> Iterator[list[NDArray[Any]]]:
-    """Yield the codes of some columns of rows `start` to `stop`."""
-    seen = 0
-    for batch in table.batches(names):
-        size = len(batch[names[0]])
-        first, last = max(0, start - seen), min(size, stop - seen)
-        seen += size
-        if first < last:
-            yield [batch[name][first:last] for name in names]
-        if seen >= stop:
-            return

@@ -31,6 +31,7 @@ from syndic.privacy.concentrated import PICO
 from syndic.privacy.cost import ATTO
 from syndic.protocols.gram_layout import MOST_BITS, Clip, Pair, check_names, clip_of, products_of
 from syndic.protocols.gram_result import GramNote, GramResult, read_gram
+from syndic.protocols.refusals import check_fits, check_people
 from syndic.protocols.vertical_terms import budgets_of
 
 # The noise of one sum exceeds what the ring has room for with a chance below this over all sums.
@@ -119,9 +120,7 @@ class PooledGram(UsesMaskedSum, tag="pooled-gram"):
             rows = layout.rows(batch)
             total += products_of(rows)
             people += len(rows)
-        if people != member(terms, party.name).people:
-            wanted = member(terms, party.name).people
-            raise InputError(f"party '{party.name}': its source does not hold the {wanted} people that the study says")
+        check_people(party, people)
         values = np.zeros(layout.count, dtype=np.int64)
         values[layout.places[layout.places >= 0]] = total[layout.places >= 0]
         for event in self.sum_plan(terms).events:
@@ -210,12 +209,7 @@ class PooledGram(UsesMaskedSum, tag="pooled-gram"):
             raise InputError(f"the noise shares cannot be made: {error}") from None
         if bits > MOST_BITS:
             raise InputError(f"sums of {bits} bits leave no room for noise in 64: set bits below {self.bits}")
-        needed, limit = self.estimate(terms), terms.limits
-        if needed.memory_bytes > limit.memory_mb * 10**6 or needed.reply_bytes > limit.message_mb * 10**6:
-            raise InputError(
-                f"a run would need about {needed.memory_bytes / 1e6:,.0f} MB of memory (limit {limit.memory_mb}) and "
-                f"replies of {needed.reply_bytes / 1e6:,.0f} MB (limit {limit.message_mb})"
-            )
+        check_fits(terms, self.estimate(terms), "use fewer columns or bins, or set larger limits")
 
     def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
         """One release of all sums, charged whole to every party, and the chance that a sparse graph fails."""

@@ -24,6 +24,7 @@ from syndic.errors import BudgetError, RefusedError
 from syndic.kernel import Message, Party, Session, Terms, step
 from syndic.model.loss import Numbers
 from syndic.parts.rounds import RoundMasked, start_rounds
+from syndic.protocols.refusals import sizes_are_public
 from syndic.protocols.risk_noise import Paid
 from syndic.protocols.risk_open import Exact, objective_model
 from syndic.protocols.risk_plan import RiskPlan, delta_of
@@ -137,7 +138,7 @@ class Risk(RiskPlan, tag="risk"):
             people=people[party.name],
             rows=terms.unit.rows,
             share=people[party.name] / sum(people.values()),
-            public_size=terms.unit.neighbours == "replace" and terms.unit.rows == 1,
+            public_size=sizes_are_public(terms),
         )
 
     # The coordinator's side.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, log1p, sqrt
-from typing import Final, Literal, final
+from typing import Final, final
 
 import numpy as np
 import scipy
@@ -33,7 +33,6 @@ from syndic.privacy.unit import LARGEST_EPSILON
 from syndic.protocols.risk_query import Holding, Query
 from syndic.random import Randomness
 
-OpenScheme = Literal["mpc_out", "mpc_grad", "pathak", "local_out", "local_grad", "rajkumar_agarwal", "local_obj"]
 Draw = Callable[[np.random.Generator], Numbers]
 _MODELS: Final[dict[str, ModelMethod]] = {"mpc_out": "MPC Out P", "pathak": "Pathak", "local_out": "Local Out P"}
 _GRADIENTS: Final[dict[str, GradientMethod]] = {"mpc_grad": "MPC Grad P", "local_grad": "Local Grad P"}

@@ -15,6 +15,7 @@ from syndic.model.private_erm import Variant, local_objective
 from syndic.model.solve import least_regularisation
 from syndic.parts.key import KEY_BYTES
 from syndic.privacy import Cost, Event, joint_cost
+from syndic.protocols.refusals import check_fits
 from syndic.protocols.risk_query import Query
 from syndic.protocols.risk_scheme import Descent, Scheme
 from syndic.protocols.risk_terms import RiskTerms, budgets_of
@@ -119,12 +120,7 @@ class RiskPlan(RiskTerms):
             raise InputError(f"sums of {bits} bits leave no room for noise in 64: lower clip, or raise epsilon")
 
     def _check_size(self, terms: Terms) -> None:
-        needed, limit = self.estimate(terms), terms.limits
-        if needed.memory_bytes > limit.memory_mb * 10**6 or needed.reply_bytes > limit.message_mb * 10**6:
-            raise InputError(
-                f"a run would need about {needed.memory_bytes / 1e6:,.0f} MB of memory (limit {limit.memory_mb}) and "
-                f"replies of {needed.reply_bytes / 1e6:,.0f} MB (limit {limit.message_mb}): name fewer features"
-            )
+        check_fits(terms, self.estimate(terms), "name fewer features")
 
     def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
         """One event for each round; nothing where a party abstains."""

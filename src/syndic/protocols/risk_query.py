@@ -14,6 +14,7 @@ from syndic.errors import InputError
 from syndic.model.loss import Loss, Numbers, Objective
 from syndic.model.second_order import STEPS, UNIT, Newton
 from syndic.model.solve import minimise
+from syndic.protocols.refusals import wrong_size
 from syndic.protocols.risk_rows import Encoding, Rows
 
 # steps that one person may change a model by: so fine that rounding to steps adds next to nothing
@@ -39,9 +40,7 @@ class Holding:
         """Return the rows in batches; where sizes are public, a wrong one may be said aloud."""
         batches = list(self.encoding.batches(self.table))
         if self.public_size and sum(len(batch) for batch in batches) != self.people:
-            raise InputError(
-                f"party '{self.party}': its source does not hold the {self.people} people that the study says"
-            )
+            raise wrong_size(self.party, self.people)
         return batches
 
     def matrix(self) -> tuple[Numbers, Numbers]:

@@ -6,7 +6,7 @@ library adds them up, so that one record changes a sum by its own term and by no
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Final, Literal, final
@@ -20,7 +20,7 @@ from syndic.data.design import Design
 from syndic.document import Document
 from syndic.model.loss import Loss, Numbers
 from syndic.model.multiclass import joint_slope, shortening
-from syndic.model.second_order import LARGEST_NORM, STEPS, WEIGHT_STEPS, exact_rows
+from syndic.model.second_order import LARGEST_NORM, STEPS, WEIGHT_STEPS, exact_rows, within_norm
 
 # rows at a time: sums of as many terms of 2^32 stay below 2^53
 _CHUNK: Final = 2**16
@@ -88,8 +88,8 @@ class Encoding(Document, dict=True):
 class Rows:
     """Features in steps of 2^-16 (whole numbers) and a label for each model. Private."""
 
-    features: Numbers
-    labels: Numbers
+    features: Numbers = field(repr=False)  # rows are private, also in logs
+    labels: Numbers = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.features)
@@ -105,7 +105,7 @@ class Rows:
         All models' gradients of a record together have norm at most `clip` 2^32.
         """
         # far beyond what any penalty lets pass, and short enough for exact predictions
-        shorter = _within(weights, LARGEST_NORM)
+        shorter = within_norm(weights, LARGEST_NORM)
         whole = np.rint(shorter * WEIGHT_STEPS)
         predictions = (self.features @ whole.T) / (STEPS * WEIGHT_STEPS)
         slopes = loss.slope(predictions, self.labels)
@@ -117,8 +117,3 @@ class Rows:
             part = slice(start, start + size)
             total += np.rint(steps[part].T @ self.features[part]).astype(np.int64)
         return total
-
-
-def _within(weights: Numbers, norm: float) -> Numbers:
-    length = float(np.linalg.norm(weights))
-    return weights if length <= norm else weights * (norm / length)

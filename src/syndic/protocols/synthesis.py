@@ -32,11 +32,12 @@ from syndic.parts.graph import SumPlan, plan_within
 from syndic.parts.order import advance
 from syndic.parts.rounds import RoundMasked, UsesRounds, check_rounds, plan_rounds, start_rounds
 from syndic.privacy import Event
+from syndic.protocols.refusals import check_people, sizes_are_public
 from syndic.protocols.synthesis_account import Account, RoundNoise, account_of
 from syndic.protocols.synthesis_ask import Question, Room, answer_of, check_question, rows_counted
 from syndic.protocols.synthesis_result import SyntheticTable, read_synthesis
 from syndic.protocols.synthesis_run import Asker, Opened, ask_many, ask_one
-from syndic.protocols.synthesis_size import Size, choosing, most_rows, size_of
+from syndic.protocols.synthesis_size import Size, check_choices, choosing, most_rows, size_of
 from syndic.protocols.synthesis_words import disclosure_of, estimate_of
 from syndic.protocols.synthesis_zeros import Zeros
 
@@ -77,14 +78,7 @@ class Synthesis(UsesRounds, tag="synthesis"):
     def __post_init__(self) -> None:
         if self.colluding < 0 or self.missing < 0:
             raise ValueError(f"colluding ({self.colluding}) and missing ({self.missing}) must not be negative")
-        for name in ("rounds", "model_cells"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} ({value}) must be at least 1")
-        if self.rows is not None and self.rows < 0:
-            raise ValueError(f"rows ({self.rows}) must not be negative")
-        if self.selector == "one_shot" and self.rounds is not None:
-            raise ValueError("rounds is for the adaptive selector: leave it out")
+        check_choices(selector=self.selector, rounds=self.rounds, model_cells=self.model_cells, rows=self.rows)
 
     @property
     def simulation_only(self) -> bool:
@@ -135,10 +129,7 @@ class Synthesis(UsesRounds, tag="synthesis"):
     def _answer(self, party: Party, question: Question) -> NDArray[np.int64]:
         terms, people = party.terms, member(party.terms, party.name).people or 0
         values = answer_of(question, party.table, people * terms.unit.rows)
-        public = terms.unit.neighbours == "replace" and terms.unit.rows == 1
-        # sizes are public under replace, so a wrong one may be said aloud
-        if public and rows_counted(question, values, terms.schema.domain) != people:
-            raise InputError(f"party '{party.name}': its source does not hold the {people} people that the study says")
+        check_people(party, rows_counted(question, values, terms.schema.domain))
         return values
 
     # The coordinator's side.
@@ -162,8 +153,7 @@ class Synthesis(UsesRounds, tag="synthesis"):
 
     def _total(self, terms: Terms) -> int | None:
         """Return the number of rows where it is public: under `replace`, if nobody may be missing."""
-        public = terms.unit.neighbours == "replace" and terms.unit.rows == 1 and self.missing == 0
-        return people_of(terms) if public else None
+        return people_of(terms) if sizes_are_public(terms) and self.missing == 0 else None
 
     def _rows(self, terms: Terms, total: float) -> int:
         if self.rows is not None:

@@ -58,6 +58,17 @@ class Size(Document):
         return max(one.cells for one in self.rooms)
 
 
+def check_choices(*, selector: str, rounds: int | None, model_cells: int | None, rows: int | None) -> None:
+    """Raise `ValueError` for parameters of a synthesis that make no sense together, whatever the study is."""
+    for name, value in (("rounds", rounds), ("model_cells", model_cells)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} ({value}) must be at least 1")
+    if rows is not None and rows < 0:
+        raise ValueError(f"rows ({rows}) must not be negative")
+    if selector == "one_shot" and rounds is not None:
+        raise ValueError("rounds is for the adaptive selector: leave it out")
+
+
 def choosing(selector: Literal["adaptive", "one_shot"], rounds: int | None, cells: int) -> Adaptive:
     """Return what chooses the tables of a model of so many cells."""
     # a small model has no use for large tables, and all tables of a round are in memory at once

@@ -36,11 +36,12 @@ from syndic.parts.product import ProductClose, UsesProducts
 from syndic.parts.product_work import ProductWork
 from syndic.parts.seal import Mail
 from syndic.privacy import Event
+from syndic.protocols.refusals import check_people, wrong_size
 from syndic.protocols.synthesis_account import Account, account_of
 from syndic.protocols.synthesis_ask import Question
 from syndic.protocols.synthesis_result import SyntheticTable, read_synthesis
 from syndic.protocols.synthesis_run import Answer, Asker
-from syndic.protocols.synthesis_size import Size, choosing, size_of
+from syndic.protocols.synthesis_size import Size, check_choices, choosing, size_of
 from syndic.protocols.synthesis_zeros import Zeros
 from syndic.protocols.vertical_agree import RoundClose, RoundKey, RoundKeys, check_vouchers, key_of, vouchers_of
 from syndic.protocols.vertical_layout import block_matrix, count_tables
@@ -54,7 +55,7 @@ from syndic.protocols.vertical_round import (
     pairs_traffic,
     round_of,
 )
-from syndic.protocols.vertical_terms import check_aligned
+from syndic.protocols.vertical_terms import check_aligned, check_all_held
 from syndic.protocols.vertical_words import check_size, disclosure_of, estimate_of, with_traffic
 
 _ROUNDS = "rounds of the synthesis"
@@ -93,14 +94,9 @@ class Vertical(UsesProducts, tag="vertical"):
     def __post_init__(self) -> None:
         if self.colluding not in (0, 1):
             raise ValueError(f"colluding ({self.colluding}) must be 0 or 1: two partners share the noise of a table")
-        for name in ("rounds", "model_cells", "traffic"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} ({value}) must be at least 1")
-        if self.rows is not None and self.rows < 0:
-            raise ValueError(f"rows ({self.rows}) must not be negative")
-        if self.selector == "one_shot" and self.rounds is not None:
-            raise ValueError("rounds is for the adaptive selector: leave it out")
+        if self.traffic < 1:
+            raise ValueError(f"traffic ({self.traffic}) must be at least 1")
+        check_choices(selector=self.selector, rounds=self.rounds, model_cells=self.model_cells, rows=self.rows)
 
     @property
     def simulation_only(self) -> bool:
@@ -134,8 +130,7 @@ class Vertical(UsesProducts, tag="vertical"):
         blocks, places = now.layout.blocks.get(party.name, ()), now.layout.within[party.name]
         shares = self.product_shares(party, message.products) if blocks else {}
         counted = count_tables(party.table, now.grouping, [*blocks, *(now.layout.tables[place] for place in places)])
-        if any(int(one.sum()) != now.sizes.rows for one in counted):
-            raise _wrong_size(party)
+        check_people(party, *(int(one.sum()) for one in counted))
         margins = dict(zip(blocks, counted, strict=False))
         if blocks:
             self.product_unchanged(party, np.concatenate([one.ravel()[:-1] for one in margins.values()]))
@@ -167,7 +162,7 @@ class Vertical(UsesProducts, tag="vertical"):
         now = self.round_of(party.terms, party.recall(_ASKED, Question))
         matrix = block_matrix(party.table, now.grouping, now.layout.blocks[party.name], (start, stop))
         if len(matrix) != stop - start:
-            raise _wrong_size(party)
+            raise wrong_size(party.name, member(party.terms, party.name).people)
         return matrix
 
     # The coordinator's side.
@@ -242,9 +237,7 @@ class Vertical(UsesProducts, tag="vertical"):
     def check(self, terms: Terms) -> None:
         """Refuse what cannot work, with what to change."""
         check_aligned(terms)
-        missing = [name for name in terms.schema.names if all(name not in (one.columns or ()) for one in terms.parties)]
-        if missing:
-            raise InputError(f"no party holds the column {missing[0]}: name it at one, or leave it out of the schema")
+        check_all_held(terms)
         try:
             check_size(terms, self.estimate(terms))
         except ValueError as error:
@@ -288,8 +281,3 @@ def _size_of(protocol: Vertical, terms: Terms) -> Size:
 def _account_of(protocol: Vertical, terms: Terms) -> Account:
     cut = protocol.choosing(1).budgets
     return account_of(terms, cut, (), colluding=protocol.colluding, missing=0, shares=PARTNERS)
-
-
-def _wrong_size(party: Party) -> InputError:
-    people = member(party.terms, party.name).people
-    return InputError(f"party '{party.name}': its source does not hold the {people} people that the study says")

@@ -5,19 +5,19 @@ matrices: of what the one party's columns say together, and of what the other's 
 needs are shared. A table of columns at three or more parties would need products of three matrices, and is not asked.
 """
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.data import Domain, Table
+from syndic.data import Coded, Domain, Table
 from syndic.kernel import Terms
 from syndic.model.markov import Grouping
 from syndic.parts.product_work import Pair, ProductWork
 from syndic.parts.triple import ProductSizes, product_sizes
+from syndic.protocols.onehot import hot_rows
 
 Names = tuple[str, ...]
 _CHUNK_BYTES: Final = 1 << 24
@@ -156,29 +156,13 @@ def count_tables(table: Table, grouping: Grouping, tables: Sequence[Names]) -> l
 
 
 def block_matrix(table: Table, grouping: Grouping, blocks: Sequence[Names], span: tuple[int, int]) -> NDArray[np.uint8]:
-    """Return rows of the one-hot matrix of some blocks of columns, the last level of each left out. Private.
-
-    The matrix is shorter than the span if the table has fewer rows.
-    """
+    """Return rows of the one-hot matrix of some blocks of columns, the last level of each left out. Private."""
     own = own_grouping(grouping, table)
     domains = [own.domain_of_groups.project(block) for block in blocks]
-    begins = list(itertools.accumulate((domain.size - 1 for domain in domains), initial=0))
-    start, stop = span
-    matrix = np.zeros((stop - start, begins[-1]), dtype=np.uint8)
     names = tuple(dict.fromkeys(name for block in blocks for name in block))
-    seen = filled = 0
-    for batch in table.batches(names):
-        size = len(batch[names[0]])
-        first, last = max(0, start - seen), min(size, stop - seen)
-        seen += size
-        if first < last:
-            codes = own.recode({name: column[first:last] for name, column in batch.items()})
-            rows = np.arange(filled, filled + last - first)
-            for begin, domain in zip(begins, domains, strict=False):
-                places = domain.index([codes[name] for name in domain.names]).astype(np.int64)
-                kept = places < domain.size - 1
-                matrix[rows[kept], begin + places[kept]] = 1
-            filled += last - first
-        if seen >= stop:
-            break
-    return matrix[:filled]
+
+    def codes_of(coded: Coded) -> list[NDArray[Any]]:
+        codes = own.recode(coded)
+        return [domain.index([codes[name] for name in domain.names]) for domain in domains]
+
+    return hot_rows(table.batches(names), codes_of, [domain.size - 1 for domain in domains], span)

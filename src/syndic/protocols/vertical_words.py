@@ -1,8 +1,8 @@
 """What the vertical synthesis says about itself before any row is read, and how much traffic its rounds may take."""
 
-from syndic.errors import InputError
 from syndic.kernel import Disclosure, Estimate, Terms
 from syndic.privacy import Cost, GaussianEvent
+from syndic.protocols.refusals import check_fits
 from syndic.protocols.synthesis_account import Account
 from syndic.protocols.synthesis_ask import Room
 from syndic.protocols.synthesis_size import Size, most_rows
@@ -65,14 +65,7 @@ def estimate_of(terms: Terms, size: Size, account: Account) -> Estimate:
 
 def check_size(terms: Terms, estimate: Estimate) -> None:
     """Raise `InputError` if a run would need more than the study's limits."""
-    memory, message = terms.limits.memory_mb * 10**6, terms.limits.message_mb * 10**6
-    received = estimate.reply_bytes * (len(terms.parties) - 1)
-    if estimate.memory_bytes > memory or received > message:
-        raise InputError(
-            f"a run would need about {estimate.memory_bytes / 1e6:,.0f} MB of memory (limit {terms.limits.memory_mb}) "
-            f"and messages of {received / 1e6:,.0f} MB (limit {terms.limits.message_mb}): set fewer bins, less traffic "
-            "or larger limits"
-        )
+    check_fits(terms, estimate, "set fewer bins, less traffic or larger limits", replies=len(terms.parties) - 1)
 
 
 def disclosure_of(terms: Terms, account: Account, size: Size) -> Disclosure:

@@ -41,7 +41,8 @@ from syndic.kernel import (
 from syndic.model.gan_shape import Flat, GanShape, descend
 from syndic.parts.order import advance
 from syndic.privacy import Event
-from syndic.protocols.vertical_terms import check_aligned
+from syndic.protocols.refusals import check_fits, check_people
+from syndic.protocols.vertical_terms import check_aligned, check_all_held
 from syndic.protocols.vertigan_account import TrainingAccount, account_of
 from syndic.protocols.vertigan_result import GanNote, GanTable, ReleasedGenerator, read_gan
 from syndic.protocols.vertigan_words import disclosure_of, estimate_of
@@ -253,18 +254,11 @@ class VertiGan(Protocol, tag="vertigan"):
     def check(self, terms: Terms) -> None:
         """Refuse what cannot work, with what to change."""
         check_aligned(terms)
-        missing = [name for name in terms.schema.names if all(name not in (one.columns or ()) for one in terms.parties)]
-        if missing:
-            raise InputError(f"no party holds the column {missing[0]}: name it at one, or leave it out of the schema")
+        check_all_held(terms)
         people = terms.parties[0].people or 0
         if self.batch > people:
             raise InputError(f"batch ({self.batch}) must be at most the number of people ({people})")
-        needed, limits = self.estimate(terms), terms.limits
-        if needed.memory_bytes > limits.memory_mb * 10**6 or needed.reply_bytes > limits.message_mb * 10**6:
-            raise InputError(
-                f"a run would need about {needed.memory_bytes / 1e6:,.0f} MB of memory (limit {limits.memory_mb}) and "
-                f"messages of {needed.reply_bytes / 1e6:,.1f} MB (limit {limits.message_mb}): use smaller networks"
-            )
+        check_fits(terms, self.estimate(terms), "use smaller networks")
 
     def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
         """The whole in the first round, and a mark in every later one; the same for every party."""
@@ -299,14 +293,12 @@ class VertiGan(Protocol, tag="vertigan"):
 
 
 def _codes(party: Party) -> NDArray[np.int32]:
-    """Return the party's rows as codes, a column each; sizes are public here, so a wrong one may be said aloud."""
+    """Return the party's rows as codes, a column each. Private."""
     names = schema_of(party.terms, party.name).names
     batches = party.table.batches(names)
     parts = [np.stack([batch[name].astype(np.int32) for name in names], axis=1) for batch in batches]
     codes = np.concatenate([np.zeros((0, len(names)), dtype=np.int32), *parts])
-    people = member(party.terms, party.name).people
-    if len(codes) != people:
-        raise InputError(f"party '{party.name}': its source does not hold the {people} people that the study says")
+    check_people(party, len(codes))
     return codes
 
 

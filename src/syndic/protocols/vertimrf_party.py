@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain, Factor
 from syndic.errors import DoorError, InputError, RefusedError
-from syndic.kernel import Message, Party, member, schema_of
+from syndic.kernel import Message, Party, schema_of
 from syndic.model.markov import Curator, Grouping, JunctionTree, MarkovField, Synthesis
 from syndic.model.vertimrf import LocalModel
 from syndic.parts.key import derive
 from syndic.privacy import GaussianEvent
+from syndic.protocols.refusals import check_people
 from syndic.protocols.vertimrf_account import local_slack
 from syndic.protocols.vertimrf_layout import Layout, Names
 from syndic.random import Randomness, generator
@@ -69,9 +70,8 @@ def read_codes(party: Party, *, exact: bool) -> Codes:
     names = schema_of(party.terms, party.name).names
     batches = list(party.table.batches(names))
     codes = {name: np.concatenate([np.zeros(0, np.uint8), *(batch[name] for batch in batches)]) for name in names}
-    people = member(party.terms, party.name).people
-    if exact and len(codes[names[0]]) != people:
-        raise InputError(f"party '{party.name}': its source does not hold the {people} people that the study says")
+    if exact:
+        check_people(party, len(codes[names[0]]))
     return codes
 
 

@@ -7,8 +7,9 @@ from syndic.errors import InputError
 from syndic.kernel import Disclosure, Estimate, Terms
 from syndic.model.vertimrf import OracleTables
 from syndic.privacy import Cost
+from syndic.protocols.refusals import check_fits
 from syndic.protocols.synthesis_size import BASE_BYTES, CELL_BYTES, VALUE_BYTES
-from syndic.protocols.vertical_terms import budgets_of
+from syndic.protocols.vertical_terms import budgets_of, check_all_held, check_columns_apart
 from syndic.protocols.vertimrf_account import Account, strictest
 from syndic.protocols.vertimrf_layout import Layout
 from syndic.protocols.vertimrf_printed import claim_of, true_delta
@@ -31,31 +32,19 @@ def check_study(protocol: VertiMRFTerms, terms: Terms) -> None:
         estimate = protocol.estimate(terms)
     except ValueError as error:
         raise InputError(f"the noise cannot be made: {error}") from None
-    limit = terms.limits
-    if estimate.memory_bytes > limit.memory_mb * 10**6 or estimate.reply_bytes > limit.message_mb * 10**6:
-        raise InputError(
-            f"a run would need about {estimate.memory_bytes / 1e6:,.0f} MB of memory (limit {limit.memory_mb}) and "
-            f"replies of {estimate.reply_bytes / 1e6:,.0f} MB (limit {limit.message_mb}): lower model_cells, bins or "
-            "repetitions, or set larger limits"
-        )
+    check_fits(terms, estimate, "lower model_cells, bins or repetitions, or set larger limits")
 
 
 def _check_terms(terms: Terms, neighbours: Literal["add_remove", "replace"]) -> None:
-    unit, people = terms.unit, {party.people for party in terms.parties}
+    unit = terms.unit
     if unit.neighbours != neighbours or unit.rows != 1 or unit.parties != 1:
         raise InputError(
             f'the unit must be neighbours = "{neighbours}" with one row'
             + (", as the printed sketches claim" if neighbours == "add_remove" else ": aligned rows show who is in")
             + "; as every party is charged for the whole release, unit.parties stays 1"
         )
-    if len(terms.parties) < 2 or len(people) != 1 or None in people:
-        raise InputError("a vertical study needs two or more parties and the same people = n for each of them")
-    held = [name for party in terms.parties for name in party.columns or ()]
-    if any(not party.columns for party in terms.parties) or sorted(held) != sorted(set(held)):
-        raise InputError("every party must say which columns it holds, and no column may be at two parties")
-    missing = [name for name in terms.schema.names if name not in held]
-    if missing:
-        raise InputError(f"no party holds the column {missing[0]}: name it at one, or leave it out of the schema")
+    check_columns_apart(terms)
+    check_all_held(terms)
     if any(budget.delta == 0 for budget in budgets_of(terms)):
         raise InputError("Gaussian noise and sketches need delta above 0: set it in every budget")
 

@@ -203,6 +203,8 @@ def _missing(name: str, data: str, number: int) -> Item:
     )
 
 
+_fire = partial(Item, paper=PAPER, needs=_FIRE, rules=_WORDS)
+
 ITEMS: Final = (
     Item(
         name="vertimrf-table-1",
@@ -222,14 +224,11 @@ ITEMS: Final = (
         ("distance",),
         seconds=(90.0, 2700.0),
     ),
-    Item(
+    _fire(
         name="vertimrf-figure-3-fire",
-        paper=PAPER,
         where="Figure 3, Fire",
         what="distances over epsilon",
         measure=fire_distances,
-        needs=_FIRE,
-        rules=_WORDS,
         shown=("tvd3", "tvd5"),
         notes=(_NO_NUMBERS, "The order of Fire's columns is not known: ours is alphabetical."),
         seconds=(None, 15_000.0),
@@ -253,15 +252,12 @@ ITEMS: Final = (
     ),
     _missing("nltcs", "NLTCS", 4),
     _missing("br2000", "BR2000", 4),
-    Item(
+    _fire(
         name="vertimrf-figure-4-fire",
-        paper=PAPER,
         where="Figure 4, Fire",
         what="misclassification over epsilon",
         measure=fire_svm,
-        needs=_FIRE,
         libraries=("sklearn",),
-        rules=_WORDS,
         shown=("misclassified",),
         notes=("The figure prints no numbers. Trained on 4,000 rows at most.",),
         seconds=(None, 20_000.0),

@@ -9,7 +9,6 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from typing import final
@@ -18,6 +17,7 @@ from syndic.errors import InputError, RefusedError
 from syndic.kernel import Delivery, decode, encode
 from syndic.runtime.flare_parts import MOST_AT_ONCE, PART_BYTES, Forward, Forwarded, Part, Pull, Push
 from syndic.runtime.frame import receive_frame, send_frame
+from syndic.runtime.gather import gather
 
 # One request to a site, a part of a message in it, may take this long on a slow line.
 _REQUEST_SECONDS = 120.0
@@ -57,19 +57,7 @@ class Flare:
 
     def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
         """Send all calls at once and collect what comes back in time."""
-        deadline = time.monotonic() + seconds
-        replies: dict[str, bytes] = {}
-        silent: dict[str, str] = {}
-        with ThreadPoolExecutor(max_workers=min(MOST_AT_ONCE, len(calls))) as pool:
-            waiting = {pool.submit(self._exchange, site, data, deadline): site for site, data in calls.items()}
-            for future in as_completed(waiting):
-                outcome = future.result()
-                if isinstance(outcome, bytes):
-                    replies[waiting[future]] = outcome
-                else:
-                    silent[waiting[future]] = outcome
-                arrived(len(replies))
-        return Delivery(replies=replies, silent=silent)
+        return gather(calls, self._exchange, seconds=seconds, arrived=arrived, at_once=MOST_AT_ONCE)
 
     def close(self) -> None:
         """Nothing is kept open between calls."""

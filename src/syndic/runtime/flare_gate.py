@@ -59,7 +59,9 @@ class Gate:
         for topic, look in ((CellChannelTopic.Register, self._registers), (CellChannelTopic.HEART_BEAT, self._beats)):
             cell.add_incoming_request_filter(channel=CellChannel.SERVER_MAIN, topic=topic, cb=look)
         # beside the engine's own look at tokens: one for a narrower channel would stand in its place
-        cell.add_incoming_filter(channel="*", topic="*", cb=_looked_at)
+        cell.add_incoming_filter(channel="*", topic="*", cb=_answer_looked_at)
+        # a filter would drop a question in silence; whoever asks is told
+        cell.set_message_interceptor(_looked_at)
         self._watch(cell.communicator.conn_manager)
 
     def _watch(self, connections: Any) -> None:
@@ -128,17 +130,25 @@ class Gate:
 
 
 def _looked_at(message: CellMessage) -> CellMessage | None:
-    """Refuse what a site says in another's name, to another site, or about what is none of its business."""
-    head = message.get_header
-    # the engine has compared this name with the certificate of the connection
-    sender = getattr(message.get_prop(MessagePropKey.ENDPOINT), "name", None)
-    asks = head(MessageHeaderKey.MSG_TYPE) == MessageType.REQ
-    good = (
-        sender == head(MessageHeaderKey.ORIGIN)
-        and head(MessageHeaderKey.DESTINATION) == FQCN.ROOT_SERVER
-        and (not asks or (head(MessageHeaderKey.CHANNEL), head(MessageHeaderKey.TOPIC)) in _ASKED)
-    )
-    return None if good else _refusal(str(sender))
+    """Refuse a question in another's name, to another site, or about what is none of a site's business."""
+    about = (message.get_header(MessageHeaderKey.CHANNEL), message.get_header(MessageHeaderKey.TOPIC))
+    return None if _speaks_for_itself(message) and about in _ASKED else _refusal(_sender(message))
+
+
+def _answer_looked_at(message: CellMessage) -> CellMessage | None:
+    """Drop an answer in another's name, or to another site."""
+    asks = message.get_header(MessageHeaderKey.MSG_TYPE) == MessageType.REQ
+    return None if asks or _speaks_for_itself(message) else _refusal(_sender(message))
+
+
+def _speaks_for_itself(message: CellMessage) -> bool:
+    to_us = message.get_header(MessageHeaderKey.DESTINATION) == FQCN.ROOT_SERVER
+    return bool(to_us and message.get_header(MessageHeaderKey.ORIGIN) == _sender(message))
+
+
+def _sender(message: CellMessage) -> str:
+    """Return who sent the message: the engine has compared this name with the certificate of the connection."""
+    return str(getattr(message.get_prop(MessagePropKey.ENDPOINT), "name", None))
 
 
 def _refusal(name: str) -> CellMessage:

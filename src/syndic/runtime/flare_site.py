@@ -6,7 +6,6 @@ it in parts, and takes orders from the server alone. An exception's text stays h
 
 import abc
 import logging
-import math
 import threading
 import time
 from typing import Any
@@ -14,7 +13,13 @@ from typing import Any
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_context import FLContext
-from nvflare.fuel.f3.cellnet.defs import CellChannel, CellChannelTopic, MessageHeaderKey, MessageType, ReturnCode
+from nvflare.fuel.f3.cellnet.defs import (
+    CellChannel,
+    CellChannelTopic,
+    IdentityChallengeKey,
+    MessageHeaderKey,
+    ReturnCode,
+)
 from nvflare.fuel.f3.cellnet.fqcn import FQCN
 from nvflare.fuel.f3.message import Message as CellMessage
 
@@ -26,8 +31,11 @@ from syndic.runtime.flare_parts import CHANNEL, HELLO, PART_BYTES, Part, Pull, P
 _LOG = logging.getLogger("syndic.site")
 # A server that asks for a longer wait would hold one of the engine's threads.
 _LONGEST_WAIT = 30.0
-_SILENCE_SECONDS = 60.0
+# How often a site looks whether the server still knows it, how long it waits for the answer, and how often none comes
+# although the server answers others.
+_LOOK_SECONDS = 10.0
 _HELLO_SECONDS = 10.0
+_UNHEARD = 2
 _INTERNAL = encode(Reply(code="internal", text="internal error; the reason is in the party's own log"))
 
 
@@ -40,7 +48,6 @@ class Site(FLComponent, abc.ABC):  # type: ignore[misc]  # the engine's classes 
         self._calls: dict[str, _Taken] = {}
         self._lock = threading.Lock()
         self._listening = False
-        self._heard = math.inf
         self._cell: Any = None
 
     @abc.abstractmethod
@@ -55,35 +62,54 @@ class Site(FLComponent, abc.ABC):  # type: ignore[misc]  # the engine's classes 
         """Called once when the server has admitted this site."""
 
     def lost(self) -> None:
-        """Called when the server has not known this site for a minute."""
+        """Called when the server answers others and not this site: it has another key than when this site came."""
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Start to listen when the site has registered; notice when the server no longer knows it."""
+        """Start to listen when the site has registered."""
         if event_type == EventType.SYSTEM_START and not self._listening:
             self._listening = True
             self._cell = fl_ctx.get_engine().get_cell().core_cell
             self._cell.register_request_cb(channel=CHANNEL, topic="*", cb=self._answered)
-            self._cell.add_incoming_filter(channel="*", topic="*", cb=_looked_at)
-            self._heard = time.monotonic()
+            # a filter would drop the message in silence; whoever asks is told
+            self._cell.set_message_interceptor(_looked_at)
             self.connected()
-        elif event_type == EventType.AFTER_CLIENT_HEARTBEAT and self._listening:
-            # the engine goes on with the same token for ever, also if the server has another key now
-            if self._known():
-                self._heard = time.monotonic()
-            elif time.monotonic() - self._heard > _SILENCE_SECONDS:
-                self.lost()
+            threading.Thread(target=self._stay_known, name="syndic known", daemon=True).start()
 
-    def _known(self) -> bool:
-        """Ask the server whether it knows this site."""
-        reply = self._cell.send_request(
-            channel=CHANNEL,
-            topic=HELLO,
-            target=FQCN.ROOT_SERVER,
-            request=CellMessage({}, b""),
-            timeout=_HELLO_SECONDS,
-            optional=True,
-        )
-        return bool(reply.get_header(MessageHeaderKey.RETURN_CODE) == ReturnCode.OK)
+    def _stay_known(self) -> None:
+        """Notice that the server goes on without this site; one that is away altogether is waited for.
+
+        The engine goes on with its first token for ever, and a server with another key drops that without a word.
+        """
+        unheard = 0
+        while True:
+            if unheard == 0:
+                time.sleep(_LOOK_SECONDS)
+            silent = self._asked(CHANNEL, HELLO, {}) == ReturnCode.TIMEOUT
+            newcomer = {IdentityChallengeKey.COMMON_NAME: self._cell.get_fqcn(), IdentityChallengeKey.NONCE: "hello"}
+            if silent and self._asked(CellChannel.SERVER_MAIN, CellChannelTopic.Challenge, newcomer) == ReturnCode.OK:
+                unheard += 1
+            else:
+                unheard = 0
+            if unheard == _UNHEARD:
+                self.lost()
+                unheard = 0
+
+    def _asked(self, channel: str, topic: str, headers: dict[str, str]) -> str:
+        """Ask the server something small; return the engine's code for what came back."""
+        try:
+            reply = self._cell.send_request(
+                channel=channel,
+                topic=topic,
+                target=FQCN.ROOT_SERVER,
+                request=CellMessage(headers, b"" if channel == CHANNEL else None),
+                timeout=_HELLO_SECONDS,
+                optional=True,
+            )
+        except Exception:
+            # the engine raises what it likes, and nobody would look any more if this thread ended
+            _LOG.exception("the server could not be asked")
+            return str(ReturnCode.COMM_ERROR)
+        return str(reply.get_header(MessageHeaderKey.RETURN_CODE))
 
     def _answered(self, request: CellMessage) -> CellMessage:
         try:
@@ -115,14 +141,13 @@ class Site(FLComponent, abc.ABC):  # type: ignore[misc]  # the engine's classes 
 def _looked_at(message: CellMessage) -> CellMessage | None:
     """Refuse a question of anybody but the server, and what the engine could be asked beside a study."""
     head = message.get_header
-    if head(MessageHeaderKey.MSG_TYPE) != MessageType.REQ:
-        return None
     about = (head(MessageHeaderKey.CHANNEL), head(MessageHeaderKey.TOPIC))
     expected = about[0] == CHANNEL or about == (CellChannel.CELLNET, CellChannelTopic.Bye)
     if expected and head(MessageHeaderKey.ORIGIN) == FQCN.ROOT_SERVER:
         return None
-    _LOG.warning("a message that is not the server's, or not about a study, was refused")
-    return CellMessage({MessageHeaderKey.RETURN_CODE: ReturnCode.UNAUTHENTICATED}, None)
+    _LOG.warning("a message on channel %.40r was refused: it is not the server's, or not about a study", about[0])
+    refusal = {MessageHeaderKey.RETURN_CODE: ReturnCode.UNAUTHENTICATED, MessageHeaderKey.ERROR: "not about a study"}
+    return CellMessage(refusal, None)
 
 
 class _Taken:

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import final
 
@@ -17,6 +16,9 @@ from syndic.errors import RefusedError
 from syndic.kernel import Delivery, Node, Reply, answer, encode
 from syndic.kernel.call import ENVELOPE_BYTES
 from syndic.runtime.frame import receive_frame, send_frame
+from syndic.runtime.gather import gather
+
+_MOST_AT_ONCE = 32
 
 
 @final
@@ -57,19 +59,7 @@ class Processes:
 
     def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
         """Send all calls at once and collect what comes back in time."""
-        deadline = time.monotonic() + seconds
-        replies: dict[str, bytes] = {}
-        silent: dict[str, str] = {}
-        with ThreadPoolExecutor(max_workers=min(32, len(calls))) as pool:
-            waiting = {pool.submit(self._exchange, party, data, deadline): party for party, data in calls.items()}
-            for future in as_completed(waiting):
-                outcome = future.result()
-                if isinstance(outcome, bytes):
-                    replies[waiting[future]] = outcome
-                else:
-                    silent[waiting[future]] = outcome
-                arrived(len(replies))
-        return Delivery(replies=replies, silent=silent)
+        return gather(calls, self._exchange, seconds=seconds, arrived=arrived, at_once=_MOST_AT_ONCE)
 
     def _exchange(self, party: str, data: bytes, deadline: float) -> bytes | str:
         """Return the reply, or in words why there is none."""

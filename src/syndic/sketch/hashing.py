@@ -42,7 +42,7 @@ class People:
         if self.digests.dtype != np.uint8 or self.digests.ndim != 2 or self.digests.shape[1] != DIGEST_BYTES:
             raise InputError(f"digests must be rows of {DIGEST_BYTES} bytes: make them with person_digests")
         if self.codes.ndim != 2 or len(self.codes) != len(self.digests):
-            raise InputError(f"{len(self.digests)} people need as many rows of codes, not {len(self.codes)}")
+            raise InputError("people need as many rows of codes as there are digests")
 
 
 def person_digests(key: bytes, people: Iterable[bytes]) -> NDArray[np.uint8]:

@@ -31,8 +31,7 @@ class SketchPlan(Document):
     cap: int | None = None
 
     def __post_init__(self) -> None:
-        if not Fraction(1, 100) <= self.gamma <= 1:
-            raise ValueError(f"gamma ({float(self.gamma):g}) must be in [0.01, 1]")
+        _check_gamma(self.gamma)
         if not 0 <= self.phantoms < 2**40:
             raise ValueError(f"phantoms ({self.phantoms}) must be in [0, 2^40)")
         if not 1 <= self.repetitions <= 2**24:
@@ -81,10 +80,18 @@ def printed_plan(
 ) -> SketchPlan:
     """Return the printed parameters for a claim that does not hold for two columns or more under one key."""
     one = printed_epsilon(epsilon=epsilon, delta=delta, columns=columns, repetitions=repetitions)
+    _check_gamma(gamma)
     floor = ceil(-log(-expm1(-one)) / log1p(float(gamma)))
-    return SketchPlan(phantoms=ceil(1 / expm1(one)), floor=floor, repetitions=repetitions, gamma=gamma)
+    # beyond that there is one phantom, and exp overflows
+    return SketchPlan(phantoms=ceil(1 / expm1(min(one, 700.0))), floor=floor, repetitions=repetitions, gamma=gamma)
 
 
 def floor_for(phantoms: int, gamma: Fraction) -> int:
     """Return the floor at which the absence of a person costs no more than their presence, log(1 + 1 / phantoms)."""
+    _check_gamma(gamma)
     return ceil(log(phantoms + 1) / log1p(float(gamma)))
+
+
+def _check_gamma(gamma: Fraction) -> None:
+    if not Fraction(1, 100) <= gamma <= 1:
+        raise ValueError(f"gamma ({float(gamma):g}) must be in [0.01, 1]")

@@ -125,8 +125,8 @@ class Study(Document):
         try:
             self.protocol.check(self)
             epsilon = self.joint.epsilon(self.delta)
-        except ValueError as error:
-            # a mechanism that cannot be made from these budgets says which number is out of range
+        except (ValueError, ArithmeticError) as error:
+            # a mechanism that cannot be made from these budgets says which number is out of range, or runs into it
             raise InputError(f"{self.name}: {error}") from None
         if self.protocol.simulation_only:
             return

@@ -6,6 +6,8 @@ from html import escape
 from pathlib import Path
 from typing import Any, Self, final
 
+import pyarrow as pa
+
 from syndic.data import ReleasedTable
 from syndic.document import from_file, to_readable_json
 from syndic.errors import InputError
@@ -64,9 +66,14 @@ class Release:
         """Read back what `write` wrote."""
         folder = Path(folder)
         study = from_file(folder / "study.json", Study)
+        try:
+            result = study.protocol.read_result(study, folder)
+        except (ArithmeticError, LookupError, TypeError, ValueError, OSError, pa.ArrowException) as error:
+            # every method has files of its own, and damage to any of them shows in its own way
+            raise InputError(f"{folder.name}: its release cannot be read: {type(error).__name__}") from error
         return cls(
             study=study,
-            result=study.protocol.read_result(study, folder),
+            result=result,
             statement=from_file(folder / "statement.json", Statement),
             transcript=from_file(folder / "transcript.json", tuple[Exchange, ...]),
         )

@@ -1,11 +1,8 @@
-"""What synthesizers share: parameters as scikit-learn wants them, a study for every fit, one ledger over all fits."""
+"""What synthesizers share: a study for every fit, one ledger over all fits."""
 
 import abc
-import inspect
 from collections.abc import Mapping
 from contextlib import ExitStack
-from fractions import Fraction
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -14,6 +11,7 @@ import numpy as np
 from syndic.data import ReleasedTable, Schema, Table, open_source
 from syndic.errors import InputError
 from syndic.kernel import Desk, Member, Memory, Node, Session, run, steps_of
+from syndic.parameters import Number, Parametrised, declare, defaults_of
 from syndic.privacy import Budget, Ledger, Unit
 from syndic.protocols import AnyProtocol
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
@@ -22,16 +20,12 @@ from syndic.study import Release, Statement, Study, simulate
 from syndic.study.statement import state
 from syndic.version import __version__
 
-Number = float | str | Fraction
 ONE = "data"
 """The party's name where a single table is fitted."""
 
 
-class Synthesizer(abc.ABC):
-    """Fits one table, or one table a party, and samples synthetic rows. Every `fit` is a new release with a new cost.
-
-    Parameters are stored as they are given and checked at `fit`: scikit-learn's clone compares them.
-    """
+class Synthesizer(Parametrised, abc.ABC):
+    """Fits one table, or one a party, and samples synthetic rows. Every `fit` is a new release with a new cost."""
 
     schema: Schema | None
     epsilon: Number
@@ -46,37 +40,25 @@ class Synthesizer(abc.ABC):
     dataset: str
     cap: Number | Budget | None
 
-    def _keep(self, parameters: Mapping[str, Any]) -> None:
-        """Store the constructor's parameters as given."""
-        for name in _defaults(type(self)):
-            setattr(self, name, parameters[name])
-
     @abc.abstractmethod
     def _protocol(self) -> AnyProtocol:
         """Return the method that a fit runs."""
+
+    @abc.abstractmethod
+    def sample(self, n: int | None = None) -> Any:
+        """Return synthetic rows of the last fit."""
+
+    def fit_sample(self, X: Any, y: None = None, n: int | None = None) -> Any:  # noqa: N803 - scikit-learn's name
+        """Fit, then sample."""
+        return self.fit(X, y).sample(n)
 
     def _delta(self, parties: tuple[str, ...]) -> Number:
         """Return the delta of a fit."""
         del parties
         return self.delta or 0
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; `deep` changes nothing, as no parameter is an estimator."""
-        del deep
-        return {name: getattr(self, name) for name in _defaults(type(self))}
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Set some parameters; what was fitted stays until the next `fit`."""
-        known = _defaults(type(self))
-        unknown = [name for name in parameters if name not in known]
-        if unknown:
-            raise InputError(f"unknown parameter '{unknown[0]}'; the parameters are {', '.join(known)}")
-        for name, value in parameters.items():
-            setattr(self, name, value)
-        return self
-
     def __repr__(self) -> str:
-        defaults = _defaults(type(self))
+        defaults = defaults_of(type(self))
         shown = {name: value for name, value in self.get_params().items() if value != defaults[name]}
         if self.schema is not None:
             shown["schema"] = f"<{', '.join(self.schema.names)}>"
@@ -200,29 +182,14 @@ class Synthesizer(abc.ABC):
         return Node(protocol=study.protocol, desk=desk)
 
     def _open_ledger(self, study: Study, dataset: str) -> Ledger:
-        """Return the ledger with the data set declared; the cap that a ledger has is not changed from here."""
-        cap = self.cap if isinstance(self.cap, Budget) or self.cap is None else Budget.of(self.cap, study.delta)
+        """Return the ledger with the data set declared."""
         ledger = Ledger.open(str(self.ledger))
-        known = dataset in ledger.datasets()
-        if known and cap in (None, ledger.spent(dataset).cap):
-            return ledger
-        if not known and cap is not None:
-            ledger.declare(dataset, cap)
-            return ledger
-        ledger.close()
-        if known:
-            raise InputError(
-                f"cap differs from the one that the ledger has for '{dataset}': leave cap out, or change the ledger's "
-                "with syndic.Ledger.declare"
-            )
-        raise InputError(f"the ledger does not know '{dataset}' yet: give cap, the most that all fits may cost")
-
-
-@cache
-def _defaults(kind: type[Synthesizer]) -> Mapping[str, Any]:
-    """Return the constructor's parameters with their defaults."""
-    parameters = inspect.signature(kind.__init__).parameters
-    return {name: parameter.default for name, parameter in parameters.items() if name != "self"}
+        try:
+            declare(ledger, dataset, self.cap, study.delta)
+        except InputError:
+            ledger.close()
+            raise
+        return ledger
 
 
 def _library_of(source: Any) -> str:

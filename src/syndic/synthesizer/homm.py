@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from syndic.data import ReleasedTable, Schema, decode_rows
 from syndic.errors import InputError
+from syndic.parameters import Number
 from syndic.privacy import Budget
 from syndic.protocols import AnyProtocol, Homm
 from syndic.protocols.homm import MergedTable
 from syndic.random import generator
-from syndic.synthesizer.base import ONE, Number, Synthesizer
+from syndic.synthesizer.base import ONE, Synthesizer
 
 
 @final
@@ -82,10 +83,6 @@ class HommSynthesizer(Synthesizer):
         they are drawn anew from the noisy counts, in random order.
         """
         return self._as_fitted(ReleasedTable(self._drawn(n)) if n is not None else self._fitted().table)
-
-    def fit_sample(self, X: Any, y: None = None, n: int | None = None) -> Any:  # noqa: N803
-        """Fit, then sample."""
-        return self.fit(X, y).sample(n)
 
     def _drawn(self, count: int) -> pa.Table:
         release = self._fitted()

@@ -12,11 +12,12 @@ import pyarrow as pa
 
 from syndic.data import ReleasedTable, Schema
 from syndic.errors import InputError
+from syndic.parameters import Number
 from syndic.privacy import Budget, default_delta
 from syndic.protocols import AnyProtocol, Synthesis
 from syndic.protocols.synthesis_result import ReleasedModel, SyntheticTable
 from syndic.random import generator
-from syndic.synthesizer.base import ONE, Number, Synthesizer
+from syndic.synthesizer.base import ONE, Synthesizer
 
 
 @final
@@ -108,7 +109,3 @@ class MarkovSynthesizer(Synthesizer):
         """Return the expected number of rows for each combination of values, in a column `count`. Costs nothing."""
         table: pa.Table = self.model_.table(tuple(columns))
         return self._as_fitted(ReleasedTable(table))
-
-    def fit_sample(self, X: Any, y: None = None, n: int | None = None) -> Any:  # noqa: N803
-        """Fit, then sample."""
-        return self.fit(X, y).sample(n)

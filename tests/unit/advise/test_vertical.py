@@ -119,7 +119,7 @@ def test_few_people_and_little_epsilon_are_not_worth_it() -> None:
 
 def test_advice_on_adult_holds_what_is_measured() -> None:
     if "SYNDIC_DATA" not in os.environ:
-        pytest.skip("SYNDIC_DATA is not set: Adult is not there")
+        pytest.skip("Adult is not there: set SYNDIC_DATA to the folder of data sets")
     adult = load("adult", "adult_coded").select(("age", "education", "marital-status", "relationship", "sex", "income"))
     data = Coded("adult", adult.schema, adult.table.slice(0, 20_000))
     crowds, sets = simulated(data, "0.8"), column_sets(data.domain.names, 3)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from syndic.audit.judge import broken, claimed, judge
+from syndic.audit.judge import broken, judge
+from syndic.audit.part import claimed
 from syndic.audit.trial import Chance, Fact, Finding, KnownLaw, Neighbours, OneRun, Trial, numbers
 from syndic.privacy import Cost, GaussianEvent, PureEvent, gaussian_epsilon
 
@@ -71,7 +72,7 @@ def test_two_equal_laws_show_nothing() -> None:
 def test_known_gaussian_noise_shows_its_size() -> None:
     def judged(sigma: float) -> Finding:
         noise = np.random.default_rng(5).normal(0, sigma, 4000)
-        trial = KnownLaw(view="v", noise=noise, away=1.0, runs=10, cost=GAUSSIAN, delta=1e-3)
+        trial = KnownLaw(view="v", parts=((noise, 1.0),), runs=10, cost=GAUSSIAN, delta=1e-3)
         (found,) = judge("x", [trial], MISS)
         return found
 
@@ -89,7 +90,7 @@ def test_known_noise_is_accused_seldom() -> None:
     accused = 0
     for _ in range(300):
         noise = draws.normal(0, 1, 50)
-        trial = KnownLaw(view="v", noise=noise, away=1.0, runs=1, cost=GAUSSIAN, delta=1e-3)
+        trial = KnownLaw(view="v", parts=((noise, 1.0),), runs=1, cost=GAUSSIAN, delta=1e-3)
         accused += len(broken(judge("x", [trial], 0.1)))
     assert 5 < accused < 65
 

@@ -5,9 +5,9 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from syndic.audit.encoded import OUTSIDE
 from syndic.audit.faults import PlantedCounts, PlantedSum
 from syndic.audit.horizontal import ADD, APPROXIMATE, BIT, REPLACE, THREE, horizontal
-from syndic.audit.others import OUTSIDE
 from syndic.audit.registry import audits
 from syndic.audit.setting import along, gaussian_lean, laplace_lean, rows_of, study_of
 from syndic.audit.stage import Stage
@@ -126,3 +126,14 @@ def test_a_dealer_sees_through_a_share_without_the_partners_mask(monkeypatch: py
     monkeypatch.setattr(GaussianShare, "draw", lambda *given: np.zeros(given[1], dtype=np.int64))
     assert [sees(stage.run(1)) > 0 for stage in stages] == [True, False]
     assert hidden == {True, False}
+
+
+def test_a_run_may_end_early_and_what_was_kept_is_known() -> None:
+    study, _ = masked()
+    run = Stage(study, SOURCES).run(1, again=True, until="count")
+    assert run.result is None
+    assert run.asked_again
+    assert run.seen[-1].step == "count"
+    whole = Stage(study, SOURCES).run(1)
+    assert [each.body for each in run.seen] == [each.body for each in whole.seen][: len(run.seen)]
+    assert {party for party, kept in whole.remembered.items() if kept} == set(THREE)

@@ -1,26 +1,18 @@
 """`bench vertical`: columns are cut into parties, bytes are counted once, and figures stand beside the curator's."""
 
-import numpy as np
-import pyarrow as pa
 import pytest
 
 from syndic.bench.synthesis_data import Coded
 from syndic.bench.vertical import of_processes, of_table
 from syndic.bench.vertical_runs import cut, sent_once, vertical
-from syndic.data import Schema
 from syndic.kernel import Exchange
+from unit.bench.made import made_table
 
 SIZES = {"a": 3, "b": 4, "c": 2, "d": 5, "e": 3}
 
 
 def coded(count: int = 2000) -> Coded:
-    draws = np.random.default_rng(1)
-    hidden = draws.random(count)
-    columns = {
-        name: np.minimum(size - 1, (hidden * size + draws.normal(0, 0.3, count)).clip(0)).astype(np.int64)
-        for name, size in SIZES.items()
-    }
-    return Coded("made", Schema.from_domain(SIZES), pa.table(columns))
+    return made_table(SIZES, count)
 
 
 def test_columns_are_cut_in_order() -> None:

@@ -17,20 +17,14 @@ from syndic.bench.vertical_methods import CURATOR, GLUED, ORACLE_PRINTED, PRIVMR
 from syndic.bench.vertical_svm import misclassified, of_svm
 from syndic.bench.vertical_table import BINS, coded_table
 from syndic.cli.main import cli
-from syndic.data import Schema
 from syndic.errors import InputError
+from unit.bench.made import made_table
 
 SIZES = {"a": 3, "b": 9, "c": 2, "d": 5, "e": 3}
 
 
 def coded(count: int = 2000) -> Coded:
-    draws = np.random.default_rng(1)
-    hidden = draws.random(count)
-    columns = {
-        name: np.minimum(size - 1, (hidden * size + draws.normal(0, 0.3, count)).clip(0)).astype(np.int64)
-        for name, size in SIZES.items()
-    }
-    return Coded("made", Schema.from_domain(SIZES), pa.table(columns))
+    return made_table(SIZES, count)
 
 
 def by_row(rows: list[Row]) -> dict[tuple[str, str], Row]:

@@ -29,7 +29,7 @@ def test_a_latent_tree_is_nearer_to_the_rows_than_parties_side_by_side() -> None
 
 
 def test_classes_are_learned_from_specialisation_and_not_by_chance() -> None:
-    pytest.importorskip("sklearn")
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'syndic[evaluate]'")
     found = {(row.row, row.metric): row for row in classification(coded(), "e", "3.2", [0], times=4)}
     real = found["made, epsilon 3.2, 2 parties, real rows", "accuracy"]
     made = found["made, epsilon 3.2, 2 parties, two-party specialisation", "accuracy"]
@@ -41,7 +41,7 @@ def test_classes_are_learned_from_specialisation_and_not_by_chance() -> None:
 
 
 def test_accuracy_is_the_share_of_right_classes() -> None:
-    pytest.importorskip("sklearn")
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'syndic[evaluate]'")
     data = Coded("made", Schema.from_domain({"x": 2, "y": 2}), pa.table({"x": [0, 1], "y": [0, 1]}))
     training = {"x": np.array([0, 1] * 20), "y": np.array([0, 1] * 20)}
     test = {"x": np.array([0, 0, 1, 1]), "y": np.array([0, 1, 1, 1])}

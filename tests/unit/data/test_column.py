@@ -274,3 +274,9 @@ def test_a_draw_that_rounds_to_the_next_edge_stays_in_its_bin() -> None:
     assert np.any(low + np.nextafter(1.0, 0.0) * (high - low) == high)
     largest: Any = Largest()
     assert column.encode(column.decode(np.arange(500), largest)).tolist() == list(range(500))
+
+
+@pytest.mark.parametrize("value", [10**300, -(2**63), 10**18])
+def test_a_missing_value_far_outside_is_refused_before_it_is_coded(value: int) -> None:
+    with pytest.raises(ValueError, match="missing value must be within the bounds"):
+        Integer(name="age", lower=0, upper=99, bins=5, missing=Instead(value=value))

@@ -112,14 +112,33 @@ class Leaky(Protocol, tag="leaky"):
     def bring(self, party: Party, message: Nothing) -> Counts:
         return party.recall("kept", Counts)
 
+    @step(reveals="masked", fresh=True)
+    def fresh_rows(self, party: Party, message: Nothing) -> Counts:
+        return Counts(counts=party.table.count(["colour"]).values)
+
+    @step(reveals="noisy", fresh=True)
+    def fresh_charge(self, party: Party, message: Nothing) -> Nothing:
+        party.charge(NOISE.event, why="asked again, it would be charged again")
+        return message
+
+    @step(reveals="public", fresh=True)
+    def fresh_nothing(self, party: Party, message: Nothing) -> Nothing:
+        return message
+
     @step(reveals="public")
     def keep_and_fail(self, party: Party, message: Nothing) -> Nothing:
         party.remember("kept", Counts(counts=np.arange(3)))
         raise ValueError("after remembering")
 
 
-def node_at(folder: Path, *, printed: bool = False, randomness: Callable[[str], Randomness] | None = None) -> Node:
-    study = Study.loads(study_text())
+def node_at(
+    folder: Path,
+    *,
+    printed: bool = False,
+    randomness: Callable[[str], Randomness] | None = None,
+    top: str = "",
+) -> Node:
+    study = Study.loads(study_text(top=top))
     ledger = Ledger.open(folder / "ledger.sqlite")
     ledger.declare("data", Budget(epsilon=Fraction(10)))
     protocol = Leaky(printed=printed)
@@ -137,10 +156,9 @@ def node_at(folder: Path, *, printed: bool = False, randomness: Callable[[str], 
     return Node(protocol=protocol, desk=desk)
 
 
-def ask(node: Node, name: str, call: str = "1") -> Reply:
-    return decode(
-        answer(node, encode(Call(study="s", party="north", step=name, call=call, body=encode(Nothing())))), Reply
-    )
+def ask(node: Node, name: str, call: str = "1", *, study: str = "s", party: str = "north") -> Reply:
+    question = Call(study=study, party=party, step=name, call=call, body=encode(Nothing()))
+    return decode(answer(node, encode(question)), Reply)
 
 
 def charged(node: Node) -> int:
@@ -203,6 +221,64 @@ def test_one_id_for_two_questions_is_refused(tmp_path: Path) -> None:
     assert ask(node, "bring", "1").code == "refused"
 
 
+def test_the_same_question_again_gets_the_stored_bytes_and_is_charged_once(tmp_path: Path) -> None:
+    node = node_at(tmp_path, randomness=lambda _: SystemRandomness())
+    first = ask(node, "honest")
+    assert ask(node, "honest") == first
+    assert charged(node) == 1
+
+
+def test_an_answer_that_is_gone_is_not_drawn_anew(tmp_path: Path) -> None:
+    """Other noise on an old charge would be a second release: two of them tell more than one was charged for."""
+    node = node_at(tmp_path)
+    assert ask(node, "honest").code == "ok"
+    node.close()
+    (tmp_path / "memory.sqlite").unlink()
+    reply = ask(node_at(tmp_path), "honest")
+    assert (reply.code, reply.body) == ("refused", b"")
+    assert "its stored answer is gone" in reply.text
+
+
+@pytest.mark.parametrize("name", ["fresh_rows", "fresh_charge"])
+def test_what_is_answered_anew_each_time_neither_reads_rows_nor_charges(name: str, tmp_path: Path) -> None:
+    reply = ask(node_at(tmp_path), name)
+    assert (reply.code, reply.body) == ("internal", b"")
+
+
+def test_what_is_answered_anew_each_time_is_not_stored(tmp_path: Path) -> None:
+    node = node_at(tmp_path)
+    assert ask(node, "fresh_nothing").code == "ok"
+    assert node.desk.memory.answer("1") is None
+    assert ask(node, "keep").code == "ok"
+    assert node.desk.memory.answer("1") is not None
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ({"study": "another"}, "the call is for study another, but north agreed to s"),
+        ({"party": "south"}, "the call is for another party, not for north"),
+        ({"call": "c" * 65}, "a call id has at most 64 letters"),
+        ({"name": "coordinate"}, "leaky has no such step in this study; its steps are"),
+        ({"name": "spends"}, "has no such step"),
+    ],
+)
+def test_a_call_for_somebody_or_something_else_is_refused(question: dict[str, str], text: str, tmp_path: Path) -> None:
+    node = node_at(tmp_path)
+    reply = ask(node, **{"name": "honest", **question})
+    assert (reply.code, reply.body) == ("refused", b"")
+    assert text in reply.text
+    assert charged(node) == 0
+    assert ask(node, "honest", "c" * 64).code == "ok"
+
+
+def test_a_message_above_the_limit_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    node = node_at(tmp_path, top="[limits]\nmessage_mb = 1\n")
+    reply = decode(answer(node, bytes(10**6 + 1)), Reply)
+    assert (reply.code, reply.text) == ("refused", "the message is larger than the study's limit of 1 MB")
+    assert "is no valid Call" in decode(answer(node, bytes(10**6)), Reply).text
+
+
 def test_a_printed_variant_never_meets_real_parties(tmp_path: Path) -> None:
     node = node_at(tmp_path, printed=True, randomness=lambda _: SystemRandomness())
     reply = ask(node, "honest")
@@ -225,6 +301,9 @@ def test_steps_are_found_with_their_messages() -> None:
         "keep",
         "bring",
         "keep_and_fail",
+        "fresh_rows",
+        "fresh_charge",
+        "fresh_nothing",
     }
     assert (steps["honest"].takes, steps["honest"].returns, steps["honest"].reveals) == (Nothing, Counts, "noisy")
 

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, final
 
@@ -84,6 +85,33 @@ def test_what_is_not_this_run_is_refused(tmp_path: Path) -> None:
     opened(path).close()
     path.write_bytes(b"no journal" * 1000)
     with pytest.raises(IntegrityError, match="cannot be read or written"):
+        opened(path)
+
+
+def test_a_damaged_journal_is_told_wherever_it_shows(tmp_path: Path) -> None:
+    path = tmp_path / "run.sqlite"
+    journal = opened(path)
+    journal.record(1, "count", fresh=False, asked=ASKED, delivery=Delivery(replies={"north": b"1"}, silent={}))
+    journal.close()
+    with closing(sqlite3.connect(path)) as file, file:
+        # as if a page had been damaged: numbers where bytes were
+        file.execute("DROP TABLE pieces")
+        file.execute("CREATE TABLE pieces (round, party, piece, value)")
+        file.execute("INSERT INTO pieces VALUES (1, 'north', 0, 7)")
+    journal = opened(path)
+    with pytest.raises(IntegrityError, match="journal is damaged"):
+        journal.recall(1, "count", fresh=False, asked=ASKED)
+    journal.close()
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("DROP TABLE heard")
+        file.execute("CREATE TABLE heard (round)")
+    journal = opened(path)
+    with pytest.raises(IntegrityError, match="cannot be read or written: no such column"):
+        journal.recall(1, "count", fresh=False, asked=ASKED)
+    journal.close()
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE head SET secret = x'00'")
+    with pytest.raises(IntegrityError, match="journal is damaged"):
         opened(path)
 
 
@@ -229,6 +257,7 @@ def test_damage_to_any_byte_is_noticed() -> None:
 
 MEMORY = """
 import resource, sys
+from contextlib import closing
 from pathlib import Path
 from syndic.kernel import Delivery, Journal
 reply = bytes(200 << 20)

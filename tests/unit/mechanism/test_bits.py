@@ -112,3 +112,18 @@ def test_wide_gaussian_is_a_sum_of_digits_with_the_law_of_the_whole(square: Frac
 def test_coins_a_value_grow_with_the_logarithm_of_the_width() -> None:
     assert len(laplace_bits(Fraction(10**6)).thresholds) == len(laplace_bits(Fraction(10**3)).thresholds) + 20
     assert len(gaussian_bits(Fraction(10**12)).thresholds) < 2500
+
+
+@pytest.mark.parametrize("scale", [*SCALES, Fraction(10**9)])
+def test_the_distance_of_laplace_coins_counts_every_rounding_and_what_is_left_out(scale: Fraction) -> None:
+    """It is paid with delta. A unit for each coin, two for the bits above, in each of two variables."""
+    noise = laplace_bits(scale)
+    assert noise.distance == Fraction(len(noise.thresholds) + 4, 2**WIDTH)
+
+
+@pytest.mark.parametrize("square", [Fraction(1, 4), Fraction(499), Fraction(501), Fraction(12_345), Fraction(10**6)])
+def test_the_distance_of_gaussian_coins_counts_every_rounding_digit_and_tail(square: Fraction) -> None:
+    """Two units for each threshold, and six for each digit: its two tails, and the ratio of below 2^-138."""
+    noise = gaussian_bits(square)
+    digits = len(set(noise.sources))
+    assert noise.distance == Fraction(2 * len(noise.thresholds) + 6 * digits, 2**WIDTH)

@@ -4,7 +4,17 @@ from itertools import islice
 import mpmath
 import pytest
 
-from syndic.mechanism.enclosure import bell, bell_sum, divide, exponential, power
+from syndic.mechanism.enclosure import (
+    _artanh,
+    bell,
+    bell_sum,
+    complement,
+    divide,
+    exponential,
+    multiply,
+    power,
+    rescale,
+)
 
 BITS = 256
 
@@ -58,3 +68,29 @@ def test_power_encloses_exact_fractions() -> None:
 def test_quotient_of_unknown_numbers_is_still_enclosed() -> None:
     assert divide((0, 1), (0, 1), 64) == (0, 2**64)
     assert divide((1, 1), (3, 3), 64) == (2**64 // 3, 2**64 // 3 + 1)
+
+
+@pytest.mark.parametrize("bits", [64, 200])
+@pytest.mark.parametrize(("top", "bottom"), [(0, 3), (1, 2**62), (1, 2**63 + 1), (1, 1000), (1, 7), (1, 3)])
+def test_artanh_is_enclosed_where_little_is_rounded_and_where_much_is(top: int, bottom: int, bits: int) -> None:
+    """With one term or none the rounding of the terms leaves no room: what is left of the series must be added."""
+    found = _artanh(top, bottom, bits)
+    assert encloses(found, mpmath.atanh(mpmath.mpf(top) / bottom), bits, 300)
+    assert found[1] >= found[0] + 2
+
+
+def test_operations_round_outwards_at_every_remainder() -> None:
+    bits = 4
+    for left in range(17):
+        for right in range(1, 17):
+            low, high = multiply((left, left), (right, right), bits)
+            assert low * 16 <= left * right <= high * 16
+            assert high - low == (left * right % 16 > 0)
+            if left <= right:
+                low, high = divide((left, left), (right, right), bits)
+                assert low * right <= left * 16 <= high * right
+                assert high - low == (left * 16 % right > 0)
+        assert complement((left, min(16, left + 1)), bits) == (16 - min(16, left + 1), 16 - left)
+        low, high = rescale((left, left), bits, 2)
+        assert low * 4 <= left <= high * 4
+        assert high - low == (left % 4 > 0)

@@ -353,3 +353,22 @@ def test_poisson_of_an_irrational_rate_and_blocks_of_jumps() -> None:
         for place, threshold in enumerate(blocks):
             total = mpmath.fsum(ratio ** (2**i) for i in range(place + 1)) / whole
             assert int(threshold) == int(mpmath.floor(total * 2**63))
+
+
+def test_gaussian_shares_are_widened_until_many_values_cost_what_was_agreed() -> None:
+    """At a billion values the gap to the discrete Gaussian shows, and the first share tried is too narrow."""
+    share = GaussianShare(
+        sensitivity_squared=Fraction(16), rho=Fraction(1), parties=2, dimension=10**9, colluding=0, missing=0
+    )
+    exactly = Fraction(16) / (2 * 2)
+    assert exactly < share.sigma_squared < exactly * (1 + Fraction(1, 10**9))
+    assert sum_rho(Fraction(16), share.sigma_squared, 2, 10**9) <= 1
+    assert sum_rho(Fraction(16), exactly * (1 + Fraction(1, 2**40)), 2, 10**9) > 1
+    assert share.event.rho <= 1
+
+
+def test_gaussian_shares_have_a_widest_size() -> None:
+    fields = {"rho": Fraction(1, 2), "parties": 1, "dimension": 1}
+    assert GaussianShare(sensitivity_squared=Fraction(2**104), **fields).sigma_squared == 2**104  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"must be at most 2\^104"):
+        GaussianShare(sensitivity_squared=Fraction(2**104 + 1), **fields)  # type: ignore[arg-type]

@@ -104,7 +104,9 @@ def test_clipped_squared_loss_is_huber_on_rows_of_norm_one() -> None:
 
 
 def test_logistic_solution_is_scikit_learns() -> None:
-    linear = pytest.importorskip("sklearn.linear_model")
+    linear = pytest.importorskip(
+        "sklearn.linear_model", reason="scikit-learn is not installed: pip install 'syndic[evaluate]'"
+    )
     rows, labels = data()
     found = minimise(Objective(Logistic(), 0.01), rows, labels, tolerance=1e-11)
     # scikit-learn minimises C sum(loss) + |w|^2 / 2

@@ -131,3 +131,23 @@ def test_what_is_refused() -> None:
         plan_sum(5, colluding=5)
     with pytest.raises(InputError, match="negative"):
         plan_sum(5, colluding=-1)
+
+
+@pytest.mark.parametrize("parties", [33, 40, 70])
+def test_a_plan_has_no_more_neighbours_than_there_are_others_and_both_sides_alike(parties: int) -> None:
+    """Where no sparse graph is safe enough all are neighbours, and then the plan cannot fail."""
+    complete = 0
+    for colluding in range(0, parties, 3):
+        for missing in (0, 1, 5):
+            try:
+                plan = plan_sum(parties, colluding=colluding, missing=missing)
+            except InputError:
+                continue
+            assert plan.neighbours <= parties - 1
+            assert plan.neighbours == parties - 1 or plan.neighbours % 2 == 0
+            assert plan.failure <= Fraction(1, 2**40)
+            assert len(set(neighbours_of(plan, "s", 0).tolist())) == plan.neighbours
+            if plan.neighbours == parties - 1:
+                complete += 1
+                assert plan.failure_bits == math.inf
+    assert complete

@@ -10,6 +10,8 @@ from syndic.kernel import Nothing, decode, encode
 from syndic.parts.key import agree, derive
 from syndic.parts.seal import Mail, Place, seal, unseal
 from syndic.parts.secret import (
+    SecretDone,
+    SecretMail,
     SecretOffer,
     SecretOffers,
     SecretStart,
@@ -140,3 +142,41 @@ def test_checked_pieces() -> None:
     for study, label in (("t", "l"), ("s", "m")):
         with pytest.raises(RefusedError, match="does not fit"):
             checked_pieces({"a": piece + digest_of(offers)}, offers, study=study, label=label)
+
+
+def test_a_party_that_leaves_one_out_and_boxes_of_some_parties_only_are_refused(tmp_path: Path) -> None:
+    fleet = Fleet(AddUp(), 3, tmp_path)
+
+    def keep_back(step: str, party: str, body: bytes) -> bytes:
+        if (step, party) != ("secret_send", "p1"):
+            return body
+        boxes = decode(body, Mail).boxes
+        return encode(Mail(boxes={"p0": boxes["p0"]}))
+
+    fleet.reply = keep_back
+    with pytest.raises(RefusedError, match="p1 did not send its piece of the secret 'one' to every other party"):
+        run(fleet)
+
+
+def test_pieces_of_some_parties_only_make_no_secret(tmp_path: Path) -> None:
+    fleet = Fleet(AddUp(), 3, tmp_path)
+
+    def fewer(step: str, party: str, body: bytes) -> bytes:
+        if (step, party) != ("secret_check", "p0"):
+            return body
+        return encode(SecretMail(label="one", boxes={"p1": decode(body, SecretMail).boxes["p1"]}))
+
+    fleet.ask = fewer
+    with pytest.raises(PartyError, match="the pieces of the secret 'one' are not those of all other parties"):
+        run(fleet)
+
+
+def test_parties_without_a_common_secret_do_not_go_on(tmp_path: Path) -> None:
+    fleet = Fleet(AddUp(), 3, tmp_path)
+
+    def other(step: str, party: str, body: bytes) -> bytes:
+        return encode(SecretDone(check=bytes(32))) if (step, party) == ("secret_check", "p2") else body
+
+    fleet.reply = other
+    with pytest.raises(RefusedError, match="the parties do not have the same secret 'one': do not go on"):
+        run(fleet)

@@ -163,6 +163,22 @@ def test_messages_of_the_wrong_size_are_refused(tmp_path: Path) -> None:
             fleet.total()
 
 
+def test_shares_of_a_party_without_keys_are_refused(tmp_path: Path) -> None:
+    fleet = Fleet(AddUp(missing=1), 5, tmp_path)
+    fleet.lost = {"sum_keys": {"p1"}}
+
+    def change(step: str, party: str, body: bytes) -> bytes:
+        if (step, party) != ("add", "p0"):
+            return body
+        inbox = decode(body, SumInbox)
+        # p1 is p0's first neighbour
+        return encode(SumInbox(label="one", dealt=b"\xf0", boxes=bytes(92) + inbox.boxes))
+
+    fleet.ask = change
+    with pytest.raises(PartyError, match="came from a party that published no keys"):
+        fleet.total()
+
+
 def test_two_sums_of_one_study_have_nothing_in_common(tmp_path: Path) -> None:
     fleet = Fleet(AddUp(), 3, tmp_path)
     fleet.total()

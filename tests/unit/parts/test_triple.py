@@ -272,3 +272,11 @@ def test_row_sums_tell_rows_that_are_not_one_hot() -> None:
 def test_a_matrix_of_another_shape_is_refused() -> None:
     with pytest.raises(InputError, match="does not fit"):
         opening(np.zeros((3, 2)), np.zeros((3, 3), dtype=np.uint16), Ring(9))
+
+
+@pytest.mark.parametrize("bits", [1, 24])
+def test_fixed_point_has_1_to_24_bits(bits: int) -> None:
+    assert fixed_point(np.array([-1.0, 1.0]), -1.0, 1.0, bits).tolist() == [-(2**bits), 2**bits]
+    for beyond in (0, 25):
+        with pytest.raises(InputError, match="1 to 24 bits"):
+            fixed_point(np.array([0.0]), -1.0, 1.0, beyond)

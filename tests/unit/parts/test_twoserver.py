@@ -16,7 +16,9 @@ from syndic.errors import PartyError
 from syndic.kernel import Call, Delivery, Node, Reply, Session, answer, decode, encode, run, steps_of
 from syndic.mechanism.bits import gaussian_bits, laplace_bits
 from syndic.parts import gmw
+from syndic.parts.key import KeyPair, agree
 from syndic.parts.ring import Ring
+from syndic.parts.seal import Place, PublicKeys, seal, unseal
 from syndic.parts.twoserver import TwoBits, TwoOpened, TwoServers, TwoShares, TwoStart
 from syndic.random import SimulationRandomness
 from syndic.study.home import run_digest
@@ -60,6 +62,10 @@ class Wire:
 
 def play(played: Case, folder: Path, change: Callable[[Call], Call] = lambda call: call) -> tuple[Any, Wire]:
     wire = Wire(open_nodes(played, folder, seed=SEED), change)
+    return started(played, wire), wire
+
+
+def started(played: Case, wire: Wire) -> Any:
     session = Session(
         runtime=wire,
         study=run_digest(played.study, SEED),
@@ -67,7 +73,7 @@ def play(played: Case, folder: Path, change: Callable[[Call], Call] = lambda cal
         steps=steps_of(type(played.study.protocol)),
         randomness=SimulationRandomness(1),
     )
-    return run(played.study.protocol, session), wire
+    return run(played.study.protocol, session)
 
 
 def bodies(wire: Wire, kind: type[Any], step: str) -> list[Any]:
@@ -85,6 +91,9 @@ def test_the_sum_is_exact_before_noise(tmp_path: Path) -> None:
     difference = two.averages.averages[0] - one.averages.averages[0]
     assert difference * 60 == pytest.approx(20 * (89 - 20 + 1), abs=1e-9)
     assert one.averages.averages[0] != pytest.approx(20.0, abs=1e-9)
+    # forty scales of noise of 99 / epsilon on a sum of 60 people; the ring is a thousand times wider
+    assert abs(one.averages.averages[0] - 20) < 40 * 99 / 60
+    assert abs(two.averages.averages[0] - (99 + 0 + 31) / 3) < 40 * 99 / 60
 
 
 def test_nothing_that_is_carried_shows_the_values(tmp_path: Path) -> None:
@@ -191,6 +200,13 @@ def another_level(call: Call) -> Call:
     return changed(call, body=encode(TwoBits(level=bits.level - 1, box=bits.box)))
 
 
+def fewer_keys(call: Call) -> Call:
+    if call.step != "contribute" or call.party != "north":
+        return call
+    keys = decode(call.body, PublicKeys).keys
+    return changed(call, body=encode(PublicKeys(keys={name: keys[name] for name in ("south", "east")})))
+
+
 def fields(message: Any) -> dict[str, Any]:
     return {name: getattr(message, name) for name in message.__struct_fields__ if name != "check"}
 
@@ -198,6 +214,7 @@ def fields(message: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
+        (fewer_keys, "the public keys are not those of the study's parties"),
         (left_out, "not those of the study's parties"),
         (swapped_boxes, "does not open"),
         (cut_corrections, "wrong size"),
@@ -208,6 +225,26 @@ def fields(message: Any) -> dict[str, Any]:
 def test_what_was_changed_on_its_way_is_refused(change: Callable[[Call], Call], text: str, tmp_path: Path) -> None:
     with pytest.raises(PartyError, match=text):
         play(case({"north": 1, "south": 2, "east": 3}), tmp_path, change)
+
+
+def test_a_server_that_seals_too_few_bits_for_the_other_is_refused(tmp_path: Path) -> None:
+    played = case({"north": 1, "south": 2, "east": 3})
+    wire = Wire(open_nodes(played, tmp_path, seed=SEED))
+
+    def short(call: Call) -> Call:
+        if call.step != "two_toss" or call.party != "east":
+            return call
+        kept = {name: wire.nodes[name].desk.memory.kept(call.study, "two pair") or b"" for name in ("south", "east")}
+        pairs = {name: decode(pair, KeyPair) for name, pair in kept.items()}
+        secret = agree(pairs["south"].private, pairs["east"].public)
+        bits = decode(call.body, TwoBits)
+        place = Place(study=call.study, label=f"two servers, level {bits.level}", sender="south", receiver="east")
+        box = seal(secret, unseal(secret, bits.box, place)[:-8], place, SimulationRandomness(1))
+        return changed(call, body=encode(TwoBits(level=bits.level, box=box)))
+
+    wire.change = short
+    with pytest.raises(PartyError, match="the other server's bits of level 1 have the wrong size"):
+        started(played, wire)
 
 
 @pytest.mark.parametrize("noise", [laplace_bits(Fraction(5)), gaussian_bits(Fraction(700))])

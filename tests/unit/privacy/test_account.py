@@ -266,3 +266,24 @@ def test_continuous_gaussian_noise_is_the_least_that_is_enough(epsilon: str, del
     assert gaussian_delta(1 / (sigma * (1 - 1e-6)), float(Fraction(epsilon))) > float(Fraction(delta))
     with pytest.raises(InputError, match=r"delta \(0\) in \(0, 1\)"):
         gaussian_sigma(Fraction(1), Fraction(0))
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("epsilon", ["3", "8", "40"])
+def test_pure_calibration_of_large_budgets_fits_a_ledger_and_one_step_more_does_not(epsilon: str, count: int) -> None:
+    """Above 2 the rho of a pure event is its epsilon, not half its square."""
+    budget = Fraction(epsilon)
+    each = pure_for(budget, DELTA, count)
+    assert Cost.of([PureEvent(epsilon=each)] * count).epsilon(DELTA) <= budget
+    assert Cost.of([PureEvent(epsilon=each + Fraction(1, 10**12))] * count).epsilon(DELTA) > budget
+
+
+def test_loss_distributions_keep_some_delta_for_rounding_and_none_is_left_at_its_end() -> None:
+    events: list[Event] = [PureEvent(epsilon=Fraction(1)), ConcentratedEvent(rho=Fraction(1, 100))]
+    assert epsilon_of(events, Fraction(1, 10**10), "pld") == inf
+    # shares of delta below the 1e-10 that rounding takes are of no use, the others are
+    assert 1 < epsilon_of(events, Fraction(2, 10**10), "pld") < 2
+    slack = Fraction(1, 10**6)
+    events.append(GaussianEvent(mu_squared=Fraction(1, 100), slack=slack))
+    # what slack takes at epsilon 0 is all of delta: nothing is left for the concentrated event
+    assert epsilon_of(events, (2 + Fraction(1, 2**40)) * slack, "pld") == inf

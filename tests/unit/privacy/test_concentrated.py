@@ -92,3 +92,11 @@ def test_arguments_out_of_range_are_named() -> None:
     with pytest.raises(InputError, match=r"rho \(-1\) must not be negative"):
         zcdp_epsilon(Fraction(-1), Fraction(1, 10))
     assert zcdp_epsilon(Fraction(0), Fraction(1, 10)) == 0
+
+
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1), Fraction(3, 2), Fraction(-1, 2)])
+def test_a_delta_is_between_0_and_1(delta: Fraction) -> None:
+    with pytest.raises(InputError, match="delta"):
+        zcdp_epsilon(Fraction(1), delta)
+    with pytest.raises(InputError, match="delta"):
+        rho_for(Fraction(1), delta)

@@ -158,3 +158,20 @@ def test_parties_with_other_people_cost_the_largest_of_them() -> None:
     assert joint_cost(costs, unit).epsilon(Fraction(0)) == 3
     assert joint_cost(costs, Unit(neighbours="add_remove", parties=2)).epsilon(Fraction(0)) == 5
     assert joint_cost({}, unit) == Cost()
+
+
+@pytest.mark.parametrize("rho", ["1e-6", "0.0001", "0.01", "0.3"])
+@pytest.mark.parametrize("mu_squared", ["0.01", "1", "9"])
+def test_concentrated_and_gaussian_costs_pay_with_parts_of_one_delta(rho: str, mu_squared: str) -> None:
+    """Each group is paid at its own part, and the parts add up to delta: written out here once more."""
+    delta, square = Fraction(1, 10**5), Fraction(mu_squared)
+    cost = Cost.of([ConcentratedEvent(rho=Fraction(rho)), GaussianEvent(mu_squared=square)])
+    apart = [
+        zcdp_epsilon(Fraction(rho), Fraction(part, 100) * delta)
+        + gaussian_epsilon(square, Fraction(100 - part, 100) * delta)
+        for part in (1, 10, 50, 90)
+    ]
+    together = zcdp_epsilon(Fraction(rho) + square / 2, delta)
+    assert cost.epsilon(delta) == min(together, *apart)
+    # a concentrated event may be a Gaussian one, and what both cost then is known exactly
+    assert cost.epsilon(delta) >= gaussian_epsilon(square + 2 * Fraction(rho), delta)

@@ -43,6 +43,7 @@ def test_events_of_different_kind_but_equal_numbers_differ() -> None:
         ({"kind": "pure", "epsilon": -0.5}, r"epsilon \(-1/2\) must be positive and finite"),
         ({"kind": "pure", "epsilon": "inf"}, "Expected a finite number"),
         ({"kind": "concentrated", "rho": 0}, r"rho \(0\) must be positive and finite"),
+        ({"kind": "approximate", "epsilon": 0, "delta": 0.1}, r"epsilon \(0\) must be positive"),
         ({"kind": "approximate", "epsilon": 1, "delta": 0}, r"delta \(0\) must be positive"),
         ({"kind": "approximate", "epsilon": 1, "delta": 1}, r"delta \(1\) must be in \(0, 1\)"),
         ({"kind": "gaussian", "mu_squared": 0}, r"mu_squared \(0\) must be positive"),
@@ -64,3 +65,7 @@ def test_inexact_numbers_are_refused(number: Any) -> None:
         PureEvent(epsilon=number)
     with pytest.raises(ValueError, match="must be a Fraction"):
         GaussianEvent(mu_squared=Fraction(1), slack=number)
+
+
+def test_a_gaussian_event_may_be_exact() -> None:
+    assert GaussianEvent(mu_squared=Fraction(1), slack=Fraction(0)) == GaussianEvent(mu_squared=Fraction(1))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from syndic.errors import BudgetError, InputError, RefusedError, SyndicError
+from syndic.errors import BudgetError, InputError, IntegrityError, RefusedError, SyndicError
 from syndic.privacy.cost import Cost
 from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, GaussianEvent, PureEvent
 from syndic.privacy.gaussian import gaussian_epsilon, mu_squared_for
@@ -304,3 +304,22 @@ def test_check_counts_what_the_study_has_still_to_pay(tmp_path: Path) -> None:
         with pytest.raises(BudgetError):
             ledger.check(dataset="data", study="b", events=[third] * 2)
         assert sum(entry.kind == "reserve" for entry in ledger.entries()) == 2
+
+
+def test_what_a_study_has_paid_is_not_asked_for_again_though_the_cap_was_lowered(ledger: Ledger) -> None:
+    reserve(ledger, "a", pure("0.6"))
+    ledger.declare("visits", Budget(epsilon=Fraction(1, 2)))
+    ledger.check(dataset="visits", study="digest", events=pure("0.6"))
+    with pytest.raises(BudgetError):
+        ledger.check(dataset="visits", study="digest", events=[*pure("0.6"), *pure("0.1")])
+
+
+def test_a_missing_or_empty_file_is_no_ledger_unless_one_is_to_be_made(tmp_path: Path) -> None:
+    path = tmp_path / "new.db"
+    for _ in range(2):
+        with pytest.raises(IntegrityError, match="there is no ledger in this file: it is missing or empty"):
+            Ledger.open(path, create=False)
+        path.touch()
+    Ledger.open(path).close()
+    with Ledger.open(path, create=False) as opened:
+        assert opened.datasets() == ()

@@ -148,8 +148,29 @@ def test_an_empty_ledger_is_whole_and_has_a_head(tmp_path: Path) -> None:
 
 def test_nothing_is_appended_to_a_cut_ledger(path: Path) -> None:
     tamper(path, "DELETE FROM entry WHERE number = 11")
-    with Ledger.open(path) as ledger, pytest.raises(IntegrityError, match="entry 10 is not the head, entry 11"):
-        charge(ledger, 9)
+    with Ledger.open(path) as ledger:
+        with pytest.raises(IntegrityError, match="entry 11 was cut or replaced"):
+            charge(ledger, 9)
+        with pytest.raises(IntegrityError, match="entry 10 is not the head, entry 11"):
+            ledger.log_withdrawal(dataset="visits", study="digest", why="")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE entry SET pure = 1, rho_of_pure = 1 WHERE kind = 'reserve'",
+        "UPDATE entry SET kind = 'rezerve' WHERE kind = 'reserve'",
+        "UPDATE entry SET events = replace(events, '1/', '1/9')",
+        "UPDATE entry SET cap = replace(cap, '1', '9')",
+        "UPDATE entry SET why = CAST(x'ff' AS TEXT)",
+    ],
+)
+def test_nothing_is_counted_in_a_damaged_ledger(path: Path, statement: str) -> None:
+    tamper(path, statement)
+    with Ledger.open(path) as ledger:
+        for count in (lambda: ledger.spent("visits"), lambda: charge(ledger, 9)):
+            with pytest.raises(IntegrityError, match=r"changed|cannot be read|damaged"):
+                count()
 
 
 @pytest.mark.parametrize(

@@ -134,3 +134,8 @@ def test_what_has_no_answer_is_refused(change: dict[str, Fraction], says: str) -
     asked = {"epsilon": Fraction(1), "delta": DELTA, "chance": Fraction(1, 2), "steps": 3, **change}
     with pytest.raises(InputError, match=says):
         sampled_sigma(**asked)  # type: ignore[arg-type]  # steps is a number of its own
+
+
+def test_a_delta_that_rounding_takes_nearly_whole_has_no_epsilon() -> None:
+    with pytest.raises(InputError, match=r"1 steps at sigma 0\.1 have no epsilon"):
+        sampled_epsilon(LEAST_SIGMA, Fraction(1, 10**10) + Fraction(1, 10**24), Fraction(1), 1)

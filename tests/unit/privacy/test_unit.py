@@ -73,3 +73,24 @@ def test_the_default_delta_is_one_digit_below_both_bounds(people: int) -> None:
     assert bound / 2 < float(delta) <= bound * (1 + 1e-12)
     assert f"{float(delta):e}".split("e")[0].rstrip("0") in {f"{digit}." for digit in range(1, 10)}
     check_delta(delta, people)
+
+
+def test_a_person_has_one_row_at_one_party_unless_the_study_says_more() -> None:
+    assert Unit(neighbours="add_remove") == Unit(neighbours="add_remove", rows=1, parties=1, person=None)
+
+
+def test_budgets_reach_to_a_million_and_have_no_delta_unless_it_is_given() -> None:
+    assert Budget.of(10**6) == Budget(epsilon=Fraction(10**6), delta=Fraction(0))
+    with pytest.raises(InputError, match=r"budget: epsilon \(1e\+06\) must be at most 1e\+06: it protects nobody"):
+        Budget.of(Fraction(10**6) + Fraction(1, 10**9))
+    with pytest.raises(InputError, match=r"^budget: "):
+        Budget.of("1/0")
+
+
+@pytest.mark.parametrize(
+    ("people", "delta"),
+    # 1e-2 / people below ten thousand people, people^-1.5 above; one digit, rounded down
+    [(1, "0.01"), (3, "0.003"), (9_999, "1e-6"), (10_001, "9e-7"), (45_222, "1e-7"), (10**6, "1e-9")],
+)
+def test_the_default_delta_of_some_sizes(people: int, delta: str) -> None:
+    assert default_delta(people) == Fraction(delta)

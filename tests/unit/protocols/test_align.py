@@ -15,7 +15,7 @@ from support import THREE_VERTICAL, VERTICAL, align_study, charges, rows, vertic
 from syndic import Study, plan, simulate
 from syndic.data.aligned import Alignment, IdRule, id_batches, name_of
 from syndic.document import from_json, to_json
-from syndic.errors import InputError, PartyError
+from syndic.errors import InputError, PartyError, RefusedError
 from syndic.kernel import Call, Reply, answer, decode, encode, run
 from syndic.parts.align_table import FIELD
 from syndic.parts.align_work import AlignBox, AlignTable, AlignTurn
@@ -126,7 +126,7 @@ def test_a_lying_sum_is_found_before_anything_is_said(tmp_path: Path) -> None:
     with pytest.raises(PartyError, match="found other common people"):
         run(align_study().protocol, session)
     with pytest.raises(InputError, match="no such alignment"):
-        stored_alignment(tmp_path / "parties" / "north", align_study().digest, None)
+        stored_alignment(tmp_path / "second" / "parties" / "north", align_study().digest, None)
     carrier.close()
 
 
@@ -277,5 +277,5 @@ def test_many_chunks_and_parts_and_bounds_that_differ(tmp_path: Path, monkeypatc
 
 def test_mail_for_somebody_else_is_refused_by_the_coordinator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("syndic.parts.align.sent_on", lambda *_: Mail(boxes={"nobody": b""}))
-    with pytest.raises(Exception, match="did not send its points"):
+    with pytest.raises(RefusedError, match="did not send its points"):
         simulate(align_study(), {"north": with_ids(5, 1), "south": with_ids(5, 2)})

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from numpy.typing import NDArray
 
+from carriers import session_over
 from support import BOTH_LABELLED, VERTICAL, Case, across_study, charges, open_nodes, rows
 from syndic import Release, Study
 from syndic.errors import InputError, PartyError
-from syndic.kernel import Nothing, Session, steps_of
+from syndic.kernel import Nothing
 from syndic.mechanism import DiscreteLaplace
 from syndic.parts.dealer import deal_products
 from syndic.privacy import Cost
@@ -20,12 +20,9 @@ from syndic.protocols import DistDiffGen
 from syndic.protocols.distdiffgen import Chosen
 from syndic.protocols.distdiffgen_rows import SplitNote
 from syndic.protocols.glued_result import PublishedRows
-from syndic.protocols.synthesis_account import RoundNoise
-from syndic.protocols.vertical_round import MixedNoise
-from syndic.random import Randomness, SimulationRandomness
 from syndic.runtime import Local
 from syndic.study import simulate
-from syndic.study.home import run_digest
+from unit.protocols.noiseless import silent
 
 LABEL = 'label = "colour"\nspecialisations = 4\n'
 TREE = """
@@ -53,21 +50,6 @@ def found(release: Release) -> tuple[PublishedRows, SplitNote]:
     assert isinstance(release.result, PublishedRows)
     assert isinstance(release.result.note, SplitNote)
     return release.result, release.result.note
-
-
-def silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take all noise away."""
-
-    def whole(self: RoundNoise, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
-        del randomness
-        return values * self.scale
-
-    def mixed(self: MixedNoise, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
-        del randomness
-        return values * self.across.scale
-
-    monkeypatch.setattr(RoundNoise, "apply", whole)
-    monkeypatch.setattr(MixedNoise, "apply", mixed)
 
 
 @pytest.mark.parametrize(
@@ -136,13 +118,7 @@ def test_rows_know_the_class_from_the_columns_of_both_parties() -> None:
 def test_parties_that_were_given_other_groups_open_nothing(tmp_path: Path) -> None:
     agreed = agreed_study()
     nodes = open_nodes(Case("here", agreed, held(agreed, rows(60, 3))), tmp_path)
-    session = Session(
-        runtime=Local(nodes),
-        study=run_digest(agreed, 7),
-        terms=agreed,
-        steps=steps_of(DistDiffGen),
-        randomness=SimulationRandomness(7, "draws"),
-    )
+    session = session_over(Local(nodes), agreed)
     made, plan = protocol(agreed), protocol(agreed).plan_of(agreed)
     session.ask(made.score, Nothing())
     root, one = (0,), plan.every()["age"].children[0]
@@ -161,13 +137,7 @@ def test_parties_that_were_given_other_groups_open_nothing(tmp_path: Path) -> No
 def test_groups_that_are_no_cut_are_refused(cut: dict[str, tuple[int, ...]], tmp_path: Path) -> None:
     agreed = agreed_study()
     nodes = open_nodes(Case("here", agreed, held(agreed, rows(60, 3))), tmp_path)
-    session = Session(
-        runtime=Local(nodes),
-        study=run_digest(agreed, 7),
-        terms=agreed,
-        steps=steps_of(DistDiffGen),
-        randomness=SimulationRandomness(7, "draws"),
-    )
+    session = session_over(Local(nodes), agreed)
     session.ask(protocol(agreed).score, Nothing())
     with pytest.raises(PartyError, match="refused"):
         session.ask(protocol(agreed).take_cut, Chosen(cut=cut))

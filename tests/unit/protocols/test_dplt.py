@@ -20,9 +20,9 @@ from syndic.protocols.dplt import LatentNote
 from syndic.protocols.dplt_plan import Plan
 from syndic.protocols.glued_result import PublishedRows
 from syndic.protocols.synthesis_account import RoundNoise
-from syndic.protocols.vertical_round import MixedNoise
 from syndic.random import Randomness
 from syndic.study import simulate
+from unit.protocols.noiseless import silent
 
 FOUR = COLUMNS + '[[schema.columns]]\nname = "flag"\nkind = "boolean"\nmissing = { value = false }\n'
 TWO_AND_TWO = VERTICAL.replace('"score"', '"score", "flag"')
@@ -46,21 +46,6 @@ def found(release: Release) -> tuple[PublishedRows, LatentNote]:
 def people(count: int, seed: int = 3) -> pa.Table:
     table = rows(count, seed)
     return table.append_column("flag", pa.array(np.asarray(table["age"]) > 60))
-
-
-def silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take all noise away."""
-
-    def whole(self: RoundNoise, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
-        del randomness
-        return values * self.scale
-
-    def mixed(self: MixedNoise, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
-        del randomness
-        return values * self.across.scale
-
-    monkeypatch.setattr(RoundNoise, "apply", whole)
-    monkeypatch.setattr(MixedNoise, "apply", mixed)
 
 
 def tally(codes: list[NDArray[Any]], sizes: tuple[int, ...]) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ from support import PARTIES, rows, study_text, two_parties
 from syndic import Release, Study, simulate
 from syndic.data import open_source
 from syndic.data.table import Table
+from syndic.errors import InputError
 from syndic.mechanism import DiscreteGaussian, DiscreteLaplace
 from syndic.privacy import rho_for
 from syndic.protocols.homm import Homm, MergedTable
@@ -122,7 +123,7 @@ def test_as_printed_says_what_does_not_hold() -> None:
     ["at_least = 0", 'as_printed = true\nnoise = "gaussian"', "clamp = false\nat_least = 2", 'noise = "uniform"'],
 )
 def test_parameters_that_contradict_each_other(protocol: str) -> None:
-    with pytest.raises(Exception, match="protocol"):
+    with pytest.raises(InputError, match="protocol"):
         Study.loads(study_text(protocol=f'method = "homm"\n{protocol}'))
 
 

@@ -16,7 +16,7 @@ from syndic.kernel import Call, Reply, answer, decode, encode
 from syndic.parts.sum import SumInbox
 from syndic.privacy import ApproximateEvent, PureEvent, rho_for
 from syndic.protocols import Marginals
-from syndic.protocols.marginals import MarginalTables
+from syndic.protocols.marginals_result import MarginalTables
 from syndic.study import Release, simulate
 
 DELTA = "epsilon = 1.0\ndelta = 1e-5"

@@ -9,11 +9,12 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
+from carriers import session_over
 from support import COLUMNS, THREE_VERTICAL, VERTICAL, Case, charges, open_nodes, rows, synthesis_across
 from syndic import Release, Study, plan
 from syndic.data import Table, open_source
 from syndic.errors import InputError, PartyError
-from syndic.kernel import Call, Reply, Session, answer, decode, encode, steps_of
+from syndic.kernel import Call, Reply, Session, answer, decode, encode
 from syndic.parts.product import ProductClose
 from syndic.parts.seal import Mail
 from syndic.privacy import GaussianEvent, gaussian_epsilon, mu_squared_for
@@ -22,7 +23,7 @@ from syndic.protocols.synthesis_ask import Question
 from syndic.protocols.synthesis_result import SyntheticTable
 from syndic.protocols.vertical_agree import RoundClose, RoundKey, RoundKeys
 from syndic.protocols.vertical_round import MixedNoise
-from syndic.random import Randomness, SimulationRandomness
+from syndic.random import Randomness
 from syndic.runtime import Local
 from syndic.study import simulate
 from syndic.study.home import run_digest
@@ -55,14 +56,7 @@ def result(release: Release) -> SyntheticTable:
 
 def session_of(agreed: Study, table: pa.Table, folder: Path) -> tuple[Session, dict[str, Any]]:
     nodes = open_nodes(Case("here", agreed, held(agreed, table)), folder)
-    session = Session(
-        runtime=Local(nodes),
-        study=run_digest(agreed, 7),
-        terms=agreed,
-        steps=steps_of(Vertical),
-        randomness=SimulationRandomness(7, "draws"),
-    )
-    return session, nodes
+    return session_over(Local(nodes), agreed), nodes
 
 
 def charged(node: Any) -> list[Any]:

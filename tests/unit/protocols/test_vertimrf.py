@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from support import THREE_VERTICAL, VERTICAL, rows, vertimrf_study
+from support import THREE_VERTICAL, VERTICAL, charges, rows, vertimrf_study
 from syndic import Study, simulate
 from syndic.data import Domain
-from syndic.errors import DoorError, InputError, RefusedError
+from syndic.errors import DoorError, InputError, PartyError, RefusedError
 from syndic.model.markov import Adaptive, Curator, PrivMRF
 from syndic.privacy import ApproximateEvent, ConcentratedEvent, Cost, GaussianEvent, PureEvent
 from syndic.protocols import VertiMRF
@@ -338,5 +338,6 @@ def test_a_local_model_never_takes_more_than_was_charged() -> None:
 def test_another_number_of_people_is_refused_before_anything_is_charged(tmp_path: Path) -> None:
     study, table = vertimrf_study(ORACLE), rows(59, 3)
     sources = {party.name: table.select(list(party.columns or ())) for party in study.parties}
-    with pytest.raises(Exception, match="does not hold the 60 people"):
+    with pytest.raises(PartyError, match="does not hold the 60 people"):
         simulate(study, sources, seed=1, folder=tmp_path)
+    assert [charges(tmp_path, name) for name in sources] == [[], []]

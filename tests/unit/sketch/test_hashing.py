@@ -116,5 +116,5 @@ def test_what_cannot_be_hashed_is_refused() -> None:
         value_maxima(KEY, [some], SIZES, repetitions=0)
     with pytest.raises(InputError, match="person_digests"):
         People(some.digests[:, :5], some.codes)
-    with pytest.raises(InputError, match="10 people"):
+    with pytest.raises(InputError, match="as many rows of codes as there are digests"):
         People(some.digests, some.codes[:4])

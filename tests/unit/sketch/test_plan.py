@@ -73,3 +73,16 @@ def test_a_plan_checks_itself(wrong: dict[str, object]) -> None:
 def test_printed_parameters_of_nothing_are_refused() -> None:
     with pytest.raises(InputError, match="delta"):
         printed_plan(epsilon=1.0, delta=0.0, columns=2)
+
+
+def test_a_gamma_that_is_none_is_refused_before_it_is_divided_by() -> None:
+    for make in (
+        lambda: floor_for(40, Fraction(0)),
+        lambda: printed_plan(epsilon=1.0, delta=1e-5, columns=2, gamma=Fraction(0)),
+    ):
+        with pytest.raises(ValueError, match=r"gamma \(0\) must be in \[0\.01, 1\]"):
+            make()
+
+
+def test_a_claim_of_nothing_has_one_phantom() -> None:
+    assert printed_plan(epsilon=1e6, delta=0.5, columns=1, repetitions=1).phantoms == 1

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from organisations import agreed_nodes, homes_for
-from support import study_text, two_parties
+from organisations import Organisations, agreed_nodes
+from support import study_text
 from syndic import Study
 from syndic.errors import BudgetError, InputError, IntegrityError
 from syndic.kernel import Agreements, Call, Member, Message, Node, Nothing, Ready, Reply, answer, decode, encode
@@ -20,46 +20,37 @@ from syndic.study.identity import Identity
 from syndic.study.shelf import Shelf
 
 
-class Run:
-    """A study of two organisations with open nodes."""
+class Run(Organisations):
+    """Two organisations whose nodes are open."""
 
     def __init__(self, folder: Path) -> None:
-        self.study, self.homes = homes_for(Study.loads(study_text()), two_parties(), folder)
-        self.nodes = agreed_nodes(self.study, self.homes)
-        self.home = self.homes["north"]
+        super().__init__(folder)
+        self.opened = self.nodes()
 
-    def ask(self, name: str, step: str, body: Message) -> Reply:
-        call = hashlib.sha256(f"{step}{name}".encode()).hexdigest()[:32]
-        asked = Call(study=self.study.digest, party=name, step=step, call=call, body=encode(body))
-        return decode(answer(self.nodes[name], encode(asked)), Reply)
-
-    def meet(self, **more: bytes) -> None:
-        replies = {name: self.ask(name, "ready", Nothing()) for name in self.nodes}
-        shown = {name: decode(reply.body, Ready).agreement for name, reply in replies.items()}
-        for name in self.nodes:
-            assert self.ask(name, "meet", Agreements(agreements={**shown, **more})).code == "ok"
+    def asked(self, name: str, step: str, body: Message) -> Reply:
+        return self.ask(self.opened[name], step, body)
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
     made = Run(tmp_path)
     yield made
-    for node in made.nodes.values():
+    for node in made.open:
         node.close()
 
 
 @pytest.mark.parametrize("file", ["study.json", "agreement.json"])
 def test_an_owner_can_withdraw_from_a_study_whose_files_are_damaged(run: Run, file: str) -> None:
-    run.meet()
+    run.meet(run.opened)
     (Shelf.of(run.home.folder, run.study.digest).folder / file).write_text("rubbish")
     assert withdraw(run.home, run.study.digest[:8]) == run.study.digest
-    reply = run.ask("north", "sanitise", Nothing())
+    reply = run.asked("north", "sanitise", Nothing())
     assert (reply.code, "has withdrawn" in reply.text) == ("refused", True)
 
 
 @pytest.mark.parametrize("content", [None, b""])
 def test_a_lost_ledger_is_not_begun_anew(run: Run, content: bytes | None) -> None:
-    for node in run.nodes.values():
+    for node in run.opened.values():
         node.close()
     for name in ("ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-shm"):
         (run.home.folder / name).unlink(missing_ok=True)
@@ -78,9 +69,9 @@ def test_a_lost_ledger_is_not_begun_anew(run: Run, content: bytes | None) -> Non
 def test_a_lower_cap_holds_when_the_study_is_opened_next(run: Run) -> None:
     party = run.home.folder / "party.toml"
     party.write_text(party.read_text().replace("epsilon = 50", "epsilon = 0.5"))
-    run.nodes["north"].close()
-    run.nodes["north"] = run.home.agreed_node(run.study.digest)
-    assert run.ask("north", "ready", Nothing()).code == BudgetError.code
+    run.opened["north"].close()
+    run.opened["north"] = run.node()
+    assert run.asked("north", "ready", Nothing()).code == BudgetError.code
 
 
 def test_a_study_whose_digest_begins_alike_does_not_take_the_shelf(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,8 +86,8 @@ def test_a_study_whose_digest_begins_alike_does_not_take_the_shelf(run: Run, mon
     for attempt in (lambda: keep_offer(run.home, other), lambda: agree(run.home, other)):
         with pytest.raises(InputError, match="another study"):
             attempt()
-    run.meet()
-    assert run.ask("north", "sanitise", Nothing()).code == "ok"
+    run.meet(run.opened)
+    assert run.asked("north", "sanitise", Nothing()).code == "ok"
 
 
 def replace_folder(shelf: Shelf, folder: Path) -> Shelf:
@@ -104,14 +95,14 @@ def replace_folder(shelf: Shelf, folder: Path) -> Shelf:
 
 
 def test_parties_that_met_under_another_version_meet_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    run.meet()
+    run.meet(run.opened)
     monkeypatch.setattr(kernel_party, "__version__", "9.9.9")
-    reply = run.ask("north", "sanitise", Nothing())
+    reply = run.asked("north", "sanitise", Nothing())
     assert (reply.code, "ask 'meet' first" in reply.text) == ("refused", True)
 
 
 def test_only_agreements_of_the_studys_parties_are_kept(run: Run) -> None:
-    run.meet(stranger=bytes(10**6))
+    run.meet(run.opened, stranger=bytes(10**6))
     folder = Shelf.of(run.home.folder, run.study.digest).folder
     assert sum(path.stat().st_size for path in folder.iterdir()) < 10**6
 
@@ -132,7 +123,7 @@ def test_no_two_parties_share_half_an_identity(half: str, tmp_path: Path) -> Non
 
 def test_a_call_id_of_one_study_does_not_stand_in_for_another(run: Run, tmp_path: Path) -> None:
     """A coordinator of one study that uses up the ids of another one gets nothing, and is not paid for."""
-    run.meet()
+    run.meet(run.opened)
     second = replace(run.study, name="second")
     nodes: dict[str, Node] = agreed_nodes(second, run.homes)
     shown = {}
@@ -142,7 +133,7 @@ def test_a_call_id_of_one_study_does_not_stand_in_for_another(run: Run, tmp_path
     north = nodes["north"]
     meet = Call(study=second.digest, party="north", step="meet", call="y", body=encode(Agreements(agreements=shown)))
     assert decode(answer(north, encode(meet)), Reply).code == "ok"
-    assert run.ask("north", "sanitise", Nothing()).code == "ok"
+    assert run.asked("north", "sanitise", Nothing()).code == "ok"
     same = hashlib.sha256(b"sanitisenorth").hexdigest()[:32]
     taken = Call(study=second.digest, party="north", step="sanitise", call=same, body=encode(Nothing()))
     assert decode(answer(north, encode(taken)), Reply).code == "refused"

@@ -2,28 +2,24 @@
 
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stubs import Stub
 from support import rows, study_text
 from syndic import Study, plan
 from syndic.data import Table, open_source
 from syndic.kernel import (
     Call,
     Desk,
-    Disclosure,
-    Estimate,
     Memory,
     Message,
     Node,
     Nothing,
     Party,
-    Protocol,
     Reply,
-    Result,
-    Session,
     Terms,
     answer,
     decode,
@@ -45,28 +41,11 @@ class Counts(Message):
     counts: NDArray[np.int64]
 
 
-class Fine(Protocol, tag="fine"):
+class Fine(Stub, tag="fine"):
     """Counts of colours, once with a party's own noise and once with a share that nobody masks here."""
-
-    title: ClassVar[str] = "fine"
-    paper: ClassVar[str] = "none"
-    partition: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
-    trust: ClassVar[str] = "none"
-
-    @property
-    def simulation_only(self) -> bool:
-        return False
-
-    def check(self, terms: Terms) -> None: ...
 
     def spends(self, terms: Terms, party: str) -> tuple[Any, ...]:
         return (WHOLE.event, SHARE.event)
-
-    def estimate(self, terms: Terms) -> Estimate:
-        return Estimate(memory_bytes=0, reply_bytes=0, seconds=0)
-
-    def disclosure(self, terms: Terms) -> Disclosure:
-        return Disclosure(sees={}, sensitivity="one person is in one cell", not_protected=())
 
     @step(reveals="noisy")
     def own(self, party: Party, message: Nothing) -> Counts:
@@ -77,12 +56,6 @@ class Fine(Protocol, tag="fine"):
     def shared(self, party: Party, message: Nothing) -> Counts:
         """Count with a share of noise."""
         return Counts(counts=party.contribute(SHARE, party.table.count(["colour"]).values, why="shared"))
-
-    def coordinate(self, session: Session) -> Result:
-        raise ValueError("not run here")
-
-    def read_result(self, terms: Terms, folder: Path) -> Result:
-        raise ValueError("not run here")
 
 
 def fine_study() -> Study:

@@ -95,18 +95,6 @@ class MarkovField:
         impossible = (*self.impossible, *extra)
         return MarkovField(self.domain, self.tree, self.potentials, float(share), impossible)
 
-    def log_likelihood(self, codes: Mapping[str, NDArray[np.integer]]) -> float:
-        """Return the mean over rows of the logarithm of their probability, -inf if one is impossible."""
-        total = np.zeros(len(codes[self.domain.names[0]]))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            for place in self.tree.order:
-                names, separator = self.tree.cliques[place], self.tree.separators[place]
-                total += np.log(self.beliefs[place][tuple(codes[name] for name in names)])
-                if separator:
-                    above = self._queries.table(separator)
-                    total -= np.log(above[tuple(codes[name] for name in separator)])
-        return float(np.mean(np.where(np.isnan(total), -np.inf, total)))
-
     def save(self, path: str | Path) -> None:
         """Write the model to one `.npz` file: arrays and a description in JSON, nothing executable."""
         from syndic.model.markov.storage import save  # noqa: PLC0415 - it knows this class

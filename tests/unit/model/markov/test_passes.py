@@ -24,7 +24,8 @@ def marginals(domain: Domain, sets: list[tuple[str, ...]], logs: list[np.ndarray
     whole = np.zeros(domain.sizes)
     for names, one in zip(sets, logs, strict=True):
         whole = whole + Factor(domain.project(names), one).expand(domain).values
-    shares = Factor(domain, np.exp(whole - whole.max())).normalise()
+    weights = np.exp(whole - whole.max())
+    shares = Factor(domain, weights / weights.sum())
     return np.concatenate([shares.project(names).values.reshape(-1) for names in sets])
 
 

@@ -1,0 +1,84 @@
+"""What a study of marginal tables publishes, and tables of counts read back from a release."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from syndic.data import Domain, Factor
+from syndic.document import Document, from_file, to_readable_json
+from syndic.errors import InputError
+from syndic.kernel import Result
+
+
+class MarginalsNote(Document):
+    """What was opened: whose rows are in the tables, and the standard deviation of the noise on every count."""
+
+    present: tuple[str, ...]
+    standard_deviation: float
+    tables: tuple[tuple[str, ...], ...]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class MarginalTables(Result):
+    """Noisy counts, one table for each set of columns. They passed the parties' doors: anyone may see them."""
+
+    note: MarginalsNote
+    tables: tuple[Factor, ...]
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write `marginals.parquet`, a row for each cell, and `marginals.json`."""
+        sizes = [table.domain.size for table in self.tables]
+        names = [" x ".join(table.domain.names) for table in self.tables]
+        cells = pa.table(
+            {
+                "table": pa.DictionaryArray.from_arrays(
+                    pa.array(np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)), pa.array(names, pa.string())
+                ),
+                "cell": np.concatenate([np.arange(size) for size in sizes]),
+                "count": np.concatenate([table.values.ravel() for table in self.tables]),
+            }
+        )
+        pq.write_table(cells, folder / "marginals.parquet")
+        (folder / "marginals.json").write_bytes(to_readable_json(self.note))
+        return [folder / "marginals.parquet", folder / "marginals.json"]
+
+    def summary(self) -> Mapping[str, Any]:
+        """Return how much was opened and how far off a count is."""
+        return {
+            "tables": len(self.tables),
+            "cells": sum(table.domain.size for table in self.tables),
+            "parties in the sum": len(self.note.present),
+            "standard deviation of a count": round(self.note.standard_deviation, 3),
+        }
+
+
+def read_marginals(domains: Sequence[Domain], folder: Path) -> MarginalTables:
+    """Read back `marginals.parquet` and `marginals.json`."""
+    note = from_file(folder / "marginals.json", MarginalsNote)
+    return MarginalTables(note=note, tables=read_counts(domains, folder / "marginals.parquet"))
+
+
+def read_counts(domains: Sequence[Domain], path: Path) -> tuple[Factor, ...]:
+    """Read back the counts of several tables from the column `count`, one table after the other."""
+    try:
+        counts = np.asarray(pq.read_table(path)["count"], dtype=np.int64)
+    except (OSError, pa.ArrowInvalid, KeyError) as error:
+        raise InputError(f"{path.parent.name}: its release cannot be read: {type(error).__name__}") from None
+    if len(counts) != sum(domain.size for domain in domains):
+        raise InputError(f"{path.parent.name}: {path.name} does not have the cells that the study asks for")
+    return cut(domains, counts)
+
+
+def cut(domains: Sequence[Domain], counts: NDArray[np.int64]) -> tuple[Factor, ...]:
+    """Cut the counts of several tables, one after the other, into tables."""
+    ends = np.cumsum([domain.size for domain in domains])[:-1]
+    return tuple(
+        Factor(domain, part.reshape(domain.sizes)) for domain, part in zip(domains, np.split(counts, ends), strict=True)
+    )

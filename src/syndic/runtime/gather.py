@@ -1,0 +1,34 @@
+"""Many parties asked at once, each in a thread of its own that waits for the answer."""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+
+from syndic.kernel import Delivery
+
+Exchange = Callable[[str, bytes, float], bytes | str]
+"""Takes a party, its call and a deadline; returns the reply, or in words why there is none."""
+
+
+def gather(
+    calls: Mapping[str, bytes],
+    exchange: Exchange,
+    *,
+    seconds: float,
+    arrived: Callable[[int], None],
+    at_once: int,
+) -> Delivery:
+    """Send all calls, at most `at_once` at a time, and collect what comes back in time."""
+    deadline = time.monotonic() + seconds
+    replies: dict[str, bytes] = {}
+    silent: dict[str, str] = {}
+    with ThreadPoolExecutor(max_workers=min(at_once, len(calls))) as pool:
+        waiting = {pool.submit(exchange, party, data, deadline): party for party, data in calls.items()}
+        for future in as_completed(waiting):
+            outcome = future.result()
+            if isinstance(outcome, bytes):
+                replies[waiting[future]] = outcome
+            else:
+                silent[waiting[future]] = outcome
+            arrived(len(replies))
+    return Delivery(replies=replies, silent=silent)

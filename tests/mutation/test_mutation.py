@@ -1,0 +1,137 @@
+"""The runner itself: mutants are what they say, a patch reaches the function, and a child's end is told."""
+
+import ast
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from mutation.child import Gave, forked, limit
+from mutation.choice import Runs
+from mutation.mutants import Mutant, mutants_of, mutated
+from mutation.patch import ColdError, living_functions, put_in
+from mutation.report import report
+
+_SOURCE = '''
+"""Text 1."""
+LIMIT = 3
+
+def inside(value: int = 1) -> bool:
+    """Text 2."""
+    if value < 0 or value > LIMIT:
+        raise ValueError(f"{value + 1} is outside")
+    return value - LIMIT <= 0
+'''
+
+
+def _mutants(folder: Path, source: str = _SOURCE) -> list[Mutant]:
+    (folder / "inside.py").write_text(source)
+    return mutants_of(folder / "inside.py", folder)
+
+
+def test_every_change_is_there_once_and_texts_are_left_alone(tmp_path: Path) -> None:
+    changes = [mutant.change for mutant in _mutants(tmp_path)]
+    assert sorted(changes) == sorted(
+        [
+            *("3 -> 4", "3 -> 2", "1 -> 2", "1 -> 0"),
+            *("value < 0 -> value <= 0", "value < 0 -> value >= 0"),
+            *("value > LIMIT -> value >= LIMIT", "value > LIMIT -> value <= LIMIT"),
+            "value < 0 or value > LIMIT -> value < 0 and value > LIMIT",
+            *("value < 0 or value > LIMIT -> value > LIMIT", "value < 0 or value > LIMIT -> value < 0"),
+            *("0 -> 1", "0 -> -1") * 2,
+            "raise ValueError(f'{value + 1} is outside') -> pass",
+            "value - LIMIT -> value + LIMIT",
+            *("value - LIMIT <= 0 -> value - LIMIT < 0", "value - LIMIT <= 0 -> value - LIMIT > 0"),
+            "return value - LIMIT <= 0 -> return None",
+        ]
+    )
+
+
+def test_a_mutated_tree_differs_in_the_one_change(tmp_path: Path) -> None:
+    for mutant in _mutants(tmp_path):
+        before, after = ast.unparse(ast.parse(_SOURCE)).splitlines(), ast.unparse(mutated(_SOURCE, mutant)).splitlines()
+        assert sum(one != other for one, other in zip(before, after, strict=True)) == 1, mutant.title
+
+
+@pytest.mark.parametrize(
+    ("source", "changes"),
+    [
+        ("f(a, b, b)", {"f(a, b, b) -> f(b, a, b)", "f(a, b, b) -> pass"}),
+        ("x = max(a, b)", {"max(a, b) -> min(a, b)"}),
+        ("x = ring.add(a, b)", {"ring.add -> ring.subtract"}),
+        ("x = -(-a // b)", {"-(-a // b) -> -a // b", "-a -> a", "-a // b -> -a * b"}),
+        ("x = [a for a in b if a]", {"for a in b if a -> for a in b"}),
+        ("x = 'text' + text", set()),
+    ],
+)
+def test_further_operators(tmp_path: Path, source: str, changes: set[str]) -> None:
+    assert {mutant.change for mutant in _mutants(tmp_path, source)} == changes
+
+
+def test_a_patch_reaches_a_function_that_others_hold_and_an_import_is_cold(tmp_path: Path) -> None:
+    path = tmp_path / "inside.py"
+    mutants = {mutant.change: mutant for mutant in _mutants(tmp_path)}
+    space: dict[str, object] = {}
+    original = compile(_SOURCE, str(path), "exec")
+    exec(original, space)
+    held = space["inside"]
+    assert callable(held)
+    living = living_functions(str(tmp_path))[str(path)]
+    edge = compile(mutated(_SOURCE, mutants["value > LIMIT -> value >= LIMIT"]), str(path), "exec")
+    assert held(3)
+    put_in(original, edge, living)
+    with pytest.raises(ValueError, match="outside"):
+        held(3)
+    for change in ("3 -> 4", "1 -> 2"):
+        with pytest.raises(ColdError):
+            put_in(original, compile(mutated(_SOURCE, mutants[change]), str(path), "exec"), living)
+
+
+def _give(outcome: str) -> None:
+    raise Gave(outcome, "test_x")
+
+
+def _never_end() -> None:
+    limit(-0.38)
+    while True:
+        time.sleep(0)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_the_end_of_a_child_is_told() -> None:
+    assert forked(lambda: None).outcome == "survived"
+    told = forked(lambda: _give("killed"))
+    assert (told.outcome, told.by) == ("killed", "test_x")
+    assert forked(lambda: print(int("none"))).outcome == "killed"
+    assert forked(_never_end).outcome == "time"
+
+
+def test_the_tests_of_a_line_come_first_then_the_own_ones_and_the_time_is_limited() -> None:
+    own, quick, slow = "tests/unit/parts/test_sum.py::a", "tests/unit/x/test_y.py::b", "tests/unit/x/test_y.py::c"
+    other = "tests/unit/parts/test_sum.py::d"
+    runs = Runs(
+        seconds={own: 2.0, quick: 0.1, slow: 3.0, other: 0.1},
+        lines={"parts/sum.py": {1: [other], 5: [slow, quick, own]}},
+        modules=[],
+    )
+    assert runs.tests_for("parts/sum.py", 5, cold=False) == [own, quick, other]
+    assert runs.tests_for("parts/sum.py", 1, cold=False) == [other, own]
+    assert runs.tests_for("parts/sum.py", 9, cold=True) == [other, own, quick]
+
+
+def test_the_report_counts_and_names_what_nobody_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mutants = _mutants(tmp_path)[:3]
+    outcomes = [("killed", "warm"), ("survived", "cold"), ("survived", "cold")]
+    lines = [
+        json.dumps(mutant.record() | {"outcome": outcome, "phase": phase, "by": "", "seconds": 0})
+        for mutant, (outcome, phase) in zip(mutants, outcomes, strict=True)
+    ]
+    (tmp_path / "results.jsonl").write_text("\n".join(lines))
+    explained = tmp_path / "survivors.toml"
+    explained.write_text(f"[[group]]\nname = 'speed'\nmutants = [{json.dumps(mutants[1].title)}]\n")
+    assert report(tmp_path, explained) == 1
+    shown = capsys.readouterr().out
+    assert "| 3 | 1 | 2 | 1 | 0 |" in shown
+    assert f"unexplained: {mutants[2].title}" in shown
+    assert mutants[1].title not in shown
