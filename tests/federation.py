@@ -103,6 +103,14 @@ def wait_until(happened: Callable[[], bool], told: Callable[[], str] = str, seco
         time.sleep(0.1)
 
 
+def _answers(process: psutil.Process) -> bool:
+    """Tell whether a process answers a study; one of an earlier study may end just now."""
+    try:
+        return "syndic.deploy.serve" in process.cmdline()
+    except psutil.NoSuchProcess:
+        return False
+
+
 class Federation:
     """Folders and processes of one coordinator and its parties."""
 
@@ -165,7 +173,7 @@ class Federation:
     def workers(self, name: str) -> list[psutil.Process]:
         """The processes in which a party's site answers studies."""
         site = psutil.Process(self.processes[name].pid)
-        return [child for child in site.children(recursive=True) if "syndic.deploy.serve" in child.cmdline()]
+        return [child for child in site.children(recursive=True) if _answers(child)]
 
     def processor(self, name: str) -> float:
         """Processor seconds of a process so far."""
