@@ -28,7 +28,7 @@ lint: $(VENV)/dev
 	$(BIN)/mypy
 
 test: lint docs
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not deploy"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not deploy"
 
 # Apart from the other tests for its cost: a server and parties as processes of their own, for some minutes. Two
 # federations side by side, since most of the time is waiting; tests of a file share what they have started.

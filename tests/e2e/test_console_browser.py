@@ -29,7 +29,6 @@ from syndic.study.conduct import conduct
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="the browser is not installed: apt-get install chromium"),
     pytest.mark.slow,
-    pytest.mark.xdist_group("console"),
 ]
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 SCRIPT = "<script>document.title='taken'</script>"

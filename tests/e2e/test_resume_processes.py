@@ -117,7 +117,6 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.xdist_group("killed twice")
 @pytest.mark.parametrize("method", METHODS)
 def test_killed_twice_and_resumed(method: str, killed: Path, tmp_path: Path) -> None:
     case, folder = case_of(method), killed / method

@@ -128,10 +128,8 @@ def test_nothing_can_be_written_through_ibis(uri: str) -> None:
         Table(Schema(columns=(Boolean(name="c"),)), open_source({"ibis": uri, "query": query})).count(["c"])
 
 
-def of_spark(test: Any) -> Any:
-    """Start one Spark for all of these tests, and let whoever collects its sockets close them."""
-    left_open = ("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-    return pytest.mark.xdist_group("spark")(pytest.mark.filterwarnings(*left_open)(test))
+# Spark leaves its sockets to be closed by whoever collects them
+of_spark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 @pytest.fixture(scope="module", name="lake")

@@ -175,3 +175,14 @@ def test_concentrated_and_gaussian_costs_pay_with_parts_of_one_delta(rho: str, m
     assert cost.epsilon(delta) == min(together, *apart)
     # a concentrated event may be a Gaussian one, and what both cost then is known exactly
     assert cost.epsilon(delta) >= gaussian_epsilon(square + 2 * Fraction(rho), delta)
+
+
+def test_sums_are_in_units_of_1e_12_and_1e_18_whatever_a_ledger_was_written_with() -> None:
+    """A ledger keeps the numbers, not the units: another unit would make old charges cheaper."""
+    pico, atto = Fraction(1, 10**12), Fraction(1, 10**18)
+    assert Cost.of([ApproximateEvent(epsilon=3 * pico, delta=5 * atto)]) == Cost(
+        epsilon_approximate=3, delta_approximate=5
+    )
+    assert Cost.of([GaussianEvent(mu_squared=4 * pico, slack=7 * atto)]) == Cost(gaussian=2, slack=7)
+    assert Cost.of([ConcentratedEvent(rho=9 * pico)]) == Cost(rho=9)
+    assert Cost.of([PureEvent(epsilon=8 * pico)]).pure == 8
