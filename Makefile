@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test test-deploy fuzz bench peers docs lint format clean
+.PHONY: setup demo test test-deploy fuzz coverage mutation bench peers docs lint format clean
 
 # The core alone: what `make demo` and a plain installation need.
 $(VENV)/core: pyproject.toml
@@ -39,6 +39,22 @@ test-deploy: $(VENV)/dev
 SYNDIC_FUZZ ?= 2000
 fuzz: $(VENV)/dev
 	SYNDIC_FUZZ=$(SYNDIC_FUZZ) $(BIN)/pytest -n 2 tests/fuzz -m fuzz
+
+# Branches of the packages that protect people; below 95 % of any it fails.
+coverage: $(VENV)/dev
+	rm -rf .coverage-data && mkdir .coverage-data
+	CI=1 $(BIN)/coverage run --rcfile=tests/mutation/coverage.toml -m pytest -p no:cacheprovider \
+		tests/unit/privacy tests/unit/mechanism tests/unit/kernel tests/unit/parts tests/unit/study \
+		tests/unit/protocols/test_align.py tests/unit/runtime/test_faults.py \
+		tests/property/test_privacy.py tests/property/test_codec.py
+	$(BIN)/coverage combine -q --rcfile=tests/mutation/coverage.toml
+	$(BIN)/coverage json -q --rcfile=tests/mutation/coverage.toml -o .coverage-data/branches.json
+	PYTHONPATH=tests $(BIN)/python -m mutation.branches .coverage-data/branches.json
+
+# The code that protects people is changed, one place at a time, in a copy: do its tests notice? About an hour.
+mutation: $(VENV)/dev
+	PYTHONPATH=tests $(BIN)/python -m mutation run --sample 30
+	PYTHONPATH=tests $(BIN)/python -m mutation report
 
 docs: $(VENV)/dev
 	$(BIN)/mkdocs build --quiet --strict

@@ -31,14 +31,19 @@ def living_functions(root: str) -> dict[str, Living]:
 def put_in(original: CodeType, changed: CodeType, living: Living) -> None:
     """Give the living functions the changed code; `ColdError` if that is not all of the change."""
     for old, new in list(_differing(original, changed)):
-        owners = living.get(_key(old), [])
-        if not owners:
+        if not living.get(_key(old)):
             raise ColdError
-        for function in owners:
-            try:
-                function.__code__ = new
-            except ValueError:
-                raise ColdError from None
+        # also functions that were made inside of it before
+        for part, other in [(old, new), *_within(old, new)]:
+            _give(living.get(_key(part), []), other)
+
+
+def _give(functions: list[FunctionType], new: CodeType) -> None:
+    for function in functions:
+        try:
+            function.__code__ = new
+        except ValueError:
+            raise ColdError from None
 
 
 def _differing(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
@@ -53,6 +58,14 @@ def _differing(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeTyp
             yield from _differing(part, other)
         else:
             yield part, other
+
+
+def _within(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
+    parts, others = _inner(old), _inner(new)
+    if len(parts) == len(others):
+        for part, other in zip(parts, others, strict=True):
+            yield part, other
+            yield from _within(part, other)
 
 
 def _inner(code: CodeType) -> list[CodeType]:

@@ -27,7 +27,11 @@ class Verify(Document):
 def ledger(folder: Path) -> LedgerView:
     """Return the ledger of the home: per data set, over time, and its last entries, calls left out."""
     with _open(folder) as book:
-        spendings = [book.spent(dataset) for dataset in book.datasets()]
+        try:
+            spendings, whole = [book.spent(dataset) for dataset in book.datasets()], True
+        except IntegrityError:
+            # a ledger that was changed counts nothing, but its entries can still be looked at
+            spendings, whole = [], False
         entries = list(book.entries())
         head = book.head()
     told = [one for one in entries if one.kind != "call"]
@@ -46,6 +50,7 @@ def ledger(folder: Path) -> LedgerView:
         entries=tuple(_line(one) for one in told[: -_MOST_ENTRIES - 1 : -1]),
         total=len(entries),
         head=head,
+        whole=whole,
     )
 
 

@@ -104,7 +104,8 @@ def _progress(folder: Path, asked: Asked) -> Content:
 def _ledger(folder: Path, _asked: Asked) -> Content:
     view = ledgers.ledger(folder)
     figures = {name: ledgers.spending_figure(name, points) for name, points in view.history.items() if points}
-    return {"ledger": view, "figures": figures, "verified": None}
+    verified = None if view.whole else ledgers.verify(folder, ledgers.Verify())
+    return {"ledger": view, "figures": figures, "verified": verified}
 
 
 def _verify(folder: Path, asked: Asked) -> Content:

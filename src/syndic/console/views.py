@@ -170,6 +170,7 @@ class LedgerView(Document):
     entries: tuple[EntryLine, ...]
     total: int
     head: str
+    whole: bool
 
 
 class Verified(Document):

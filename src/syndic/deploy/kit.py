@@ -47,8 +47,12 @@ def server_kit(workspace: Path, *, host: str, port: int, federation: str) -> dic
 
 def made_for(workspace: Path) -> bool:
     """Tell whether a server's kit was written for the place where it is now: the engine wants whole paths."""
-    resources = json.loads((workspace / "local" / "resources.json").read_text())
-    return bool(resources.get("snapshot_persistor") == _storage(workspace))
+    try:
+        resources = json.loads((workspace / "local" / "resources.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        # damaged: it is written anew
+        return False
+    return isinstance(resources, dict) and bool(resources.get("snapshot_persistor") == _storage(workspace))
 
 
 def site_kit(*, name: str, host: str, port: int, federation: str) -> dict[str, Any]:

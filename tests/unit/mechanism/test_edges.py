@@ -6,12 +6,15 @@ from itertools import islice, pairwise
 from math import inf
 
 import mpmath
+import numpy as np
 import pytest
 
+from syndic.errors import InputError
 from syndic.mechanism import (
     DiscreteGaussian,
     DiscreteLaplace,
     ExponentialMechanism,
+    FineGaussian,
     GaussianShare,
     LaplaceShare,
     RandomisedResponse,
@@ -19,9 +22,12 @@ from syndic.mechanism import (
     SkellamShare,
 )
 from syndic.mechanism.exact import Law
+from syndic.mechanism.geometric import exponential_geometric
+from syndic.mechanism.noise import NEVER
 from syndic.mechanism.poisson import _block_law, _weights, poisson
 from syndic.mechanism.shares import log_ratio
 from syndic.mechanism.skellam import skellam_rho
+from syndic.random import SimulationRandomness
 
 LIMIT = 2**52
 
@@ -53,6 +59,14 @@ def test_no_mechanism_is_made_for_nothing_or_less(epsilon: Fraction) -> None:
     ):
         with pytest.raises(ValueError, match=r"epsilon .* must be positive"):
             make()
+
+
+@pytest.mark.parametrize("field", ["parties", "dimension"])
+def test_shares_are_of_somebody_and_of_something(field: str) -> None:
+    fields = {"sensitivity": 1, "epsilon": Fraction(1), "parties": 1, "dimension": 1}
+    assert LaplaceShare(**fields).honest == 1  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="parties and dimension must be at least 1"):
+        LaplaceShare(**{**fields, field: 0})  # type: ignore[arg-type]
 
 
 def test_codes_are_those_of_the_size_and_sizes_have_ends() -> None:
@@ -100,6 +114,15 @@ def skellam_bound(variance: float, sensitivity: int, square: float) -> float:
             near = variance * step**2 / 2 * square * 2 * (math.cosh(change) - 1) / change**2
             found.append(max(near, slope + (rest + slope / (4 * above)) / (1 + above)))
     return min(found)
+
+
+def test_the_cost_of_skellam_noise_is_known_from_a_variance_of_4_on() -> None:
+    share = SkellamShare(sensitivity=1, sensitivity_squared=Fraction(1), rho=Fraction(1, 2), parties=8, dimension=1)
+    assert 8 * share.variance == pytest.approx(4.0)
+    assert share.event_if(8).rho <= Fraction(1, 2)
+    for honest in (7, 5):
+        with pytest.raises(ValueError, match="too small for a bound"):
+            share.event_if(honest)
 
 
 @pytest.mark.parametrize("variance", [12.0, 100.0, 3000.0])
@@ -155,12 +178,65 @@ def test_poisson_weights_and_what_is_left_out_are_enclosed(rate: Fraction, bits:
     assert 0 < left <= rest
 
 
-@pytest.mark.parametrize("law", [poisson(lambda bits: (3 << bits, 3 << bits)), _block_law(Fraction(20, 3))])
-def test_a_law_goes_on_after_its_last_weight_with_all_that_may_be_left(law: Law) -> None:
+def test_poisson_weights_hold_for_every_rate_within_the_bounds() -> None:
+    bits, mode = 64, 28
+    low, high = (28 << bits) + (1 << bits) // 4, (28 << bits) + (1 << bits) // 2
+    weights, _ = _weights((low, high), bits)
+    for mean in (Fraction(low, 2**bits), Fraction(high, 2**bits)):
+        value = Fraction(2**bits)
+        for place in range(mode, 0, -1):
+            value = value * place / mean
+            assert weights[place - 1][0] <= value <= weights[place - 1][1]
+        value = Fraction(2**bits)
+        for place in range(mode + 1, len(weights)):
+            value = value * mean / place
+            assert weights[place][0] <= value <= weights[place][1]
+
+
+@pytest.mark.parametrize("kind", [ExponentialMechanism, ReportNoisyMax])
+def test_selections_reach_to_the_limits_and_no_further(kind: type[ExponentialMechanism | ReportNoisyMax]) -> None:
+    for epsilon in (Fraction(2 * LIMIT), Fraction(2, LIMIT)):
+        assert kind(sensitivity=1, epsilon=epsilon).event.epsilon == epsilon
+        beyond = epsilon * (2 if epsilon > 1 else Fraction(1, 2))
+        with pytest.raises(ValueError, match=r"must be in \[2\^-52, 2\^52\]"):
+            kind(sensitivity=1, epsilon=beyond)
+
+
+def test_what_is_beyond_the_limit_of_a_geometric_variable_has_its_chance() -> None:
+    """At a scale of 2^63 the chance to pass 2^63 is 1 / e: whoever skips that many cells must not skip fewer."""
+    beyond = exponential_geometric(Fraction(2**63))._rest.thresholds
+    with mpmath.workdps(60):
+        assert beyond.tolist() == [int(mpmath.floor((1 - mpmath.exp(-1)) * 2**63))]
+
+
+def test_fine_noise_reaches_to_the_limit_and_values_keep_clear_of_the_end() -> None:
+    mu_squared = Fraction(2**104) / (2**104 - Fraction(1, 12))
+    widest = FineGaussian(sensitivity_squared=Fraction(2**80), mu_squared=mu_squared, changed=1, fraction_bits=12)
+    assert widest.sigma_squared * widest.scale**2 == LIMIT**2
+    with pytest.raises(ValueError, match=r"must be at most 2\^104"):
+        FineGaussian(sensitivity_squared=Fraction(2**80), mu_squared=Fraction(1), changed=1, fraction_bits=12)
+    plain = FineGaussian(sensitivity_squared=Fraction(1), mu_squared=Fraction(1), changed=1, fraction_bits=0)
+    room = plain.tail(NEVER)
+    most = np.array([2**63 - 1 - room], dtype=np.int64)
+    assert plain.apply(most, SimulationRandomness(1)).dtype == np.int64
+    with pytest.raises(InputError, match="clip them first"):
+        plain.apply(most + 1, SimulationRandomness(1))
+
+
+@pytest.mark.parametrize(
+    ("law", "weights"),
+    [
+        (poisson(lambda bits: (3 << bits, 3 << bits)), len(_weights((3 << 64, 3 << 64), 64)[0])),
+        (_block_law(Fraction(20, 3)), 7 + 62),
+    ],
+)
+def test_a_law_goes_on_after_its_last_weight_with_all_that_may_be_left(law: Law, weights: int) -> None:
     """Whoever asks for more gets enclosures that hold: from what is sure so far up to 1."""
     bits = 64
     found = list(islice(law(bits), 200))
     assert all(low <= high for low, high in found)
     assert all(one[0] <= other[0] for one, other in pairwise(found))
     assert found[-1] == found[-2]
-    assert (1 << bits) - 2**20 < found[-1][0] <= found[-1][1] == 1 << bits
+    assert found[-1][0] == found[weights - 1][0]
+    # never quite 1: something may be left
+    assert (1 << bits) - 2**20 < found[-1][0] < found[-1][1] == 1 << bits

@@ -94,3 +94,13 @@ def test_operations_round_outwards_at_every_remainder() -> None:
         low, high = rescale((left, left), bits, 2)
         assert low * 4 <= left <= high * 4
         assert high - low == (left % 4 > 0)
+
+
+def test_operations_on_numbers_known_within_bounds_use_the_outer_ends() -> None:
+    assert multiply((3, 5), (7, 9), 4) == (21 >> 4, -(-45 >> 4))
+    assert divide((3, 5), (7, 9), 4) == (3 * 16 // 9, -(-5 * 16 // 7))
+    assert divide((0, 5), (0, 9), 4) == (0, 16)
+    assert rescale((5, 11), 4, 2) == (1, 3)
+    assert rescale((4, 8), 4, 2) == (1, 2)
+    assert complement((3, 5), 4) == (11, 13)
+    assert power((7, 9), 3, 4) == (multiply(multiply((7, 9), (7, 9), 4), (7, 9), 4))

@@ -194,6 +194,30 @@ def test_rows_that_change_between_two_looks_end_the_run(who: str, before: str) -
     assert carrier.members[who].drawn == []
 
 
+def exchanged(part: CodedTable) -> CodedTable:
+    """Return the same rows, the first of them reversed: all sums stay as they are."""
+    return CodedTable(part.domain, {name: np.append(codes[39::-1], codes[40:]) for name, codes in part.codes.items()})
+
+
+def test_rows_in_another_order_are_other_rows_though_all_sums_are_the_same() -> None:
+    parts = tables(300, (3, 2), (4,))
+    study = study_of(parts)
+    carrier = carrier_of(study, parts)
+    ask = carrier.ask
+
+    class Live:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(carrier, name)
+
+        def ask(self, step: Any, message: Any) -> Any:
+            if step.__name__ == "product_multiplied":
+                carrier.members["p0"].table = exchanged(carrier.members["p0"].table)
+            return ask(step, message)
+
+    with pytest.raises(RefusedError, match="rows of p0 changed"):
+        coordinate(study, Live())
+
+
 def test_there_is_no_chunk_after_the_last() -> None:
     study, carrier, seen = prepared()
     mine = [each for each in seen if each[1] == "p0"]

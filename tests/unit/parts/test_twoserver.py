@@ -60,15 +60,17 @@ class Wire:
             node.close()
 
 
-def play(played: Case, folder: Path, change: Callable[[Call], Call] = lambda call: call) -> tuple[Any, Wire]:
-    wire = Wire(open_nodes(played, folder, seed=SEED), change)
-    return started(played, wire), wire
+def play(
+    played: Case, folder: Path, change: Callable[[Call], Call] = lambda call: call, *, seed: int = SEED
+) -> tuple[Any, Wire]:
+    wire = Wire(open_nodes(played, folder, seed=seed), change)
+    return started(played, wire, seed), wire
 
 
-def started(played: Case, wire: Wire) -> Any:
+def started(played: Case, wire: Wire, seed: int = SEED) -> Any:
     session = Session(
         runtime=wire,
-        study=run_digest(played.study, SEED),
+        study=run_digest(played.study, seed),
         terms=played.study,
         steps=steps_of(type(played.study.protocol)),
         randomness=SimulationRandomness(1),
@@ -91,9 +93,16 @@ def test_the_sum_is_exact_before_noise(tmp_path: Path) -> None:
     difference = two.averages.averages[0] - one.averages.averages[0]
     assert difference * 60 == pytest.approx(20 * (89 - 20 + 1), abs=1e-9)
     assert one.averages.averages[0] != pytest.approx(20.0, abs=1e-9)
-    # forty scales of noise of 99 / epsilon on a sum of 60 people; the ring is a thousand times wider
-    assert abs(one.averages.averages[0] - 20) < 40 * 99 / 60
-    assert abs(two.averages.averages[0] - (99 + 0 + 31) / 3) < 40 * 99 / 60
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_opens_is_the_sum_with_noise_of_the_studys_size(seed: int, tmp_path: Path) -> None:
+    """Twelve scales are a fourteenth of the ring: what masks leave behind, or coins that do not fit, would show."""
+    played = case({"north": 10, "south": 20, "east": 30})
+    result, _ = play(played, tmp_path, seed=seed)
+    noise = result.averages.averages[0] * 60 - 20 * (10 + 20 + 30)
+    assert abs(noise) < 12 * 99
+    assert played.study.protocol.two_servers(played.study).ring.bits == 15  # type: ignore[union-attr]
 
 
 def test_nothing_that_is_carried_shows_the_values(tmp_path: Path) -> None:

@@ -100,3 +100,12 @@ def test_a_delta_is_between_0_and_1(delta: Fraction) -> None:
         zcdp_epsilon(Fraction(1), delta)
     with pytest.raises(InputError, match="delta"):
         rho_for(Fraction(1), delta)
+
+
+def test_a_budget_too_small_for_any_noise_that_is_counted_gets_none() -> None:
+    """1e-12, the least rho that a ledger counts, costs an epsilon of some millionths."""
+    delta = Fraction(1, 10**12)
+    least = zcdp_epsilon(Fraction(1, 10**12), delta)
+    assert 0 < least < Fraction(1, 10**5)
+    assert rho_for(least, delta) >= Fraction(1, 10**12)
+    assert rho_for(least - Fraction(1, 10**12), delta) == 0

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from syndic.errors import BudgetError, InputError, IntegrityError, RefusedError, SyndicError
+from syndic.privacy.chain import Entry
 from syndic.privacy.cost import Cost
 from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, GaussianEvent, PureEvent
 from syndic.privacy.gaussian import gaussian_epsilon, mu_squared_for
@@ -281,6 +282,8 @@ def test_exports_hold_every_entry(ledger: Ledger, tmp_path: Path) -> None:
     with (tmp_path / "out.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["kind"] for row in rows] == ["declare", "reserve"]
+    # the sums have columns of their own
+    assert list(rows[0]) == [name for name in Entry.__struct_fields__ if name != "cost"] + list(Cost.__struct_fields__)
     assert rows[1]["pure"] == "300000000000"
     assert json.loads(rows[1]["events"]) == document["entries"][1]["events"]
     assert json.loads(rows[0]["cap"]) == {"epsilon": "1", "delta": "1/1000000"}
