@@ -108,7 +108,7 @@ def test_the_largest_party_never_gains_from_small_ones_by_coarse_bins() -> None:
 
 
 def test_do_not_share_says_how_much_would_be_noise() -> None:
-    """SOUNDNESS U0.3 with integer noise: a / (1 - a^2) rows of nobody in each of 13 x 16,384 cells."""
+    """With integer noise: a / (1 - a^2) rows of nobody in each of 13 x 16,384 cells."""
     advice = advise(large_grid(1.0, Homm()), tasks=["mean:c0"])
     assert advice.verdict == "do not share"
     assert "DON'T SHARE" in str(advice)

@@ -1,4 +1,4 @@
-"""The bounds against the numbers and the claims of METHODS 2.4 and SOUNDNESS 2."""
+"""The bounds against published numbers and claims."""
 
 import math
 
@@ -15,7 +15,7 @@ def uniform(*, people: float, bins: int, epsilon: float, parties: int = 1, dimen
 
 
 def test_the_printed_bound_of_a_mean_is_broken_by_its_own_noise() -> None:
-    """SOUNDNESS U0.1: n = 1e5, m = 1000, epsilon = 0.01, Y uniform on [-1, 1]."""
+    """n = 1e5, m = 1000, epsilon = 0.01, Y uniform on [-1, 1]."""
     people, bins, epsilon = 100_000, 1000, 0.01
     bound = bounds.mean_bound(uniform(people=people, bins=bins, epsilon=epsilon), bound=1.0, variance=1 / 3)
     assert bound.printed == pytest.approx(1.29e-4, rel=0.005)

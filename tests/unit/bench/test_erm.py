@@ -77,7 +77,7 @@ def test_digitised_curves_have_a_point_for_each_position() -> None:
     for curves in (erm_published.GAPS, erm_published.LOSSES):
         assert all(len(values) == len(erm_published.POSITIONS) for values in curves.values())
     assert CHECKPOINTS[LATE] == (800, 900, 1000, 1100, 1200, 1300, 1400)
-    # METHODS 4.11 has the ranges of the same points
+    # published are the ranges of the same points
     assert (min(erm_published.GAPS["MPC Grad P"][LATE]), max(erm_published.GAPS["MPC Grad P"][LATE])) == (
         0.00327,
         0.00394,

@@ -16,4 +16,4 @@ def test_quick_rows_are_exact_and_small(monkeypatch: pytest.MonkeyPatch) -> None
     noisy = found["cell error at (0.4, 1e-5), against partners too"]
     assert noisy.baseline is not None
     assert noisy.value == pytest.approx(2**0.5 * noisy.baseline, rel=0.1)
-    assert noisy.baseline == pytest.approx((56 * 2) ** 0.5 * 9.43, rel=1e-3)  # SOUNDNESS 1.3, tight zCDP
+    assert noisy.baseline == pytest.approx((56 * 2) ** 0.5 * 9.43, rel=1e-3)  # tight zCDP

@@ -168,7 +168,7 @@ def _naive(point: NDArray[np.float64], words: NDArray[np.uint64]) -> NDArray[np.
 
 
 def test_doubles_tell_the_count_and_integers_do_not() -> None:
-    """Mironov's trap (SOUNDNESS E0.4): which outputs for count 0 could also come from count 1?"""
+    """Mironov's trap: which outputs for count 0 could also come from count 1?"""
     words = SimulationRandomness(4).words(4000)
     released = 0.0 + naive_laplace(words)
     # every noise value that could lead from 1 to the released number lies within a few steps of exp(-|released - 1|)

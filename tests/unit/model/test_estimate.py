@@ -168,7 +168,7 @@ def test_known_points_of_the_formulas() -> None:
 
 
 def test_conditions_of_the_corollaries() -> None:
-    # SOUNDNESS U4.2: N = 1e4, M = 1000
+    # N = 1e4, M = 1000
     assert blocks_condition(10_000, 1000) == pytest.approx(2.15, abs=0.01)
     assert blocks_condition_printed(10_000, 1000) == pytest.approx(0.46, abs=0.01)
     epsilon = efficient_epsilon(AT, slope=1.0, diameter=1.0, excess=0.1)

@@ -1,4 +1,4 @@
-"""Noise of the learning methods: published magnitudes, sound laws, exact accounting (METHODS 4, SOUNDNESS 4)."""
+"""Noise of the learning methods: published magnitudes, sound laws, exact accounting."""
 
 from fractions import Fraction
 from math import log, sqrt

@@ -229,7 +229,7 @@ def test_printed_variants_say_what_they_cost() -> None:
     layout = LAYOUTS["normal"]
     # noise for 20 blocks where 400 rows are averaged, and the Euclidean for the l1 diameter
     assert float(law.event.epsilon) == pytest.approx(20 / 400 * layout.l1 / layout.l2_squared**0.5, rel=1e-6)
-    # SOUNDNESS E4.3: a variance in [0, 1], blocks of two: a corrected one is up to 1.5, and as far below 0
+    # A variance in [0, 1], blocks of two: a corrected one is up to 1.5, and as far below 0
     blocks = Estimation(column="height", family=Normal(), scheme="dsaa", least=(100.0, 0.0), most=(200.0, 1.0),
                         as_printed=True, blocks=200)  # fmt: skip
     law = blocks.law_of(study(blocks), "p0")
