@@ -10,9 +10,9 @@ from math import exp
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
+from syndic.audit.parts import log_ratios
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
 from syndic.sketch import (
     People,
@@ -77,23 +77,6 @@ def wins(plan: SketchPlan, columns: int, *, there: bool, tries: int, randomness:
         ranks = encode(plan, key, [one], [1] * columns, randomness).astype(np.int64)
         found += bool(log_ratios(plan, ranks).sum() > EPSILON)
     return found
-
-
-def log_ratios(plan: SketchPlan, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return log Pr[ranks, person there] / Pr[ranks, not there] by a sum over the person's rank, repetition by row."""
-    levels = np.arange(plan.floor - 1, plan.top + 1)
-    upto = np.where(levels >= plan.top, 1.0, (1 - 2.0**-levels) ** plan.phantoms)
-    upto[0] = 0.0  # raised to the floor
-    shown = np.diff(upto)[ranks - plan.floor]
-    # an own rank up to the floor changes nothing, and none is above the smallest that is shown
-    ratio = np.full(len(ranks), 1 - 2.0**-plan.floor)
-    smallest = ranks.min(axis=1)
-    for own in range(plan.floor + 1, int(smallest.max()) + 1):
-        rows = smallest >= own
-        chance = 2.0 ** (1 - own) if own == plan.top else 2.0**-own
-        factors = np.where(ranks[rows] == own, upto[own - plan.floor + 1] / shown[rows], 1.0)
-        ratio[rows] += chance * np.prod(factors, axis=1)
-    return np.asarray(np.log(ratio), dtype=np.float64)
 
 
 def lower(wins: int, tries: int) -> float:

@@ -51,7 +51,7 @@ def ask(name: str, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any
     """Run the script of a library in a folder of its own; return what it prints last and its `made.npy`."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        np.savez(folder / "rows.npz", allow_pickle=False, **arrays)
+        np.savez(folder / "rows.npz", **arrays)  # type: ignore[arg-type]
         (folder / "settings.json").write_text(json.dumps(settings))
         script = Path(__file__).with_name(f"peer_{name}.py")
         command = [str(interpreter(name)), "-W", "ignore", str(script), str(folder)]

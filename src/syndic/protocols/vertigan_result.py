@@ -54,7 +54,7 @@ class ReleasedGenerator:
     def save(self, path: Path) -> None:
         """Write the weights as `.npz`."""
         branches = {f"branch {name}": weights for name, weights in self.branches.items()}
-        np.savez(path, allow_pickle=False, trunk=self.trunk, **branches)
+        np.savez(path, trunk=self.trunk, **branches)  # type: ignore[arg-type]
 
 
 class GanNote(Document):
