@@ -46,7 +46,7 @@ def main() -> int:
     options = _options()
     options.state = options.state.resolve()
     if options.command == "report":
-        return report(options.state, Path(__file__).with_name("survivors.toml"))
+        return report(options.state, Path(__file__).with_name("survivors"))
     if options.command == "worker":
         return _work(options)
     return _run(options)
@@ -85,7 +85,7 @@ def _run(options: argparse.Namespace) -> int:
         codes = [worker.wait() for worker in workers]
         if any(codes):
             return 1
-    return report(options.state, Path(__file__).with_name("survivors.toml"))
+    return report(options.state, Path(__file__).with_name("survivors"))
 
 
 def _tree(state: Path, job: int) -> Path:

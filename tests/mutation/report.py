@@ -68,12 +68,17 @@ def _print(rows: dict[str, Counter[str]], by_group: Counter[str]) -> None:
         print(f"{count:5d}  {group}")
 
 
-def _groups(path: Path) -> dict[str, str]:
-    """Return the group of each explained mutant, or of the lines whose every mutant it explains."""
-    if not path.exists():
-        return {}
-    groups = tomllib.loads(path.read_text())["group"]
-    return {entry: group["name"] for group in groups for entry in group["mutants"]}
+def _groups(folder: Path) -> dict[str, str]:
+    """Return the reason of each explained mutant, or of the lines whose every mutant it explains."""
+    reasons = tomllib.loads((folder / "reasons.toml").read_text())
+    found: dict[str, str] = {}
+    for path in sorted(folder.glob("*.toml")):
+        lists = {} if path.name == "reasons.toml" else tomllib.loads(path.read_text())
+        unknown = lists.keys() - reasons.keys()
+        if unknown:
+            raise ValueError(f"{path.name}: no reason in reasons.toml is called {sorted(unknown)}")
+        found |= {entry: name for name, entries in lists.items() for entry in entries}
+    return found
 
 
 def _mutant(result: dict[str, Any]) -> Mutant:

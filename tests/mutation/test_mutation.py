@@ -130,8 +130,10 @@ def test_the_report_counts_and_names_what_nobody_explained(tmp_path: Path, capsy
         for mutant, (outcome, phase) in zip(mutants, outcomes, strict=True)
     ]
     (tmp_path / "results.jsonl").write_text("\n".join(lines))
-    explained = tmp_path / "survivors.toml"
-    explained.write_text(f"[[group]]\nname = 'speed'\nmutants = [{json.dumps(mutants[1].title)}]\n")
+    explained = tmp_path / "survivors"
+    explained.mkdir()
+    (explained / "reasons.toml").write_text('speed = "another way to the same result"')
+    (explained / "package.toml").write_text(f"speed = [{json.dumps(mutants[1].title)}]")
     assert report(tmp_path, explained) == 1
     shown = capsys.readouterr().out
     assert "| 3 | 1 | 2 | 1 | 0 |" in shown

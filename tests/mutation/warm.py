@@ -55,7 +55,11 @@ class Warm:
         chosen = [self.items[name] for name in names]
         for item, following in zip(chosen, [*chosen[1:], None], strict=True):
             limit(seconds[item.nodeid])
-            if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):
+            try:
+                failed = any(report.failed for report in runtestprotocol(item, log=False, nextitem=following))
+            except BaseException:  # on its way through pytest's hooks `Gave` may become another exception
+                failed = True
+            if failed:
                 raise Gave("killed", item.nodeid)
 
     @pytest.hookimpl(tryfirst=True)

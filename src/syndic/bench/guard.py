@@ -13,7 +13,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Final, final
 
-from syndic.bench.guard_marks import Found, measured_alone
+from syndic.bench.guard_errors import Found
+from syndic.bench.guard_marks import measured_alone
 from syndic.bench.row import Row
 from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import InputError, SyndicError
@@ -67,7 +68,7 @@ def rows(quick: bool) -> Iterator[Row]:
             row=mark.row,
             metric=mark.metric,
             value=mark.mean,
-            unit="x" if mark.kind == "speed" else "distance",
+            unit="x" if mark.kind == "speed" else "error",
             baseline=next((one.mean for one in baseline.marks if _key(one) == _key(mark)), None),
         )
         for mark in found

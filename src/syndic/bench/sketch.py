@@ -59,7 +59,7 @@ def times(quick: bool) -> Iterator[Row]:
         tenth = 10 if quick else 1
 
         def plain(plan: SketchPlan = plan, part: int = tenth) -> None:
-            _plain(plan, key, ids, codes, sizes, _REPETITIONS // part)
+            plain_sketches(plan, key, ids, codes, sizes, _REPETITIONS // part)
 
         fast, slow = _timed(ours), _timed(plain)
         row = f"{name}, {_PEOPLE} rows, t {_REPETITIONS}"
@@ -68,7 +68,7 @@ def times(quick: bool) -> Iterator[Row]:
         yield _row(row, "ratio", slow[1] * tenth / fast[1], "x", 1.0)
 
 
-def _plain(
+def plain_sketches(
     plan: SketchPlan,
     key: bytes,
     ids: list[bytes],

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -51,7 +52,13 @@ def load(name: str, file: str) -> Coded:
     path = Path(folder or ".") / f"{file}.parquet"
     if folder is None or not path.exists():
         raise InputError(f"{file}.parquet is not there: set SYNDIC_DATA to a folder that has it")
-    schema = Schema.from_domain(path.with_name(f"{file}-domain.json"))
+    return _read(name, path)
+
+
+@lru_cache(maxsize=4)
+def _read(name: str, path: Path) -> Coded:
+    """Return the same object for the same file: runs on it are kept by it, so that experiments can share them."""
+    schema = Schema.from_domain(path.with_name(f"{path.stem}-domain.json"))
     return Coded(name, schema, pq.read_table(path).select(schema.names))
 
 

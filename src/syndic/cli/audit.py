@@ -14,9 +14,7 @@ from syndic.cli.study import JSON
 
 @click.command(epilog="\b\nExample: syndic audit homm marginals --quick")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option(
-    "--quick/--full", default=True, help="Under two minutes, or up to an hour on two cores.  [default: quick]"
-)
+@click.option("--quick/--full", default=True, help="About two minutes, or a quarter of an hour.  [default: quick]")
 @click.option("--planted", is_flag=True, help="Plant faults instead, and see whether audits find them.")
 @click.option("--list", "listed", is_flag=True, help="Only name the audits, or with --planted the faults.")
 @click.option("--seed", type=int, help="Repeat a run: its report names its seed.")

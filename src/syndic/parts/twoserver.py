@@ -153,6 +153,8 @@ class UsesTwoServers(Protocol):
         if set(message.keys) != {member.name for member in party.terms.parties}:
             raise RefusedError("the public keys are not those of the study's parties: run the study again")
         party.remember("two keys", message)
+        # a key that is none is refused here, before the step has charged anything
+        _secret(party, self.two_servers(party.terms).servers[0])
 
     def two_shares(self, party: Party, values: NDArray[np.int64]) -> TwoShares:
         """Split the values: masked for the second server, the seed sealed for the first."""

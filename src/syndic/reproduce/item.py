@@ -20,6 +20,11 @@ class Paper:
     key: str
     title: str
 
+    @property
+    def short(self) -> str:
+        """Who wrote it, and when: what stands before the colon."""
+        return self.title.partition(":")[0]
+
 
 @final
 @dataclass(frozen=True, kw_only=True)

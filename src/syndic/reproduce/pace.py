@@ -9,16 +9,17 @@ import numpy as np
 from syndic.reproduce.item import Item
 
 # what the task below took on the machine whose seconds the catalogue has, idle
-REFERENCE_SECONDS: Final = 0.18
+REFERENCE_SECONDS: Final = 0.2
 
 
 def calibrated() -> float:
     """Return how many seconds pass here for one second of the catalogue, other work on the machine included."""
     start = time.perf_counter()
     generator = np.random.default_rng(0)
-    values = generator.standard_normal((300, 300))
-    for _ in range(20):
-        values = np.tanh(values @ values.T / 300)
+    values = generator.standard_normal(1_000_000)
+    # no product of matrices: on a busy machine its threads wait for each other, and all else is less slow
+    for _ in range(3):
+        values = np.sort(np.tanh(values))[::-1].copy()
     total = 0
     for place in range(600_000):
         total += place & 7

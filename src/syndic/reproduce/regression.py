@@ -115,7 +115,7 @@ ITEMS: Final = (
             "Read off the authors' images, within 0.01. RMGM has ten times the mixes that the text says, as plotted. "
             "A quick run has up to 100,000 people, the full one up to 3 million.",
         ),
-        seconds=(105.0, 600.0),
+        seconds=(52.0, 600.0),
         benches=("regression",),
     ),
     Item(
@@ -136,7 +136,7 @@ ITEMS: Final = (
     ),
     _data_item("insurance", (3.0, 20.0)),
     _data_item("bike", (4.0, 25.0)),
-    _data_item("superconductor", (25.0, 200.0)),
-    _data_item("gpu", (13.0, 80.0)),
+    _data_item("superconductor", (3.0, 200.0)),
+    _data_item("gpu", (5.0, 80.0)),
     _data_item("music", (None, 240.0)),
 )  # fmt: skip

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Final
 
 from syndic.bench.row import Row
-from syndic.report.figure import Figure
 from syndic.report.page import Page
 from syndic.report.section import Grid, Section
 from syndic.reproduce.item import VERDICTS, Found, Item, Verdict
 from syndic.reproduce.pace import in_words
-from syndic.reproduce.run import Done, machine
+from syndic.reproduce.run import Done, Outcome, machine
 
 NUMBERS_HEAD: Final = ("what was run", "metric", "published", "ours", "baseline", "unit", "verdict")
 CLAIMS_HEAD: Final = ("what the paper says", "what was seen", "verdict")
@@ -51,14 +50,13 @@ def summary_of(done: Sequence[Done]) -> str:
 
 
 def sections_of(items: Sequence[Item], done: Sequence[Done]) -> list[tuple[str, Section]]:
-    """Return the sections, each with a short name for files: summary, papers, what is missing."""
+    """Return the sections, each with a short name for files: summary, every table and figure, what is missing."""
     by_name = {one.name: one for one in done}
-    papers = tuple(dict.fromkeys(item.paper for item in items))
     found = [("summary", _summary(items, by_name))]
-    for paper in papers:
-        ran = [item for item in items if item.paper == paper and by_name[item.name].outcome is not None]
-        if ran:
-            found.append((paper.key, _paper(paper.title, ran, by_name)))
+    for item in items:
+        outcome = by_name[item.name].outcome
+        if outcome is not None:
+            found.append((item.name, _section(item, outcome)))
     found.append(("missing", _missing(items, by_name)))
     return found
 
@@ -89,34 +87,29 @@ def _counted(counts: Mapping[Verdict, int]) -> list[str]:
     return [str(counts[verdict]) if counts.get(verdict) else "" for verdict in VERDICTS]
 
 
-def _paper(title: str, items: Sequence[Item], done: Mapping[str, Done]) -> Section:
-    figures: list[Figure] = []
-    tables: list[Grid] = []
-    notes: list[str] = []
-    for item in items:
-        outcome = done[item.name].outcome
-        if outcome is None:
-            continue
-        figures += [*outcome.curves, *outcome.bars]
-        tables += tables_of(item, outcome.rows)
-        rules = {item.rule(row.metric).words() for row in outcome.rows if row.published is not None}
-        said = " ".join((*item.notes, *(f"{rule[0].upper()}{rule[1:]}." for rule in sorted(rules))))
-        notes.append(f"{item.where}: {said}")
-    return Section(title=title, figures=tuple(figures), tables=tuple(tables), notes=tuple(notes))
+def _section(item: Item, outcome: Outcome) -> Section:
+    """Return one table or figure: our pictures, numbers side by side, and by which rule they were judged."""
+    rules = {item.rule(row.metric).words() for row in outcome.rows if row.published is not None}
+    return Section(
+        title=f"{item.paper.short}, {item.where}",
+        paragraphs=(f"{item.what[0].upper()}{item.what[1:]}.",),
+        figures=(*outcome.curves, *outcome.bars),
+        tables=tuple(tables_of(item, outcome.rows)),
+        notes=(*item.notes, *(f"{rule[0].upper()}{rule[1:]}." for rule in sorted(rules))),
+    )
 
 
 def tables_of(item: Item, rows: Sequence[Row]) -> list[Grid]:
     """Return published numbers beside ours, and claims beside what was seen."""
-    caption = f"{item.where}: {item.what}"
     shown = [row for row in rows if row.published is not None or (item.shown and row.metric.startswith(item.shown))]
     found = []
     if shown:
         numbers = tuple(_number_row(item, row) for row in shown)
-        found.append(Grid(caption=caption, head=NUMBERS_HEAD, rows=numbers, numbers=(2, 3, 4)))
+        found.append(Grid(caption="published and ours", head=NUMBERS_HEAD, rows=numbers, numbers=(2, 3, 4)))
     if item.claims:
         measured = Found.of(rows)
         seen = [(claim.text, *reversed(claim.verdict(measured))) for claim in item.claims]
-        found.append(Grid(caption=f"{caption}; in words", head=CLAIMS_HEAD, rows=tuple(seen)))
+        found.append(Grid(caption="in words", head=CLAIMS_HEAD, rows=tuple(seen)))
     return found
 
 

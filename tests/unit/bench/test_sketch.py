@@ -15,7 +15,7 @@ def test_the_plain_kernel_makes_the_same_sketches() -> None:
     ids = [str(place).encode() for place in range(500)]
     plan = SketchPlan(phantoms=0, floor=4, repetitions=11)
     ours = encode(plan, KEY, [People(person_digests(KEY, ids), codes)], [3, 3], SystemRandomness())
-    assert (sketch._plain(plan, KEY, ids, codes, [3, 3], 11) == ours).all()
+    assert (sketch.plain_sketches(plan, KEY, ids, codes, [3, 3], 11) == ours).all()
 
 
 def test_the_kernel_is_faster_than_the_plain_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -236,6 +236,21 @@ def test_what_was_changed_on_its_way_is_refused(change: Callable[[Call], Call], 
         play(case({"north": 1, "south": 2, "east": 3}), tmp_path, change)
 
 
+def no_key(call: Call) -> Call:
+    if call.step != "contribute":
+        return call
+    keys = decode(call.body, PublicKeys).keys
+    return changed(call, body=encode(PublicKeys(keys={**keys, "south": bytes(32)})))
+
+
+def test_a_key_that_is_none_is_refused_before_anything_is_charged(tmp_path: Path) -> None:
+    played = case({"north": 30, "south": 40, "east": 50})
+    wire = Wire(open_nodes(played, tmp_path, seed=SEED), no_key)
+    with pytest.raises(PartyError, match="key"):
+        started(played, wire)
+    assert {entry.kind for node in wire.nodes.values() for entry in node.desk.ledger.entries()} == {"declare"}
+
+
 def test_a_server_that_seals_too_few_bits_for_the_other_is_refused(tmp_path: Path) -> None:
     played = case({"north": 1, "south": 2, "east": 3})
     wire = Wire(open_nodes(played, tmp_path, seed=SEED))
