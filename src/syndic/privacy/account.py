@@ -73,9 +73,9 @@ def curve(spent: Cost | Iterable[Event], deltas: Sequence[Fraction]) -> list[tup
 
 
 def pure_for(epsilon: Fraction, delta: Fraction, count: int = 1) -> Fraction:
-    """Return the largest epsilon, in steps of 1e-12, that each of `count` pure events may have.
+    """Return the largest epsilon up to the budget's, in steps of 1e-12, that each of `count` pure events may have.
 
-    It is what a ledger with cap (epsilon, delta) lets through, by `Cost.epsilon`.
+    A ledger with cap (epsilon, delta) lets it through, by `Cost.epsilon`.
     """
     if epsilon <= 0 or not 0 <= delta < 1 or count < 1:
         raise InputError(

@@ -139,10 +139,10 @@ class Store:
 
     def each(self, **where: str) -> Iterator[Entry]:
         """Return the entries with these values in order, a page at a time."""
-        after = -1
-        while page := list(self._select(f"AND number > {after} ORDER BY number LIMIT {_PAGE}", where)):
+        after = ""  # no least number: one that was put in below the first is seen, too
+        while page := list(self._select(f"{after} ORDER BY number LIMIT {_PAGE}", where)):
             yield from page
-            after = page[-1].number
+            after = f"AND number > {page[-1].number}"
 
     def total(self, **where: str) -> Cost:
         """Return the sum of the costs of the entries with these values."""

@@ -1,16 +1,19 @@
 from fractions import Fraction
 from itertools import product
 from math import comb, exp, inf
+from typing import Any
 
 import mpmath
 import numpy as np
 import pytest
+from dp_accounting.pld import privacy_loss_distribution
 from scipy.optimize import brentq
 from scipy.stats import binom
 
 from syndic.errors import InputError
 from syndic.privacy.account import (
     Accountant,
+    _loss_epsilon,
     curve,
     epsilon_of,
     gaussian_epsilon,
@@ -82,6 +85,54 @@ def test_loss_distributions_on_a_coarse_grid_still_bound_every_outcome() -> None
     parameters = [(float(part), 0.0) for part in parts]
     assert composed_delta(parameters, claimed) <= 0.01
     assert composed_delta(parameters, claimed - 1e-4) > 0.01
+
+
+def test_losses_between_the_points_of_the_grid_are_rounded_up_on_both_sides() -> None:
+    # found by a search: the first one is nearly on the grid, the second nearly a whole step off
+    parts = [3 + Fraction(1, 1021), 2 + Fraction(1, 1033)]
+    claimed = float(epsilon_of([PureEvent(epsilon=part) for part in parts], Fraction(9, 10), "pld"))
+    assert composed_delta([(float(part), 0.0) for part in parts], claimed) <= 0.9
+
+
+def test_loss_distributions_of_events_with_a_large_delta_are_those_of_every_outcome() -> None:
+    events = [ApproximateEvent(epsilon=Fraction(1, 2), delta=Fraction(1, 20))] * 2
+    claimed = float(epsilon_of(events, Fraction(1, 5), "pld"))
+    assert composed_delta([(0.5, 0.05)] * 2, claimed) <= 0.2
+    assert composed_delta([(0.5, 0.05)] * 2, claimed * 0.999) > 0.2
+
+
+def test_plain_addition_adds_deltas_too() -> None:
+    events: list[Event] = [ApproximateEvent(epsilon=Fraction(1, 2), delta=DELTA)] * 2
+    events.append(PureEvent(epsilon=Fraction(1)))
+    assert epsilon_of(events, 3 * DELTA, "pure") == epsilon_of(events, 2 * DELTA, "pure") == 2
+    assert epsilon_of(events, 2 * DELTA - Fraction(1, 10**18), "pure") == inf
+
+
+@pytest.mark.parametrize("mu_squared", ["1/20", "1/3", "1/7", "0.9", "2"])
+def test_the_library_is_given_no_more_noise_than_there_is(mu_squared: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    deviations: list[Fraction] = []
+    mechanism = privacy_loss_distribution.from_gaussian_mechanism
+
+    def heard(deviation: float, **options: Any) -> Any:
+        deviations.append(Fraction(deviation))
+        return mechanism(deviation, **options)
+
+    monkeypatch.setattr(privacy_loss_distribution, "from_gaussian_mechanism", heard)
+    square = Fraction(mu_squared)
+    epsilon_of([PureEvent(epsilon=Fraction(1, 2)), GaussianEvent(mu_squared=square)], DELTA, "pld")
+    # the deviation is 1 / mu; a cost rounds mu^2 up to 2e-12
+    assert len(deviations) == 1
+    assert 1 - Fraction(1, 10**10) < deviations[0] ** 2 * square < 1
+
+
+@pytest.mark.parametrize("epsilon", [2.5e-12, 0.3, 7.1])
+def test_what_the_library_finds_is_never_rounded_down(epsilon: float) -> None:
+    class Loss:
+        def get_epsilon_for_delta(self, _: float) -> float:
+            return epsilon
+
+    assert Fraction(epsilon) < _loss_epsilon(Loss(), DELTA) < Fraction(epsilon) * (1 + Fraction(1, 10**8)) + 3e-12
+    assert _loss_epsilon(Loss(), Fraction(1, 10**10)) == inf
 
 
 @pytest.mark.parametrize("accountant", ["best", "pure", "zcdp", "pld"])
@@ -206,8 +257,9 @@ def test_accountants_say_what_they_cannot_account_for() -> None:
     assert epsilon_of(laplace, Fraction(0)) == 1
     stronger = [ApproximateEvent(epsilon=Fraction(1), delta=DELTA)]
     assert epsilon_of(stronger, DELTA / 2) == inf
-    with pytest.raises(InputError, match=r"delta \(1\) must be in \[0, 1\)"):
-        epsilon_of(laplace, Fraction(1))
+    for delta in (Fraction(1), Fraction(3, 2), Fraction(-1, 2)):
+        with pytest.raises(InputError, match=r"must be in \[0, 1\)"):
+            epsilon_of(laplace, delta)
     with pytest.raises(InputError, match=r"accountant \(guess\)"):
         epsilon_of(laplace, DELTA, "guess")  # type: ignore[arg-type]
 
@@ -238,9 +290,19 @@ def test_pure_calibration_uses_the_whole_budget(count: int, delta: Fraction) -> 
     assert each >= Fraction(1, count) - Fraction(1, 10**12)
 
 
-def test_pure_calibration_names_what_is_wrong() -> None:
-    with pytest.raises(InputError, match=r"count \(0\) at least 1"):
-        pure_for(Fraction(1), DELTA, 0)
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "count"),
+    [("0", "1e-5", 1), ("-0.5", "1e-5", 1), ("1", "-0.5", 1), ("1", "1", 1), ("1", "1.5", 1), ("1", "1e-5", 0)],
+)
+def test_pure_calibration_names_what_is_wrong(epsilon: str, delta: str, count: int) -> None:
+    with pytest.raises(InputError, match=rf"and count \({count}\) at least 1"):
+        pure_for(Fraction(epsilon), Fraction(delta), count)
+
+
+def test_a_budget_below_one_step_for_each_of_many_buys_nothing() -> None:
+    assert pure_for(Fraction(3, 10**12), Fraction(0), 10) == 0
+    assert pure_for(Fraction(30, 10**12), Fraction(0), 10) == Fraction(3, 10**12)
+    assert pure_for(Fraction(30, 10**12), Fraction(0)) == Fraction(30, 10**12)
 
 
 @pytest.mark.parametrize(
@@ -264,8 +326,12 @@ def test_continuous_gaussian_noise_is_the_least_that_is_enough(epsilon: str, del
     sigma = gaussian_sigma(Fraction(epsilon), Fraction(delta))
     assert gaussian_delta(1 / sigma, float(Fraction(epsilon))) <= float(Fraction(delta))
     assert gaussian_delta(1 / (sigma * (1 - 1e-6)), float(Fraction(epsilon))) > float(Fraction(delta))
-    with pytest.raises(InputError, match=r"delta \(0\) in \(0, 1\)"):
-        gaussian_sigma(Fraction(1), Fraction(0))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("1", "0"), ("1", "1"), ("1", "1.5"), ("0", "0.1"), ("-0.5", "0.1")])
+def test_continuous_gaussian_noise_needs_a_budget(epsilon: str, delta: str) -> None:
+    with pytest.raises(InputError, match=r"must be positive and delta .* in \(0, 1\)"):
+        gaussian_sigma(Fraction(epsilon), Fraction(delta))
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

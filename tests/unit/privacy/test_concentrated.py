@@ -54,6 +54,16 @@ def test_epsilon_is_the_tight_bound_rounded_up(rho: Fraction, delta: Fraction) -
     assert 0 <= excess <= 2e-12 + 1e-12 * bound
 
 
+@pytest.mark.parametrize("digits", range(40_000, 40_004))
+def test_a_delta_of_very_long_fractions_costs_no_less(digits: int) -> None:
+    """Its logarithm is the difference of two large ones, whose errors are larger than 1e-12 here."""
+    delta = Fraction(10**digits + 1, 10 ** (digits + 6))
+    bound, epsilon = tight(Fraction(1), delta), zcdp_epsilon(Fraction(1), delta)
+    with mpmath.workdps(50):
+        excess = mpmath.mpf(epsilon.numerator) / epsilon.denominator - bound
+    assert 0 <= excess <= 1e-6
+
+
 @pytest.mark.parametrize(("rho", "delta"), [(0.001, 1e-5), (0.05, 1e-6), (1.0, 1e-9), (7.0, 1e-4)])
 def test_epsilon_agrees_with_the_accounting_library(rho: float, delta: float) -> None:
     orders = 1 + np.exp(np.linspace(np.log(0.02), np.log(1e4), 20_000))
@@ -80,6 +90,7 @@ def test_rho_for_is_the_largest_that_fits(epsilon: str, delta: str) -> None:
     # one part in a million more does not fit, by the independent formula
     more = rho + max(rho / 10**6, 2 * step)
     assert tight(more, Fraction(delta)) > float(Fraction(epsilon))
+    assert zcdp_epsilon(rho + step, Fraction(delta)) > Fraction(epsilon)
 
 
 def test_arguments_out_of_range_are_named() -> None:

@@ -160,7 +160,7 @@ def test_parties_with_other_people_cost_the_largest_of_them() -> None:
     assert joint_cost({}, unit) == Cost()
 
 
-@pytest.mark.parametrize("rho", ["1e-6", "0.0001", "0.01", "0.3"])
+@pytest.mark.parametrize("rho", ["1e-6", "0.0001", "0.01", "0.3", "2"])
 @pytest.mark.parametrize("mu_squared", ["0.01", "1", "9"])
 def test_concentrated_and_gaussian_costs_pay_with_parts_of_one_delta(rho: str, mu_squared: str) -> None:
     """Each group is paid at its own part, and the parts add up to delta: written out here once more."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from syndic.errors import InputError
 from syndic.privacy import Cost, GaussianEvent, gaussian_epsilon, mu_squared_for, rho_for, zcdp_epsilon
-from syndic.privacy.gaussian import with_slack
+from syndic.privacy.gaussian import _least, with_slack
 
 DELTA = Fraction(1, 10**6)
 PICO = 10**12
@@ -150,3 +150,58 @@ def test_budgets_that_cannot_be_are_refused(epsilon: str, delta: str, slack: str
         mu_squared_for(Fraction(epsilon), Fraction(delta), Fraction(slack))
     with pytest.raises(InputError, match=r"mu_squared \(-1\) must not be negative"):
         gaussian_epsilon(Fraction(-1), DELTA)
+
+
+@pytest.mark.parametrize("delta", ["0", "1", "1.5", "-0.5"])
+def test_an_epsilon_is_only_given_at_a_delta_between_0_and_1(delta: str) -> None:
+    with pytest.raises(InputError, match=r"must be in \(0, 1\)"):
+        gaussian_epsilon(Fraction(1), Fraction(delta))
+
+
+@pytest.mark.parametrize("least", [0, 1, 2, 3, 9, 20])
+def test_the_least_number_is_found_from_every_guess(least: int) -> None:
+    """A mu^2 that is one step too large is too little noise, and Newton's method seldom guesses wrong."""
+
+    def holds(number: int) -> bool:
+        assert number >= 0
+        return number >= least
+
+    assert all(_least(holds, guess) == least for guess in range(26))
+
+
+def test_a_slack_below_the_least_that_is_counted_counts_as_that() -> None:
+    epsilon, delta, atto = Fraction(1), Fraction(1, 10**16), Fraction(1, 10**18)
+    mu_squared = mu_squared_for(epsilon, delta, atto / 2)
+    assert mu_squared == mu_squared_for(epsilon, delta, atto) < mu_squared_for(epsilon, delta)
+    assert mu_squared > mu_squared_for(epsilon, delta, 2 * atto)
+    assert Cost.of([GaussianEvent(mu_squared=mu_squared, slack=atto / 2)]).epsilon(delta) <= epsilon
+
+
+def test_what_slack_takes_is_rounded_up() -> None:
+    """delta - (1 + e^epsilon) slack is what is left at each epsilon on the way, and never more than that."""
+    delta, slack = Fraction(1, 2), Fraction(1, 100)
+    epsilons = [Fraction(step, 10) for step in range(1, 31)]
+    left: list[Fraction] = []
+
+    def epsilon_at(part: Fraction) -> Fraction:
+        left.append(part)
+        return epsilons[min(len(left), len(epsilons)) - 1]
+
+    assert with_slack(epsilon_at, delta, slack) == epsilons[-1]
+    with mpmath.workdps(50):
+        for epsilon, part in zip([Fraction(0), *epsilons], left, strict=True):
+            power = mpmath.exp(mpmath.mpf(epsilon.numerator) / epsilon.denominator)
+            exact = mpmath.mpf(1) / 2 - (1 + power) / 100
+            found = mpmath.mpf(part.numerator) / part.denominator
+            assert exact * (1 - mpmath.mpf(10) ** -11) < found <= exact
+
+
+def test_an_epsilon_that_climbs_without_end_is_none() -> None:
+    larger = iter(range(1, 10**6))
+    assert with_slack(lambda _: Fraction(next(larger), 10**9), DELTA, Fraction(1, 10**12)) == inf
+
+
+def test_a_slack_of_1_leaves_nothing() -> None:
+    assert with_slack(lambda _: Fraction(0), DELTA, Fraction(1)) == inf
+    with pytest.raises(InputError, match="leaves nothing"):
+        mu_squared_for(Fraction(1), DELTA, Fraction(1))

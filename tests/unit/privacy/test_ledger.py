@@ -1,9 +1,10 @@
 import csv
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,30 @@ def test_unknown_data_sets_and_empty_charges_are_refused(ledger: Ledger) -> None
         reserve(ledger, "", pure("1"))
     with pytest.raises(ValueError, match=r"epsilon \(1e\+07\) must be at most 1e\+06"):
         ledger.declare("x", Budget(epsilon=Fraction(10**7)))
+
+
+def test_nothing_is_written_without_its_names(ledger: Ledger) -> None:
+    reserve(ledger, "a", pure("0.1"))
+    head = ledger.head()
+    writes: dict[str, Callable[[], None]] = {
+        "dataset": lambda: ledger.declare("", CAP),
+        "call": lambda: ledger.commit("", "0123"),
+        "reply_digest": lambda: ledger.commit("a", ""),
+        "study": lambda: ledger.log_withdrawal(dataset="visits", study="", why=""),
+        "agreement": lambda: ledger.log_agreement(dataset="visits", study="digest", agreement="", why=""),
+    }
+    for name, write in writes.items():
+        with pytest.raises(InputError, match=f"{name} must not be empty"):
+            write()
+    assert ledger.head() == head
+
+
+def test_nothing_is_left_where_a_lower_delta_makes_what_was_spent_infinite(ledger: Ledger) -> None:
+    reserve(ledger, "a", [ConcentratedEvent(rho=Fraction(1, 100))])
+    ledger.declare("visits", Budget(epsilon=Fraction(1)))
+    spending = ledger.spent("visits")
+    assert spending.epsilon == inf
+    assert spending.left == 0
 
 
 def test_charges_beyond_the_range_of_the_file_do_not_fit(ledger: Ledger) -> None:

@@ -168,7 +168,12 @@ def test_nothing_is_appended_to_a_cut_ledger(path: Path) -> None:
 def test_nothing_is_counted_in_a_damaged_ledger(path: Path, statement: str) -> None:
     tamper(path, statement)
     with Ledger.open(path) as ledger:
-        for count in (lambda: ledger.spent("visits"), lambda: charge(ledger, 9)):
+        place = {"dataset": "visits", "study": "digest"}
+        for count in (
+            lambda: ledger.spent("visits"),
+            lambda: charge(ledger, 9),
+            lambda: ledger.check(**place, events=[PureEvent(epsilon=Fraction(1, 100))] * 9),
+        ):
             with pytest.raises(IntegrityError, match=r"changed|cannot be read|damaged"):
                 count()
 
@@ -197,10 +202,13 @@ def other_database(path: Path) -> None:
         connection.execute("CREATE TABLE people (name TEXT)")
 
 
-def newer_version(path: Path) -> None:
-    Ledger.open(path).close()
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("PRAGMA user_version = 4")
+def version(number: int) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        Ledger.open(path).close()
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(f"PRAGMA user_version = {number}")
+
+    return make
 
 
 @pytest.mark.parametrize(
@@ -208,16 +216,17 @@ def newer_version(path: Path) -> None:
     [
         (text_file, "not a Syndic ledger, or damaged"),
         (other_database, "this SQLite file is not a Syndic ledger"),
-        (newer_version, "ledger of version 4, this Syndic reads 1 to 3"),
+        (version(4), "ledger of version 4, this Syndic reads 1 to 3"),
+        (version(0), "ledger of version 0, this Syndic reads 1 to 3"),
     ],
 )
 def test_foreign_files_are_refused_and_left_alone(tmp_path: Path, make: Callable[[Path], None], text: str) -> None:
     path = tmp_path / "file.db"
     make(path)
-    before = path.stat().st_size
+    before = path.read_bytes()
     with pytest.raises(IntegrityError, match=text):
         Ledger.open(path)
-    assert path.stat().st_size == before
+    assert path.read_bytes() == before
 
 
 def test_damaged_pages_are_found(path: Path) -> None:
@@ -322,6 +331,7 @@ def test_a_changed_agreement_withdrawal_or_call_is_found(path: Path, statement: 
 def test_the_owners_last_word_about_a_study_counts(path: Path) -> None:
     with Ledger.open(path) as ledger:
         assert ledger.standing("new") is None
+        assert ledger.agreed() == ()
         for agreement in ("a" * 64, "b" * 64):
             ledger.log_agreement(dataset="visits", study="new", agreement=agreement, why="")
         ledger.log_withdrawal(dataset="visits", study="other", why="")
@@ -332,6 +342,8 @@ def test_the_owners_last_word_about_a_study_counts(path: Path) -> None:
         standing = ledger.standing("new")
         assert standing is not None
         assert (standing.kind, standing.why) == ("withdraw", "enough")
+        ledger.log_agreement(dataset="visits", study="third", agreement="c" * 64, why="")
+        assert ledger.agreed() == ("new", "third")
 
 
 def test_a_charged_call_is_committed_and_logged_in_one_go(path: Path) -> None:
@@ -342,6 +354,8 @@ def test_a_charged_call_is_committed_and_logged_in_one_go(path: Path) -> None:
         ledger.log_call(called("7", "b" * 64), charged=True)
         assert [entry.kind for entry in ledger.entries()][-3:] == ["commit", "call", "call"]
         entries = list(ledger.entries())
+        assert ledger.calls("new") == (entries[-2], entries[-1])
+        assert ledger.calls("digest") == ()
         with pytest.raises(RefusedError, match="another reply"):
             ledger.log_call(called("7", "c" * 64), charged=True)
         with pytest.raises(RefusedError, match="never charged"):

@@ -90,7 +90,7 @@ def test_budgets_reach_to_a_million_and_have_no_delta_unless_it_is_given() -> No
 @pytest.mark.parametrize(
     ("people", "delta"),
     # 1e-2 / people below ten thousand people, people^-1.5 above; one digit, rounded down
-    [(1, "0.01"), (3, "0.003"), (9_999, "1e-6"), (10_001, "9e-7"), (45_222, "1e-7"), (10**6, "1e-9")],
+    [(1, "0.01"), (3, "0.003"), (30, "3e-4"), (9_999, "1e-6"), (10_001, "9e-7"), (45_222, "1e-7"), (10**6, "1e-9")],
 )
 def test_the_default_delta_of_some_sizes(people: int, delta: str) -> None:
     assert default_delta(people) == Fraction(delta)
