@@ -127,3 +127,19 @@ def test_the_distance_of_gaussian_coins_counts_every_rounding_digit_and_tail(squ
     noise = gaussian_bits(square)
     digits = len(set(noise.sources))
     assert noise.distance == Fraction(2 * len(noise.thresholds) + 6 * digits, 2**WIDTH)
+
+
+@pytest.mark.parametrize("square", [Fraction(1, 4), Fraction(17, 3), Fraction(50), Fraction(499)])
+def test_thresholds_of_gaussian_coins_are_the_chances_to_one_unit(square: Fraction) -> None:
+    """And no threshold is 2^128: where it is compared with 128 bits that would be nothing at all."""
+    noise = gaussian_bits(square)
+    reach = noise.offset
+    with mpmath.workdps(80):
+        half = mpmath.mpf(square.denominator) / (2 * square.numerator)
+        weights = [mpmath.exp(-half * place**2) for place in range(-3 * reach, 3 * reach + 1)]
+        whole, below = mpmath.fsum(weights), mpmath.fsum(weights[: 2 * reach])
+        for place, threshold in enumerate(noise.thresholds):
+            # F(place - reach)
+            below += weights[2 * reach + place]
+            assert 0 <= threshold < 2**128
+            assert abs(below / whole * 2**128 - threshold) <= mpmath.mpf("1.001")

@@ -15,6 +15,7 @@ from syndic.mechanism import (
     DiscreteLaplace,
     ExponentialMechanism,
     FineGaussian,
+    FineGaussianShare,
     GaussianShare,
     LaplaceShare,
     RandomisedResponse,
@@ -126,7 +127,7 @@ def test_the_cost_of_skellam_noise_is_known_from_a_variance_of_4_on() -> None:
 
 
 @pytest.mark.parametrize("variance", [12.0, 100.0, 3000.0])
-@pytest.mark.parametrize(("sensitivity", "square"), [(1, 1.0), (5, 5.0), (60, 4.0), (5, 25.0)])
+@pytest.mark.parametrize(("sensitivity", "square"), [(1, 1.0), (5, 5.0), (60, 4.0), (5, 25.0), (10, 100.0)])
 def test_the_cost_of_skellam_noise_is_the_derived_bound(variance: float, sensitivity: int, square: float) -> None:
     found, derived = skellam_rho(variance, sensitivity, square), skellam_bound(variance, sensitivity, square)
     assert derived <= found <= derived * (1 + 1e-5)
@@ -160,8 +161,8 @@ def test_the_gap_to_the_discrete_gaussian_counts_every_share(share: float, hones
     assert found == pytest.approx(5 * math.fsum(counted), rel=1e-9)
 
 
-@pytest.mark.parametrize("bits", [64, 200])
-@pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(3), Fraction(57, 2)])
+@pytest.mark.parametrize("bits", [3, 8, 64, 200])
+@pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(28, 13), Fraction(3), Fraction(61, 13), Fraction(57, 2)])
 def test_poisson_weights_and_what_is_left_out_are_enclosed(rate: Fraction, bits: int) -> None:
     scaled = rate * 2**bits
     weights, rest = _weights((int(scaled), int(scaled) + 1), bits)
@@ -234,9 +235,32 @@ def test_a_law_goes_on_after_its_last_weight_with_all_that_may_be_left(law: Law,
     """Whoever asks for more gets enclosures that hold: from what is sure so far up to 1."""
     bits = 64
     found = list(islice(law(bits), 200))
+    assert len(found) == 200
     assert all(low <= high for low, high in found)
     assert all(one[0] <= other[0] for one, other in pairwise(found))
     assert found[-1] == found[-2]
     assert found[-1][0] == found[weights - 1][0]
     # never quite 1: something may be left
     assert (1 << bits) - 2**20 < found[-1][0] < found[-1][1] == 1 << bits
+
+
+@pytest.mark.parametrize("reach", [3, 20, 75])
+def test_a_tail_that_is_a_hair_too_long_for_a_number_is_that_of_the_next(reach: int) -> None:
+    """Chances for which the bound is `reach` and 2^-43 of it more: rounding must not cut that off."""
+    with mpmath.workdps(40):
+        longer = reach * (1 + mpmath.mpf(2) ** -43)
+        ratio = mpmath.exp(-mpmath.mpf(1) / 7)
+        laplace = float(2 * ratio**longer / (1 + ratio))
+        normal = float(mpmath.erfc(longer / (7 * mpmath.sqrt(2))))
+        both = float(2 * mpmath.exp(-(longer**2) / (2 * 2 * 49)))
+    assert DiscreteLaplace(sensitivity=7, epsilon=Fraction(1)).tail(laplace) == reach
+    assert DiscreteGaussian(sensitivity_squared=Fraction(49), rho=Fraction(1, 2)).tail(normal) == reach + 1
+    whole = {"sensitivity_squared": Fraction(49), "parties": 2, "colluding": 1, "dimension": 1}
+    share = GaussianShare(rho=Fraction(1, 2), **whole)  # type: ignore[arg-type]
+    assert share.sigma_squared == 49
+    if both <= 1:
+        assert share.tail(both, 2) == reach + 1
+        mu_squared = Fraction(49) / (49 - Fraction(1, 12))
+        fine = FineGaussianShare(mu_squared=mu_squared, changed=1, fraction_bits=0, **whole)  # type: ignore[arg-type]
+        assert fine.sigma_squared == 49
+        assert fine.tail(both, 2) == reach + 1

@@ -11,7 +11,7 @@ from syndic.mechanism.enclosure import Enclosure
 from syndic.mechanism.exact import LazyTable, accept, coin, uniform
 from syndic.mechanism.gaussian import DiscreteGaussian, _half_bell
 from syndic.mechanism.geometric import Geometric, exponential_geometric
-from syndic.mechanism.laplace import _magnitudes
+from syndic.mechanism.laplace import DiscreteLaplace, _magnitudes
 
 ALL = 2**64 - 1
 
@@ -101,6 +101,14 @@ def test_tail_beyond_the_table_is_resolved(more: int) -> None:
     expected = next(k for k in range(300) if point < laplace_distribution(scale, k))
     assert table.draw(np.array([ALL], dtype=np.uint64), Scripted(more)).tolist() == [expected]
     assert expected >= len(table.thresholds) - 1
+
+
+def test_a_law_that_is_nearly_certain_still_has_its_tail() -> None:
+    """All but 2^-71 is at 0: one word in 2^63 is undecided, and further bits settle it."""
+    table = _magnitudes(Fraction(1, 50))
+    assert table.thresholds.tolist() == [2**63 - 1]
+    words = np.array([ALL, ALL, ALL - 2], dtype=np.uint64)
+    assert table.draw(words, Scripted(0, ALL - 2**50)).tolist() == [0, 1, 0]
 
 
 def test_guide_and_search_agree() -> None:
@@ -200,6 +208,46 @@ def test_place_inside_a_block_is_kept_with_the_exact_chance() -> None:
     assert noise.draw(1, Scripted(1, 0, 0, 5 << 61)).tolist() == [5]
 
 
+def test_blocks_are_drawn_by_the_weight_at_their_start() -> None:
+    noise = DiscreteGaussian(sensitivity_squared=Fraction(600**2), rho=Fraction(1, 2))
+    weights = [mpmath.exp(-mpmath.mpf((8 * block) ** 2) / (2 * 600**2)) for block in range(900)]
+    edge = int(mpmath.floor(weights[0] / mpmath.fsum(weights) * 2**63))
+    assert noise.draw(2, Scripted((edge - 1) << 1, (edge + 1) << 1, 0, 0)).tolist() == [0, 8]
+    # all 61 bits of the toss count: one above the chance is decided, at the chance further bits decide
+    for place in range(1, 8):
+        chance = int(mpmath.exp(-mpmath.mpf(place**2) / (2 * 600**2)) * 2**61)
+        assert noise.draw(1, Scripted(0, place << 61 | chance + 1, 0, 0)).tolist() == [0]
+        assert noise.draw(1, Scripted(0, place << 61 | chance, ALL, 0, 0)).tolist() == [0]
+        assert noise.draw(1, Scripted(0, place << 61 | chance, 0)).tolist() == [place]
+
+
+@pytest.mark.parametrize("square", [Fraction(1, 3), Fraction(10), Fraction(500**2)])
+def test_narrow_gaussian_noise_is_zero_with_its_chance(square: Fraction) -> None:
+    noise = DiscreteGaussian(sensitivity_squared=square, rho=Fraction(1, 2))
+    edge = int(mpmath.floor(gaussian_distribution(square, 0) * 2**63))
+    words = [(edge - 1) << 1, (edge - 1) << 1 | 1, (edge + 1) << 1, (edge + 1) << 1 | 1]
+    assert noise.draw(4, Scripted(*words)).tolist() == [0, 0, 1, -1]
+
+
+def test_wide_laplace_noise_draws_minus_zero_again_and_nothing_else() -> None:
+    """Scale 100: one word for what is above 128 and for the sign, one for the digit below."""
+    noise = DiscreteLaplace(sensitivity=100, epsilon=Fraction(1))
+    ratio = mpmath.exp(-mpmath.mpf(1) / 100)
+    one = int((1 - ratio) * (1 + ratio / 2) / (1 - ratio**128) * 2**64)
+    for words, expected in [
+        ([0, 0], 0),
+        ([1, ALL - 1], -127),
+        ([0, ALL - 1], 127),
+        ([1, one], -1),
+        ([0, one], 1),
+        ([1, 0, 0, 0], 0),
+        ([1, 0, 1, 0, 1, one], -1),
+    ]:
+        source = Scripted(*words)
+        assert noise.draw(1, source).tolist() == [expected]
+        assert source.left == []
+
+
 def test_accept_margin_covers_the_error_of_doubles() -> None:
     exponents = np.random.Generator(np.random.Philox(2)).exponential(3, 2000)
     errors = [abs(mpmath.exp(-mpmath.mpf(float(x))) - mpmath.mpf(float(np.exp(-x)))) for x in exponents]
@@ -224,4 +272,12 @@ def test_geometric_with_digits_draws_one_word_for_each() -> None:
     drawn = exponential_geometric(Fraction(10**6)).draw(np.array([0, 0], dtype=np.uint64), source)
     # a word of zeros is the smallest value of its digit, a word of ones the largest: 2^10 - 1 in the upper digit
     assert drawn.tolist() == [1023 << 10, 1023 << 10]
+    assert source.left == []
+
+
+def test_geometric_draws_have_their_digits_also_beside_one_beyond_the_limit() -> None:
+    """Were one gap past the end of a domain to end the draw, all others would be too short."""
+    source = Scripted(*[ALL - 1, 0] * 7)
+    drawn = exponential_geometric(Fraction(2**63)).draw(np.array([0, ALL - 1], dtype=np.uint64), source)
+    assert drawn.tolist() == [2**63 - 1, 2**63]
     assert source.left == []

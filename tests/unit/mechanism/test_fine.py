@@ -14,6 +14,7 @@ from syndic.document import from_json, to_json
 from syndic.errors import InputError
 from syndic.mechanism import DiscreteGaussian, FineGaussian, FineGaussianShare, GaussianShare
 from syndic.mechanism.fine import ROUNDING
+from syndic.mechanism.noise import NEVER
 from syndic.privacy import Cost, mu_squared_for, rho_for
 from syndic.random import SimulationRandomness
 
@@ -208,6 +209,52 @@ def test_results_are_in_fine_units() -> None:
         assert reach < 60 * 64
 
 
+def test_the_slack_counts_rounding_and_the_shares_for_each_changed_entry_and_is_rounded_up() -> None:
+    """changed (1 / (300 v^2) + 5 exp(-pi^2 s)) for two shares of s = 4, v = 8: the second part is 3.6e-17."""
+    two = FineGaussianShare(
+        sensitivity_squared=Fraction(1), mu_squared=Fraction(1), changed=3, fraction_bits=0, parties=2, dimension=3
+    )
+    assert two.sigma_squared == 4
+    with mpmath.workdps(60):
+        exact = 3 * (1 / (300 * mpmath.mpf(64)) + 5 * mpmath.exp(-4 * mpmath.pi**2))
+        slack = mpmath.mpf(two.event.slack.numerator) / two.event.slack.denominator
+        assert exact <= slack <= exact + mpmath.mpf("1e-23")
+        alone = fine(Fraction(100), changed=7, bits=0).event.slack
+        assert 0 <= alone - Fraction(7, 300 * 16) <= Fraction(1, 10**24)
+
+
+def test_noise_whose_slack_is_all_there_is_protects_nobody_and_is_refused() -> None:
+    assert fine(Fraction(100), changed=4799, bits=0).event.slack < 1
+    with pytest.raises(ValueError, match="too far from Gaussian"):
+        _ = fine(Fraction(100), changed=4800, bits=0).event
+
+
+def test_the_largest_value_is_the_largest_that_fits_with_the_noise() -> None:
+    noise = fine()
+    most = (2**63 - 1 - noise.tail(NEVER)) >> 12
+    for value in (most, -most):
+        assert noise.apply(np.array([value]), SimulationRandomness(1)).dtype == np.int64
+    for value in (most + 1, -most - 1):
+        with pytest.raises(InputError, match="clip them first"):
+            noise.apply(np.array([value]), SimulationRandomness(1))
+
+
+def test_shares_reach_to_the_widest_noise_and_one_alone_is_the_whole() -> None:
+    mu_squared = Fraction(2**104) / (2**104 - ROUNDING)
+    fields = {"sensitivity_squared": Fraction(2**80), "changed": 1, "parties": 1, "dimension": 1}
+    widest = FineGaussianShare(mu_squared=mu_squared, **fields)  # type: ignore[arg-type]
+    assert widest.sigma_squared * widest.scale**2 == 2**104
+    with pytest.raises(ValueError, match=r"above 2\^104"):
+        FineGaussianShare(mu_squared=Fraction(1), **fields)  # type: ignore[arg-type]
+    assert share(1).sigma_squared == fine().sigma_squared
+
+
+def test_a_unit_is_divided_by_4096_where_nobody_says_otherwise() -> None:
+    whole = FineGaussian(sensitivity_squared=Fraction(2), mu_squared=BUDGET, changed=2)
+    part = FineGaussianShare(sensitivity_squared=Fraction(2), mu_squared=BUDGET, changed=2, parties=2, dimension=2)
+    assert whole.scale == part.scale == 4096
+
+
 def test_values_that_would_not_fit_are_refused_before_any_draw() -> None:
     noises: list[FineGaussian | FineGaussianShare] = [fine(), share()]
     for noise in noises:
@@ -228,8 +275,26 @@ def test_tails_bound_the_normal_tail(present: int) -> None:
     for chance in (1e-3, 1e-9):
         assert sigma * norm.isf(chance / 2) <= some.tail(chance, present) <= 1.4 * sigma * norm.isf(chance / 2)
     assert fine().tail(1e-6) == pytest.approx(fine().variance ** 0.5 * 4096 * norm.isf(5e-7), rel=1e-6)
-    with pytest.raises(ValueError, match=r"probability \(0\) must be in \(0, 1\]"):
-        some.tail(0, 1)
+    for wrong in (0, 1.5):
+        with pytest.raises(ValueError, match=r"probability \(.*\) must be in \(0, 1\]"):
+            some.tail(wrong, 1)
+
+
+@pytest.mark.parametrize("probability", [1.0, 1e-9, NEVER])
+def test_tails_are_those_of_a_sub_gaussian_sum(probability: float) -> None:
+    """P(|x| > m) <= 2 exp(-m^2 / (2 present sigma^2)), on the fine grid."""
+    some = share()
+    for present in (1, 5):
+        with mpmath.workdps(40):
+            each = some.sigma_squared * some.scale**2
+            square = (
+                2 * present * mpmath.mpf(each.numerator) / each.denominator * mpmath.log(2 / mpmath.mpf(probability))
+            )
+            assert some.tail(probability, present) == int(mpmath.ceil(mpmath.sqrt(square)))
+    for ask in (some.total_variance, lambda number: some.tail(0.1, number)):
+        for wrong in (0, 6):
+            with pytest.raises(ValueError, match="between 1 and the number of parties"):
+                ask(wrong)
 
 
 @pytest.mark.parametrize(
@@ -240,6 +305,7 @@ def test_tails_bound_the_normal_tail(present: int) -> None:
         ({"fraction_bits": 41}, r"fraction_bits \(41\) must be between 0 and 40"),
         ({"fraction_bits": -1}, r"fraction_bits \(-1\)"),
         ({"mu_squared": Fraction(0)}, r"mu_squared \(0\) must be positive"),
+        ({"sensitivity_squared": Fraction(0)}, r"sensitivity_squared \(0\) must be positive"),
         ({"sensitivity_squared": Fraction(2**60), "fraction_bits": 40}, "2\\^104"),
         ({"colluding": 5}, "none is left whose noise protects"),
     ],

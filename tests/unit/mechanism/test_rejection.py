@@ -6,7 +6,7 @@ in 2^40: so both are held against the definition here.
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ from syndic.mechanism import (
 from syndic.mechanism.exact import accept
 from syndic.mechanism.geometric import exponential_geometric
 from syndic.mechanism.noise import signed
-from syndic.random import SimulationRandomness
+from syndic.random import Randomness, SimulationRandomness
 
 Exactly = Callable[[int], Fraction]
 
@@ -36,11 +36,15 @@ def watched(monkeypatch: pytest.MonkeyPatch, module: Any) -> list[tuple[list[Fra
     """Let a module compare as ever, and note what it compared."""
     seen: list[tuple[list[Fraction], Exactly]] = []
 
-    def checking(exponents: NDArray[np.float64], exactly: Exactly, *rest: Any) -> NDArray[np.bool_]:
+    def checking(
+        exponents: NDArray[np.float64], exactly: Exactly, values: NDArray[np.uint64], width: int, source: Randomness
+    ) -> NDArray[np.bool_]:
         exact = [exactly(place) for place in range(len(exponents))]
         np.testing.assert_allclose(exponents, [float(each) for each in exact], rtol=1e-12)
+        # the chances are those of numbers of that many bits: with more than there are, small chances would all be kept
+        assert values.size < 8 or int(values.max()).bit_length() == width
         seen.append((exact, exactly))
-        return accept(exponents, exactly, *rest)
+        return accept(exponents, exactly, values, width, source)
 
     monkeypatch.setattr(module, "accept", checking)
     return seen
@@ -126,6 +130,61 @@ def test_every_jump_is_in_some_share_and_none_twice(count: int, monkeypatch: pyt
         share = LaplaceShare(sensitivity=20, epsilon=Fraction(1), parties=2, dimension=count)
         assert share.draw(count, SimulationRandomness(seed)).sum() == drawn[-1].sum()
     assert any(jumps.any() for jumps in drawn)
+
+
+class Scripted:
+    """Gives out the words it was made with."""
+
+    simulated: ClassVar[bool] = True
+
+    def __init__(self, *words: int) -> None:
+        self.left = list(words)
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        given, self.left = self.left[:count], self.left[count:]
+        return np.array(given, dtype=np.uint64)
+
+    def bytes(self, count: int) -> bytes:
+        raise AssertionError("words only")
+
+
+@pytest.mark.parametrize(
+    ("size", "bound", "words", "expected"),
+    [
+        (5, 4, [3], True),
+        (5, 4, [4], False),
+        (5, 4, [5, 3], True),
+        (5, 4, [7, 6, 12], False),
+        (7, 4, [6], False),
+        (7, 4, [7, 8], True),
+        (4, 4, [4, 11], True),
+        (1, 1, [1, 3, 2], True),
+    ],
+)
+def test_a_jump_is_kept_by_a_number_below_its_size(size: int, bound: int, words: list[int], expected: bool) -> None:
+    """Bits above those of twice the bound are not read, and a number that is not below the size is drawn again."""
+    source = Scripted(*words)
+    found = poisson._below_each(np.array([size], dtype=np.uint64), np.array([bound], dtype=np.uint64), source)
+    assert found.tolist() == [expected]
+    assert source.left == []
+
+
+@pytest.mark.parametrize("scale", [Fraction(1), Fraction(20, 3)])
+def test_jumps_have_the_logarithmic_law(scale: Fraction) -> None:
+    jumps = poisson.SignedJumps(scale, 3)._jumps(6000, SimulationRandomness(1))
+    sizes = np.arange(1.0, 2000.0)
+    law = np.exp(-sizes / float(scale)) / sizes
+    law /= law.sum()
+    for size, chance in enumerate(law[:6], start=1):
+        # seven standard deviations
+        assert abs((jumps == size).sum() - 6000 * chance) < 7 * (6000 * chance * (1 - chance)) ** 0.5 + 1
+    assert jumps.mean() == pytest.approx(float(sizes @ law), rel=0.15)
+
+
+def test_a_poisson_variable_beyond_the_table_is_a_sum_of_several() -> None:
+    drawn = poisson.draw_poisson(Fraction(2 * poisson.TABLE_RATE + 1), 200, SimulationRandomness(1))
+    mean = 2 * poisson.TABLE_RATE + 1
+    assert abs(drawn.mean() - mean) < 7 * (mean / 200) ** 0.5
 
 
 def test_the_first_and_the_last_cells_of_a_sparse_domain_are_given_out_as_often_as_others() -> None:

@@ -1,12 +1,14 @@
 import itertools
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from syndic.errors import InputError
 from syndic.mechanism import ExponentialMechanism, RandomisedResponse, ReportNoisyMax
+from syndic.mechanism.response import _replace
 from syndic.privacy.event import ConcentratedEvent, PureEvent
 from syndic.random import SimulationRandomness
 
@@ -53,8 +55,9 @@ def test_selection_refuses(kind: type[ExponentialMechanism | ReportNoisyMax]) ->
     for scores in (np.zeros(0, dtype=np.int64), np.zeros((2, 2), dtype=np.int64), np.zeros(3)):
         with pytest.raises(InputError, match="one vector of signed integers"):
             mechanism.apply(scores, SimulationRandomness(1))  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"within 2\^61"):
-        mechanism.apply(np.array([0, 2**61 + 1]), SimulationRandomness(1))
+    for far in (2**61 + 1, -(2**61) - 1):
+        with pytest.raises(InputError, match=r"within 2\^61"):
+            mechanism.apply(np.array([0, far, 0]), SimulationRandomness(1))
     with pytest.raises(ValueError, match=r"sensitivity \(0\)"):
         kind(sensitivity=0, epsilon=Fraction(1))
     with pytest.raises(ValueError, match=r"epsilon \(0\)"):
@@ -86,6 +89,25 @@ def test_response_decodes_by_the_inverse_matrix(size: int) -> None:
     assert np.allclose(both, np.einsum("ai,bj,kij->kab", inverse, inverse, counts))
 
 
+@pytest.mark.parametrize("epsilon", [Fraction(1, 1000), Fraction(7, 10), Fraction(9)])
+@pytest.mark.parametrize("size", [2, 5, 1000])
+def test_a_code_is_kept_with_the_exact_chance(size: int, epsilon: Fraction) -> None:
+    with mpmath.workdps(60):
+        power = mpmath.exp(mpmath.mpf(epsilon.numerator) / epsilon.denominator)
+        kept = (power - 1) / (power + size - 1)
+        table = _replace(size, epsilon)
+        assert table.thresholds.tolist() == [int(mpmath.floor(kept * 2**63))]
+        for bits in range(4, 24):
+            low, high = next(table._law(bits))
+            assert low <= kept * 2**bits <= high
+
+
+def test_a_code_that_is_not_kept_is_replaced_by_any() -> None:
+    codes = np.full(4000, 2)
+    reported = RandomisedResponse(size=4, epsilon=Fraction(1, 1000)).apply(codes, SimulationRandomness(1))
+    assert all(850 < count < 1150 for count in np.bincount(reported, minlength=4))
+
+
 def test_response_event_and_shape() -> None:
     response = RandomisedResponse(size=3, epsilon=Fraction(2))
     assert response.event == PureEvent(epsilon=Fraction(2), what="randomised response")
@@ -100,7 +122,7 @@ def test_response_event_and_shape() -> None:
 
 def test_response_refuses() -> None:
     response = RandomisedResponse(size=3, epsilon=Fraction(2))
-    for codes in ([3], [-1]):
+    for codes in ([3], [-1], [0, 3], [-1, 0]):
         with pytest.raises(InputError, match=r"codes must be in \[0, 3\)"):
             response.apply(np.array(codes), SimulationRandomness(1))
     with pytest.raises(InputError, match="integer codes"):

@@ -2,10 +2,15 @@
 
 import hashlib
 import os
+from functools import reduce
+from operator import and_, or_
+from typing import ClassVar, final
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from syndic.errors import RefusedError
 from syndic.parts.align_point import Blinding, new_blinding, new_power, points_of, raised
@@ -94,6 +99,48 @@ def test_powers_and_blindings_are_read_as_they_are_written() -> None:
         for scalar in (coordinate(each.on), coordinate(each.off)):
             assert scalar % 8 == 0
             assert scalar >> 254 == 1
+
+
+def test_powers_and_blindings_take_every_bit_that_the_standard_leaves_free() -> None:
+    """RFC 7748: bits 3 to 253 of a scalar are free, 254 is set, the others are not; a missing one halves the secret."""
+    randomness = SimulationRandomness(1)
+    powers = [new_power(randomness) for _ in range(100)]
+    blindings = [new_blinding(power, randomness) for power in powers]
+    for scalars in (powers, [each.on for each in blindings], [each.off for each in blindings]):
+        numbers = [coordinate(each) for each in scalars]
+        assert len(set(numbers)) == 100
+        assert reduce(or_, numbers) == 2**255 - 8
+        assert reduce(and_, numbers) == 2**254
+
+
+@final
+class Told:
+    """Randomness that draws the given numbers."""
+
+    simulated: ClassVar[bool] = True
+
+    def __init__(self, *numbers: int) -> None:
+        self.numbers = list(numbers)
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        return np.frombuffer(self.bytes(8 * count), dtype=np.uint64)
+
+    def bytes(self, count: int) -> bytes:
+        return self.numbers.pop(0).to_bytes(count, "little")
+
+
+@pytest.mark.parametrize(
+    ("on", "is_taken"), [(2**254 - 8, False), (2**254, True), (2**255 - 8, True), (2**255, False), (2**255 + 8, False)]
+)
+def test_a_blinding_that_x25519_would_read_otherwise_is_drawn_again(on: int, is_taken: bool) -> None:
+    """The power is chosen so that its blinding would be `on`: outside 2^254 to 2^255 it would not come off."""
+    first = 2**200 + 12345
+    order = 2**252 + 27742317777372353535851937790883648493
+    power = on * (2**254 + 8 * first) % order
+    blinding = new_blinding(power.to_bytes(32, "little"), Told(first, *range(1, 60)))
+    assert (coordinate(blinding.on) == on) == is_taken
+    assert (coordinate(blinding.off) == 2**254 + 8 * first) == is_taken
+    assert 2**254 <= coordinate(blinding.on) < 2**255
 
 
 @pytest.mark.parametrize("bad", [bytes(32), (1).to_bytes(32, "little"), b"short"])

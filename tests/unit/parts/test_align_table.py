@@ -52,12 +52,30 @@ def test_a_table_takes_every_key_to_its_share(count: int) -> None:
     bins = np.arange(count) % shape.bins
     table = encoded(keys, bins, shares, range(shape.bins), shape, SimulationRandomness(2))
     assert table.shape == (shape.bins, shape.points)
+    assert table.size == shape.words
     for key, own, share in zip(keys.tolist(), bins.tolist(), shares.tolist(), strict=True):
         value = sum(int(word) * pow(key, power, FIELD) for power, word in enumerate(table[own]))
         assert value % FIELD == share
 
 
-def test_zeros_are_the_ids_that_everybody_holds_in_whatever_parts() -> None:
+def test_a_full_bin_takes_every_key_to_its_share_and_an_empty_one_is_random() -> None:
+    shape = TableShape(bins=3, points=3)
+    keys, shares = drawn(6, 7)
+    bins = np.array([0, 2, 0, 2, 0, 2])
+    one, other = (encoded(keys, bins, shares, range(3), shape, SimulationRandomness(seed)) for seed in (2, 3))
+    assert (one[[0, 2]] == other[[0, 2]]).all(), "three points are all of a parabola"
+    for key, own, share in zip(keys.tolist(), bins.tolist(), shares.tolist(), strict=True):
+        assert sum(int(word) * key**power for power, word in enumerate(one[own])) % FIELD == share
+    assert not np.intersect1d(one[1], other[1]).size
+    # a party may have no id in a whole part of the table: it must not show
+    first, second = (encoded(keys, bins, shares, range(1, 2), shape, SimulationRandomness(seed)) for seed in (2, 3))
+    assert first.shape == (1, 3)
+    assert not np.intersect1d(first, second).size
+
+
+@pytest.mark.parametrize("block", [1 << 15, 7])
+def test_zeros_are_the_ids_that_everybody_holds_in_whatever_parts(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syndic.parts.align_table._BLOCK", block)
     count, shape = 400, TableShape(bins=20, points=60)
     keys, _ = drawn(count, 1)
     bins = np.arange(count) % shape.bins
@@ -82,6 +100,7 @@ def test_a_bin_is_too_small_less_than_once_in_two_to_the_forty(people: int) -> N
     parts = shape.parts()
     assert [each for part in parts for each in part] == list(range(shape.bins))
     assert all(len(part) * shape.points <= 2**20 for part in parts)
+    assert all((len(part) + 1) * shape.points > 2**20 for part in parts[:-1]), "no more messages than it takes"
 
 
 def test_a_bin_that_is_too_small_and_a_key_twice_are_refused() -> None:
@@ -92,6 +111,11 @@ def test_a_bin_that_is_too_small_and_a_key_twice_are_refused() -> None:
         encoded(keys, bins, shares, range(1), shape, SimulationRandomness(1))
     with pytest.raises(RefusedError, match="same key"):
         encoded(keys[[0, 0]], bins[:2], shares[:2], range(1), shape, SimulationRandomness(1))
+    two = TableShape(bins=2, points=3)
+    with pytest.raises(RefusedError, match="same key"):
+        encoded(
+            keys[[0, 1, 0, 1, 1]], np.array([0, 0, 1, 1, 1]), shares[[0] * 5], range(2), two, SimulationRandomness(1)
+        )
 
 
 @pytest.mark.statistical

@@ -82,6 +82,13 @@ def test_one_fair_number_against_many_thresholds() -> None:
     assert found.sum(axis=1).tolist() == [sum(fair[i] < each for each in thresholds) for i in range(40)]
 
 
+@pytest.mark.parametrize(("copies", "words"), [(64, 1), (65, 2), (66, 2), (128, 2), (129, 3)])
+def test_every_coin_has_a_fair_number_where_words_end(copies: int, words: int) -> None:
+    coins = gmw.toss((2 ** (WIDTH - 1),), (0,), copies, Ring(8))
+    assert (coins.words, coins.source_words) == (words, words)
+    assert run(coins, 4)[0].tolist() == [int(each < 2 ** (WIDTH - 1)) for each in fair_numbers(coins, 4)[:copies]]
+
+
 def test_the_second_server_alone_gets_corrections_of_the_stated_size() -> None:
     coins = gmw.toss((2**100, 2**127), (0, 1), 100, Ring(20))
     _, two, _ = halves(coins, 1)

@@ -81,8 +81,8 @@ def test_random_coalitions_and_silence_never_break_a_sparse_plan() -> None:
 def test_a_certain_plan_holds_for_the_worst_seats(parties: int, colluding: int, missing: int) -> None:
     plan = plan_sum(parties, colluding=colluding, missing=missing, certain=True)
     assert plan.failure == 0
-    assert not plan.events
-    assert not plan.not_protected
+    assert plan.events == ()
+    assert plan.not_protected == ()
     # all colluding and missing parties sit around one
     assert 2 * plan.threshold > plan.neighbours + colluding
     assert plan.neighbours - missing >= plan.threshold
@@ -98,8 +98,40 @@ def test_the_chance_of_failure_is_charged_rounded_up() -> None:
     assert 0 < 2.0**-plan.failure_bits <= plan.failure <= 2.0**-plan.failure_bits + 2e-18
     (event,) = plan.events
     assert isinstance(event, ApproximateEvent)
-    assert event.delta == plan.failure
+    assert (event.epsilon, event.delta) == (Fraction(1, 10**12), plan.failure)
     assert f"2^-{math.floor(plan.failure_bits)}" in plan.not_protected[0]
+
+
+def at_least(count: int, others: int, marked: int, drawn: int) -> Fraction:
+    """Return the chance of so many marked ones among those drawn, by counting."""
+    ways = sum(math.comb(marked, each) * math.comb(others - marked, drawn - each) for each in range(count, drawn + 1))
+    return Fraction(ways, math.comb(others, drawn))
+
+
+def failing(parties: int, colluding: int, missing: int, neighbours: int, threshold: int) -> Fraction:
+    """Return the sum of the chances, over all parties, that the graph is not private, not live, not connected."""
+    exposed = at_least(2 * threshold - neighbours, parties - 1, colluding, neighbours)
+    stuck = at_least(neighbours - threshold + 1, parties - 1, missing, neighbours)
+    half = neighbours // 2
+    filled = Fraction(math.perm(colluding + missing, half), math.perm(parties, half))
+    return parties * (exposed + stuck + filled)
+
+
+@pytest.mark.parametrize(
+    ("parties", "colluding", "missing"), [(400, 60, 4), (400, 4, 60), (90, 0, 9), (150, 12, 0), (1000, 200, 10)]
+)
+def test_a_sparse_plan_is_the_smallest_that_fails_once_in_two_to_the_forty(
+    parties: int, colluding: int, missing: int
+) -> None:
+    plan = plan_sum(parties, colluding=colluding, missing=missing)
+    assert (plan.parties, plan.colluding, plan.missing) == (parties, colluding, missing)
+    assert plan.neighbours < parties - 1
+    chance = failing(parties, colluding, missing, plan.neighbours, plan.threshold)
+    assert chance <= Fraction(1, 2**40)
+    assert 2.0**-plan.failure_bits == pytest.approx(float(chance), rel=1e-6, abs=0)
+    fewer = plan.neighbours - 2
+    thresholds = range(fewer // 2 + 1, fewer + 1)
+    assert all(failing(parties, colluding, missing, fewer, each) > Fraction(1, 2**40) for each in thresholds)
 
 
 def test_only_what_cannot_happen_has_no_chance() -> None:
@@ -113,8 +145,10 @@ def test_chances_are_those_of_counting() -> None:
     for least in range(5):
         counted = sum(len({0, 1, 2} & set(seats)) >= least for seats in chosen) / len(chosen)
         assert _at_least(np.array([least]), 10, 3, 4)[0] == pytest.approx(counted)
-    counted = sum({0, 1, 2} <= set(seats) for seats in chosen) / len(chosen)
-    assert _run(10, 4, 3) == pytest.approx(counted)
+    for marked in (3, 4, 5, 9):
+        seated = list(combinations(range(10), marked))
+        counted = sum({0, 1, 2} <= set(seats) for seats in seated) / len(seated)
+        assert _run(10, marked, 3) == pytest.approx(counted)
     assert _run(10, 2, 3) == 0
     assert _run(10, 10, 3) == 1
 
@@ -129,8 +163,12 @@ def test_what_is_refused() -> None:
         plan_sum(5, colluding=1, missing=2)
     with pytest.raises(InputError, match="fewer than all"):
         plan_sum(5, colluding=5)
-    with pytest.raises(InputError, match="negative"):
-        plan_sum(5, colluding=-1)
+    for colluding, missing in ((-1, 0), (0, -1)):
+        with pytest.raises(InputError, match="negative"):
+            plan_sum(5, colluding=colluding, missing=missing)
+    # where all others collude there is nothing left to hide, and a sum of two is such a sum too
+    assert plan_sum(2, colluding=1).threshold == 1
+    assert plan_sum(5, colluding=4).threshold == 4
 
 
 @pytest.mark.parametrize("parties", [33, 40, 70])

@@ -1,6 +1,7 @@
 """Masked sums round by round: exact whoever falls silent, lost or closed whenever something is wrong."""
 
 from collections import Counter
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from syndic.parts.rounds import (
     RoundMasked,
     Rounds,
     RoundsDirectory,
+    RoundsStart,
     RoundSurvivors,
     RoundTotal,
     UsesRounds,
@@ -156,6 +158,59 @@ def test_a_round_is_answered_once_and_in_order(tmp_path: Path) -> None:
         assert (again.code, again.body) == ("refused", b"")
 
 
+def test_masks_of_another_round_than_the_one_that_is_due_stay_closed(tmp_path: Path) -> None:
+    """Two answers about one round, for two lists, would show the masks in which the lists differ."""
+    fleet = fleet_of(5, tmp_path, missing=1)
+    rounds = started(fleet)
+    asked = []
+
+    def other(step: str, party: str, body: bytes) -> bytes:
+        # between its values and its answer a party is open to one question
+        if step == "round_open":
+            due = decode(body, RoundSurvivors).round
+            for number in {1, 2, 3, 4} - {due}:
+                question = RoundSurvivors(label="one", round=number, arrived=bytes([0b11111000]))
+                asked.append(fleet.asked_again("round_open", party, question).code)
+        return body
+
+    fleet.ask = other
+    for number in (1, 2, 3):
+        opened = total(fleet, rounds)
+        assert opened is not None
+        assert np.array_equal(opened.values, ring_lift(fleet, number * fleet.expected(fleet.names)))
+    assert asked == ["refused"] * 3 * 5 * 3
+
+
+def test_where_nobody_may_be_missing_there_is_nothing_to_answer(tmp_path: Path) -> None:
+    fleet = fleet_of(3, tmp_path)
+    total(fleet, started(fleet))
+    question = RoundSurvivors(label="one", round=1, arrived=bytes([0b11100000]))
+    reply = fleet.asked_again("round_open", "p0", question)
+    assert (reply.code, "a party answers once" in reply.text) == ("refused", True)
+
+
+def test_keys_are_made_and_met_once_and_rounds_begin_at_one(tmp_path: Path) -> None:
+    """A party that met others again, in the middle, would mask the next round with whoever it is told."""
+    fleet = fleet_of(3, tmp_path)
+    met: dict[str, RoundsDirectory] = {}
+
+    def note(step: str, party: str, body: bytes) -> bytes:
+        if step == "rounds_meet":
+            met[party] = decode(body, RoundsDirectory)
+        return body
+
+    fleet.ask = note
+    early = fleet.asked_again("rounds_meet", "p0", RoundsDirectory(label="one", present=b"\xc0", keys=bytes(64)))
+    assert "asked after step 0" in early.text
+    rounds = started(fleet)
+    for number in (-1, 0):
+        assert "answered once, in order" in fleet.asked_again("add_round", "p0", Ask(round=number)).text
+    assert total(fleet, rounds) is not None
+    for again, message in (("rounds_keys", RoundsStart(label="one")), ("rounds_meet", met["p0"])):
+        reply = fleet.asked_again(again, "p0", message)
+        assert (reply.code, "each is answered once, in order" in reply.text) == ("refused", True)
+
+
 @pytest.mark.parametrize("arrived", [b"\xe0", b"\x78", b"", b"\xf8\x00"])
 def test_a_party_answers_no_list_that_is_short_or_without_it(arrived: bytes, tmp_path: Path) -> None:
     fleet = fleet_of(5, tmp_path, missing=1)
@@ -263,11 +318,53 @@ def test_a_directory_with_too_few_neighbours_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parties", "colluding", "missing"), [(4, 0, 2), (5, 1, 2), (50, 10, 20), (3, 3, 0), (3, 0, -1), (1, 0, 0)]
+    ("parties", "colluding", "missing"),
+    [(4, 0, 2), (5, 1, 2), (50, 10, 20), (3, 3, 0), (3, 0, -1), (3, -1, 0), (1, 0, 0)],
 )
 def test_lists_that_could_both_be_answered_are_not_planned(parties: int, colluding: int, missing: int) -> None:
     with pytest.raises(InputError):
         plan_rounds(parties, colluding=colluding, missing=missing)
+
+
+class AddUnsafely(AddRounds, tag="add-rounds-unsafely"):
+    """Its author wrote down a plan without a look at what is safe."""
+
+    def rounds_plan(self, terms: Terms) -> SumPlan:
+        return SumPlan(parties=4, colluding=0, missing=2, neighbours=3, threshold=1, failure_bits=inf)
+
+
+def test_a_party_checks_the_plan_itself(tmp_path: Path) -> None:
+    fleet = Fleet(AddUnsafely(), 4, tmp_path)
+    with pytest.raises(PartyError, match="safe with fewer than 2 missing"):
+        started(fleet)
+
+
+@pytest.mark.parametrize(
+    ("parties", "colluding", "missing", "neighbours"),
+    [
+        # up to 32 parties everybody with everybody
+        (2, 0, 0, 1),
+        (32, 0, 0, 31),
+        (32, 3, 3, 31),
+        # beyond, one more than may be taken out on either side, or as many as a party's number has bits
+        (33, 0, 0, 2 * 6),
+        (33, 3, 4, 2 * 8),
+        (33, 7, 7, 2 * 15),
+        (200, 9, 9, 2 * 19),
+        (200, 0, 12, 2 * 13),
+        (50_000, 0, 0, 2 * 16),
+        # until that is everybody again
+        (33, 8, 7, 32),
+        (33, 10, 10, 32),
+        (34, 10, 6, 33),
+    ],
+)
+def test_more_neighbours_on_either_side_than_may_be_taken_out(
+    parties: int, colluding: int, missing: int, neighbours: int
+) -> None:
+    plan = plan_rounds(parties, colluding=colluding, missing=missing)
+    assert (plan.neighbours, plan.threshold) == (neighbours, neighbours - missing)
+    assert len(neighbours_of(plan, "study", 0)) == neighbours
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Keys, masks and sealed messages: against the library's own functions, and against every change on the way."""
 
 import dataclasses
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syndic.errors import InputError, RefusedError
-from syndic.parts.key import agree, agree_all, context, derive, key_pair, public_of
+from syndic.parts.key import agree, agree_all, agree_with, context, derive, key_pair, public_of
 from syndic.parts.mask import expand, stream
 from syndic.parts.ring import Ring
 from syndic.parts.seal import OVERHEAD_BYTES, Place, seal, seal_for, unseal, unseal_from
@@ -26,6 +28,19 @@ SECRET = SOURCE.bytes(32)
 def test_derive_is_hkdf() -> None:
     theirs = HKDF(algorithm=SHA256(), length=32, salt=None, info=context("a", b"b", 3)).derive(SECRET)
     assert derive(SECRET, "a", b"b", 3) == theirs
+
+
+def test_two_parties_agree_with_what_ties_their_identities_in_it() -> None:
+    """Both keys of this run and the bond count: whoever lacks one of them has another secret."""
+    one, other = key_pair(SOURCE), key_pair(SOURCE)
+    bonds = {"south": b"b" * 32, "east": b"c" * 32, "west": b""}
+    north: Any = SimpleNamespace(bond=bonds.__getitem__)
+    found = agree_with(north, one.private, dict.fromkeys(bonds, other.public))
+    shared = agree(other.private, one.public)
+    for name, bond in bonds.items():
+        theirs = HKDF(algorithm=SHA256(), length=32, salt=None, info=context("bonded")).derive(shared + bond)
+        assert found[name] == (theirs if bond else shared)
+    assert len(set(found.values())) == 3
 
 
 @given(st.lists(st.binary(max_size=9), max_size=4), st.lists(st.binary(max_size=9), max_size=4))

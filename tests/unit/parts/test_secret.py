@@ -97,6 +97,23 @@ def test_different_offers_are_found_out(tmp_path: Path) -> None:
         run(fleet)
 
 
+def test_a_party_whose_own_commitment_was_changed_sends_nothing(tmp_path: Path) -> None:
+    """Or the others would call it a liar, and its piece would be out."""
+    fleet = Fleet(AddUp(), 3, tmp_path)
+
+    def lie(step: str, party: str, body: bytes) -> bytes:
+        if step != "secret_send":
+            return body
+        offers = decode(body, SecretOffers).offers
+        forged = SecretOffer(public=offers["p0"].public, commitment=bytes(32))
+        return encode(SecretOffers(label="one", offers={**offers, "p0": forged}))
+
+    fleet.ask = lie
+    with pytest.raises(PartyError, match="are not those of all parties of the study"):
+        run(fleet)
+    assert fleet.seen["secret_send", "p0"] == b""
+
+
 def test_what_is_refused(tmp_path: Path) -> None:
     fleet = Fleet(AddUp(), 3, tmp_path)
     assert "asked after step 0" in fleet.asked_again("secret_send", "p0", SecretOffers(label="one", offers={})).text

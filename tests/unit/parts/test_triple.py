@@ -156,6 +156,18 @@ def test_shares_open_to_the_product(
     assert (multiplied(left, right, sizes) == left.T @ right).all()
 
 
+def test_wanted_cells_are_those_of_every_blocks_product() -> None:
+    sizes = ProductSizes(rows=30, low=0, high=1, entry=1, small=Ring(4), whole=Ring(6), block=7, chunk=30)
+    generator = np.random.default_rng(5)
+    left, right = (generator.integers(0, 2, (30, width)).astype(sizes.small.dtype) for width in (3, 4))
+    cells, half = np.array([0, 5, 6, 11, 2]), np.ones((5, 5, 1), dtype=sizes.small.dtype)
+    products = [(left[start : start + 7].T @ right[start : start + 7]).ravel()[cells] for start in range(0, 30, 7)]
+    plain = np.array(products)[:, :, None].astype(np.int64)
+    assert (left_blocks(left, right, half, sizes, cells) == (plain + 1) % 16).all()
+    assert (right_blocks(left, right, half, sizes, cells) == (plain + 1) % 16).all()
+    assert (dealt_half(left, right, half, sizes, cells) == (plain - 1) % 16).all()
+
+
 def adult_sizes(**changes: Any) -> ProductSizes:
     settings: dict[str, Any] = {
         "rows": 45_222,
@@ -175,6 +187,17 @@ def test_sizes_follow_from_public_bounds() -> None:
     assert lifted.whole == Ring(16)
     assert 2 * lifted.block < 2**lifted.small.bits
     assert lifted.small.bits == 10
+
+
+@pytest.mark.parametrize(("signed", "ends"), [(False, (0, 45_222)), (True, (-45_222, 45_222))])
+def test_the_largest_noise_fits_at_either_end_of_the_result(signed: bool, ends: tuple[int, int]) -> None:
+    """Or a sum with noise would come out at the other end."""
+    headroom = 10_000 if not signed else 20_000
+    sizes = adult_sizes(signed=signed, headroom=headroom)
+    assert sizes.whole == Ring(16 if not signed else 17)
+    half = 2 ** (sizes.whole.bits - 1)
+    assert -half <= ends[0] - headroom - sizes.centre
+    assert ends[1] + headroom - sizes.centre < half
 
 
 def test_the_chosen_ring_has_the_least_traffic() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from syndic.errors import IntegrityError
+from syndic.errors import IntegrityError, RefusedError
 from syndic.privacy.event import Event, PureEvent
 from syndic.privacy.ledger import Ledger
 from syndic.privacy.unit import Budget
@@ -50,6 +50,23 @@ def test_a_new_ledger_waits_until_another_program_lets_go_of_the_file(
         with Ledger.open(tmp_path / "new.db", patience=60) as ledger:
             ledger.declare("visits", Budget(epsilon=Fraction(1)))
         assert not other.in_transaction
+
+
+def test_a_new_ledger_waits_no_longer_than_it_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def waits(_: float) -> None:
+        raise AssertionError("it waits although its time is over")
+
+    monkeypatch.setattr("syndic.privacy.store.time.sleep", waits)
+    with closing(sqlite3.connect(tmp_path / "new.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(RefusedError):
+            Ledger.open(tmp_path / "new.db", patience=-1)
+
+
+def test_charges_that_add_up_to_less_than_nothing_are_no_sum(path: Path) -> None:
+    tamper(path, "DROP TRIGGER entry_update", "UPDATE entry SET pure = -1000000000000000 WHERE number = 3")
+    with Ledger.open(path) as ledger, pytest.raises(IntegrityError, match="cannot be added up"):
+        ledger._store.total(kind="reserve")
 
 
 def test_charges_are_on_disk_whatever_the_default_of_the_library_is(
