@@ -121,6 +121,8 @@ def _of_risk(scheme: Literal["newton", "mpc_out"], iterations: int | None = None
     table = Table(schema=schema_of(), source=open_source(people()))
     features, labels = protocol.encoding_of(study_of(protocol, _REPLACE, 1.0)).design.matrix(table)
     truth = minimise(Objective(Logistic(), _PENALTY), features, labels, tolerance=1e-9).weights
+    # the last column is the same for everybody, and its weight times that is the intercept
+    truth = np.append(truth[:-1], truth[-1] * features[0, -1])
 
     def distance(result: Any) -> float:
         found = [*result.model.coefficients[0], result.model.intercepts[0]]
