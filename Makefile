@@ -55,7 +55,6 @@ coverage: $(VENV)/dev
 # cores; it goes on where it was interrupted.
 mutation: $(VENV)/dev
 	PYTHONPATH=tests $(BIN)/python -m mutation run --jobs 2
-	PYTHONPATH=tests $(BIN)/python -m mutation report
 
 docs: $(VENV)/dev
 	$(BIN)/mkdocs build --quiet --strict

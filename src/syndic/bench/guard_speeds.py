@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from syndic.bench.guard_errors import Found
 from syndic.bench.model import step_milliseconds
 from syndic.bench.open_vertical import CodedTable
 from syndic.bench.secure_product import carrier_for, opened, study_for
@@ -27,7 +28,6 @@ from syndic.protocols import CrossTabulation
 from syndic.random import SystemRandomness
 from syndic.sketch import People, encode, person_digests, printed_plan
 
-Found = tuple[str, str, float]
 Columns = dict[str, NDArray[np.uint8]]
 
 _TRIES: Final = 5

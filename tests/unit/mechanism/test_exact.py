@@ -1,37 +1,18 @@
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import ClassVar
 
 import mpmath
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from syndic.mechanism.enclosure import Enclosure
 from syndic.mechanism.exact import LazyTable, accept, coin, uniform
 from syndic.mechanism.gaussian import DiscreteGaussian, _half_bell
 from syndic.mechanism.geometric import Geometric, exponential_geometric
 from syndic.mechanism.laplace import DiscreteLaplace, _magnitudes
+from unit.mechanism.scripted import Scripted
 
 ALL = 2**64 - 1
-
-
-class Scripted:
-    """Gives out the words it was made with, and nothing else."""
-
-    simulated: ClassVar[bool] = True
-
-    def __init__(self, *words: int) -> None:
-        self.left = list(words)
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        given, self.left = self.left[:count], self.left[count:]
-        if len(given) < count:
-            raise AssertionError("more words were drawn than expected")
-        return np.array(given, dtype=np.uint64)
-
-    def bytes(self, count: int) -> bytes:
-        raise AssertionError("words only")
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ in 2^40: so both are held against the definition here.
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +28,7 @@ from syndic.mechanism.exact import accept
 from syndic.mechanism.geometric import exponential_geometric
 from syndic.mechanism.noise import signed
 from syndic.random import Randomness, SimulationRandomness
+from unit.mechanism.scripted import Scripted
 
 Exactly = Callable[[int], Fraction]
 
@@ -130,22 +131,6 @@ def test_every_jump_is_in_some_share_and_none_twice(count: int, monkeypatch: pyt
         share = LaplaceShare(sensitivity=20, epsilon=Fraction(1), parties=2, dimension=count)
         assert share.draw(count, SimulationRandomness(seed)).sum() == drawn[-1].sum()
     assert any(jumps.any() for jumps in drawn)
-
-
-class Scripted:
-    """Gives out the words it was made with."""
-
-    simulated: ClassVar[bool] = True
-
-    def __init__(self, *words: int) -> None:
-        self.left = list(words)
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        given, self.left = self.left[:count], self.left[count:]
-        return np.array(given, dtype=np.uint64)
-
-    def bytes(self, count: int) -> bytes:
-        raise AssertionError("words only")
 
 
 @pytest.mark.parametrize(

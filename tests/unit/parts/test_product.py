@@ -1,5 +1,6 @@
 """The secure product through a protocol's own steps: exact, bound to its place, and what a cheat gets."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -171,13 +172,8 @@ def moved(part: CodedTable) -> CodedTable:
     return CodedTable(part.domain, {**part.codes, name: codes})
 
 
-@pytest.mark.parametrize("who", ["p0", "p1"])
-@pytest.mark.parametrize("before", ["product_multiplied", "open_tables"])
-def test_rows_that_change_between_two_looks_end_the_run(who: str, before: str) -> None:
-    """The difference times the partner's mask would be in the product, and the dealer knows the mask."""
-    parts = tables(300, (3, 2), (4,))
-    study = study_of(parts)
-    carrier = carrier_of(study, parts)
+def changing(carrier: Any, before: str, who: str, change: Callable[[CodedTable], CodedTable]) -> Any:
+    """Return the carrier, but a party's rows change before a step."""
     ask = carrier.ask
 
     class Live:
@@ -186,11 +182,21 @@ def test_rows_that_change_between_two_looks_end_the_run(who: str, before: str) -
 
         def ask(self, step: Any, message: Any) -> Any:
             if step.__name__ == before:
-                carrier.members[who].table = moved(carrier.members[who].table)
+                carrier.members[who].table = change(carrier.members[who].table)
             return ask(step, message)
 
+    return Live()
+
+
+@pytest.mark.parametrize("who", ["p0", "p1"])
+@pytest.mark.parametrize("before", ["product_multiplied", "open_tables"])
+def test_rows_that_change_between_two_looks_end_the_run(who: str, before: str) -> None:
+    """The difference times the partner's mask would be in the product, and the dealer knows the mask."""
+    parts = tables(300, (3, 2), (4,))
+    study = study_of(parts)
+    carrier = carrier_of(study, parts)
     with pytest.raises(RefusedError, match=f"rows of {who} changed"):
-        coordinate(study, Live())
+        coordinate(study, changing(carrier, before, who, moved))
     assert carrier.members[who].drawn == []
 
 
@@ -203,19 +209,8 @@ def test_rows_in_another_order_are_other_rows_though_all_sums_are_the_same() -> 
     parts = tables(300, (3, 2), (4,))
     study = study_of(parts)
     carrier = carrier_of(study, parts)
-    ask = carrier.ask
-
-    class Live:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(carrier, name)
-
-        def ask(self, step: Any, message: Any) -> Any:
-            if step.__name__ == "product_multiplied":
-                carrier.members["p0"].table = exchanged(carrier.members["p0"].table)
-            return ask(step, message)
-
     with pytest.raises(RefusedError, match="rows of p0 changed"):
-        coordinate(study, Live())
+        coordinate(study, changing(carrier, "product_multiplied", "p0", exchanged))
 
 
 def test_there_is_no_chunk_after_the_last() -> None:
