@@ -2,22 +2,33 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# to the version, for Syndic and for what builds it: the same commit passes next month
+LOCK := $(CURDIR)/constraints.txt
+PIP = PIP_CONSTRAINT=$(LOCK) PIP_BUILD_CONSTRAINT=$(LOCK) $(BIN)/python -m pip install --quiet
 
-.PHONY: setup demo test test-deploy fuzz coverage mutation bench peers docs lint format clean
+.PHONY: setup lock demo imports test test-deploy test-lowest fuzz coverage mutation bench peers docs lint format clean
 
 # The core alone: what `make demo` and a plain installation need.
-$(VENV)/core: pyproject.toml
+$(VENV)/core: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable .
+	$(PIP) --editable .
 	touch $@
 
 # Everything the tests, the checks and the docs need.
-$(VENV)/dev: pyproject.toml
+$(VENV)/dev: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(PIP) --editable '.[dev]'
 	touch $(VENV)/core $@
 
 setup: $(VENV)/dev
+
+# The newest versions that pyproject.toml allows, into the lock; then run the tests, and look at the difference.
+lock:
+	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet --editable '.[dev,bench]' hatchling editables
+	head -1 constraints.txt > .venv-lock/constraints.txt
+	.venv-lock/bin/python -m pip freeze --exclude-editable >> .venv-lock/constraints.txt
+	cp .venv-lock/constraints.txt constraints.txt
 
 demo: $(VENV)/core
 	$(BIN)/syndic demo
@@ -29,6 +40,17 @@ lint: $(VENV)/dev
 
 test: lint docs
 	$(BIN)/pytest -n 2 --dist loadfile -m "not deploy"
+
+imports: $(VENV)/core
+	$(BIN)/python tests/import_everything.py
+
+# The lowest versions that pyproject.toml allows, and the unit tests of the core.
+test-lowest:
+	rm -rf .venv-lowest && $(PYTHON) -m venv .venv-lowest
+	$(PYTHON) tests/lowest_versions.py > .venv-lowest/lowest.txt
+	.venv-lowest/bin/python -m pip install --quiet --editable . -r .venv-lowest/lowest.txt pytest hypothesis
+	.venv-lowest/bin/pytest -p no:cacheprovider -m "not slow" tests/unit/data tests/unit/privacy tests/unit/mechanism \
+		tests/unit/kernel tests/unit/study
 
 # Apart from the other tests for its cost: a server and parties as processes of their own, for some minutes. Two
 # federations side by side, since most of the time is waiting; tests of a file share what they have started.
@@ -61,7 +83,7 @@ docs: $(VENV)/dev
 
 # Slower than the tests: measurements beside a baseline in the same run.
 bench: $(VENV)/dev
-	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	$(PIP) --editable '.[bench]'
 	for name in guard noise secure sources; do $(BIN)/syndic bench $$name || exit 1; done
 
 # Other libraries, to compare with: their pins clash with ours, so each has an environment of its own. dpmm needs

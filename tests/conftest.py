@@ -1,6 +1,7 @@
 """Options and fixtures of every suite."""
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,18 @@ from hypothesis import settings
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("home", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "home")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was not tested here, a sentence and a number for each thing that is not installed."""
+    reasons: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("skipped", []):
+        reasons[report.longrepr[2].removeprefix("Skipped: ")] += 1
+    if reasons:
+        terminalreporter.section("skipped")
+        for reason, count in sorted(reasons.items()):
+            terminalreporter.write_line(f"{count:4d}  {reason}")
+
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -178,6 +178,8 @@ def _ticks_a_second(kind: pa.DataType) -> int:
 
 def _by_object(array: pa.Array, read: Callable[[Any], str | None]) -> pa.Array:
     """Return the text of every value by its Python object, read once for each distinct value."""
+    if pa.types.is_float16(array.type):
+        array = array.cast(pa.float32())  # older versions of Arrow have no dictionary of half floats
     encoded = array.dictionary_encode()
     texts = [None if value is None else read(value) for value in encoded.dictionary.to_pylist()]
     return pa.array(texts, pa.large_string()).take(encoded.indices)

@@ -126,7 +126,8 @@ def _scores(shape: GanShape, trunk: Tensor, branch: Tensor, normal: Flat) -> Ten
 
 
 def _split(shape: GanShape, rows: Tensor) -> tuple[Tensor, ...]:
-    return torch.split(rows, list(shape.sizes), dim=1)
+    parts: tuple[Tensor, ...] = torch.split(rows, list(shape.sizes), dim=1)  # typed with and without torch installed
+    return parts
 
 
 def _through(chain: Chain, weights: Tensor, rows: Tensor, *, last: bool, plain: int = 1) -> Tensor:

@@ -208,7 +208,7 @@ def test_every_arrow_type_is_coded_within_the_size(column: Column) -> None:
         pa.array(["F", None], pa.string_view()),
         pa.array([b"F", None], pa.binary_view()),
         pa.array([b"F4", None], pa.binary(2)),
-        pa.array([1.5, None], pa.float16()),
+        pa.array([np.float16(1.5), None], pa.float16()),
         pa.array([Decimal("4.0"), None], pa.decimal256(40, 1)),
         pa.array([stamp.time(), None]),
         pa.array([stamp, None], pa.timestamp("ns", "Europe/Berlin")),

@@ -168,7 +168,7 @@ def test_rows_without_a_person_are_left_out() -> None:
 
 def test_a_person_is_one_whatever_type_the_id_has() -> None:
     seven = [
-        pa.array([7], pa.int8()), pa.array([7], pa.uint64()), pa.array([7.0]), pa.array([7.0], pa.float16()),
+        pa.array([7], pa.int8()), pa.array([7], pa.uint64()), pa.array([7.0]), pa.array([np.float16(7)], pa.float16()),
         pa.array([Decimal("7.00")]), pa.array(["7"]), pa.array([" 007 "]), pa.array([b"7.0"]), pa.array(["+7."]),
         pa.array(["7"]).dictionary_encode(),
     ]  # fmt: skip
