@@ -15,9 +15,9 @@ $(VENV)/core: pyproject.toml constraints.txt
 	touch $@
 
 # Everything the tests, the checks and the docs need.
-$(VENV)/dev: pyproject.toml constraints.txt
+$(VENV)/dev: pyproject.toml lab/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) --editable '.[dev]'
+	$(PIP) --editable '.[dev]' --editable ./lab
 	touch $(VENV)/core $@
 
 setup: $(VENV)/dev
@@ -25,7 +25,7 @@ setup: $(VENV)/dev
 # The newest versions that pyproject.toml allows, into the lock; then run the tests, and look at the difference.
 lock:
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/python -m pip install --quiet --editable '.[dev,bench]' hatchling editables
+	.venv-lock/bin/python -m pip install --quiet --editable '.[dev]' --editable './lab[bench]' hatchling editables
 	head -1 constraints.txt > .venv-lock/constraints.txt
 	.venv-lock/bin/python -m pip freeze --exclude-editable >> .venv-lock/constraints.txt
 	cp .venv-lock/constraints.txt constraints.txt
@@ -49,7 +49,7 @@ test-lowest:
 	rm -rf .venv-lowest && $(PYTHON) -m venv .venv-lowest
 	$(PYTHON) tests/lowest_versions.py > .venv-lowest/lowest.txt
 	.venv-lowest/bin/python -m pip install --quiet --editable . -r .venv-lowest/lowest.txt pytest hypothesis
-	.venv-lowest/bin/pytest -p no:cacheprovider -m "not slow" tests/unit/data tests/unit/privacy tests/unit/mechanism \
+	.venv-lowest/bin/pytest -p no:cacheprovider -m "not slow" tests/unit/data tests/unit/privacy tests/unit/noise \
 		tests/unit/kernel tests/unit/study
 
 # Apart from the other tests for its cost: a server and parties as processes of their own, for some minutes. Two
@@ -66,8 +66,8 @@ fuzz: $(VENV)/dev
 coverage: $(VENV)/dev
 	rm -rf .coverage-data && mkdir .coverage-data
 	CI=1 $(BIN)/coverage run --rcfile=tests/mutation/coverage.toml -m pytest -p no:cacheprovider \
-		tests/unit/privacy tests/unit/mechanism tests/unit/kernel tests/unit/parts tests/unit/study \
-		tests/unit/protocols/test_align.py tests/unit/runtime/test_faults.py \
+		tests/unit/privacy tests/unit/noise tests/unit/kernel tests/unit/mpc tests/unit/study \
+		tests/unit/methods/test_align.py tests/unit/runtime/test_faults.py \
 		tests/property/test_privacy.py tests/property/test_codec.py
 	$(BIN)/coverage combine -q --rcfile=tests/mutation/coverage.toml
 	$(BIN)/coverage json -q --rcfile=tests/mutation/coverage.toml -o .coverage-data/branches.json
@@ -83,7 +83,7 @@ docs: $(VENV)/dev
 
 # Slower than the tests: measurements beside a baseline in the same run.
 bench: $(VENV)/dev
-	$(PIP) --editable '.[bench]'
+	$(PIP) --editable './lab[bench]'
 	for name in guard noise secure sources; do $(BIN)/syndic bench $$name || exit 1; done
 
 # Other libraries, to compare with: their pins clash with ours, so each has an environment of its own. dpmm needs

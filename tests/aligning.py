@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from carriers import session_over
+from runtimes import session_over
 from support import Case, open_nodes, rows
 from syndic import Study
 from syndic.kernel import Call, Delivery, Node, Reply, Session, answer, decode, encode

@@ -27,7 +27,7 @@ from syndic.document import to_readable_json
 from syndic.runtime import Local
 from syndic.study import Home, Release, Study
 from syndic.study.agreement import agree
-from syndic.study.conduct import conduct
+from syndic.study.run import conduct
 
 HOST = "127.0.0.1:8765"
 ORIGIN = f"http://{HOST}"

@@ -7,7 +7,7 @@ from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_context import FLContext
 
-from syndic.runtime.flare_site import Site
+from syndic.runtime.flare.site import Site
 
 SECRET = "patient-4711-has-" + "measles"
 

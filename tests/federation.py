@@ -17,17 +17,17 @@ import pyarrow.parquet as pq
 from msgspec.structs import replace
 
 from support import COLUMNS, rows, study_text
-from syndic.deploy import Coordinator, accept, prepare, run_study
-from syndic.deploy.party import workspace_of
 from syndic.errors import InputError
+from syndic.federation import Coordinator, accept, prepare, run_study
+from syndic.federation.party import workspace_of
 from syndic.kernel import Progress, silent_progress
 from syndic.privacy import Entry, Ledger
 from syndic.runtime import Local
-from syndic.runtime.flare import Flare
+from syndic.runtime.flare.coordinator import Flare
 from syndic.study import Home, Release, Study
 from syndic.study.agreement import agree
-from syndic.study.conduct import conduct
-from syndic.study.home import run_digest
+from syndic.study.party_folder import run_digest
+from syndic.study.run import conduct
 
 TESTS = Path(__file__).parent
 PARTY = """
@@ -106,7 +106,7 @@ def wait_until(happened: Callable[[], bool], told: Callable[[], str] = str, seco
 def _answers(process: psutil.Process) -> bool:
     """Tell whether a process answers a study; one of an earlier study may end just now."""
     try:
-        return "syndic.deploy.serve" in process.cmdline()
+        return "syndic.federation.serve" in process.cmdline()
     except psutil.NoSuchProcess:
         return False
 

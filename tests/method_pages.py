@@ -10,7 +10,7 @@ import syndic
 from syndic.document import from_builtins
 from syndic.kernel import Protocol
 from syndic.kernel.step import steps_of
-from syndic.protocols import AnyProtocol
+from syndic.methods import AnyProtocol
 from syndic.study import Study
 
 ROOT = Path(__file__).parents[1]

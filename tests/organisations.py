@@ -18,10 +18,10 @@ from syndic.privacy import Entry, Ledger
 from syndic.runtime import Local
 from syndic.study import Home
 from syndic.study.agreement import agree
-from syndic.study.conduct import conduct
-from syndic.study.home import run_digest
 from syndic.study.identity import Identity
+from syndic.study.party_folder import run_digest
 from syndic.study.release import Release
+from syndic.study.run import conduct
 
 
 def homes_for(study: Study, sources: Mapping[str, pa.Table], folder: Path) -> tuple[Study, dict[str, Home]]:

@@ -1,21 +1,17 @@
 """Syndic: publish something together from tables that may not be pooled."""
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from syndic.version import __version__
 
 if TYPE_CHECKING:
-    from syndic.advise import Advice, Assumptions, Task, VerticalAdvice, advise, advise_vertical
+    from syndic.advice import Advice, Assumptions, Task, VerticalAdvice, advise, advise_vertical
     from syndic.data import Boolean, Categorical, Date, Domain, Instead, Integer, Ordinal, Real, Schema
     from syndic.document import exact
-    from syndic.estimators import PrivateLogisticRegression, PrivateRidge
-    from syndic.evaluate import Evaluation, PaidScores, evaluate, paid_scores
+    from syndic.evaluation import Evaluation, PaidScores, evaluate, paid_scores
     from syndic.kernel import Limits, Member
-    from syndic.privacy import Budget, Ledger, Unit
-    from syndic.protocols import (
+    from syndic.methods import (
         Average,
         CrossTabulation,
         DistDiffGen,
@@ -30,9 +26,12 @@ if TYPE_CHECKING:
         Synthesis,
         Vertical,
     )
-    from syndic.regression import GramClassifier, GramRegression
+    from syndic.privacy import Budget, Ledger, Unit
+    from syndic.sklearn.homm import HommSynthesizer
+    from syndic.sklearn.markov import MarkovSynthesizer
+    from syndic.sklearn.models import PrivateLogisticRegression, PrivateRidge
+    from syndic.sklearn.regression import GramClassifier, GramRegression
     from syndic.study import Plan, Release, Statement, Study, plan, simulate
-    from syndic.synthesizer import HommSynthesizer, MarkovSynthesizer
 
 __all__ = [
     "Advice",
@@ -90,54 +89,54 @@ __all__ = [
 
 # each name is loaded when it is first asked for: a party's process needs no advisor, no estimators and no plots
 _HOMES = {
-    "Advice": "syndic.advise",
-    "Assumptions": "syndic.advise",
-    "Average": "syndic.protocols",
+    "Advice": "syndic.advice",
+    "Assumptions": "syndic.advice",
+    "Average": "syndic.methods",
     "Boolean": "syndic.data",
     "Budget": "syndic.privacy",
     "Categorical": "syndic.data",
-    "CrossTabulation": "syndic.protocols",
+    "CrossTabulation": "syndic.methods",
     "Date": "syndic.data",
-    "DistDiffGen": "syndic.protocols",
+    "DistDiffGen": "syndic.methods",
     "Domain": "syndic.data",
-    "Estimation": "syndic.protocols",
-    "Evaluation": "syndic.evaluate",
-    "Glued": "syndic.protocols",
-    "GramClassifier": "syndic.regression",
-    "GramMatrix": "syndic.protocols",
-    "GramRegression": "syndic.regression",
-    "Homm": "syndic.protocols",
-    "HommSynthesizer": "syndic.synthesizer",
+    "Estimation": "syndic.methods",
+    "Evaluation": "syndic.evaluation",
+    "Glued": "syndic.methods",
+    "GramClassifier": "syndic.sklearn.regression",
+    "GramMatrix": "syndic.methods",
+    "GramRegression": "syndic.sklearn.regression",
+    "Homm": "syndic.methods",
+    "HommSynthesizer": "syndic.sklearn.homm",
     "Instead": "syndic.data",
     "Integer": "syndic.data",
-    "LatentTreeSynthesis": "syndic.protocols",
+    "LatentTreeSynthesis": "syndic.methods",
     "Ledger": "syndic.privacy",
     "Limits": "syndic.kernel",
-    "Marginals": "syndic.protocols",
-    "MarkovSynthesizer": "syndic.synthesizer",
+    "Marginals": "syndic.methods",
+    "MarkovSynthesizer": "syndic.sklearn.markov",
     "Member": "syndic.kernel",
     "Ordinal": "syndic.data",
-    "PaidScores": "syndic.evaluate",
+    "PaidScores": "syndic.evaluation",
     "Plan": "syndic.study",
-    "PooledGram": "syndic.protocols",
-    "PrivateLogisticRegression": "syndic.estimators",
-    "PrivateRidge": "syndic.estimators",
+    "PooledGram": "syndic.methods",
+    "PrivateLogisticRegression": "syndic.sklearn.models",
+    "PrivateRidge": "syndic.sklearn.models",
     "Real": "syndic.data",
     "Release": "syndic.study",
-    "Risk": "syndic.protocols",
+    "Risk": "syndic.methods",
     "Schema": "syndic.data",
     "Statement": "syndic.study",
     "Study": "syndic.study",
-    "Synthesis": "syndic.protocols",
-    "Task": "syndic.advise",
+    "Synthesis": "syndic.methods",
+    "Task": "syndic.advice",
     "Unit": "syndic.privacy",
-    "Vertical": "syndic.protocols",
-    "VerticalAdvice": "syndic.advise",
-    "advise": "syndic.advise",
-    "advise_vertical": "syndic.advise",
-    "evaluate": "syndic.evaluate",
+    "Vertical": "syndic.methods",
+    "VerticalAdvice": "syndic.advice",
+    "advise": "syndic.advice",
+    "advise_vertical": "syndic.advice",
+    "evaluate": "syndic.evaluation",
     "exact": "syndic.document",
-    "paid_scores": "syndic.evaluate",
+    "paid_scores": "syndic.evaluation",
     "plan": "syndic.study",
     "simulate": "syndic.study",
 }
@@ -154,15 +153,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
-
-
-class _Package(ModuleType):
-    """This module: `evaluate` and `advise` are functions here, and folders that importing binds to the same names."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, ModuleType) and _HOMES.get(name) == value.__name__:
-            value = getattr(value, name)
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

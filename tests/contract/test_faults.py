@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from disturbed import DISTURBED, LOSING, MOST_MB, Mortal, Watch, allowed, charged, published, run_over
+from faulty_runtime import DISTURBED, LOSING, MOST_MB, Mortal, Watch, allowed, charged, published, run_over
 from support import Case
 from syndic.errors import PartyError
 from syndic.kernel import Runtime

@@ -13,8 +13,8 @@ from syndic.kernel import Call, Delivery, decode
 from syndic.privacy import Entry, Ledger
 from syndic.runtime import Local
 from syndic.study import Home, simulate
-from syndic.study.conduct import conduct
-from syndic.study.home import run_digest
+from syndic.study.party_folder import run_digest
+from syndic.study.run import conduct
 
 SEED = 7
 # one of every way in which parties agree on secrets, and one without any

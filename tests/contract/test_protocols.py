@@ -10,14 +10,14 @@ from typing import Any, final
 import pyarrow as pa
 import pytest
 
-from carriers import session_over
+from runtimes import session_over
 from support import CASES, Case, charges, ledger_entries, open_nodes
 from syndic.data import Source, Table, open_source
 from syndic.errors import PartyError
 from syndic.kernel import Call, Delivery, Node, Nothing, Reply, answer, decode, encode, run, steps_of
 from syndic.runtime import Local
 from syndic.study import Release, plan, simulate
-from syndic.study.home import run_digest
+from syndic.study.party_folder import run_digest
 
 SEED = 7
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from support import CASES
-from syndic.data.pushdown import Pushdown
+from syndic.data.sources.pushdown import Pushdown
 from syndic.study.simulate import simulate
 
 ibis = pytest.importorskip("ibis", reason="ibis is not installed: pip install 'syndic[ibis]'")

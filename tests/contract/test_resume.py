@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from disturbed import DISTURBED, LOSING, KilledError, Mortal, Watch, allowed, charged, published, run_over
+from faulty_runtime import DISTURBED, LOSING, KilledError, Mortal, Watch, allowed, charged, published, run_over
 from support import Case
 from syndic.kernel import Runtime
 from syndic.runtime import Fault, Faulty

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from federation import PARTIES, SEED, Federation, alike, horizontal, split, vertical
 from syndic import Study
-from syndic.runtime.flare import Flare
+from syndic.runtime.flare.coordinator import Flare
 
 
 def tell(what: str, figure: float, unit: str) -> None:

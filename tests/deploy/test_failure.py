@@ -15,9 +15,9 @@ import pytest
 from federation import PARTIES, SEED, Federation, alike, horizontal, same, split, vertical
 from support import rows, study_text
 from syndic import Study
-from syndic.deploy import Coordinator
 from syndic.document import to_readable_json
 from syndic.errors import PartyError
+from syndic.federation import Coordinator
 from syndic.study import Release
 
 MARGINALS = 'method = "marginals"\ncliques = [["colour"], ["age"]]\nmissing = 1'

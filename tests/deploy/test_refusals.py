@@ -12,11 +12,11 @@ import pytest
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from federation import Federation, wait_until
-from syndic.deploy import Coordinator, accept, prepare
-from syndic.deploy import certificate as certificates
-from syndic.deploy.doctor import examine
-from syndic.deploy.party import check_site, workspace_of
 from syndic.errors import InputError, IntegrityError
+from syndic.federation import Coordinator, accept, prepare
+from syndic.federation import certificate as certificates
+from syndic.federation.doctor import examine
+from syndic.federation.party import check_site, workspace_of
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 

@@ -10,7 +10,7 @@ from syndic import Study
 from syndic.errors import PartyError
 from syndic.study import Home
 from syndic.study.agreement import agree, withdraw
-from syndic.study.home import run_digest
+from syndic.study.party_folder import run_digest
 
 
 @pytest.mark.parametrize(

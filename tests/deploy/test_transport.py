@@ -10,10 +10,10 @@ import pytest
 
 from echo_site import SECRET
 from federation import Federation
-from syndic.deploy.kit import SITE_CLASS
-from syndic.deploy.party import workspace_of
+from syndic.federation.flare_config import SITE_CLASS
+from syndic.federation.party import workspace_of
 from syndic.kernel import Reply, decode
-from syndic.runtime.flare import Flare
+from syndic.runtime.flare.coordinator import Flare
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def echo(federation: Federation) -> Iterator[Federation]:
     workspace = workspace_of(federation.home("echo"))
     resources = workspace / "local" / "resources.json"
     resources.write_text(resources.read_text().replace(SITE_CLASS, "echo_site.EchoSite"))
-    load = "from pathlib import Path; from syndic.runtime.flare_start import run_site; "
+    load = "from pathlib import Path; from syndic.runtime.flare.start import run_site; "
     code = f"{load}run_site(Path({str(workspace)!r}), 'echo')"
     federation.start_python("echo", code)
     federation.wait_for("echo")

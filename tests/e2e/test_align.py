@@ -19,7 +19,7 @@ from syndic.data.aligned import id_batches, name_of
 from syndic.document import to_json
 from syndic.errors import PartyError
 from syndic.kernel import Session
-from syndic.protocols.align import CommonPeople
+from syndic.methods.align import CommonPeople
 from syndic.study import Home, Release
 from syndic.study.aligned import stored_alignment
 

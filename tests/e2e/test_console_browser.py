@@ -18,13 +18,13 @@ from consoles import Running, agree_all, study_between, study_file
 from organisations import rehearse
 from support import COLUMNS
 from syndic.console.releases import archive
-from syndic.deploy import Coordinator, prepare
-from syndic.deploy.site import serving
+from syndic.federation import Coordinator, prepare
+from syndic.federation.site import serving
 from syndic.privacy import Ledger
 from syndic.runtime import Processes
 from syndic.study import Home, Study
 from syndic.study.agreement import keep_offer, studies
-from syndic.study.conduct import conduct
+from syndic.study.run import conduct
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="the browser is not installed: apt-get install chromium"),

@@ -16,7 +16,7 @@ from syndic.errors import PartyError
 from syndic.kernel import Session, run, steps_of
 from syndic.random import SimulationRandomness
 from syndic.runtime import Processes
-from syndic.study.home import Home, run_digest
+from syndic.study.party_folder import Home, run_digest
 from syndic.study.simulate import _command
 
 SEED = 3

@@ -14,13 +14,13 @@ from typing import Any, final
 
 import pytest
 
-from disturbed import SEED, allowed, charged, published, run_over
+from faulty_runtime import SEED, allowed, charged, published, run_over
 from support import CASES, Case
 from syndic.errors import PartyError
 from syndic.kernel import Delivery, Runtime
 from syndic.privacy import Ledger
 from syndic.study import simulate
-from syndic.study.home import Home
+from syndic.study.party_folder import Home
 
 METHODS = {
     "homm": "homm laplace",

@@ -13,11 +13,11 @@ from support import charges, rows, study_text
 from syndic import Study
 from syndic.data import SourceSpec
 from syndic.kernel import Call, Delivery, Runtime, Session, decode, run, steps_of
-from syndic.protocols import Risk
-from syndic.protocols.risk_result import RiskResult
+from syndic.methods import Risk
+from syndic.methods.learning.result import RiskResult
 from syndic.random import SimulationRandomness
 from syndic.runtime import Local, Processes
-from syndic.study.home import Home, PartyFile, run_digest
+from syndic.study.party_folder import Home, PartyFile, run_digest
 from syndic.study.simulate import _command, simulate
 
 SEED = 5

@@ -15,7 +15,7 @@ from syndic import Study, simulate
 from syndic.cli.main import main
 from syndic.document import to_json
 from syndic.errors import PartyError
-from syndic.parts.dealer import deal_products
+from syndic.mpc.dealer import deal_products
 
 COUNT = 2000
 
@@ -82,12 +82,12 @@ def test_a_party_that_dies_stops_the_run_and_the_next_one_goes_on(
         os.kill(session._runtime.process_of("east"), signal.SIGKILL)
         return closing or deal_products(session, *given)
 
-    monkeypatch.setattr("syndic.protocols.vertical.deal_products", deal)
+    monkeypatch.setattr("syndic.methods.synthesis.vertical.deal_products", deal)
     with pytest.raises(PartyError, match="east"):
         simulate(agreed, sources, runtime="processes", folder=tmp_path)
     first = charged()
     assert all(found[:1] == spends[:1] and len(found) <= 2 for found in first)
-    monkeypatch.setattr("syndic.protocols.vertical.deal_products", deal_products)
+    monkeypatch.setattr("syndic.methods.synthesis.vertical.deal_products", deal_products)
     release = simulate(agreed, sources, runtime="processes", folder=tmp_path)
     assert release.table.to_arrow().num_rows == COUNT
     assert charged() == [list(agreed.protocol.spends(agreed, party.name)) for party in agreed.parties]

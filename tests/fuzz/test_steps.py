@@ -20,7 +20,7 @@ from syndic.errors import PartyError, RefusedError
 from syndic.kernel import Call, Delivery, Node, Reply, answer, decode, encode
 from syndic.privacy import Budget
 from syndic.study import Home, PartyFile
-from syndic.study.conduct import conduct
+from syndic.study.run import conduct
 
 pytestmark = pytest.mark.fuzz
 

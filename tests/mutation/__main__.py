@@ -24,14 +24,14 @@ from mutation.mutants import Mutant, mutants_of
 from mutation.report import latest, report
 from mutation.warm import collected, look, try_mutants
 
-PACKAGES = ("privacy", "mechanism", "parts")
+PACKAGES = ("privacy", "noise", "mpc")
 TESTS = (
     "tests/unit/privacy",
-    "tests/unit/mechanism",
+    "tests/unit/noise",
     "tests/unit/kernel",
-    "tests/unit/parts",
-    "tests/unit/protocols/test_align.py",
-    "tests/unit/protocols/test_align_adversary.py",
+    "tests/unit/mpc",
+    "tests/unit/methods/test_align.py",
+    "tests/unit/methods/test_align_adversary.py",
     "tests/property/test_privacy.py",
     "tests/statistical/test_fine.py",
     "tests/statistical/test_masked_messages.py",

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 LEAST_PERCENT = 95.0
-PACKAGES = ("privacy", "mechanism", "kernel", "parts")
+PACKAGES = ("privacy", "noise", "kernel", "mpc")
 
 
 def main(path: Path) -> int:

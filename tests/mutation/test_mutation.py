@@ -110,16 +110,16 @@ def test_the_end_of_a_child_is_told() -> None:
 
 
 def test_the_tests_of_a_line_come_first_then_the_own_ones_and_the_time_is_limited() -> None:
-    own, quick, slow = "tests/unit/parts/test_sum.py::a", "tests/unit/x/test_y.py::b", "tests/unit/x/test_y.py::c"
-    other = "tests/unit/parts/test_sum.py::d"
+    own, quick, slow = "tests/unit/mpc/test_sum.py::a", "tests/unit/x/test_y.py::b", "tests/unit/x/test_y.py::c"
+    other = "tests/unit/mpc/test_sum.py::d"
     runs = Runs(
         seconds={own: 2.0, quick: 0.1, slow: 3.0, other: 0.1},
-        lines={"parts/sum.py": {1: [other], 5: [slow, quick, own]}},
+        lines={"mpc/sum.py": {1: [other], 5: [slow, quick, own]}},
         modules=[],
     )
-    assert runs.tests_for("parts/sum.py", 5, cold=False) == [own, quick, other]
-    assert runs.tests_for("parts/sum.py", 1, cold=False) == [other, own]
-    assert runs.tests_for("parts/sum.py", 9, cold=True) == [other, own, quick]
+    assert runs.tests_for("mpc/sum.py", 5, cold=False) == [own, quick, other]
+    assert runs.tests_for("mpc/sum.py", 1, cold=False) == [other, own]
+    assert runs.tests_for("mpc/sum.py", 9, cold=True) == [other, own, quick]
 
 
 def test_the_report_counts_and_names_what_nobody_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

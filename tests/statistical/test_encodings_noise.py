@@ -15,10 +15,10 @@ from scipy import stats
 
 from support import across_study, vertimrf_study
 from syndic import Study
+from syndic.methods.comparison.vertigan import VertiGan
+from syndic.methods.vertimrf.run import Found
+from syndic.methods.vertimrf.vertimrf import VertiMRF
 from syndic.privacy import ApproximateEvent, PureEvent
-from syndic.protocols.vertigan import VertiGan
-from syndic.protocols.vertimrf import VertiMRF
-from syndic.protocols.vertimrf_run import Found
 from syndic.study import simulate
 
 pytestmark = pytest.mark.statistical
@@ -110,7 +110,7 @@ def test_a_sketch_of_nobody_is_that_of_its_phantoms(monkeypatch: pytest.MonkeyPa
     reason="torch is not installed: pip install 'syndic[gan]'",
 )
 def test_critics_add_the_noise_that_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
-    from syndic.mechanism import FineGaussian  # noqa: PLC0415
+    from syndic.noise import FineGaussian  # noqa: PLC0415
 
     options = "rounds = 2\ncritic_steps = 2\nbatch = 8\ntrunk = [4, 5]\nbranch = [6, 3]\ncritic = 128\nnoise = 3\n"
     study = across_study("vertigan", options, parties=TWO.format(people=60), columns=COLUMNS)

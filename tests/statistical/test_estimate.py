@@ -8,9 +8,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from syndic.bench.estimate_runs import Runs, chances_of, squared_error
 from syndic.data import Instead, Integer, Real, Schema
-from syndic.mechanism import DiscreteGaussian, DiscreteLaplace, LaplaceShare
+from syndic.methods.estimate.layout import FINE, Layout, layout_of
 from syndic.model import (
     AnyFamily,
     Bernoulli,
@@ -23,10 +22,11 @@ from syndic.model import (
     NormalVariance,
     Poisson,
 )
-from syndic.model.accuracy import Setting, blocks_error, efficient_epsilon, masked_error, statistics_error
-from syndic.model.estimate import Noisy, block_estimates, blocks_of, estimate_by_blocks
-from syndic.protocols.estimate_layout import FINE, Layout, layout_of
+from syndic.model.families.accuracy import Setting, blocks_error, efficient_epsilon, masked_error, statistics_error
+from syndic.model.families.estimate import Noisy, block_estimates, blocks_of, estimate_by_blocks
+from syndic.noise import DiscreteGaussian, DiscreteLaplace, LaplaceShare
 from syndic.random import SimulationRandomness
+from syndic_lab.bench.estimate.runs import Runs, chances_of, squared_error
 
 pytestmark = pytest.mark.statistical
 

@@ -6,12 +6,12 @@ from math import exp, log, sqrt
 import numpy as np
 import pytest
 
-from syndic.estimators.account import Account
-from syndic.model.loss import Logistic
-from syndic.model.multiclass import JointObjective
-from syndic.model.second_order import Newton
+from syndic.model.erm.loss import Logistic
+from syndic.model.erm.multiclass import JointObjective
+from syndic.model.erm.second_order import Newton
 from syndic.privacy import Budget, Unit
 from syndic.random import SimulationRandomness
+from syndic.sklearn.account import Account
 
 RUNS = 1500
 EPSILON, DELTA = 2.0, 1e-3

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2, norm
 
-from syndic.mechanism import FineGaussian, FineGaussianShare
+from syndic.noise import FineGaussian, FineGaussianShare
 from syndic.random import SystemRandomness
 
 pytestmark = pytest.mark.statistical

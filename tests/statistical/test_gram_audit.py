@@ -9,16 +9,16 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from syndic.bench.open_vertical import CodedTable, OpenCarrier, OpenVertical
 from syndic.data import Domain, Schema
 from syndic.document import from_builtins, to_builtins
-from syndic.mechanism import FineGaussianShare
-from syndic.model.gram import Gram
-from syndic.model.gram_fit import infer
+from syndic.methods import GramMatrix
+from syndic.model.gram.fit import infer
+from syndic.model.gram.matrix import Gram
+from syndic.noise import FineGaussianShare
 from syndic.privacy import gaussian_epsilon
-from syndic.protocols import GramMatrix
 from syndic.random import SystemRandomness
 from syndic.study import Study
+from syndic_lab.bench.open_vertical import CodedTable, OpenCarrier, OpenVertical
 
 pytestmark = pytest.mark.statistical
 

@@ -14,11 +14,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from syndic.mechanism import LaplaceShare
-from syndic.parts.graph import plan_sum
-from syndic.parts.key import agree
-from syndic.parts.masked import Gathered, Table, collect, deal, make_secrets, masks_of, openings, unmask
-from syndic.parts.ring import Ring, ring_for
+from syndic.mpc.graph import plan_sum
+from syndic.mpc.key import agree
+from syndic.mpc.masked import Gathered, Table, collect, deal, make_secrets, masks_of, openings, unmask
+from syndic.mpc.ring import Ring, ring_for
+from syndic.noise import LaplaceShare
 from syndic.random import SystemRandomness
 
 pytestmark = pytest.mark.statistical

@@ -10,12 +10,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from fleet import AddUp, Fleet
+from many_parties import AddUp, Fleet
 from syndic.kernel import decode
-from syndic.parts.key import derive
-from syndic.parts.mask import expand
-from syndic.parts.ring import Ring
-from syndic.parts.sum import SumBoxes, SumMasked, SumOpenings
+from syndic.mpc.key import derive
+from syndic.mpc.mask import expand
+from syndic.mpc.ring import Ring
+from syndic.mpc.sum import SumBoxes, SumMasked, SumOpenings
 
 pytestmark = pytest.mark.statistical
 

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 from scipy.stats import chi2
 
-from syndic.mechanism import (
+from syndic.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
     ExponentialMechanism,
     RandomisedResponse,
     ReportNoisyMax,
 )
-from syndic.mechanism.exact import uniform
-from syndic.mechanism.geometric import Geometric, exponential_geometric
+from syndic.noise.geometric import Geometric, exponential_geometric
+from syndic.noise.inverse_cdf import uniform
 from syndic.random import SystemRandomness
 
 pytestmark = pytest.mark.statistical

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from syndic.mechanism import DiscreteGaussian, DiscreteLaplace, SparseHistogram, sparse
+from syndic.noise import DiscreteGaussian, DiscreteLaplace, SparseHistogram, sparse
 from syndic.random import SystemRandomness
 
 pytestmark = pytest.mark.statistical

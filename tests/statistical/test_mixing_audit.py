@@ -18,9 +18,9 @@ from scipy import stats
 from syndic.data import Table, open_source
 from syndic.document import from_builtins
 from syndic.kernel import Nothing, Terms
-from syndic.model.mixing import Mixer
-from syndic.protocols import Mixing
-from syndic.protocols.mixing import signs_of
+from syndic.methods import Mixing
+from syndic.methods.regression.mixing import signs_of
+from syndic.model.gram.mixing import Mixer
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
 from syndic.study import Study
 

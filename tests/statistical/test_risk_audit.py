@@ -12,15 +12,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from syndic.bench.open_vertical import CodedTable, OpenCarrier, OpenVertical
 from syndic.data import Boolean, Instead, Integer, Schema
 from syndic.document import from_builtins, to_builtins
-from syndic.mechanism import FineGaussianShare
+from syndic.methods import Risk
+from syndic.methods.learning.query import Holding
+from syndic.noise import FineGaussianShare
 from syndic.privacy import PureEvent
-from syndic.protocols import Risk
-from syndic.protocols.risk_query import Holding
 from syndic.random import SystemRandomness, generator
 from syndic.study import Study
+from syndic_lab.bench.open_vertical import CodedTable, OpenCarrier, OpenVertical
 
 pytestmark = pytest.mark.statistical
 

@@ -10,12 +10,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from fleet import Fleet
+from many_parties import Fleet
 from syndic.kernel import decode, encode
-from syndic.parts.ring import Ring
-from syndic.parts.rounds import RoundMasked, RoundSurvivors, start_rounds
-from syndic.parts.seats import Seats
-from unit.parts.test_rounds import AddRounds, Ask
+from syndic.mpc.ring import Ring
+from syndic.mpc.rounds import RoundMasked, RoundSurvivors, start_rounds
+from syndic.mpc.seats import Seats
+from unit.mpc.test_rounds import AddRounds, Ask
 
 pytestmark = pytest.mark.statistical
 

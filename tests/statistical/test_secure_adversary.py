@@ -15,14 +15,14 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from syndic.bench.open_vertical import CodedTable, OpenCarrier, OpenVertical
 from syndic.data import Domain, Schema
 from syndic.document import from_builtins, to_builtins
-from syndic.mechanism import GaussianShare
-from syndic.parts.product import UsesProduct
-from syndic.parts.triple import Stock
+from syndic.mpc.product import UsesProduct
+from syndic.mpc.triple import Stock
+from syndic.noise import GaussianShare
 from syndic.random import SystemRandomness
 from syndic.study import Study
+from syndic_lab.bench.open_vertical import CodedTable, OpenCarrier, OpenVertical
 
 TRIES = 600
 MISS = 1e-7  # chance that one confidence bound is wrong

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy.special import ive
 from scipy.stats import chi2
 
-from syndic.mechanism import GaussianShare, LaplaceShare, SkellamShare
-from syndic.mechanism.poisson import TABLE_RATE, draw_poisson
+from syndic.noise import GaussianShare, LaplaceShare, SkellamShare
+from syndic.noise.poisson import TABLE_RATE, draw_poisson
 from syndic.random import SystemRandomness
 
 pytestmark = pytest.mark.statistical

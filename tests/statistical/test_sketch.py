@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from syndic.audit.parts import log_ratios
-from syndic.random import Randomness, SimulationRandomness, SystemRandomness
-from syndic.sketch import (
+from syndic.methods.vertimrf.sketch import (
     People,
     SketchPlan,
     cell_table,
@@ -26,6 +24,8 @@ from syndic.sketch import (
     printed_plan,
     sketch_delta,
 )
+from syndic.random import Randomness, SimulationRandomness, SystemRandomness
+from syndic_lab.audit.parts import log_ratios
 
 pytestmark = pytest.mark.statistical
 

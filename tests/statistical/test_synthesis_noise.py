@@ -14,8 +14,8 @@ from scipy import stats
 from support import charges, study_text
 from syndic import Study
 from syndic.data import Table, open_source
+from syndic.methods.synthesis.result import SyntheticTable
 from syndic.privacy import GaussianEvent
-from syndic.protocols.synthesis_result import SyntheticTable
 from syndic.study import simulate
 
 pytestmark = pytest.mark.statistical

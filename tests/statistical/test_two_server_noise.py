@@ -7,10 +7,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from syndic.mechanism.bits import BitNoise, gaussian_bits, laplace_bits
-from syndic.parts import gmw
-from syndic.parts.ring import Ring
-from syndic.parts.twoserver import TwoServers
+from syndic.mpc import gmw
+from syndic.mpc.ring import Ring
+from syndic.mpc.twoserver import TwoServers
+from syndic.noise.circuit_bits import BitNoise, gaussian_bits, laplace_bits
 from syndic.random import SystemRandomness
 
 pytestmark = pytest.mark.statistical

@@ -15,9 +15,9 @@ from scipy import stats
 from support import charges, synthesis_across
 from syndic import Study
 from syndic.data import Table, open_source
+from syndic.methods.synthesis.result import SyntheticTable
+from syndic.methods.synthesis.vertical_round import MixedNoise
 from syndic.privacy import GaussianEvent
-from syndic.protocols.synthesis_result import SyntheticTable
-from syndic.protocols.vertical_round import MixedNoise
 from syndic.study import simulate
 
 pytestmark = pytest.mark.statistical

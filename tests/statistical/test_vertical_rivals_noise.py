@@ -12,11 +12,11 @@ from scipy import stats
 from support import BOTH_LABELLED, VERTICAL, across_study
 from syndic import Study
 from syndic.data import Schema
-from syndic.model.diffgen import max_scores
-from syndic.protocols import DistDiffGen
-from syndic.protocols.distdiffgen_rows import SplitNote
-from syndic.protocols.dplt import LatentNote
-from syndic.protocols.glued_result import PublishedRows
+from syndic.methods import DistDiffGen
+from syndic.methods.comparison.distdiffgen_rows import SplitNote
+from syndic.methods.comparison.dplt import LatentNote
+from syndic.methods.comparison.glued_result import PublishedRows
+from syndic.model.latent.diffgen import max_scores
 from syndic.study import simulate
 
 pytestmark = pytest.mark.statistical

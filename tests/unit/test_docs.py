@@ -31,8 +31,8 @@ from syndic.data import Boolean, Categorical, Date, Integer, Ordinal, Real, Sche
 from syndic.document import Document, from_builtins
 from syndic.errors import SyndicError
 from syndic.kernel import Limits, Member
+from syndic.methods import Homm
 from syndic.privacy import Budget, Unit
-from syndic.protocols import Homm
 from syndic.report import About
 from syndic.study import PartyFile, Study
 from verbs import verbs_of

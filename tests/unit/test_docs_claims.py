@@ -17,9 +17,9 @@ from method_pages import (
     role_rows,
     study_of,
 )
-from syndic.bench import BENCHES
 from syndic.cli.main import cli
 from syndic.study import Study
+from syndic_lab.bench import BENCHES
 from verbs import verbs_of
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -93,7 +93,7 @@ def test_a_step_that_is_not_on_the_page_is_found() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_files_and_commands_that_a_page_names_exist(page: Path) -> None:
     text = page.read_text()
-    for path in re.findall(r"\b((?:tests|examples|src/syndic)/[\w/.*-]+\w)", text):
+    for path in re.findall(r"\b((?:(?<!lab/)tests|examples|src/syndic|lab)/[\w/.*-]+\w)", text):
         assert list(ROOT.glob(path)) or (ROOT / path).exists(), f"{page.name}: {path} does not exist"
     for path, name in re.findall(r"\b(tests/[\w/.-]+\.py)::(\w+)", text):
         assert f"def {name}(" in (ROOT / path).read_text(), f"{page.name}: {path} has no {name}"

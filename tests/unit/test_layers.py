@@ -17,42 +17,42 @@ ROWS = [
     {"errors", "random", "document", "version"},
     {"data"},
     {"privacy"},
-    {"mechanism", "model", "sketch"},
+    {"noise", "model"},
     {"kernel"},
-    {"parts"},
-    {"protocols", "runtime"},
-    {"study", "deploy", "report", "advise", "evaluate", "bench", "audit", "reproduce"}
-    | {"synthesizer", "regression", "estimators", "parameters"},
+    {"mpc"},
+    {"methods", "runtime"},
+    {"study", "federation", "report", "advice", "evaluation", "sklearn"},
     {"syndic"},  # the names of the package itself
     {"cli", "console", "__main__"},
 ]
-STRANGERS = {("protocols", "runtime"), ("runtime", "protocols")}
+STRANGERS = {("methods", "runtime"), ("runtime", "methods")}
 DATA_ONLY = {"demo"}
 
-# outside libraries, and the only places that may import them; measurements hold Syndic against them
+# outside libraries, and the only places that may import them
 # the two tops, above every layer: they load what is asked for by name
 LATE = {"__init__.py", "cli/main.py"}
 EDGES = {
-    "nvflare": r"runtime/flare\w*\.py",
-    "pandas": r"data/(source_\w+|released)\.py|bench/\w+\.py",
-    "polars": r"data/(source_\w+|released)\.py|bench/\w+\.py",
-    "duckdb": r"data/(source_\w+|released)\.py|bench/\w+\.py",
-    "ibis": r"data/(source_ibis|pushdown\w*)\.py|bench/\w+\.py",
-    "psycopg": r"data/source_ibis\.py",
-    "pyspark": r"data/source_engine\.py",
-    "adbc_driver_manager": r"data/source_\w+\.py",
-    "adbc_driver_postgresql": r"data/source_\w+\.py",
+    "nvflare": r"runtime/flare/\w+\.py",
+    "pandas": r"data/(sources/\w+|released)\.py",
+    "polars": r"data/(sources/\w+|released)\.py",
+    "duckdb": r"data/(sources/\w+|released)\.py",
+    "ibis": r"data/sources/(ibis|pushdown\w*)\.py",
+    "psycopg": r"data/sources/ibis\.py",
+    "pyspark": r"data/sources/engine\.py",
+    "adbc_driver_manager": r"data/sources/\w+\.py",
+    "adbc_driver_postgresql": r"data/sources/\w+\.py",
     "dp_accounting": r"privacy/(account|sampled)\.py",
     "click": r"cli/\w+\.py",
     "rich": r"cli/\w+\.py",
     "starlette": r"console/(guard|web)\.py",
     "jinja2": r"console/web\.py",
     "uvicorn": r"console/serve\.py",
-    "opendp": r"bench/\w+\.py",
-    "sklearn": r"(evaluate|estimators|synthesizer|bench)/\w+\.py|synthesizer\.py|regression\.py",
+    "opendp": "",
+    "sklearn": r"(evaluation|sklearn)/\w+\.py",
     "numba": r"model/markov/loops\.py",
-    "torch": r"model/gan\.py",
-    "matplotlib": r"(bench|report)/\w+\.py",
+    "torch": r"model/gan/networks\.py",
+    "matplotlib": r"report/\w+\.py",
+    "syndic_lab": "",
 }
 
 
@@ -122,9 +122,9 @@ def test_imports_go_downwards_and_outside_libraries_stay_at_the_edge(file: Path)
         ("data/schema.py", "from ..privacy import Unit"),
         ("data/schema.py", "import importlib\nimportlib.import_module('syndic.privacy')"),
         ("errors.py", "from syndic.data import Schema"),
-        ("protocols/homm.py", "from syndic.runtime import Local"),
-        ("runtime/local.py", "from syndic.protocols import Homm"),
-        ("mechanism/laplace.py", "from syndic.kernel import Party"),
+        ("methods/histogram/homm.py", "from syndic.runtime import Local"),
+        ("runtime/local.py", "from syndic.methods import Homm"),
+        ("noise/laplace.py", "from syndic.kernel import Party"),
         ("study/plan.py", "import click"),
         ("study/plan.py", "from syndic.cli import show"),
         ("data/table.py", "import pandas as pd"),
@@ -145,8 +145,8 @@ def test_a_planted_fault_is_found(path: str, code: str) -> None:
     [
         ("cli/show.py", "import rich\nfrom syndic import kernel, Study"),
         ("privacy/account.py", "def later():\n    import dp_accounting"),
-        ("data/source_duckdb.py", "import duckdb\nfrom syndic.data.source import quoted"),
-        ("protocols/homm.py", "from syndic.kernel import Party\nimport numpy"),
+        ("data/sources/duckdb.py", "import duckdb\nfrom syndic.data.source import quoted"),
+        ("methods/histogram/homm.py", "from syndic.kernel import Party\nimport numpy"),
         ("__init__.py", "from syndic.study import Study"),
     ],
 )

@@ -35,15 +35,6 @@ def test_a_name_is_loaded_when_it_is_asked_for() -> None:
     assert told.split() == ["False", "True"]
 
 
-@pytest.mark.parametrize(
-    "first", ["import syndic.evaluate.rows, syndic.advise.law", "from syndic import Evaluation, Advice"]
-)
-def test_a_folder_does_not_take_the_place_of_the_function_it_is_called_like(first: str) -> None:
-    program = f"{first}\nimport syndic\nprint([type(one).__name__ for one in (syndic.evaluate, syndic.advise)])"
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert told.strip() == "['function', 'function']"
-
-
 @pytest.mark.parametrize("name", [name for name in syndic.__all__ if name != "__version__"])
 def test_public_name_has_a_docstring(name: str) -> None:
     thing = getattr(syndic, name)

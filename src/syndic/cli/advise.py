@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
-from syndic.advise import Advice, Assumptions, VerticalAdvice, advise_vertical
-from syndic.advise import advise as advise_on
-from syndic.advise.vertical import VERTICAL
+from syndic.advice import Advice, Assumptions, VerticalAdvice, advise_vertical
+from syndic.advice import advise as advise_on
+from syndic.advice.vertical import VERTICAL
 from syndic.cli import show
 from syndic.cli.study import JSON, STUDY
 from syndic.errors import InputError

@@ -6,8 +6,8 @@ import click
 
 from syndic.cli import show
 from syndic.cli.study import JSON, named
-from syndic.evaluate import evaluate as evaluate_release
-from syndic.evaluate.evaluation import check_target
+from syndic.evaluation import evaluate as evaluate_release
+from syndic.evaluation.evaluation import check_target
 from syndic.study import Release
 
 

@@ -2,6 +2,7 @@
 
 import sys
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 
 import click
 
@@ -27,41 +28,47 @@ _VERBS = {
     "advise": "advise",
     "simulate": "study",
     "identity": "agree",
-    "receive": "office",
+    "receive": "requests",
     "agree": "agree",
-    "decline": "office",
+    "decline": "requests",
     "withdraw": "agree",
     "studies": "agree",
-    "coordinator": "deploy",
-    "party": "deploy",
-    "join": "deploy",
-    "run": "deploy",
-    "doctor": "deploy",
+    "coordinator": "federation",
+    "party": "federation",
+    "join": "federation",
+    "run": "federation",
+    "doctor": "federation",
     "console": "console",
     "evaluate": "evaluate",
     "json-schema": "study",
-    "check-schema": "office",
+    "check-schema": "requests",
     "report": "report",
-    "compare": "office",
+    "compare": "requests",
     "export": "export",
     "ledger": "ledger",
     "demo": "demo",
-    "bench": "bench",
-    "audit": "audit",
-    "reproduce": "reproduce",
 }
 
 
+def _added() -> dict[str, EntryPoint]:
+    """Return the verbs of other distributions that are installed, such as syndic-lab."""
+    return {entry.name: entry for entry in entry_points(group="syndic.commands") if entry.name not in _VERBS}
+
+
 class _Verbs(click.Group):
-    """Loads a verb when it is asked for: `syndic plan` needs no benches and no audits."""
+    """Loads a verb when it is asked for: `syndic plan` needs no console and no lab."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return sorted(_VERBS)
+        return sorted([*_VERBS, *_added()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        found: click.Command
         if cmd_name not in _VERBS:
-            return None
-        found: click.Command = getattr(import_module(f"syndic.cli.{_VERBS[cmd_name]}"), cmd_name.replace("-", "_"))
+            if cmd_name not in (added := _added()):
+                return None
+            found = added[cmd_name].load()
+            return found
+        found = getattr(import_module(f"syndic.cli.{_VERBS[cmd_name]}"), cmd_name.replace("-", "_"))
         return found
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, final
 
-from syndic.advise import Advice
+from syndic.advice import Advice
 from syndic.console import federation, ledgers, releases, studies, workbench
 from syndic.console.progress import party_progress
 from syndic.console.views import (

@@ -9,17 +9,17 @@ from pathlib import Path
 from syndic.console.progress import shown_time, step_names
 from syndic.console.studies import Sent, column_line, members, read_study, shelf_of
 from syndic.console.views import Overview, PartyLine, ProgressView, State, StepLine, StudyLine, StudyView
-from syndic.deploy import Coordinator
-from syndic.deploy.run import check_list
-from syndic.deploy.watch import RunState, note_start, read_state
 from syndic.document import Document
 from syndic.errors import InputError, RefusedError, SyndicError
+from syndic.federation import Coordinator
+from syndic.federation.run import check_list
+from syndic.federation.run_status import RunState, note_start, read_state
 from syndic.kernel import PublicIdentity, steps_of
-from syndic.runtime.flare import Flare
+from syndic.runtime.flare.coordinator import Flare
 from syndic.study import Study
-from syndic.study.home import run_digest
+from syndic.study.party_folder import run_digest
 from syndic.study.plan import plan
-from syndic.study.shelf import Shelf
+from syndic.study.study_folder import Shelf
 from syndic.version import __version__
 
 # two requests at once would both find that nothing runs

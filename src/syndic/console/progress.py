@@ -9,7 +9,7 @@ from syndic.kernel import steps_asked, steps_of
 from syndic.kernel.memory import stored_bytes
 from syndic.privacy import Entry, Ledger
 from syndic.study import Home, Study
-from syndic.study.shelf import Shelf
+from syndic.study.study_folder import Shelf
 
 _LIVE = timedelta(minutes=15)
 _DIGEST_LETTERS = 64

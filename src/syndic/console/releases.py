@@ -33,8 +33,8 @@ from syndic.document import from_file
 from syndic.errors import InputError, SyndicError
 from syndic.report import Bars, Series, report
 from syndic.study import Release
-from syndic.study.shelf import Shelf
 from syndic.study.statement import Statement, state
+from syndic.study.study_folder import Shelf
 
 ARCHIVE_BYTES: Final = 64 * 10**6
 _UNPACKED_BYTES: Final = 512 * 10**6

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from syndic.advise import Advice
-from syndic.advise import advise as advise_on
+from syndic.advice import Advice
+from syndic.advice import advise as advise_on
 from syndic.console.progress import is_running
 from syndic.console.texts import changes
 from syndic.console.views import (
@@ -28,7 +28,7 @@ from syndic.study import Home, Study
 from syndic.study import agreement as owner
 from syndic.study.identity import Identity
 from syndic.study.plan import Plan, plan
-from syndic.study.shelf import Shelf, write_whole
+from syndic.study.study_folder import Shelf, write_whole
 from syndic.version import __version__
 
 Kind = Literal["toml", "json"]

@@ -18,7 +18,7 @@ from syndic.data import Column, Instead, Schema, Source, open_source
 from syndic.document import Document, from_toml
 from syndic.errors import InputError, RefusedError
 from syndic.study import Home
-from syndic.study.shelf import write_whole
+from syndic.study.study_folder import write_whole
 
 _FILE: Final = "schema.toml"
 _MOST_ROWS: Final = 200_000

@@ -91,7 +91,7 @@ def open_source(thing: Any) -> Source:
         return _of_spec(thing)
     if isinstance(thing, str | Path):
         # below this module in the folder, but they build on it
-        from syndic.data.source_file import open_path  # noqa: PLC0415
+        from syndic.data.sources.file import open_path  # noqa: PLC0415
 
         return open_path(Path(thing))
     if isinstance(thing, pa.RecordBatch):
@@ -133,14 +133,14 @@ def _of_spec(spec: SourceSpec) -> Source:
     if spec.path is not None:
         return open_source(spec.path)
     if spec.duckdb is not None:
-        from syndic.data.source_duckdb import DuckdbSource  # noqa: PLC0415
+        from syndic.data.sources.duckdb import DuckdbSource  # noqa: PLC0415
 
         return DuckdbSource(database=spec.duckdb, query=spec.query, table=spec.table)
     if spec.ibis is not None:
-        from syndic.data.source_ibis import open_ibis  # noqa: PLC0415
+        from syndic.data.sources.ibis import open_ibis  # noqa: PLC0415
 
         return open_ibis(spec)
-    from syndic.data.source_postgres import PostgresSource  # noqa: PLC0415
+    from syndic.data.sources.postgres import PostgresSource  # noqa: PLC0415
 
     return PostgresSource(uri=str(spec.postgres), query=spec.query, table=spec.table)
 
@@ -149,15 +149,15 @@ def _of_frame(thing: Any) -> Source:
     # by the name of the class's home, so that neither library is needed to refuse its frames
     library = type(thing).__module__.partition(".")[0]
     if library == "pandas":
-        from syndic.data.source_pandas import PandasSource  # noqa: PLC0415
+        from syndic.data.sources.pandas import PandasSource  # noqa: PLC0415
 
         return PandasSource(thing)
     if library == "polars":
-        from syndic.data.source_polars import PolarsSource  # noqa: PLC0415
+        from syndic.data.sources.polars import PolarsSource  # noqa: PLC0415
 
         return PolarsSource(thing)
     if library == "ibis":
-        from syndic.data.source_ibis import of_expression  # noqa: PLC0415
+        from syndic.data.sources.ibis import of_expression  # noqa: PLC0415
 
         return of_expression(thing)
     raise InputError(

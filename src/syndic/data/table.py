@@ -12,9 +12,9 @@ from syndic.data import values as read
 from syndic.data.column import Codes
 from syndic.data.counting import CellCounter, DenseCounter
 from syndic.data.factor import Factor
-from syndic.data.pushdown import Pushdown, Recoding, pushdown
 from syndic.data.schema import Schema
 from syndic.data.source import Source, check_columns
+from syndic.data.sources.pushdown import Pushdown, Recoding, pushdown
 from syndic.data.sparse import SparseCounts
 from syndic.errors import InputError
 

@@ -12,8 +12,8 @@ from syndic.errors import BudgetError, DoorError, PublicError, RefusedError
 from syndic.kernel.call import Call, Reply
 from syndic.kernel.codec import Message, decode, encode
 from syndic.kernel.memory import Stored
+from syndic.kernel.method import Protocol, steps_asked
 from syndic.kernel.party import Desk, Party
-from syndic.kernel.protocol import Protocol, steps_asked
 from syndic.kernel.step import Step, steps_of
 from syndic.privacy import Called
 

@@ -12,7 +12,7 @@ from syndic.kernel.codec import Message, decode, encode
 from syndic.kernel.memory import Memory
 from syndic.kernel.step import Step
 from syndic.kernel.terms import Terms
-from syndic.mechanism import Mechanism
+from syndic.noise import Mechanism
 from syndic.privacy import Cost, Event, Ledger
 from syndic.random import Randomness
 from syndic.version import __version__
@@ -121,7 +121,7 @@ class Party:
     def bond(self, peer: str) -> bytes:
         """Return 32 bytes that only this party and `peer` can compute, from their identities; empty in a simulation.
 
-        Private. Never use them alone: `syndic.parts.key` mixes them into secrets that are new in every run.
+        Private. Never use them alone: `syndic.mpc.key` mixes them into secrets that are new in every run.
         """
         return self._desk.bond(peer)
 

@@ -1,8 +1,8 @@
 """Statistical models: what is summed over rows, and what parameters follow from it."""
 
-from syndic.model.continuous import Exponential, Gamma, GammaRate, Normal, NormalMean, NormalVariance
-from syndic.model.discrete import Bernoulli, Binomial, Geometric, Multinomial, Poisson
-from syndic.model.family import Family
+from syndic.model.families.continuous import Exponential, Gamma, GammaRate, Normal, NormalMean, NormalVariance
+from syndic.model.families.discrete import Bernoulli, Binomial, Geometric, Multinomial, Poisson
+from syndic.model.families.family import Family
 
 AnyFamily = (
     Bernoulli

@@ -6,7 +6,7 @@ from typing import Literal, Self, final
 
 from syndic.document import Document, from_file
 from syndic.errors import RefusedError
-from syndic.protocols import Align
+from syndic.methods import Align
 from syndic.study.release import Release
 
 Sector = Literal["Technology", "Healthcare", "Education", "Government", "Energy", "Finance"]

@@ -2,8 +2,8 @@
 
 from syndic.errors import InputError
 from syndic.kernel import Protocol
-from syndic.protocols import Homm
-from syndic.protocols.homm import MergedTable, PrintedLaplace
+from syndic.methods import Homm
+from syndic.methods.histogram.homm import MergedTable, PrintedLaplace
 from syndic.report.figure import Bars, Figure, Series
 from syndic.report.section import Grid, Section
 from syndic.report.svg import number

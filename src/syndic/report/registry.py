@@ -15,7 +15,7 @@ from syndic.data import ReleasedTable
 from syndic.document import to_readable_json
 from syndic.errors import InputError
 from syndic.kernel import people_of
-from syndic.protocols import Risk
+from syndic.methods import Risk
 from syndic.report.about import About, refuse_unprotected
 from syndic.study.release import Release
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError
+from syndic.methods.synthesis.result import SyntheticTable
 from syndic.model.markov import Measurement
-from syndic.protocols.synthesis_result import SyntheticTable
 from syndic.report.figure import Bars, Figure, Heat, Series
 from syndic.report.graph import Graph
 from syndic.report.section import Grid, Section

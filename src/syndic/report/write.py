@@ -7,9 +7,9 @@ from typing import Any, Final
 from syndic.data import ReleasedTable
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import Result, member
-from syndic.protocols.homm import MergedTable
-from syndic.protocols.risk_result import RiskResult
-from syndic.protocols.synthesis_result import SyntheticTable
+from syndic.methods.histogram.homm import MergedTable
+from syndic.methods.learning.result import RiskResult
+from syndic.methods.synthesis.result import SyntheticTable
 from syndic.report.homm import homm_sections
 from syndic.report.owner import ledger_section, own_columns_section
 from syndic.report.page import Alert, Page

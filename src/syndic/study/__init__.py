@@ -1,7 +1,7 @@
 """The agreed document, its plan, its run and its release."""
 
 from syndic.study.document import Study
-from syndic.study.home import Home, PartyFile
+from syndic.study.party_folder import Home, PartyFile
 from syndic.study.plan import Plan, plan
 from syndic.study.release import Release
 from syndic.study.simulate import simulate

@@ -16,9 +16,9 @@ from syndic.errors import InputError, RefusedError
 from syndic.kernel import Agreement, PublicIdentity, identified
 from syndic.privacy import Ledger, Spending
 from syndic.study.document import Study
-from syndic.study.home import Home, PartyFile, run_digest
+from syndic.study.party_folder import Home, PartyFile, run_digest
 from syndic.study.plan import Plan, plan
-from syndic.study.shelf import Shelf
+from syndic.study.study_folder import Shelf
 from syndic.version import __version__
 
 __all__ = ["Agreement", "Offer", "Standing", "agree", "consider", "keep_offer", "studies", "withdraw"]

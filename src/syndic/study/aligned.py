@@ -8,10 +8,10 @@ from syndic.data import Source, Table, open_source
 from syndic.data.aligned import AlignedSource, Alignment
 from syndic.errors import InputError
 from syndic.kernel import Memory, decode, schema_of
-from syndic.parts.align_work import ORDER_NAME, StoredOrder
-from syndic.protocols import Align
+from syndic.methods import Align
+from syndic.mpc.align.work import ORDER_NAME, StoredOrder
 from syndic.study.document import Study
-from syndic.study.shelf import Shelf
+from syndic.study.study_folder import Shelf
 
 
 def open_table(

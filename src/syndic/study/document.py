@@ -10,8 +10,8 @@ from syndic.data import Schema
 from syndic.document import Document, from_file, from_toml, json_schema, to_builtins, to_json
 from syndic.errors import InputError
 from syndic.kernel import Limits, Member, PublicIdentity, budget_of, people_of
+from syndic.methods import Align, AnyProtocol
 from syndic.privacy import Budget, Cost, Unit, check_delta, default_delta, joint_cost
-from syndic.protocols import Align, AnyProtocol
 
 if TYPE_CHECKING:
     from syndic.study.plan import Plan

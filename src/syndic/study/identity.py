@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from syndic.document import Document, from_json, to_readable_json
 from syndic.errors import InputError, IntegrityError, RefusedError
 from syndic.kernel import PublicIdentity, Terms, member
-from syndic.parts.key import KEY_BYTES, agree, derive, public_of
+from syndic.mpc.key import KEY_BYTES, agree, derive, public_of
 from syndic.random import SystemRandomness
 
 _FORMAT: Final = "syndic identity 1"

@@ -12,7 +12,7 @@ from syndic.data import ReleasedTable
 from syndic.document import from_file, to_readable_json
 from syndic.errors import InputError
 from syndic.kernel import Exchange, Result
-from syndic.protocols.synthesis_result import ReleasedModel
+from syndic.methods.synthesis.result import ReleasedModel
 from syndic.study.document import Study
 from syndic.study.statement import Statement, summary
 

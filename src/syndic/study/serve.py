@@ -5,7 +5,7 @@ import socket
 from pathlib import Path
 
 from syndic.runtime import serve
-from syndic.study.home import Home
+from syndic.study.party_folder import Home
 
 
 def main() -> None:

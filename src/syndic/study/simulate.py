@@ -17,10 +17,10 @@ from syndic.kernel import Node, Progress, Runtime, schema_of, silent_progress
 from syndic.privacy import Budget
 from syndic.runtime import Local, Processes
 from syndic.study.aligned import id_columns_of
-from syndic.study.conduct import conduct, may_run
 from syndic.study.document import Study
-from syndic.study.home import Home, PartyFile, beside
+from syndic.study.party_folder import Home, PartyFile, beside
 from syndic.study.release import Release
+from syndic.study.run import conduct, may_run
 
 RuntimeName = Literal["local", "processes"]
 

@@ -18,9 +18,9 @@ from syndic.privacy import Ledger
 from syndic.runtime import Local
 from syndic.study import Home
 from syndic.study.agreement import agree, studies
-from syndic.study.conduct import conduct
-from syndic.study.home import run_digest
 from syndic.study.identity import Identity
+from syndic.study.party_folder import run_digest
+from syndic.study.run import conduct
 
 Run = Callable[..., Result]
 

@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from consoles import Visitor, study_file
 from support import rows, study_text
-from syndic.deploy import Coordinator, prepare
-from syndic.deploy.watch import Watched, read_state
 from syndic.errors import PartyError
+from syndic.federation import Coordinator, prepare
+from syndic.federation.run_status import Watched, read_state
 from syndic.kernel import Delivery, silent_progress
 from syndic.runtime import Local
 from syndic.study import Home, Study
-from syndic.study.conduct import conduct
-from syndic.study.shelf import Shelf
+from syndic.study.run import conduct
+from syndic.study.study_folder import Shelf
 
 NAMES = ("north", "south")
 
@@ -163,7 +163,7 @@ def test_a_watched_run_gives_the_same_release(tmp_path: Path) -> None:
 
 
 def _node(home: Home, study: Study, name: str, seed: int):  # type: ignore[no-untyped-def]
-    from syndic.study.home import PartyFile  # noqa: PLC0415
+    from syndic.study.party_folder import PartyFile  # noqa: PLC0415
 
     text = f'name = "{name}"\ndataset = "d"\nsource = {{ path = "x.csv" }}\ncap = {{ epsilon = 9 }}\n'
     from syndic.document import from_toml  # noqa: PLC0415

@@ -12,7 +12,7 @@ from consoles import Visitor, agree_all, run_between, study_between, study_file
 from syndic.privacy import Ledger
 from syndic.study import Home, Release, Study
 from syndic.study.agreement import studies, withdraw
-from syndic.study.home import run_digest
+from syndic.study.party_folder import run_digest
 
 Place = tuple[Study, dict[str, Home], Release, Visitor]
 
@@ -172,7 +172,7 @@ def test_a_refused_call_is_told(tmp_path: Path) -> None:
     withdraw(homes["north"], study.digest)
     from syndic.errors import PartyError  # noqa: PLC0415
     from syndic.runtime import Local  # noqa: PLC0415
-    from syndic.study.conduct import conduct  # noqa: PLC0415
+    from syndic.study.run import conduct  # noqa: PLC0415
 
     with pytest.raises(PartyError, match="withdrawn"):
         conduct(study, Local(nodes))

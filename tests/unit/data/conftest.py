@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from syndic.bench.postgres_server import PostgresServer, is_installed, postgres_server
+from syndic_lab.bench.postgres_server import PostgresServer, is_installed, postgres_server
 
 
 @pytest.fixture(scope="session")

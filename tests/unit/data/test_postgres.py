@@ -4,9 +4,9 @@ import datetime
 
 import pytest
 
-from syndic.bench.postgres_server import PostgresServer
 from syndic.data import Categorical, Date, Integer, Real, Schema, Table, open_source
 from syndic.errors import InputError
+from syndic_lab.bench.postgres_server import PostgresServer
 
 ROWS = 150_000
 

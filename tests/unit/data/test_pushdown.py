@@ -11,10 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nasty import NASTY, check_same, columns, every_schema, nasty_table
-from syndic.data import Categorical, Integer, Real, Schema, Table, open_source, pushdown
-from syndic.data.pushdown_codes import _least_decimal
-from syndic.data.source_ibis import IbisSource, of_expression
+from edge_values import NASTY, check_same, columns, every_schema, nasty_table
+from syndic.data import Categorical, Integer, Real, Schema, Table, open_source
+from syndic.data.sources import pushdown
+from syndic.data.sources.ibis import IbisSource, of_expression
+from syndic.data.sources.pushdown_codes import _least_decimal
 from syndic.errors import InputError
 from syndic.model.markov.grouping import Grouping
 

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nasty import check_same, every_schema, nasty_table
-from syndic.bench.postgres_server import PostgresServer
+from edge_values import check_same, every_schema, nasty_table
 from syndic.data import Boolean, Categorical, Date, Integer, Real, Schema, Table, open_source
-from syndic.data.source_ibis import IbisSource, of_expression
+from syndic.data.sources.ibis import IbisSource, of_expression
 from syndic.errors import InputError
+from syndic_lab.bench.postgres_server import PostgresServer
 
 ibis = pytest.importorskip("ibis", reason="ibis is not installed: pip install 'syndic[ibis]'")
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syndic.data import Categorical, Integer, Schema, Table, open_source
-from syndic.data.source_csv import BLOCK_BYTES, LINE_BYTES, records
+from syndic.data.sources.csv import BLOCK_BYTES, LINE_BYTES, records
 from syndic.errors import InputError
 
 SCHEMA = Schema(columns=(Categorical(name="sex", values=("F", "M")), Integer(name="age", lower=0, upper=9)))

@@ -33,7 +33,7 @@ from syndic.kernel import (
     step,
     steps_of,
 )
-from syndic.mechanism import DiscreteLaplace
+from syndic.noise import DiscreteLaplace
 from syndic.privacy import Budget, Event, Ledger, PureEvent
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
 

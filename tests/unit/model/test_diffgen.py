@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from syndic.errors import InputError
-from syndic.model.diffgen import Cut, Nested, Tree, balanced, max_scores, roots, specialised, tree_of
+from syndic.model.latent.diffgen import Cut, Nested, Tree, balanced, max_scores, roots, specialised, tree_of
 
 UNEVEN: Nested = ((0, (3, 1)), 2, (4, 5, 6))
 

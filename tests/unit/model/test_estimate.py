@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from syndic.model import Exponential, Normal, Poisson
-from syndic.model.accuracy import (
+from syndic.model.families.accuracy import (
     Setting,
     best_blocks,
     blocks_condition,
@@ -19,7 +19,7 @@ from syndic.model.accuracy import (
     statistics_error,
     statistics_error_printed,
 )
-from syndic.model.estimate import (
+from syndic.model.families.estimate import (
     Correction,
     Estimated,
     Model,
@@ -30,7 +30,7 @@ from syndic.model.estimate import (
     estimate_by_blocks,
     estimate_by_statistics,
 )
-from syndic.model.family import Array
+from syndic.model.families.family import Array
 
 RATE = Model(family=Exponential(), least=np.array([0.01]), most=np.array([100.0]))
 

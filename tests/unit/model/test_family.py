@@ -20,7 +20,7 @@ from syndic.model import (
     NormalVariance,
     Poisson,
 )
-from syndic.model.estimate import Model
+from syndic.model.families.estimate import Model
 
 SHARES = Multinomial(categories=("a", "b", "c"))
 # family, parameters, the law of scipy, Fisher information from a textbook

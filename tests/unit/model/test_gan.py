@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from syndic.model.gan_shape import Chain, Flat, GanShape, descend
+from syndic.model.gan.shape import Chain, Flat, GanShape, descend
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'syndic[gan]'")
 
@@ -51,7 +51,7 @@ def people(count: int, seed: int = 1) -> tuple[Flat, Flat, Flat]:
 
 @pytest.mark.parametrize("penalty", [0.0, 10.0])
 def test_a_persons_gradient_is_that_of_their_own_loss(penalty: float) -> None:
-    from syndic.model.gan import critic_gradients  # noqa: PLC0415
+    from syndic.model.gan.networks import critic_gradients  # noqa: PLC0415
 
     flat, (real, made, between) = weights()[2], people(20)
     found = critic_gradients(SHAPE, flat, real, made, between, penalty)
@@ -66,7 +66,7 @@ def test_a_persons_gradient_is_that_of_their_own_loss(penalty: float) -> None:
 
 
 def test_nobody_changes_another_persons_gradient() -> None:
-    from syndic.model.gan import critic_gradients  # noqa: PLC0415
+    from syndic.model.gan.networks import critic_gradients  # noqa: PLC0415
 
     flat, (real, made, between) = weights()[2], people(6)
     whole = critic_gradients(SHAPE, flat, real, made, between, 10.0)
@@ -78,7 +78,7 @@ def test_nobody_changes_another_persons_gradient() -> None:
 
 
 def test_made_rows_have_one_level_a_column_and_are_the_codes() -> None:
-    from syndic.model.gan import made_codes, made_rows  # noqa: PLC0415
+    from syndic.model.gan.networks import made_codes, made_rows  # noqa: PLC0415
 
     trunk, branch, _ = weights()
     inputs = SHAPE.inputs(50, np.random.default_rng(2))
@@ -87,7 +87,7 @@ def test_made_rows_have_one_level_a_column_and_are_the_codes() -> None:
 
 
 def test_levels_are_drawn_by_their_scores() -> None:
-    from syndic.model.gan import made_codes  # noqa: PLC0415
+    from syndic.model.gan.networks import made_codes  # noqa: PLC0415
 
     trunk, branch, _ = weights()
     draws = np.random.default_rng(4)
@@ -101,7 +101,7 @@ def test_levels_are_drawn_by_their_scores() -> None:
 
 
 def test_the_generators_gradient_goes_through_the_softmax() -> None:
-    from syndic.model.gan import generator_gradient  # noqa: PLC0415
+    from syndic.model.gan.networks import generator_gradient  # noqa: PLC0415
 
     flat_trunk, flat_branch, flat_critic = weights()
     normal, gumbel = SHAPE.inputs(12, np.random.default_rng(3))
@@ -135,7 +135,7 @@ def test_descent_is_rmsprop() -> None:
 
 
 def test_threads_are_given_back() -> None:
-    from syndic.model.gan import one_thread  # noqa: PLC0415
+    from syndic.model.gan.networks import one_thread  # noqa: PLC0415
 
     before = torch.get_num_threads()
     assert one_thread(torch.get_num_threads)() == 1

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from syndic.model.gan_shape import BITS, Chain, GanShape, clipped_sum, descend
+from syndic.model.gan.shape import BITS, Chain, GanShape, clipped_sum, descend
 
 SHAPE = GanShape(sizes=(3, 2), noise=4, trunk_widths=(5, 6), branch_widths=(7,), critic_width=8)
 

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from syndic.data import Boolean, Categorical, Instead, Integer, Real
 from syndic.data.coding import Feature, coded_rows, coding_of, product_of
 from syndic.data.schema import Column
-from syndic.model.gram import Gram, intercept, places_of, presence
-from syndic.model.gram_consistent import consistent
-from syndic.model.gram_fit import infer
+from syndic.model.gram.consistent import consistent
+from syndic.model.gram.fit import infer
+from syndic.model.gram.matrix import Gram, intercept, places_of, presence
 
 BITS = 6
 COLUMNS: dict[str, Column] = {

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from syndic.data.coding import Feature
 from syndic.errors import InputError
-from syndic.model.gram import Gram, intercept, places_of
-from syndic.model.gram_fit import default_features, infer, regress
-from syndic.model.gram_moments import moments_of
+from syndic.model.gram.fit import default_features, infer, regress
+from syndic.model.gram.matrix import Gram, intercept, places_of
+from syndic.model.gram.moments import moments_of
 
 Numbers = NDArray[np.float64]
 NAMES = ["a", "b", "c", "y"]

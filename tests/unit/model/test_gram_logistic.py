@@ -10,8 +10,8 @@ from sklearn.metrics import log_loss
 
 from syndic.data.coding import Feature
 from syndic.errors import InputError
-from syndic.model.gram import Gram, intercept, places_of
-from syndic.model.gram_logistic import classify
+from syndic.model.gram.logistic import classify
+from syndic.model.gram.matrix import Gram, intercept, places_of
 
 Numbers = NDArray[np.float64]
 COUNT, WIDTH = 20_000, 5

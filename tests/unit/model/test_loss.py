@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from syndic.data.design import into_ball
 from syndic.errors import InputError
-from syndic.model.loss import Huber, Logistic, Loss, Objective, SmoothedHinge, Squared
-from syndic.model.solve import certified_norm, minimise
+from syndic.model.erm.loss import Huber, Logistic, Loss, Objective, SmoothedHinge, Squared
+from syndic.model.erm.solve import certified_norm, minimise
 
 Numbers = NDArray[np.float64]
 LOSSES: list[Loss] = [Logistic(), Squared(), Huber(0.7), SmoothedHinge(0.4)]

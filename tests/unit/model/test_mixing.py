@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from syndic.data.coding import Feature
 from syndic.errors import InputError
-from syndic.model.gram_fit import regress
-from syndic.model.mixed import Mixed, least_squares
-from syndic.model.mixing import Mixer, classical_sigma, mixes_for, printed_mixes, tile_of
-from syndic.parts.mask import stream
+from syndic.model.gram.fit import regress
+from syndic.model.gram.mixed import Mixed, least_squares
+from syndic.model.gram.mixing import Mixer, classical_sigma, mixes_for, printed_mixes, tile_of
+from syndic.mpc.mask import stream
 
 
 def bits_of(tile: int, length: int) -> bytes:

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from syndic.errors import InputError
-from syndic.model.noise_law import (
+from syndic.model.erm.noise_law import (
     CoordinateLaplace,
     Gaussian,
     Law,
@@ -22,7 +22,7 @@ from syndic.model.noise_law import (
     law,
     objective_noise,
 )
-from syndic.model.private_erm import (
+from syndic.model.erm.private import (
     GradientMethod,
     ModelMethod,
     Setting,

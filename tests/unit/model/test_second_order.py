@@ -10,8 +10,8 @@ from scipy.optimize import minimize
 
 from syndic.data.design import into_ball
 from syndic.errors import InputError
-from syndic.model.loss import Huber, Logistic, Loss, Objective, SmoothedHinge, Squared
-from syndic.model.multiclass import (
+from syndic.model.erm.loss import Huber, Logistic, Loss, Objective, SmoothedHinge, Squared
+from syndic.model.erm.multiclass import (
     JointObjective,
     Softmax,
     joint_curvature,
@@ -19,8 +19,8 @@ from syndic.model.multiclass import (
     one_against_others,
     shares,
 )
-from syndic.model.second_order import STEPS, UNIT, Newton, follow
-from syndic.model.solve import minimise
+from syndic.model.erm.second_order import STEPS, UNIT, Newton, follow
+from syndic.model.erm.solve import minimise
 
 Numbers = NDArray[np.float64]
 

@@ -21,7 +21,7 @@ from syndic import Release, Study, simulate
 from syndic.data import ReleasedTable, SparseCounts
 from syndic.errors import InputError, IntegrityError, RefusedError
 from syndic.kernel import Result
-from syndic.protocols.homm import MergedTable
+from syndic.methods.histogram.homm import MergedTable
 from syndic.report import METHOD_SECTIONS, Bars, Section, Series, owner_report, report, write
 from syndic.report.svg import number
 

@@ -8,7 +8,7 @@ import pytest
 from support import study_text, two_parties
 from syndic import Study, simulate
 from syndic.errors import InputError
-from syndic.protocols.synthesis_result import SyntheticTable
+from syndic.methods.synthesis.result import SyntheticTable
 from syndic.report import Bars, report
 from syndic.report.graph import Graph
 from syndic.report.synthesis import synthesis_sections

@@ -12,8 +12,8 @@ import pytest
 
 from syndic.errors import InputError
 from syndic.kernel import Message, decode, encode
-from syndic.runtime.flare import Flare, reachable
-from syndic.runtime.flare_parts import PART_BYTES, Forward, Forwarded, Part, Pull, Push
+from syndic.runtime.flare.coordinator import Flare, reachable
+from syndic.runtime.flare.parts import PART_BYTES, Forward, Forwarded, Part, Pull, Push
 from syndic.runtime.frame import receive_frame, send_frame
 
 Answer = Callable[[Forward], Forwarded]

@@ -10,8 +10,9 @@ pytest.importorskip("nvflare", reason="nvflare is not installed: pip install 'sy
 from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey, MessagePropKey, MessageType, ReturnCode
 from nvflare.fuel.f3.message import Message as CellMessage
 
-from syndic.runtime import flare_gate, flare_site
-from syndic.runtime.flare_parts import CHANNEL, HELLO
+from syndic.runtime.flare import gate as flare_gate
+from syndic.runtime.flare import site as flare_site
+from syndic.runtime.flare.parts import CHANNEL, HELLO
 
 
 def message(sender: str, kind: str = MessageType.REQ, **head: str) -> CellMessage:

@@ -13,13 +13,13 @@ from organisations import Organisations, rehearse
 from syndic import Study
 from syndic.errors import InputError, PartyError, RefusedError
 from syndic.kernel import Agreement, Agreements, Nothing
-from syndic.protocols.homm import Homm
+from syndic.methods.histogram.homm import Homm
 from syndic.runtime import Local
 from syndic.study.agreement import agree, consider, keep_offer, studies, withdraw
-from syndic.study.conduct import conduct
-from syndic.study.home import run_digest
 from syndic.study.identity import Identity
-from syndic.study.shelf import Shelf
+from syndic.study.party_folder import run_digest
+from syndic.study.run import conduct
+from syndic.study.study_folder import Shelf
 
 
 def test_nobody_answers_a_study_without_its_owners_agreement(organisations: Organisations) -> None:
@@ -95,7 +95,7 @@ def test_an_agreement_is_to_one_version_of_the_code(
     organisations: Organisations, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agree(organisations.home, organisations.study)
-    monkeypatch.setattr("syndic.study.shelf.__version__", "0.1.1")
+    monkeypatch.setattr("syndic.study.study_folder.__version__", "0.1.1")
     with pytest.raises(RefusedError, match=r"agreed to Syndic 0\.1\.0, and here is 0\.1\.1"):
         organisations.node()
 

@@ -17,7 +17,7 @@ from syndic.privacy import Ledger
 from syndic.study import Home
 from syndic.study.agreement import agree, keep_offer, studies, withdraw
 from syndic.study.identity import Identity
-from syndic.study.shelf import Shelf
+from syndic.study.study_folder import Shelf
 
 
 class Run(Organisations):

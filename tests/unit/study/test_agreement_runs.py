@@ -16,7 +16,7 @@ from syndic.kernel import Call, Delivery, Nothing, answer, encode
 from syndic.privacy import Ledger
 from syndic.runtime import Local
 from syndic.study.agreement import agree
-from syndic.study.conduct import conduct
+from syndic.study.run import conduct
 
 
 def test_a_run_from_agreement_to_release(organisations: Organisations) -> None:

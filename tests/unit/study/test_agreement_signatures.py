@@ -16,8 +16,8 @@ from syndic.document import to_json
 from syndic.errors import PartyError, RefusedError
 from syndic.kernel import Agreement, Agreements, Delivery, Member, Nothing, Reply, check_all, decode, encode
 from syndic.runtime import Local
-from syndic.study.conduct import conduct
 from syndic.study.identity import Identity
+from syndic.study.run import conduct
 
 KEYS = Identity(signing=bytes(range(32)), sealing=bytes(range(1, 33)))
 _PLAIN = Agreement(

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from disturbed import published
+from faulty_runtime import published
 from support import CASES, Case, open_nodes
 from syndic.errors import InputError
 from syndic.runtime import Local
 from syndic.study import simulate
-from syndic.study.conduct import conduct, journal_path
-from syndic.study.home import run_digest
+from syndic.study.party_folder import run_digest
+from syndic.study.run import conduct, journal_path
 
 SEED = 7
 

@@ -26,7 +26,7 @@ from syndic.kernel import (
     encode,
     step,
 )
-from syndic.mechanism import FineGaussian, FineGaussianShare
+from syndic.noise import FineGaussian, FineGaussianShare
 from syndic.privacy import Budget, Ledger, gaussian_epsilon, mu_squared_for
 from syndic.random import SimulationRandomness
 from syndic.study.statement import state

@@ -19,7 +19,7 @@ from support import study_text
 from syndic import Study
 from syndic.errors import InputError, IntegrityError
 from syndic.kernel import Member, PublicIdentity
-from syndic.parts.key import context
+from syndic.mpc.key import context
 from syndic.study.identity import Identity
 
 LINE = str(PublicIdentity(signing=bytes(range(32)), sealing=bytes(range(32, 64))))

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from syndic.data import Domain
 from syndic.data.counting import DenseCounter
 from syndic.errors import InputError
-from syndic.mechanism import FineGaussian
 from syndic.model.markov.counts import Names
 from syndic.model.markov.grouping import Grouping
 from syndic.model.markov.measurement import Measurement
+from syndic.noise import FineGaussian
 from syndic.privacy import GaussianEvent
 from syndic.random import Randomness
 

@@ -1,0 +1,95 @@
+"""Vertical synthesis on real tables: columns at several parties, beside a trusted curator and each party alone.
+
+Distances are means over random sets of 3, 4 and 5 columns; a ratio is of means over the same seeds in the same run.
+`megabytes` counts each message once, as one role sends it to another; what the coordinator passes on travels twice.
+"""
+
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from syndic.errors import InputError
+from syndic.methods import Vertical
+from syndic.methods.synthesis.result import SyntheticTable
+from syndic.study import simulate
+from syndic_lab.bench.model.synthesis_data import Coded, codes_of, distances
+from syndic_lab.bench.row import Row
+from syndic_lab.bench.vertical.runs import Found, curator, cut, glued, study_of, vertical
+
+EPSILON: Final = "0.8"
+# 23.1 minutes a party for sketches and 67 at the server
+PUBLISHED_SECONDS: Final = 5406.0
+# a study in processes is a real one, so its delta is what a table of this size is asked for
+REAL_DELTA: Final = Fraction(1, 10**8)
+
+
+def of_table(data: Coded, seeds: Sequence[int], parties: Sequence[int]) -> Iterator[Row]:
+    """Yield the curator's figures, and those of parties together and on their own."""
+    title = f"{data.name}, epsilon {EPSILON}"
+    trusted = [curator(data, EPSILON, seed) for seed in seeds]
+    yield from _apart(f"{title}, trusted curator", trusted, None)
+    for number in parties:
+        found = [vertical(data, EPSILON, seed, number) for seed in seeds]
+        row = f"{title}, {number} parties"
+        yield from _apart(row, found, trusted)
+        yield from _ratios(row, found, trusted)
+        yield _row(row, "seconds", min(one.seconds for one in found), "s of processor time, all roles")
+        yield _row(row, "megabytes", max(one.sent for one in found) / 1e6, "MB")
+        alone = [glued(data, EPSILON, seed, number) for seed in seeds]
+        yield from _apart(f"{row}, each on its own, side by side", alone, trusted)
+
+
+def of_trusting(data: Coded, seeds: Sequence[int]) -> Iterator[Row]:
+    """Yield what partners reach that trust each other with half of the noise."""
+    trusted = [curator(data, EPSILON, seed) for seed in seeds]
+    found = [vertical(data, EPSILON, seed, 2, colluding=0) for seed in seeds]
+    yield from _ratios(f"{data.name}, epsilon {EPSILON}, 2 parties, partners trusted", found, trusted)
+
+
+def of_processes(data: Coded, published: float | None) -> Iterator[Row]:
+    """Yield the wall time of two parties and a coordinator, each in a process of its own."""
+    study = study_of(data, EPSILON, cut(data, 2), Vertical(), REAL_DELTA)
+    with tempfile.TemporaryDirectory() as folder:
+        sources = {}
+        for party in study.parties:
+            path = Path(folder) / f"{party.name}.parquet"
+            pq.write_table(data.table.select(list(party.columns or ())), path)
+            sources[party.name] = str(path)
+        begin = time.perf_counter()
+        release = simulate(study, sources, runtime="processes", folder=Path(folder) / "run")
+        seconds = time.perf_counter() - begin
+    result = release.result
+    if not isinstance(result, SyntheticTable):
+        raise InputError("the vertical synthesis made no table")
+    row = f"{data.name}, epsilon {EPSILON}, delta {float(REAL_DELTA):g}, 2 parties in processes"
+    yield _row(row, "wall seconds", seconds, "s, end to end", published=published)
+    made = codes_of(result.table.to_arrow(), data.schema)
+    for ways, value in distances(data.codes(), made, data.domain).items():
+        yield _row(row, f"tvd{ways}", value, "distance")
+
+
+def _apart(row: str, found: Sequence[Found], trusted: Sequence[Found] | None) -> Iterator[Row]:
+    for ways in found[0].apart:
+        baseline = None if trusted is None else _mean(trusted, ways)
+        yield _row(row, f"tvd{ways}", _mean(found, ways), "distance", baseline)
+
+
+def _ratios(row: str, found: Sequence[Found], trusted: Sequence[Found]) -> Iterator[Row]:
+    for ways in found[0].apart:
+        yield _row(row, f"tvd{ways} ratio", _mean(found, ways) / _mean(trusted, ways), "of the curator's", 1.0)
+
+
+def _mean(found: Sequence[Found], ways: int) -> float:
+    return float(np.mean([one.apart[ways] for one in found]))
+
+
+def _row(
+    row: str, metric: str, value: float, unit: str, baseline: float | None = None, published: float | None = None
+) -> Row:
+    return Row(bench="vertical", row=row, metric=metric, value=value, unit=unit, baseline=baseline, published=published)

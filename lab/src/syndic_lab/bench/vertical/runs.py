@@ -1,0 +1,138 @@
+"""Runs of the vertical synthesis on a coded table whose columns are cut into parties, beside a trusted curator."""
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.kernel import Exchange, Member, Session, run, schema_of, steps_of
+from syndic.methods import AnyProtocol, Synthesis, Vertical
+from syndic.privacy import Budget, Unit, gaussian_epsilon, mu_squared_for
+from syndic.random import SimulationRandomness
+from syndic.runtime import Local
+from syndic.study import Study
+from syndic_lab.bench.model.synthesis import simulated_node
+from syndic_lab.bench.model.synthesis_data import Coded, codes_of, distances
+
+Codes = Mapping[str, NDArray[np.int64]]
+DELTA = Fraction(1, 10**6)
+RELAYED = ("product_masked", "product_multiplied")
+"""Steps whose replies the coordinator passes on: they are in a later request once more."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Made:
+    """The rows of one run, seconds of processor time of all roles, and what was said."""
+
+    codes: Codes
+    seconds: float
+    transcript: Sequence[Exchange] = ()
+
+    @property
+    def sent(self) -> int:
+        """Bytes of all messages, each counted once, as one role sends it to another."""
+        return sent_once(self.transcript)
+
+
+@final
+@dataclass(frozen=True)
+class Found:
+    """One run: distances by number of columns, seconds of processor time, bytes that each role sent, once."""
+
+    apart: dict[int, float]
+    seconds: float
+    sent: int
+
+
+def cut(data: Coded, parties: int) -> list[tuple[str, ...]]:
+    """Return the columns of each party: in order, the first parties having one more where it does not come out."""
+    names = data.domain.names
+    return [tuple(names[place] for place in part) for part in np.array_split(np.arange(len(names)), parties)]
+
+
+def study_of(
+    data: Coded,
+    epsilon: str,
+    held: Sequence[tuple[str, ...]],
+    protocol: AnyProtocol,
+    delta: Fraction = DELTA,
+    neighbours: Literal["add_remove", "replace"] = "replace",
+) -> Study:
+    """Return the study of parties that hold these columns of the same people."""
+    rows, single = data.table.num_rows, len(held) == 1
+    members = [
+        Member(name=f"p{place}", people=rows, columns=None if single else columns) for place, columns in enumerate(held)
+    ]
+    return Study(
+        name="bench",
+        unit=Unit(neighbours=neighbours),
+        budget=Budget.of(epsilon, delta),
+        protocol=protocol,
+        parties=tuple(members),
+        schema=data.schema,
+    )
+
+
+def vertical(data: Coded, epsilon: str, seed: int, parties: int, **options: Any) -> Found:
+    """Run the vertical synthesis once, every party in this process."""
+    return found_by(data, study_of(data, epsilon, cut(data, parties), Vertical(**options)), seed)
+
+
+def curator(data: Coded, epsilon: str, seed: int, **options: Any) -> Found:
+    """Run the same selection with one party that holds all columns, at the same budget."""
+    return found_by(data, study_of(data, epsilon, [data.domain.names], Synthesis(**options)), seed)
+
+
+def glued(data: Coded, epsilon: str, seed: int, parties: int) -> Found:
+    """Let every party make rows of its own columns for an equal part of the budget, and put them side by side."""
+    # a person is at all parties, and mu^2 adds up; rounded down
+    mu_squared = mu_squared_for(Fraction(epsilon), DELTA) / parties
+    part = f"{float(gaussian_epsilon(mu_squared, DELTA)) - 5e-7:.6f}"
+    made: dict[str, Any] = {}
+    seconds = 0.0
+    for place, columns in enumerate(cut(data, parties)):
+        own = data.select(columns)
+        study = study_of(own, part, [columns], Synthesis())
+        own_rows = made_by(own, study, seed + 1000 * place)
+        made |= own_rows.codes
+        seconds += own_rows.seconds
+    return Found(distances(data.codes(), made, data.domain), seconds, 0)
+
+
+def made_by(data: Coded, study: Study, seed: int) -> Made:
+    """Run a study once, every party in this process."""
+    with ExitStack() as stack:
+        nodes = {}
+        for party in study.parties:
+            columns = schema_of(study, party.name).names
+            nodes[party.name] = simulated_node(study, party.name, data.table.select(columns), seed)
+            stack.callback(nodes[party.name].close)
+        session = Session(
+            runtime=Local(nodes),
+            study=study.digest,
+            terms=study,
+            steps=steps_of(type(study.protocol)),
+            randomness=SimulationRandomness(seed, "draws"),
+        )
+        begin = time.process_time()
+        result: Any = run(study.protocol, session)
+        seconds = time.process_time() - begin
+    return Made(codes_of(result.table.to_arrow(), data.schema), seconds, session.transcript)
+
+
+def sent_once(transcript: Sequence[Exchange]) -> int:
+    """Return the bytes of all messages, each counted once, as one role sends it to another."""
+    both = sum(one.request_bytes + one.reply_bytes for one in transcript)
+    return both - sum(one.reply_bytes for one in transcript if one.step in RELAYED)
+
+
+def found_by(data: Coded, study: Study, seed: int) -> Found:
+    """Run a study once, and hold its rows against the real ones."""
+    made = made_by(data, study, seed)
+    return Found(distances(data.codes(), made.codes, data.domain), made.seconds, made.sent)

@@ -1,0 +1,1 @@
+"""The verbs that the lab adds to the command line."""

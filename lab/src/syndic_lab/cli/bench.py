@@ -1,0 +1,61 @@
+"""`bench`: measure, beside what was published and beside a baseline in the same run."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from syndic.cli import show
+from syndic.document import to_json
+from syndic.errors import InputError
+from syndic_lab.bench import BENCHES, Row
+from syndic_lab.bench.guard import run as guard
+from syndic_lab.bench.vertical import plan as vertical_plan
+
+
+@click.command(epilog="\b\nExample: syndic bench noise --quick --json")
+@click.argument("name", type=click.Choice(sorted(BENCHES)))
+@click.option("--quick", is_flag=True, help="At most five minutes on two cores.")
+@click.option(
+    "--only",
+    multiple=True,
+    type=click.Choice(list(vertical_plan.EXPERIMENTS)),
+    help="Of the bench vertical: this experiment only. May be repeated.",
+)
+@click.option(
+    "--table",
+    type=click.Path(path_type=Path),
+    help="Of the bench vertical: a .csv or .parquet file in place of Adult and Fire. Nothing protects its rows.",
+)
+@click.option("--refresh", is_flag=True, help="Of the bench guard: write its baseline anew; look at the diff.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+def bench(name: str, quick: bool, only: tuple[str, ...], table: Path | None, refresh: bool, as_json: bool) -> None:
+    """Measure one part of Syndic."""
+    if refresh:
+        if name != "guard":
+            raise InputError(f"{name} keeps no baseline: --refresh is for guard")
+        click.echo(f"wrote {guard.refresh()}")
+        return
+    rows = []
+    for row in _measured(name, quick, only, table):
+        if as_json:
+            click.echo(to_json(row).decode())
+        else:
+            rows.append(row)
+            click.echo(f"measured {row.row}: {row.metric}", err=True)
+    if not as_json:
+        columns = ("row", "metric", "value", "unit", "baseline", "published")
+        show.as_table(f"bench {name}", columns, (_cells(row) for row in rows))
+
+
+def _measured(name: str, quick: bool, only: tuple[str, ...], table: Path | None) -> Iterator[Row]:
+    if not only and table is None:
+        return BENCHES[name](quick)
+    if name != "vertical":
+        raise click.UsageError("--only and --table are for the bench vertical")
+    return vertical_plan.rows(quick, only, table)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    numbers = ("" if number is None else f"{number:.4g}" for number in (row.baseline, row.published))
+    return (row.row, row.metric, f"{row.value:.4g}", row.unit, *numbers)

@@ -1,0 +1,83 @@
+"""A synthetic table of Adult by one curator, beside MST and AIM: the same rows, coding, budget and tables compared."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+from typing import Any, Final, final
+
+import numpy as np
+
+from syndic.errors import InputError
+from syndic.privacy import rho_for
+from syndic_lab.bench.model.synthesis import Found, synthesis
+from syndic_lab.bench.model.synthesis_data import Coded, alike, distances, load
+from syndic_lab.bench.row import Row
+from syndic_lab.peers.ask import ask, row
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """A method of a library, and how far it may go: AIM as published takes hours."""
+
+    method: str
+    limits: dict[str, float] = field(default_factory=dict)
+    quick: bool = True
+
+
+MAKERS: Final[dict[str, tuple[Plan, ...]]] = {
+    "mbi": (
+        Plan("MST", {"steps": 2500}),
+        Plan("AIM", {"steps": 500, "rounds": 30, "megabytes": 1.0}),
+    ),
+    "dpmm": (
+        Plan("MST", {"steps": 5000}),
+        Plan("AIM", {"steps": 500, "rounds": 30, "megabytes": 1.0}, quick=False),
+    ),
+}
+
+
+def rows(name: str, quick: bool) -> Iterator[Row]:
+    """Yield distances and CPU seconds of our synthesis, beside those of a library's methods."""
+    data = _adult()
+    for epsilon in ("0.8",) if quick else ("0.8", "3.2"):
+        ours = [synthesis(data, epsilon, seed, alike, 1) for seed in range(2 if quick else 3)]
+        for plan in MAKERS[name]:
+            if plan.quick or not quick:
+                yield from _beside(data, epsilon, ours, name, plan)
+
+
+@cache
+def _adult() -> Coded:
+    """Return the rows, read once: what was made of them is remembered by the table."""
+    return load("adult", "adult_coded")
+
+
+def _beside(data: Coded, epsilon: str, ours: Sequence[Found], name: str, plan: Plan) -> Iterator[Row]:
+    theirs = made_by(name, plan, data, epsilon, seed=0)
+    what = f"{data.name}, epsilon {epsilon}, beside {plan.method} of {name}"
+    for ways in theirs.apart:
+        mean = float(np.mean([one.apart[ways] for one in ours]))
+        yield row(what, f"tvd{ways}", mean, "distance", theirs.apart[ways])
+    yield row(what, "CPU seconds", min(one.seconds for one in ours), "s", theirs.seconds)
+
+
+def made_by(name: str, plan: Plan, data: Coded, epsilon: str, seed: int) -> Found:
+    """Let a library make as many rows as there are, at delta one over their number."""
+    count, codes = data.table.num_rows, data.codes()
+    delta = Fraction(1, count)
+    settings: dict[str, Any] = {
+        **plan.limits,
+        "method": plan.method,
+        "epsilon": float(epsilon),
+        "delta": float(delta),
+        "rho": float(rho_for(Fraction(epsilon), delta)),
+        "seed": seed,
+    }
+    table = np.column_stack([codes[name] for name in data.domain.names])
+    answer = ask(name, settings, {"codes": table, "sizes": np.array(data.domain.sizes)})
+    if answer.made is None or answer.made.shape[1] != len(data.domain):
+        raise InputError(f"{name} left no table with the columns of {data.name}")
+    columns = dict(zip(data.domain.names, answer.made.T, strict=True))
+    return Found(distances(codes, columns, data.domain), answer.figures["seconds"], len(answer.made))

@@ -1,0 +1,175 @@
+"""Run items one after the other, each result on disk as soon as it is there, and none twice."""
+
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from syndic.document import Document, from_file, to_json, to_readable_json
+from syndic.errors import InputError, SyndicError
+from syndic.report.figure import Bars, Curve
+from syndic.version import __version__
+from syndic_lab.bench.row import Row
+from syndic_lab.reproduce.item import Item, Verdict
+from syndic_lab.reproduce.pace import Pace, calibrated, in_words
+
+State = Literal["done", "kept", "failed", "no data", "no library", "not quick", "not reproducible"]
+Tell = Callable[[str], None]
+
+
+class Outcome(Document):
+    """What one item gave. `key` is a digest of everything that it depends on: version, parameters, data."""
+
+    item: str
+    key: str
+    version: str
+    quick: bool
+    cpu_seconds: float
+    seconds: float
+    rows: tuple[Row, ...]
+    curves: tuple[Curve, ...] = ()
+    bars: tuple[Bars, ...] = ()
+
+
+class Done(Document):
+    """An item with what became of it; `why` where there is no outcome."""
+
+    name: str
+    state: State
+    why: str = ""
+    outcome: Outcome | None = None
+    verdicts: tuple[Verdict, ...] = ()
+
+
+def silent(_text: str) -> None:
+    """Say nothing."""
+
+
+def reproduce(items: Sequence[Item], folder: Path, *, quick: bool, tell: Tell = silent) -> list[Done]:
+    """Run what can be run and is not yet in the folder; every item is accounted for in the answer.
+
+    An interrupted run goes on where it was: what is finished is read, the item that was under way starts again.
+    """
+    (folder / "items").mkdir(parents=True, exist_ok=True)
+    kept = {item.name: _kept(item, folder, quick) for item in items if not reason_not_to(item, quick)}
+    waiting = [item for item in items if item.name in kept and kept[item.name] is None]
+    pace = Pace(waiting, quick, calibrated())
+    if waiting:
+        tell(f"{len(waiting)} to run, {len(kept) - len(waiting)} already there: about {in_words(pace.remaining)}")
+    found = []
+    for item in items:
+        stated = reason_not_to(item, quick)
+        if stated is not None:
+            found.append(Done(name=item.name, state=stated[0], why=stated[1]))
+            continue
+        outcome = kept[item.name]
+        if outcome is not None:
+            found.append(_done(item, outcome, "kept"))
+            continue
+        place = waiting.index(item) + 1
+        tell(f"{place}/{len(waiting)} {item.name}: {item.where}; about {in_words(pace.remaining)} left")
+        start = time.perf_counter()
+        found.append(_run(item, folder, quick))
+        pace.done(item, time.perf_counter() - start)
+        if found[-1].state == "failed":
+            tell(f"{item.name} failed: {found[-1].why}")
+    return found
+
+
+def reason_not_to(item: Item, quick: bool) -> tuple[State, str] | None:
+    """Return why an item cannot or shall not be run here, None if it can."""
+    if item.measure is None:
+        return "not reproducible", item.reason
+    folder = os.environ.get("SYNDIC_DATA")
+    missing = [file for file in item.needs if folder is None or not (Path(folder) / file).exists()]
+    if missing:
+        return "no data", f"needs {', '.join(missing)}: set SYNDIC_DATA to a folder that has it"
+    absent = [name for name in item.libraries if find_spec(name) is None]
+    if absent:
+        return "no library", f"needs {', '.join(absent)}: install the extra 'bench'"
+    if item.expected(quick) is None:
+        return "not quick", "left out of a quick run"
+    return None
+
+
+def key_of(item: Item, quick: bool) -> str:
+    """Return a digest of version, item, effort and data."""
+    digest = hashlib.sha256(to_json([__version__, item.name, quick]))
+    for file in item.needs:
+        with (Path(os.environ["SYNDIC_DATA"]) / file).open("rb") as content:
+            digest.update(hashlib.file_digest(content, "sha256").digest())
+    return digest.hexdigest()[:32]
+
+
+def _path(item: Item, folder: Path) -> Path:
+    return folder / "items" / f"{item.name}.json"
+
+
+def _kept(item: Item, folder: Path, quick: bool) -> Outcome | None:
+    path = _path(item, folder)
+    if not path.exists():
+        return None
+    try:
+        outcome = from_file(path, Outcome)
+    except InputError:
+        # written by another version: measured again
+        return None
+    return outcome if outcome.key == key_of(item, quick) else None
+
+
+def _run(item: Item, folder: Path, quick: bool) -> Done:
+    try:
+        outcome = _measured(item, quick)
+    except SyndicError as error:
+        return Done(name=item.name, state="failed", why=str(error))
+    except Exception as error:  # one broken measurement must not lose an hour of others
+        return Done(name=item.name, state="failed", why=f"{type(error).__name__}: {error}")
+    path = _path(item, folder)
+    part = path.with_suffix(".part")
+    part.write_bytes(to_readable_json(outcome))
+    part.replace(path)
+    return _done(item, outcome, "done")
+
+
+def _measured(item: Item, quick: bool) -> Outcome:
+    if item.measure is None:
+        raise InputError(f"{item.name} cannot be run: {item.reason}")
+    start, busy = time.perf_counter(), processor_seconds()
+    parts = list(item.measure(quick))
+    return Outcome(
+        item=item.name,
+        key=key_of(item, quick),
+        version=__version__,
+        quick=quick,
+        cpu_seconds=round(processor_seconds() - busy, 2),
+        seconds=round(time.perf_counter() - start, 2),
+        rows=tuple(part for part in parts if isinstance(part, Row)),
+        curves=tuple(part for part in parts if isinstance(part, Curve)),
+        bars=tuple(part for part in parts if isinstance(part, Bars)),
+    )
+
+
+def processor_seconds() -> float:
+    """Return the processor seconds of this process and of children that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def _done(item: Item, outcome: Outcome, state: State) -> Done:
+    return Done(name=item.name, state=state, outcome=outcome, verdicts=tuple(item.verdicts(outcome.rows)))
+
+
+def machine() -> tuple[tuple[str, str], ...]:
+    """Return what a reader must know about where this was measured."""
+    import platform  # noqa: PLC0415  # only a report needs it
+
+    return (
+        ("Syndic", __version__),
+        ("Python", sys.version.split()[0]),
+        ("system", f"{platform.system()} {platform.machine()}"),
+        ("processors", str(os.cpu_count())),
+    )

@@ -1,0 +1,19 @@
+"""The benchmark runs over real sockets, and moves as little as it says."""
+
+from syndic_lab.bench.secure import noise as secure_noise
+
+
+def test_laplace_noise_moves_a_thousandth_of_the_published_bytes() -> None:
+    study = secure_noise._study("laplace")
+    seconds, release = secure_noise._run(study)
+    moved = secure_noise._bytes(release.transcript)
+    assert moved < secure_noise.PUBLISHED_BYTES / 1000
+    # bytes depend on public parameters alone: what is told is at least what three bits a comparison node take
+    agreed = study.protocol.two_servers(study)  # type: ignore[union-attr]
+    assert moved > 4 * agreed.coins.count * 3 * 63 / 8
+    assert 0 < seconds < secure_noise.PUBLISHED_DUAL_SECONDS
+    averages = release.result.averages  # type: ignore[attr-defined]
+    assert len(averages.averages) == 104
+    # uniform numbers between -1 and 1: 20 standard deviations of Laplace noise are exceeded once in 10^12
+    within = 20 * (averages.standard_deviation[0] ** 2 + 1 / 3 / 3000) ** 0.5
+    assert all(abs(average) < within for average in averages.averages)

@@ -1,0 +1,63 @@
+"""`bench vertical`: columns are cut into parties, bytes are counted once, and figures stand beside the curator's."""
+
+import pytest
+from made import made_table
+
+from syndic.kernel import Exchange
+from syndic_lab.bench.model.synthesis_data import Coded
+from syndic_lab.bench.vertical.run import of_processes, of_table
+from syndic_lab.bench.vertical.runs import cut, sent_once, vertical
+
+SIZES = {"a": 3, "b": 4, "c": 2, "d": 5, "e": 3}
+
+
+def coded(count: int = 2000) -> Coded:
+    return made_table(SIZES, count)
+
+
+def test_columns_are_cut_in_order() -> None:
+    assert cut(coded(10), 2) == [("a", "b", "c"), ("d", "e")]
+    assert cut(coded(10), 5) == [(name,) for name in SIZES]
+
+
+def test_what_the_coordinator_passes_on_is_counted_once() -> None:
+    def line(step: str, asked: int, replied: int) -> Exchange:
+        return Exchange(
+            round=1,
+            step=step,
+            party="p0",
+            reveals="sealed",
+            request_bytes=asked,
+            reply_bytes=replied,
+            reply_sha256="",
+        )
+
+    # 100 bytes of masked rows go up and then come down to the partner, in a request of 120
+    assert sent_once(
+        [line("product_masked", 10, 100), line("product_multiplied", 120, 7), line("open_round", 9, 5)]
+    ) == (10 + 120 + 9 + 5)
+
+
+def test_parties_together_are_near_the_curator_and_far_from_parties_alone() -> None:
+    found = {(row.row, row.metric): row for row in of_table(coded(), [0, 1], (2,))}
+    together = found["made, epsilon 0.8, 2 parties", "tvd3"]
+    alone = found["made, epsilon 0.8, 2 parties, each on its own, side by side", "tvd3"]
+    assert together.baseline == found["made, epsilon 0.8, trusted curator", "tvd3"].value
+    # the columns hang together across parties, which parties on their own cannot know
+    assert alone.value > 3 * together.value
+    ratio = found["made, epsilon 0.8, 2 parties", "tvd3 ratio"]
+    assert ratio.value == pytest.approx(together.value / (together.baseline or 0))
+    assert ratio.value < 3
+
+
+def test_traffic_stays_within_what_the_study_says() -> None:
+    data = coded(20_000)
+    assert vertical(data, "0.8", 0, 2, traffic=60).sent < 60 * 20_000 + 200_000
+
+
+def test_processes_are_measured_too() -> None:
+    rows = list(of_processes(coded(600), 5406.0))
+    assert [row.metric for row in rows] == ["wall seconds", "tvd3", "tvd4", "tvd5"]
+    assert rows[0].value > 0.1
+    assert rows[0].published == 5406.0
+    assert all(0 < row.value < 1 for row in rows[1:])

@@ -1,0 +1,187 @@
+"""What an estimate would be worth under each scheme: predicted errors from public numbers; no row is read."""
+
+import dataclasses
+from math import sqrt
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from syndic.advice.advice import Advice, PartyAdvice, TaskAdvice, Verdict, standing_of
+from syndic.advice.assume import Assumptions, moments_of, shares_of
+from syndic.advice.scale import listed
+from syndic.errors import InputError
+from syndic.kernel import budget_of
+from syndic.methods.estimate.estimate import Estimation
+from syndic.methods.estimate.layout import Layout
+from syndic.model import Gamma, Multinomial, Normal, NormalVariance
+from syndic.model.families.accuracy import blocks_condition
+from syndic.model.families.family import Array
+from syndic.privacy import Budget
+from syndic.study import Study
+
+_HIGHEST: Final = 64.0
+_STEPS: Final = 25
+# the assumed parameters, and both ways from them to the ends of the set
+_SHIFTS: Final = (0.0, -0.3, 0.3)
+
+
+def advise_estimate(study: Study, assumptions: Assumptions) -> Advice:
+    """Predict the error of every parameter under each scheme, beside each party alone. Reads no row, spends nothing."""
+    study.check()
+    protocol = estimation_of(study)
+    assumptions.check(study.schema)
+    layout = protocol.layout_of(study)
+    theta = _assumed(layout, study, assumptions)
+    tasks, verdicts = [], []
+    for variant in _variants(protocol, study):
+        for place in range(len(theta)):
+            task = _task(study, variant, layout, theta, place)
+            tasks.append(task)
+            if variant.scheme[1:] == protocol.scheme[1:]:
+                verdicts.append(task)
+    verdict, words = _verdict(verdicts, tasks)
+    return Advice(
+        study=study.name,
+        digest=study.digest,
+        verdict=verdict,
+        words=words,
+        people=sum(party.people or 0 for party in study.parties),
+        rows_of_nobody=0.0,
+        tasks=tuple(tasks),
+        assumptions=_told(study, protocol, layout, theta, assumptions),
+    )
+
+
+def estimation_of(study: Study) -> Estimation:
+    """Return the study's method if it is an estimate."""
+    if not isinstance(study.protocol, Estimation):
+        raise InputError(f"predicted errors of parameters are for the method estimate, not {study.protocol.title}")
+    return study.protocol
+
+
+def predicted(study: Study, protocol: Estimation, theta: Array, factor: float = 1.0) -> Array:
+    """Return the mean squared error of every parameter, all budgets times `factor`; the bias of blocks left out."""
+    scaled = _scaled(study, factor)
+    layout = protocol.layout_of(scaled)
+    nothing = np.zeros(layout.dimension, dtype=np.int64)
+    names = tuple(party.name for party in scaled.parties)
+    if protocol.scheme == "masked":
+        said = [protocol.noisy_total(scaled, names, nothing)]
+    else:
+        said = [protocol.noisy_mean(scaled, name, nothing) for name in names]
+    mean = theta if protocol.in_blocks else layout.model.family.mean(theta)
+    parts = tuple(dataclasses.replace(one, mean=mean) for one in said)
+    return np.asarray(protocol.combined(scaled, parts).standard_error ** 2)
+
+
+def _scaled(study: Study, factor: float) -> Study:
+    if factor == 1.0:
+        return study
+
+    def times(budget: Budget) -> Budget:
+        return Budget.of(str(round(float(budget.epsilon) * factor, 9)), budget.delta)
+
+    parties = tuple(
+        msgspec.structs.replace(party, budget=None if party.budget is None else times(party.budget))
+        for party in study.parties
+    )
+    return msgspec.structs.replace(study, budget=times(study.budget), parties=parties)
+
+
+def _variants(protocol: Estimation, study: Study) -> list[Estimation]:
+    """Return the schemes that this study could use instead."""
+    found = []
+    for scheme in ("dssa", "dsaa", "masked"):
+        blocks = protocol.blocks if scheme == "dsaa" and protocol.in_blocks else None
+        groups = () if scheme == "masked" else protocol.groups
+        variant = msgspec.structs.replace(protocol, scheme=scheme, blocks=blocks, groups=groups, as_printed=False)
+        try:
+            variant.check(study)
+        except InputError:
+            continue
+        found.append(variant)
+    return found
+
+
+def _assumed(layout: Layout, study: Study, assumptions: Assumptions) -> Array:
+    """Return the parameters that the assumed moments or shares of the column have."""
+    family, column = layout.model.family, study.schema[layout.schema.names[0]]
+    if listed(column):
+        shares = shares_of(column, assumptions)
+        whole = np.full(column.size, 0.01)
+        whole[: len(shares)] = shares
+        theta = whole / whole.sum() if isinstance(family, Multinomial) else whole[1:2]
+        return layout.model.inside(theta)
+    mean, deviation = moments_of(column, assumptions)
+    if isinstance(family, Normal):
+        theta = np.array([mean, deviation**2])
+    elif isinstance(family, NormalVariance):
+        theta = np.array([deviation**2])
+    elif isinstance(family, Gamma):
+        theta = np.array([(mean / deviation) ** 2, mean / deviation**2])
+    else:
+        return layout.model.estimate(np.array([mean]))
+    return layout.model.inside(theta)
+
+
+def _task(study: Study, protocol: Estimation, layout: Layout, theta: Array, place: int) -> TaskAdvice:
+    ends = [layout.model.least, layout.model.least, layout.model.most]
+    near = [theta + abs(shift) * (end - theta) for shift, end in zip(_SHIFTS, ends, strict=True)]
+    errors = [float(predicted(study, protocol, each)[place]) for each in near]
+    spread = float(layout.model.family.spread(theta)[place, place])
+    people = sum(party.people or 0 for party in study.parties)
+    largest = max(float(budget_of(study, party.name).epsilon) for party in study.parties)
+    factors = np.geomspace(0.01, _HIGHEST, _STEPS) / largest
+    curve = np.array([float(predicted(study, protocol, theta, factor)[place]) for factor in factors])
+    return TaskAdvice(
+        task=f"{layout.model.family.parameters[place]} by {protocol.scheme}",
+        joint=sqrt(errors[0]),
+        joint_range=(sqrt(min(errors)), sqrt(max(errors))),
+        pooled=sqrt(spread / people),
+        parties=tuple(
+            _party(party.name, spread / (party.people or 1), errors[0], factors, curve, study)
+            for party in study.parties
+        ),
+    )
+
+
+def _party(name: str, own: float, joint: float, factors: Array, curve: Array, study: Study) -> PartyAdvice:
+    enough = np.flatnonzero(curve < own)
+    factor = float(factors[enough[0]]) if enough.size else None
+    return PartyAdvice(
+        party=name,
+        alone=sqrt(own),
+        standing=(standing := standing_of(sqrt(joint), sqrt(own))),
+        pays=joint < own,
+        close=standing == "about even",
+        epsilon=None if factor is None else factor * float(budget_of(study, name).epsilon),
+        factor=factor,
+    )
+
+
+def _verdict(own: list[TaskAdvice], every: list[TaskAdvice]) -> tuple[Verdict, str]:
+    best = min(every, key=lambda task: task.joint / task.pooled)
+    said = f"the least error for its parameter has {best.task}, {best.joint / best.pooled:.3g} times that without noise"
+    gains = [one.standing == "gains" for task in own for one in task.parties]
+    if all(gains):
+        return "share", f"SHARE: every party gains in every parameter; {said}"
+    if not any(gains):
+        return "do not share", f"DON'T SHARE by this scheme: no party gains; {said}"
+    return "some", f"IT DEPENDS: {sum(gains)} of {len(gains)} times a party gains in a parameter; {said}"
+
+
+def _told(
+    study: Study, protocol: Estimation, layout: Layout, theta: Array, assumptions: Assumptions
+) -> tuple[str, ...]:
+    source = "declared" if protocol.column in assumptions.columns else "assumed"
+    values = ", ".join(f"{name} {value:.4g}" for name, value in zip(layout.model.family.parameters, theta, strict=True))
+    smallest = min(party.people or 1 for party in study.parties)
+    blocks = msgspec.structs.replace(protocol, scheme="dsaa", groups=(), as_printed=False)
+    counts = ", ".join(f"{party.name} {blocks.blocks_at(study, party.name)}" for party in study.parties)
+    least = blocks_condition(smallest, len(study.parties))
+    return (
+        f"{protocol.column}: {values} ({source})",
+        "the law is of the family that the study names, and hardly any value is outside the bounds",
+        f"dsaa: {counts} blocks; their bias is not counted; efficient for epsilon well above {least:.3g} only",
+    )

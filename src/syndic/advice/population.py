@@ -1,0 +1,158 @@
+"""A made-up population that fits the assumptions. No row of any party is read."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import exp, sqrt
+from typing import Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import expit
+
+from syndic.advice.assume import Assumptions, ColumnAssumption, bin_shares_of, moments_of, shares_of
+from syndic.advice.histogram import draw_over_bins
+from syndic.advice.scale import Numbers, bounds_of, listed
+from syndic.data import Categorical, Date, Integer, Ordinal, Real, Schema
+from syndic.data.schema import Column
+
+PEOPLE = 100_000
+Shape = Literal["beta", "gamma", "humps"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Population:
+    """People drawn once; parties then draw theirs from these. Per column: codes, and numbers (ranks if listed)."""
+
+    schema: Schema
+    codes: tuple[NDArray[np.int64], ...]
+    numbers: tuple[Numbers, ...]
+
+
+def draw_population(
+    schema: Schema,
+    assumptions: Assumptions,
+    generator: np.random.Generator,
+    *,
+    outcome: str | None = None,
+    shape: Shape = "beta",
+) -> Population:
+    """Return people with independent columns; with `outcome` that column depends on all others by r2.
+
+    Numbers have the assumed mean and standard deviation, and the declared shares of bins or else one of three shapes:
+    the beta law over their bounds, a gamma law that starts at the nearer bound, or two humps.
+    """
+    numbers = [_draw(column, assumptions, generator, shape) for column in schema.columns]
+    if outcome is not None:
+        place = schema.names.index(outcome)
+        others = [other for other in range(len(numbers)) if other != place]
+        declared = [assumptions.columns.get(schema.names[other], ColumnAssumption()) for other in others]
+        score = _score([numbers[other] for other in others], [one.say for one in declared])
+        numbers[place] = _dependent(schema.columns[place], numbers[place], score, assumptions, generator)
+    codes = tuple(codes_of(column, values) for column, values in zip(schema.columns, numbers, strict=True))
+    return Population(schema=schema, codes=codes, numbers=tuple(numbers))
+
+
+def codes_of(column: Column, numbers: Numbers) -> NDArray[np.int64]:
+    """Return the bins of numbers within the bounds; ranks are codes."""
+    if not isinstance(column, Real | Integer | Date):
+        return numbers.astype(np.int64)
+    edges = column.edges if isinstance(column, Real) else column.edges.astype(np.int64)
+    return np.searchsorted(edges[1:-1], numbers, side="right")
+
+
+def _draw(column: Column, assumptions: Assumptions, generator: np.random.Generator, shape: Shape) -> Numbers:
+    if listed(column):
+        shares = shares_of(column, assumptions)
+        return generator.choice(shares.size, PEOPLE, p=shares).astype(np.float64)
+    lower, upper = bounds_of(column)
+    if lower == upper:
+        return np.full(PEOPLE, lower)
+    in_bins = bin_shares_of(column, assumptions)
+    if in_bins is not None:
+        return _over_bins(column, in_bins, assumptions, generator)
+    mean, sd = moments_of(column, assumptions)
+    place, spread = (mean - lower) / (upper - lower), sd / (upper - lower)
+    mirrored = place > 1 / 2
+    parts = np.clip(_SHAPES[shape](1 - place if mirrored else place, spread, generator), 0, 1)
+    values = lower + (upper - lower) * (1 - parts if mirrored else parts)
+    return values if isinstance(column, Real) else np.rint(values)
+
+
+def _over_bins(column: Column, shares: Numbers, assumptions: Assumptions, generator: np.random.Generator) -> Numbers:
+    """Return numbers with declared shares of bins, and the declared mean and spread if both are."""
+    declared = assumptions.columns[column.name]
+    whole = isinstance(column, Integer | Date)
+    edges = column.edges.astype(np.int64).astype(np.float64) if whole else column.edges  # type: ignore[union-attr]
+    mean, sd = moments_of(column, assumptions)
+    # whole numbers are drawn as the intervals from them to the next ones
+    moments = None if declared.mean is None or declared.sd is None else (mean + whole / 2, sd)
+    values = draw_over_bins(np.asarray(edges), shares, moments, PEOPLE, generator)
+    return np.minimum(np.floor(values), edges[-1] - 1) if whole else values
+
+
+def _beta(mean: float, sd: float, generator: np.random.Generator) -> Numbers:
+    total = mean * (1 - mean) / sd**2 - 1
+    return generator.beta(mean * total, (1 - mean) * total, PEOPLE)
+
+
+def _gamma(mean: float, sd: float, generator: np.random.Generator) -> Numbers:
+    return generator.gamma((mean / sd) ** 2, sd**2 / mean, PEOPLE)
+
+
+def _humps(mean: float, sd: float, generator: np.random.Generator) -> Numbers:
+    """Two thirds are in a lower hump, a third in a higher one; the humps are half as wide as the whole."""
+    high = generator.random(PEOPLE) < 1 / 3
+    return mean + sd * (np.where(high, sqrt(1.5), -sqrt(0.375)) + generator.standard_normal(PEOPLE) / 2)
+
+
+_SHAPES: dict[Shape, Callable[[float, float, np.random.Generator], Numbers]] = {
+    "beta": _beta,
+    "gamma": _gamma,
+    "humps": _humps,
+}
+
+
+def _score(predictors: list[Numbers], says: list[float]) -> Numbers:
+    """Return the sum of the predictors, each with its say in the variance, standardised."""
+    score = np.zeros(PEOPLE)
+    for values, say in zip(predictors, says, strict=True):
+        if values.std() > 0:
+            score += sqrt(say) * (values - values.mean()) / values.std()
+    return np.asarray(score / score.std()) if score.std() > 0 else score
+
+
+def _dependent(
+    column: Column, values: Numbers, score: Numbers, assumptions: Assumptions, generator: np.random.Generator
+) -> Numbers:
+    """Return the same values in an order that the score explains by r2."""
+    if isinstance(column, Categorical | Ordinal) and len(listed(column)) != 2:
+        return values
+    if len(listed(column)) == 2:
+        chances = _chances(score, float(shares_of(column, assumptions)[1]), assumptions.r2)
+        return (generator.random(PEOPLE) < chances).astype(np.float64)
+    noise = generator.standard_normal(PEOPLE)
+    latent = sqrt(assumptions.r2) * score + sqrt(1 - assumptions.r2) * noise
+    result = np.empty(PEOPLE)
+    result[np.argsort(latent)] = np.sort(values)
+    return result
+
+
+def _chances(score: Numbers, share: float, explained: float) -> Numbers:
+    """Return logistic probabilities with that mean and with that part of the outcome's variance."""
+    some = score[: PEOPLE // 10]
+
+    def level(slope: float) -> float:
+        return float(brentq(lambda start: float(expit(start + slope * some).mean()) - share, -200, 200))
+
+    def surplus(log_slope: float) -> float:
+        slope = exp(log_slope)
+        return float(expit(level(slope) + slope * some).var()) - explained * share * (1 - share)
+
+    lowest, highest = -7.0, 3.0
+    if surplus(highest) <= 0 or surplus(lowest) >= 0:
+        slope = exp(highest if explained > 0.5 else lowest)
+    else:
+        slope = exp(float(brentq(surplus, lowest, highest, xtol=1e-3)))
+    return np.asarray(expit(level(slope) + slope * score))

@@ -1,0 +1,243 @@
+"""Is sharing worth it? Answered from the public study alone: no row is read, nothing is spent."""
+
+from collections.abc import Callable, Sequence
+from math import exp, log, sqrt
+from statistics import fmean
+from typing import Final, get_args
+
+import numpy as np
+
+from syndic.advice.advice import Advice, PartyAdvice, TaskAdvice, standing_of, verdict_of
+from syndic.advice.assume import Assumptions, bin_shares_of, moments_of, shares_of
+from syndic.advice.estimate import advise_estimate
+from syndic.advice.forecast import DENSE_CELLS, Forecast
+from syndic.advice.law import homm_of
+from syndic.advice.logit import Logit
+from syndic.advice.population import Population, Shape, draw_population
+from syndic.advice.question import Question, ask
+from syndic.advice.scale import Numbers, listed
+from syndic.advice.task import Task, default_tasks
+from syndic.data import Date
+from syndic.errors import InputError
+from syndic.kernel import Progress, budget_of, silent_progress
+from syndic.methods import Estimation
+from syndic.study import Study
+
+LOWEST: Final = 1 / 128
+"""The smallest epsilon of the most generous party that is tried."""
+
+HIGHEST: Final = 64.0
+"""The largest."""
+
+SHAPES: Final[tuple[Shape, ...]] = get_args(Shape)
+"""Nobody says which shape the people have, so errors are averaged over three."""
+
+_STEPS: Final = 26
+
+
+def advise(
+    study: Study,
+    *,
+    tasks: Sequence[Task | str] | None = None,
+    assumptions: Assumptions | None = None,
+    progress: Progress = silent_progress,
+    seed: int = 0,
+) -> Advice:
+    """Predict what a HOMM study, or one of estimates, is worth to each party. Reads no row, spends nothing.
+
+    Args:
+        study: the agreed document; every party must say its number of `people`.
+        tasks: what the release is wanted for, also as "mean:age"; by default every column's mean or shares and
+            the prediction of the last column that allows one.
+        assumptions: what is assumed of the population; see `Assumptions`.
+        progress: told how far it is.
+        seed: of the made-up people and their noise, which protect nobody.
+    """
+    assumptions = assumptions or Assumptions()
+    if isinstance(study.protocol, Estimation):
+        if tasks:
+            raise InputError("tasks are for synthetic tables: a study of estimates says itself what is estimated")
+        return advise_estimate(study, assumptions)
+    chosen = _checked(study, tasks, assumptions)
+    factors = _factors(study)
+    groups = _groups(chosen)
+    answers: dict[Task, TaskAdvice] = {}
+    nobody = 0.0
+    for done, (outcome, group) in enumerate(groups):
+        generator = np.random.default_rng([seed, done])
+        count = _counter(progress, done * len(SHAPES) * len(factors), len(groups) * len(SHAPES) * len(factors))
+        found, nobody = _predict(study, assumptions, outcome, group, factors, generator, count)
+        answers |= found
+    told = tuple(answers[task] for task in chosen)
+    people = _people(study)
+    verdict, words = verdict_of(told, people, nobody)
+    return Advice(
+        study=study.name,
+        digest=study.digest,
+        verdict=verdict,
+        words=words,
+        people=people,
+        rows_of_nobody=nobody,
+        tasks=told,
+        assumptions=_described(study, assumptions, chosen),
+    )
+
+
+def _predict(
+    study: Study,
+    assumptions: Assumptions,
+    outcome: str | None,
+    tasks: list[Task],
+    factors: Numbers,
+    generator: np.random.Generator,
+    count: Callable[[int], None],
+) -> tuple[dict[Task, TaskAdvice], float]:
+    """Return the advice on tasks that one population serves, and the number of rows of nobody."""
+    curves, own = [], []
+    nobody = 0.0
+    for step, shape in enumerate(SHAPES):
+        population = draw_population(study.schema, assumptions, generator, outcome=outcome, shape=shape)
+        questions = [_question(study, task, population) for task in tasks]
+        forecast = Forecast(study, population, [part for one in questions for part in one.summands], generator)
+        curves.append(_curves(forecast, questions, factors, lambda now, at=step: count(at * len(factors) + now)))  # type: ignore[misc]
+        own.append([_own_errors(study, question, generator) for question in questions])
+        nobody = forecast.rows_of_nobody()
+    answers = {}
+    for place, task in enumerate(tasks):
+        errors = {size: fmean(one[place][size] for one in own) for size in own[0][place]}
+        answers[task] = _answer(study, task, np.array([one[place] for one in curves]), factors, errors)
+    return answers, nobody
+
+
+def _question(study: Study, task: Task, population: Population) -> Question:
+    """Return a task's question; logistic regressions where all counts can be drawn and none is negative."""
+    drawn = study.schema.domain.size <= DENSE_CELLS and homm_of(study).clamp
+    return Logit(task, population) if task.kind == "classify" and drawn else ask(task, population)
+
+
+def _checked(study: Study, tasks: Sequence[Task | str] | None, assumptions: Assumptions) -> tuple[Task, ...]:
+    homm_of(study)
+    study.check()
+    unknown = [party.name for party in study.parties if party.people is None]
+    if unknown:
+        raise InputError(
+            f"advise needs the public number of people of every party: set people for {', '.join(unknown)} in the study"
+        )
+    assumptions.check(study.schema)
+    chosen = default_tasks(study.schema) if tasks is None else tuple(_task(task) for task in tasks)
+    if not chosen:
+        raise InputError("advise needs at least one task")
+    for task in chosen:
+        task.check(study.schema)
+    return tuple(dict.fromkeys(chosen))
+
+
+def _task(task: Task | str) -> Task:
+    return Task.of(task) if isinstance(task, str) else task
+
+
+def _groups(tasks: tuple[Task, ...]) -> list[tuple[str | None, list[Task]]]:
+    """Return tasks that one population serves: means and shares together, each prediction on its own."""
+    plain = [task for task in tasks if task.kind in ("mean", "shares")]
+    fits = [(task.column, [task]) for task in tasks if task.kind not in ("mean", "shares")]
+    return [*([(None, plain)] if plain else []), *fits]
+
+
+def _factors(study: Study) -> Numbers:
+    """Return 1, then the factors on all budgets that bring the largest of them from `LOWEST` to `HIGHEST`."""
+    largest = max(float(budget_of(study, party.name).epsilon) for party in study.parties)
+    return np.array([1.0, *(np.geomspace(LOWEST, HIGHEST, _STEPS + 1) / largest)])
+
+
+def _counter(progress: Progress, start: int, total: int) -> Callable[[int], None]:
+    def count(done: int) -> None:
+        progress("predict", start + done, total)
+
+    return count
+
+
+def _curves(
+    forecast: Forecast, questions: Sequence[Question], factors: Numbers, progress: Callable[[int], None]
+) -> list[Numbers]:
+    """Return every question's mean squared error at every factor."""
+    curves = [np.empty(factors.size) for _ in questions]
+    for step, factor in enumerate(factors):
+        (sums, counts), start = forecast.released(float(factor)), 0
+        for question, curve in zip(questions, curves, strict=True):
+            end = start + len(question.summands)
+            curve[step] = question.errors(sums[:, start:end], counts).mean()
+            start = end
+        progress(step + 1)
+    return curves
+
+
+def _own_errors(study: Study, question: Question, generator: np.random.Generator) -> dict[int, float]:
+    """Return mean squared errors without noise or bins, for every party's number of people and for all of them."""
+    sizes = {party.people or 0 for party in study.parties} | {_people(study)}
+    return {size: question.own_error(size, generator) for size in sorted(sizes)}
+
+
+def _people(study: Study) -> int:
+    return sum(party.people or 0 for party in study.parties)
+
+
+def _answer(study: Study, task: Task, curves: Numbers, factors: Numbers, errors: dict[int, float]) -> TaskAdvice:
+    """Return the advice from mean squared errors (shapes x factors)."""
+    curve = curves.mean(axis=0)
+    joint, low, high = float(curve[0]), float(curves[:, 0].min()), float(curves[:, 0].max())
+    parties = []
+    for party in study.parties:
+        own = errors[party.people or 0]
+        factor = _start(own, curve[1:], factors[1:])
+        epsilon = None if factor is None else factor * float(budget_of(study, party.name).epsilon)
+        parties.append(
+            PartyAdvice(
+                party=party.name,
+                alone=sqrt(own),
+                standing=(standing := standing_of(sqrt(joint), sqrt(own))),
+                pays=joint < own,
+                close=low <= own <= high or standing == "about even",
+                epsilon=epsilon,
+                factor=factor,
+            )
+        )
+    return TaskAdvice(
+        task=task.name,
+        joint=sqrt(joint),
+        joint_range=(sqrt(low), sqrt(high)),
+        pooled=sqrt(errors[_people(study)]),
+        parties=tuple(parties),
+    )
+
+
+def _start(own: float, curve: Numbers, factors: Numbers) -> float | None:
+    """Return the factor from which on the joint error stays below the own one, between grid points by its slope."""
+    worse = np.flatnonzero(curve >= own)
+    if worse.size == 0:
+        return float(factors[0])
+    last = int(worse[-1])
+    if last == curve.size - 1:
+        return None
+    above, below = log(curve[last] / own), log(own / curve[last + 1])
+    part = above / (above + below) if above + below > 0 else 1.0
+    return exp(log(factors[last]) + part * log(factors[last + 1] / factors[last]))
+
+
+def _described(study: Study, assumptions: Assumptions, tasks: tuple[Task, ...]) -> tuple[str, ...]:
+    told = []
+    for column in study.schema.columns:
+        source = "declared" if column.name in assumptions.columns else "assumed"
+        if listed(column):
+            shares = zip(listed(column), shares_of(column, assumptions), strict=True)
+            told.append(
+                f"{column.name}: " + ", ".join(f"{name} {share:.0%}" for name, share in shares) + f" ({source})"
+            )
+        elif bin_shares_of(column, assumptions) is not None:
+            told.append(f"{column.name}: shares of its bins (declared)")
+        else:
+            mean, sd = moments_of(column, assumptions)
+            shown = f"{mean:.4g}" if not isinstance(column, Date) else str(np.datetime64(round(mean), "D"))
+            told.append(f"{column.name}: mean {shown}, standard deviation {sd:.3g} ({source})")
+    if any(task.kind in ("linear", "classify") for task in tasks):
+        told.append(f"the other columns explain {assumptions.r2:.0%} of what is predicted (r2)")
+    return (*told, "columns that are not predicted are independent; nothing is missing; one row for each person")

@@ -1,0 +1,122 @@
+"""Runs of vertical methods on made-up people: their own choices and noise, without cryptography or parties.
+
+Noise is drawn in floating point: it protects nobody, and there is nobody to protect.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.advice.vertical_people import Codes
+from syndic.data import Domain
+from syndic.data.counting import DenseCounter
+from syndic.kernel import schema_of
+from syndic.methods import Glued, Vertical
+from syndic.methods.comparison.glued_own import own_account
+from syndic.methods.synthesis.account import Account
+from syndic.methods.synthesis.measure import Room
+from syndic.methods.synthesis.rounds import fitting
+from syndic.methods.synthesis.vertical_round import Spread, alone
+from syndic.model.markov import Grouping, Measurement
+from syndic.privacy import mu_squared_for
+from syndic.study import Study
+
+Names = tuple[str, ...]
+
+
+@final
+class MadeUpCounts:
+    """Tables of made-up people with the noise that a study's rounds would have."""
+
+    def __init__(
+        self,
+        codes: Codes,
+        account: Account,
+        rooms: Sequence[Room],
+        draws: np.random.Generator,
+        spread: Spread | None = None,
+    ) -> None:
+        """Begin before the first round; `spread` says which tables parties can count together, and how well."""
+        self.domain: Domain = account.domain
+        self.people: int | None = len(next(iter(codes.values())))
+        self._codes, self._account, self._rooms, self._draws, self._spread = codes, account, rooms, draws, spread
+        self._number = 0
+
+    def variance(self, mu_squared: Fraction) -> float:
+        """Return the variance of a count of one table at this much of the budget."""
+        return self._account.variance(mu_squared)
+
+    def noisier(self, table: Domain) -> float | None:
+        """Return how many times that variance a table has; None if the parties cannot count it."""
+        return 1.0 if self._spread is None else self._spread.noisier(table)
+
+    def measure(self, tables: Sequence[Names], mu_squared: Fraction, grouping: Grouping) -> list[Measurement]:
+        """Return the next round's noisy tables, as far as it has room for them."""
+        del mu_squared
+        self._number += 1
+        spread, number, domain = self._spread, self._number, grouping.domain_of_groups
+        takes: Callable[[Sequence[Names]], bool] | None = None
+        if spread is not None:
+            takes = lambda some: spread.takes(number, some, domain)  # noqa: E731
+        kept = fitting(tables, domain, self._rooms[number - 1], takes)
+        counter = DenseCounter(domain, kept)
+        counter.add(grouping.recode(self._codes))
+        least = self._account.noise_of(number, len(kept), 1).variance(1)
+        found = []
+        for names, counted in zip(kept, counter.factors(), strict=True):
+            variance = least * (self.noisier(domain.project(names)) or 1.0)
+            noise = self._draws.normal(0, variance**0.5, counted.values.shape)
+            found.append(Measurement(names, counted.values + noise, variance))
+        return found
+
+
+def forecast_shares(study: Study, people: Codes, draws: np.random.Generator) -> Codes:
+    """Return the rows that the vertical synthesis would make of made-up people."""
+    protocol = study.protocol
+    if not isinstance(protocol, Vertical):
+        raise TypeError("this forecast is of the vertical synthesis")
+    spread = protocol.spread(study)
+    counts = MadeUpCounts(people, alone(spread.account), spread.rooms, draws, spread)
+    fitted = protocol.selector_of(study).run(counts, spread.account.whole, zeros=protocol.zeros_of(study))
+    return _drawn(fitted.sample(counts.people or 0, draws))
+
+
+def forecast_glued(study: Study, people: Codes, draws: np.random.Generator) -> Codes:
+    """Return the rows that parties on their own would make of made-up people, side by side."""
+    protocol = study.protocol
+    if not isinstance(protocol, Glued):
+        raise TypeError("this forecast is of the glued synthesis")
+    whole = protocol.account_of(study)
+    found: Codes = {}
+    for party in study.parties:
+        domain, size = schema_of(study, party.name).domain, protocol.size_of(study, party.name)
+        own = own_account(whole, domain, len(study.parties))
+        codes = {name: people[name] for name in domain.names}
+        counts = MadeUpCounts(codes, own, size.rooms, draws)
+        fitted = protocol.choosing(size.model_cells).run(counts, own.whole)
+        drawn = _drawn(fitted.sample(counts.people or 0, draws))
+        order = draws.permutation(counts.people or 0)
+        found |= {name: column[order] for name, column in drawn.items()}
+    return found
+
+
+def _drawn(codes: Mapping[str, NDArray[np.integer]]) -> Codes:
+    return {name: column.astype(np.int64) for name, column in codes.items()}
+
+
+def forecast_columns(study: Study, people: Codes, draws: np.random.Generator) -> Codes:
+    """Return rows of independent columns, each counted once, with noise for the whole budget."""
+    budgets = [study.budget, *(party.budget for party in study.parties if party.budget is not None)]
+    mu_squared = float(min(mu_squared_for(one.epsilon, one.delta) for one in budgets))
+    found, domain = {}, study.schema.domain
+    # replacing a person moves two counts of each column by one
+    deviation = (2 * len(domain) / mu_squared) ** 0.5
+    for name in domain.names:
+        counts = np.bincount(people[name], minlength=domain[name])
+        noisy = np.maximum(counts + draws.normal(0, deviation, domain[name]), 0)
+        shares = noisy / noisy.sum() if noisy.any() else np.full(domain[name], 1 / domain[name])
+        found[name] = draws.choice(domain[name], len(people[name]), p=shares)
+    return found

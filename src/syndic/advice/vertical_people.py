@@ -1,0 +1,87 @@
+"""Made-up people with columns that hang together, for advice on vertical studies. No row of any party is read.
+
+People are of a few kinds. In each column a person has, with some chance, the value of its kind, and else one drawn by
+the column's shares. Columns differ in that chance, as they do in real tables: some repeat each other, some are on
+their own. They also differ in how evenly values are spread: the share of a value falls as 1 / rank^e, e from 0 up.
+"""
+
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.advice.assume import Assumptions
+from syndic.advice.population import draw_population
+from syndic.advice.scale import listed, scale_of
+from syndic.data import Domain, Schema
+
+Codes = dict[str, NDArray[np.int64]]
+KINDS: Final = 30
+
+
+@final
+@dataclass(frozen=True)
+class Crowd:
+    """How people may be: `tied` is the mean chance over columns, `uneven` the largest exponent e of a column."""
+
+    tied: float
+    uneven: float
+
+
+CROWDS: Final = (Crowd(0.85, 4.5), Crowd(0.55, 3.5), Crowd(0.5, 2.0))
+"""From easy to hard to synthesise. Chosen so that what is measured on two public tables, Adult and Fire, is between."""
+
+
+def made_up(schema: Schema, crowd: Crowd, people: int, assumptions: Assumptions, draws: np.random.Generator) -> Codes:
+    """Return the codes of made-up people."""
+    weights = 1 / np.arange(1, KINDS + 1)
+    kind = draws.choice(KINDS, people, p=weights / weights.sum())
+    found = {}
+    # chances are spread evenly over columns, so that crowds differ in what they are meant to differ in
+    chances = _even(len(schema.columns), draws) ** ((1 - crowd.tied) / crowd.tied)
+    for chance, (name, shares) in zip(chances, _shares(schema, crowd, assumptions, draws).items(), strict=True):
+        typical = draws.choice(len(shares), KINDS, p=shares)
+        alike = draws.random(people) < chance
+        found[name] = np.where(alike, typical[kind], draws.choice(len(shares), people, p=shares))
+    return found
+
+
+def distance(one: Codes, other: Codes, domain: Domain, sets: list[tuple[str, ...]]) -> float:
+    """Return the mean total variation distance of two tables over sets of columns."""
+    apart = []
+    for names in sets:
+        part = domain.project(names)
+        shares = [_cells(codes, part) for codes in (one, other)]
+        apart.append(float(np.abs(shares[0] - shares[1]).sum()) / 2)
+    return float(np.mean(apart))
+
+
+def _cells(codes: Codes, part: Domain) -> NDArray[np.float64]:
+    cells = part.index([codes[name] for name in part.names])
+    return np.bincount(cells, minlength=part.size) / max(1, len(cells))
+
+
+def _even(columns: int, draws: np.random.Generator) -> NDArray[np.float64]:
+    """Return numbers that are evenly spread over 0 to 1, in random order."""
+    return (draws.permutation(columns) + 0.5) / columns
+
+
+def _shares(
+    schema: Schema, crowd: Crowd, assumptions: Assumptions, draws: np.random.Generator
+) -> dict[str, NDArray[np.float64]]:
+    """Return the shares of every column's codes: as declared, or as uneven as the crowd."""
+    usual = draw_population(schema, assumptions, draws).codes if assumptions.columns else ()
+    found = {}
+    shares: NDArray[np.float64]
+    exponents = crowd.uneven * _even(len(schema.columns), draws)
+    for place, column in enumerate(schema.columns):
+        if column.name in assumptions.columns:
+            shares = np.bincount(usual[place]).astype(np.float64)
+        else:
+            values = len(listed(column)) or int(scale_of(column).valid.sum())
+            shares = np.arange(1, values + 1, dtype=np.float64) ** -exponents[place]
+        whole = np.zeros(column.size)
+        whole[: len(shares)] = shares
+        found[column.name] = whole / whole.sum()
+    return found

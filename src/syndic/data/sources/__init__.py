@@ -1,0 +1,1 @@
+"""Carriers of rows, one file each: it alone knows the library it reads with."""

@@ -1,0 +1,147 @@
+"""Engines that answer ibis expressions: how each is asked, with nothing of its errors let out.
+
+PostgreSQL is read through ADBC, not through the connection of ibis: that one makes Python objects, and fails where a
+row holds a date that Python has not.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import pyarrow as pa
+
+from syndic.data.sources.postgres import BATCH_BYTES
+from syndic.errors import InputError, MissingExtraError
+
+Ask = Callable[[Any], Iterator[pa.RecordBatch]]
+KNOWN = {"postgres": "PostgreSQL", "duckdb": "DuckDB", "pyspark": "Spark"}
+
+
+@final
+class TooManyGroups(Exception):  # noqa: N818 - it passes through here and is no error
+    """Values are so various that grouping them saves nothing."""
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Engine:
+    """A backend of ibis, and for PostgreSQL the address it was reached by."""
+
+    backend: Any = field(repr=False)
+    address: str | None = field(repr=False, default=None)  # it may hold a password
+
+    @property
+    def name(self) -> str:
+        """The backend's name in ibis: "postgres"."""
+        return str(self.backend.name)
+
+    @property
+    def counts(self) -> bool:
+        """Whether counting was tried here against the embedded way, value by value."""
+        return self.name in KNOWN
+
+    def describe(self) -> str:
+        """Return the kind of the engine."""
+        return f"{KNOWN.get(self.name, self.name)} through ibis"
+
+    @contextmanager
+    def asking(self, *, steady: bool) -> Iterator[Ask]:
+        """Yield what answers expressions: few rows, or `steady` any number in the order they lie in.
+
+        All answers of PostgreSQL are of one moment.
+        """
+        with masked(self.describe()), self._asking(steady=steady) as ask:
+            yield ask
+
+    def _asking(self, *, steady: bool) -> AbstractContextManager[Ask]:
+        if self.address is not None:
+            return _postgres(self.backend, self.address, steady=steady)
+        if self.name == "pyspark":
+            return _spark(self.backend, steady=steady)
+        return _duckdb(self.backend) if self.name == "duckdb" else _other(self.backend)
+
+
+@contextmanager
+def masked(what: str) -> Iterator[None]:
+    """Turn every error of an engine into one that names the engine and quotes nothing: it may quote a row."""
+    try:
+        yield
+    except (InputError, MissingExtraError, TooManyGroups):
+        raise
+    except Exception as error:  # every engine has errors of its own
+        raise InputError(f"{what}: the engine did not answer, or its table or query cannot be read") from error
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep back warnings: ibis calls what DuckDB and pandas are giving up. Nothing may be yielded inside."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextmanager
+def _postgres(backend: Any, address: str, *, steady: bool) -> Iterator[Ask]:
+    try:
+        import adbc_driver_postgresql.dbapi as driver  # noqa: PLC0415
+    except ImportError:
+        raise MissingExtraError("adbc-driver-postgresql", "postgres") from None
+    with driver.connect(address) as connection:
+
+        def ask(expression: Any) -> Iterator[pa.RecordBatch]:
+            with connection.cursor() as cursor:
+                cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES)})
+                cursor.execute(backend.compile(expression))
+                yield from cursor.fetch_record_batch()
+
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            if steady:
+                # a server may begin in the middle of a large table, or read it with several workers
+                cursor.execute("SET LOCAL synchronize_seqscans = off")
+                cursor.execute("SET LOCAL max_parallel_workers_per_gather = 0")
+        yield ask
+
+
+@contextmanager
+def _duckdb(backend: Any) -> Iterator[Ask]:
+    yield lambda expression: iter(pa.RecordBatchReader.from_stream(backend.con.sql(backend.compile(expression))))
+
+
+@contextmanager
+def _spark(backend: Any, *, steady: bool) -> Iterator[Ask]:
+    def ask(expression: Any) -> Iterator[pa.RecordBatch]:
+        frame = backend.raw_sql(backend.compile(expression))
+        if not steady:
+            with quietly():
+                found = frame.toArrow()
+            yield from found.to_batches()
+            return
+        # a partition at a time: whatever else in Spark gives Arrow collects the whole result first
+        for row in frame.mapInArrow(_serialiser(), "batch binary").toLocalIterator():
+            yield from pa.ipc.open_stream(row.batch)
+
+    yield ask
+
+
+def _serialiser() -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    # made here, so that Spark sends it whole: its own processes know nothing of this package
+    def serialised(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow  # noqa: PLC0415
+
+        for batch in batches:
+            sink = pyarrow.BufferOutputStream()
+            with pyarrow.ipc.new_stream(sink, batch.schema) as writer:
+                writer.write_batch(batch)
+            held = pyarrow.array([sink.getvalue().to_pybytes()], pyarrow.binary())
+            yield pyarrow.RecordBatch.from_arrays([held], names=["batch"])
+
+    serialised.__annotations__ = {}
+    return serialised
+
+
+@contextmanager
+def _other(backend: Any) -> Iterator[Ask]:
+    yield lambda expression: iter(backend.to_pyarrow_batches(expression))

@@ -1,0 +1,115 @@
+"""Rows of an engine that ibis speaks to, counted where they lie: PostgreSQL, DuckDB, Spark; others are streamed."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, final
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+from syndic.data.source import SourceSpec, check_columns
+from syndic.data.sources.engine import Engine, masked, quietly
+from syndic.errors import InputError, MissingExtraError
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class IbisSource:
+    """A table expression of ibis and the engine it belongs to.
+
+    `order` names columns that put a person's rows in order; the other columns break ties. Without it rows come as the
+    engine sends them, and counts of people with several rows are made here, not there.
+    """
+
+    engine: Engine = field(repr=False)
+    rows: Any = field(repr=False)
+    order: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_columns(self, self.order)
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        return tuple(self.rows.columns)
+
+    def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
+        """Yield batches as the engine sends them."""
+        columns = check_columns(self, columns)
+        rows = self.rows.order_by(self.ordering()) if self.order else self.rows
+        with self.engine.asking(steady=True) as ask:
+            # names may hold anything, and the engines' own result columns may not
+            places = {f"c{place}": rows[name] for place, name in enumerate(columns)}
+            for batch in ask(rows.select(**places)):
+                yield pa.RecordBatch.from_arrays(batch.columns, names=columns)
+
+    def describe(self) -> str:
+        """Return the kind of the engine."""
+        return self.engine.describe()
+
+    def ordering(self) -> list[Any]:
+        """Return what rows are sorted by: the declared columns, then all others that can be."""
+        kinds = self.rows.schema()
+        others = [name for name in self.names() if name not in self.order and _sortable(kinds[name])]
+        return [self.rows[name].asc() for name in [*self.order, *others]]
+
+
+def open_ibis(spec: SourceSpec) -> IbisSource:
+    """Connect to the engine of a party file, for reading only where it can be told so."""
+    address = str(spec.ibis)
+    kind = urlsplit(address).scheme
+    with masked(f"{kind or 'the engine'} through ibis"), quietly():
+        backend = _connect(address, kind)
+        try:
+            rows = _rows(backend, spec)
+        finally:
+            if backend.name == "postgres":
+                backend.disconnect()
+    engine = Engine(backend=backend, address=address if backend.name == "postgres" else None)
+    return IbisSource(engine=engine, rows=rows, order=spec.order)
+
+
+def of_expression(rows: Any, order: tuple[str, ...] = ()) -> IbisSource:
+    """Return the source of a table expression of ibis, such as `ibis.connect(...).table("visits")`."""
+    try:
+        backend = rows.get_backend()
+        address = _address(backend) if backend.name == "postgres" else None
+    except Exception as error:  # ibis has many
+        raise InputError("the ibis table belongs to no engine: take it from a connection's table()") from error
+    return IbisSource(engine=Engine(backend=backend, address=address), rows=rows.as_table(), order=order)
+
+
+def _connect(address: str, kind: str) -> Any:
+    try:
+        import ibis  # noqa: PLC0415
+    except ImportError:
+        raise MissingExtraError("ibis-framework", "ibis") from None
+    try:
+        if kind == "duckdb":
+            return ibis.duckdb.connect(address.removeprefix("duckdb://"), read_only=True)
+        if kind in {"postgres", "postgresql"}:
+            import psycopg  # noqa: PLC0415
+
+            # by libpq, so that addresses, password files and PGPASSWORD work as everywhere
+            return ibis.postgres.from_connection(psycopg.connect(address, autocommit=True))
+        return ibis.connect(address)
+    except ImportError as error:
+        raise MissingExtraError(str(error.name or kind), "spark" if kind == "pyspark" else "ibis") from None
+
+
+def _rows(backend: Any, spec: SourceSpec) -> Any:
+    if spec.table is None:
+        return backend.sql(spec.query)
+    database, _, table = spec.table.rpartition(".")
+    return backend.table(table, database=database or None)
+
+
+def _address(backend: Any) -> str:
+    """Return how the connection of a backend was made, for a second one."""
+    from psycopg.conninfo import make_conninfo  # noqa: PLC0415
+
+    info = backend.con.info
+    return str(make_conninfo(**{**info.get_parameters(), "password": info.password or None}))
+
+
+def _sortable(kind: Any) -> bool:
+    return bool(kind.is_numeric() or kind.is_boolean() or kind.is_string() or kind.is_date() or kind.is_timestamp())

@@ -1,0 +1,164 @@
+"""Counting where the rows lie: an engine groups and counts, and only the counts come to the party's machine.
+
+What comes back equals, cell for cell, what streaming the rows would count, and is as private.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from syndic.data.counting import CellCounter, cover
+from syndic.data.domain import Domain
+from syndic.data.factor import Factor
+from syndic.data.schema import Schema
+from syndic.data.source import Source
+from syndic.data.sources.engine import Ask, TooManyGroups
+from syndic.data.sources.ibis import IbisSource
+from syndic.data.sources.pushdown_codes import Grouped, grouped
+from syndic.data.sparse import SparseCounts, check_dense
+
+# texts written in many ways make more groups than cells; with more than these, reading the rows once is faster
+SPELLINGS: Final = 4
+LEAST_GROUPS: Final = 2**16
+
+Names = tuple[str, ...]
+Tally = tuple[dict[str, NDArray[Any]], NDArray[np.int64]]
+
+
+class Recoding(Protocol):
+    """Groups of the levels of columns."""
+
+    @property
+    def domain_of_groups(self) -> Domain:
+        """The columns with a level for each group."""
+        ...
+
+    def recode(self, codes: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Return the groups of coded rows."""
+        ...
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Pushdown:
+    """Rows that count, as an expression of the source's engine. None as an answer means: stream the rows instead."""
+
+    schema: Schema
+    source: IbisSource
+    rows: Any
+
+    def marginals(self, cliques: Sequence[Names], groups: Recoding | None) -> list[Factor] | None:
+        """Return the exact counts of each set of columns, from few larger ones."""
+        domain = self.schema.domain if groups is None else groups.domain_of_groups
+        domains = [domain.project(names) for names in cliques]
+        check_dense(*domains)
+        counts = [np.zeros(one.size, dtype=np.int64) for one in domains]
+        homes = cover(self.schema.domain, cliques)
+        inside = [next(place for place, home in enumerate(homes) if set(home) >= set(names)) for names in cliques]
+        with self.source.engine.asking(steady=False) as ask:
+            for place, home in enumerate(homes):
+                tallies = self._few_tallies(ask, home)
+                if tallies is None:
+                    return None
+                wanted = [which for which, found in enumerate(inside) if found == place]
+                for codes, number in tallies:
+                    coarse = codes if groups is None else groups.recode(codes)
+                    for which in wanted:
+                        np.add.at(counts[which], _cells(domains[which], coarse, len(number)), number)
+        return [Factor(one, table.reshape(one.sizes)) for one, table in zip(domains, counts, strict=True)]
+
+    def cells(self, domain: Domain) -> SparseCounts | None:
+        """Return the cells that have rows."""
+        by = self._by(domain.names)
+        if by is None:
+            return None
+        counter = CellCounter(domain)
+        with self.source.engine.asking(steady=False) as ask:
+            for codes, number in self._tallies(ask, by, limited=False):
+                counter.add(codes, number)
+        return counter.counts()
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        with self.source.engine.asking(steady=False) as ask:
+            return sum(int(number.sum()) for _, number in self._tallies(ask, {}, limited=False))
+
+    def sums(self, names: Names) -> tuple[list[int], int] | None:
+        """Return the sum of each column's codes, and the number of rows."""
+        by = self._by(names)
+        if by is None or any(one.raw for one in by.values()):
+            return None
+        coded = self.rows.select(**{f"s{place}": by[name].expression for place, name in enumerate(names)})
+        added = [coded[name].sum().cast("int64") for name in coded.columns]
+        with self.source.engine.asking(steady=False) as ask:
+            (batch,) = ask(coded.aggregate([*added, coded.count()]))
+        *sums, rows = (column[0].as_py() or 0 for column in batch.columns)
+        return sums, rows
+
+    def _few_tallies(self, ask: Ask, names: Names) -> list[Tally] | None:
+        """Return codes and counts by values that are as the schema says, else by codes, else None."""
+        for tidy in (True, False):
+            by = self._by(names, tidy=tidy)
+            if by is None:
+                return None
+            try:
+                return list(self._tallies(ask, by, limited=True))
+            except TooManyGroups:
+                continue
+        return None
+
+    def _by(self, names: Iterable[str], *, tidy: bool = False) -> dict[str, Grouped] | None:
+        engine = self.source.engine.name
+        found = {name: grouped(self.schema[name], self.rows[name], engine, tidy=tidy) for name in names}
+        by = {name: one for name, one in found.items() if one is not None}
+        return by if len(by) == len(found) else None
+
+    def _tallies(self, ask: Ask, by: Mapping[str, Grouped], *, limited: bool) -> Iterator[Tally]:
+        """Yield codes and how many rows have them; the same codes may come again."""
+        if not by:
+            yield from (({}, np.asarray(batch.column(0), dtype=np.int64)) for batch in ask(self._total()))
+            return
+        places = {f"g{place}": one.expression for place, one in enumerate(by.values())}
+        coded = self.rows.select(**places)
+        answer = coded.group_by(list(places)).aggregate(n=coded.count())
+        most = max(LEAST_GROUPS, SPELLINGS * self.schema.domain.project(by).size)
+        seen = 0
+        for batch in ask(answer.limit(most + 1) if limited else answer):
+            seen += len(batch)
+            if limited and seen > most:
+                raise TooManyGroups
+            codes = {name: self._codes(name, one, batch.column(place)) for place, (name, one) in enumerate(by.items())}
+            yield codes, np.asarray(batch.column(len(by)), dtype=np.int64)
+
+    def _codes(self, name: str, one: Grouped, found: pa.Array) -> NDArray[Any]:
+        return self.schema[name].encode(found) if one.raw else np.asarray(found, dtype=np.int64)
+
+    def _total(self) -> Any:
+        return self.rows.aggregate(n=self.rows.count())
+
+
+def pushdown(schema: Schema, source: Source, person: str | None, rows_per_person: int) -> Pushdown | None:
+    """Return what counts in the source's own engine; None where the rows must be streamed."""
+    if not isinstance(source, IbisSource) or not source.engine.counts:
+        return None
+    rows = source.rows if person is None else _first_rows(source, person, rows_per_person)
+    return None if rows is None else Pushdown(schema, source, rows)
+
+
+def _first_rows(source: IbisSource, person: str, most: int) -> Any | None:
+    """Return the first rows of each person in the declared order; None without one, or where ids need reading."""
+    if not source.order or not source.rows[person].type().is_integer():
+        return None
+    import ibis  # noqa: PLC0415
+
+    place = ibis.row_number().over(group_by=source.rows[person], order_by=source.ordering())
+    numbered = source.rows.mutate(syndic_place=place)
+    return numbered.filter(numbered[person].notnull(), numbered["syndic_place"] < most)
+
+
+def _cells(domain: Domain, codes: Mapping[str, NDArray[Any]], rows: int) -> NDArray[np.int64]:
+    return domain.index([codes[name] for name in domain.names]) if domain.names else np.zeros(rows, dtype=np.int64)

@@ -1,5 +1,0 @@
-"""Private linear models in the manner of scikit-learn."""
-
-from syndic.estimators.models import PrivateLogisticRegression, PrivateRidge
-
-__all__ = ["PrivateLogisticRegression", "PrivateRidge"]

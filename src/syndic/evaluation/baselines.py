@@ -1,0 +1,152 @@
+"""What a release is held against: each party alone, independent columns, one pooled table with and without noise.
+
+Each private baseline is a run of the study's own method in simulation, on the same real rows. Its noise repeats
+from a seed and protects nobody: like every score made from it, it is for the owner only.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import final
+
+import msgspec
+import pyarrow as pa
+
+from syndic.data import Source, Table
+from syndic.data.table import FirstRows
+from syndic.errors import InputError, PartyError
+from syndic.evaluation.rows import Rows, independent, kept, released, resampled, thinned
+from syndic.kernel import Member, budget_of, member
+from syndic.study import Study, simulate
+
+TEST_SHARE = 0.3
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Contender:
+    """A table to score against `truth`; `training` holds no row of the real test fold, unless through noise."""
+
+    name: str
+    what: str
+    rows: Rows
+    truth: Rows
+    training: Rows
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PooledSource:
+    """Several sources as one, each cut down to the rows that count."""
+
+    tables: tuple[Table, ...]
+
+    def names(self) -> tuple[str, ...]:
+        """Return the columns of the schema."""
+        return self.tables[0].schema.names
+
+    def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one source after the other; people are told apart within each source only."""
+        columns = list(columns)
+        for table in self.tables:
+            if table.person is None:
+                yield from table.source.batches(columns)
+                continue
+            keep = FirstRows(table.rows_per_person)
+            for batch in table.source.batches([*columns, table.person]):
+                yield batch.filter(pa.array(keep(batch.column(table.person)))).select(columns)
+
+    def describe(self) -> str:
+        """Return "all rows pooled"."""
+        return "all rows pooled"
+
+
+def held_out(real: Rows, *, seed: int) -> Rows:
+    """Return the real rows that are kept for testing."""
+    return thinned(real, seed=seed, label="fold", lower=0.0, upper=TEST_SHARE)
+
+
+def halves_of(rows: Rows, *, seed: int) -> tuple[Rows, Rows]:
+    """Return two random halves that share no row."""
+    cut = {"seed": seed, "label": "halves"}
+    return thinned(rows, **cut, lower=0.0, upper=0.5), thinned(rows, **cut, lower=0.5, upper=1.0)  # type: ignore[arg-type]  # mixed types
+
+
+def without_noise(real: Rows, *, seed: int) -> list[Contender]:
+    """Return the baselines that are no private release: independent columns, a bootstrap, two halves."""
+    fold = thinned(real, seed=seed, label="fold", lower=TEST_SHARE, upper=1.0)
+    first, second = halves_of(real, seed=seed)
+    return [
+        Contender(
+            name="independent columns",
+            what="every column drawn on its own from its exact real frequencies, without noise",
+            rows=independent(real, seed=seed, label="columns"),
+            truth=real,
+            training=independent(fold, seed=seed, label="columns of the fold"),
+        ),
+        Contender(
+            name="pooled non-private",
+            what="a bootstrap of all real rows; for predictions, the real rows outside the test fold",
+            rows=resampled(real, seed=seed, label="bootstrap"),
+            truth=real,
+            training=fold,
+        ),
+        Contender(
+            name="two halves",
+            what="one half of the real rows against the other; for predictions, half of the rows outside the test fold",
+            rows=first,
+            truth=second,
+            training=halves_of(fold, seed=seed)[0],
+        ),
+    ]
+
+
+def with_noise(
+    study: Study, tables: Mapping[str, Table], real: Rows, *, seed: int
+) -> tuple[list[Contender], list[str]]:
+    """Return each party's own release and that of all rows pooled, and notes on those that cannot be made."""
+    runs: dict[str, tuple[Study, Source, str]] = {}
+    for name, table in tables.items():
+        runs[f"{name} alone"] = (
+            alone_study(study, name),
+            table.source,
+            f"what {name} would release alone, at its own budget",
+        )
+    everybody = PooledSource(tuple(tables.values()))
+    what = "the same method and the study's budget, on all rows in one place"
+    runs["pooled DP"] = (pooled_study(study, tuple(tables)), everybody, what)
+    found, notes = [], []
+    for title, (changed, source, what) in runs.items():
+        try:
+            table_of = simulate(changed, {changed.parties[0].name: source}, seed=seed).table
+        except (InputError, PartyError) as error:
+            notes.append(f"{title} is left out: {error}")
+            continue
+        rows = kept(released(table_of, study.schema))
+        found.append(Contender(name=title, what=what, rows=rows, truth=real, training=rows))
+    return found, notes
+
+
+def alone_study(study: Study, name: str) -> Study:
+    """Return the study of one party by itself: its people then pay at no other party."""
+    budget = budget_of(study, name)
+    return msgspec.structs.replace(
+        study,
+        name=f"{study.name}: {name} alone",
+        unit=msgspec.structs.replace(study.unit, parties=1),
+        budget=budget,
+        parties=(msgspec.structs.replace(member(study, name), budget=None),),
+    )
+
+
+def pooled_study(study: Study, names: tuple[str, ...]) -> Study:
+    """Return the study with the rows of these parties at one: a person has the rows of all their parties there."""
+    members = [member(study, name) for name in names]
+    bounds = [one.people for one in members if one.people is not None]
+    people = sum(bounds) if len(bounds) == len(members) else None
+    places = min(study.unit.parties, len(names))
+    return msgspec.structs.replace(
+        study,
+        name=f"{study.name}: pooled",
+        unit=msgspec.structs.replace(study.unit, rows=study.unit.rows * places, parties=1, person=None),
+        parties=(Member(name="pooled", people=people),),
+    )

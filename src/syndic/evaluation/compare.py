@@ -1,0 +1,208 @@
+"""Hold a release against real rows, always beside baselines."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from syndic.data import Coded, ReleasedTable, Schema, Source, Table, open_source
+from syndic.document import from_file
+from syndic.errors import InputError, MissingExtraError
+from syndic.evaluation.baselines import Contender, held_out, with_noise, without_noise
+from syndic.evaluation.breakdown import column_scores, group_scores
+from syndic.evaluation.distance import Distance, Way, all_sets, distances, k_marginal, ways_of
+from syndic.evaluation.evaluation import RELEASE, Evaluation, Scores
+from syndic.evaluation.prediction import predictions, task_of
+from syndic.evaluation.propensity import logistic_ratio, tree_ratio
+from syndic.evaluation.regression import coefficient_overlap
+from syndic.evaluation.rows import Rows, kept, pooled, released
+from syndic.evaluation.sets import Clique
+from syndic.kernel import Progress, silent_progress
+from syndic.study import PartyFile, Release, Study
+
+# rows that regressions and models are fitted to, and rows of each kind that are told apart
+SAMPLE_ROWS = 20_000
+PROPENSITY_ROWS = 5_000
+
+
+def evaluate(
+    release: Release | ReleasedTable,
+    real: Mapping[str, Any],
+    study: Study | Schema | None = None,
+    *,
+    seed: int,
+    target: str | None = None,
+    progress: Progress = silent_progress,
+) -> Evaluation:
+    """Score a release against real rows, beside baselines. Reads real rows: the result is for their owner only.
+
+    Args:
+        release: a release, or only its table.
+        real: for some or all parties a file, a data frame, an Arrow table or a `SourceSpec`; a path ending in
+            `party.toml` is read as the party's own file. Baselines are made of these rows.
+        study: needed where only the table is given. With a schema alone there are no baselines with noise.
+        seed: of splits, resamples and the baselines' noise, none of which protects anybody.
+        target: a column to predict from the others and to compare regressions of; needs scikit-learn.
+        progress: told what is being done and how far it is.
+
+    Raises:
+        InputError: if the table, a source, the study or the target do not go together.
+        MissingExtraError: if there is a target and scikit-learn is not installed.
+    """
+    table, agreed, schema = _agreed(release, study)
+    if target is not None:
+        task_of(schema, target)
+    tables = _tables(real, agreed, schema)
+    truth = kept(pooled(list(tables.values())))
+    rows = kept(released(table, schema))
+    what = "the released table; its noise has seen every real row, those of the test fold too"
+    first = Contender(name=RELEASE, what=what, rows=rows, truth=truth, training=rows)
+    progress("baselines", 0, 1)
+    noisy, notes = (
+        with_noise(agreed, tables, truth, seed=seed) if agreed else ([], ["no study, so no private baselines"])
+    )
+    progress("baselines", 1, 1)
+    everything = [first, *noisy, *without_noise(truth, seed=seed)]
+    return _evaluated(everything, agreed, tuple(tables), seed, target, notes, progress)
+
+
+def _evaluated(
+    contenders: list[Contender],
+    study: Study | None,
+    parties: tuple[str, ...],
+    seed: int,
+    target: str | None,
+    notes: list[str],
+    progress: Progress,
+) -> Evaluation:
+    first, halves = contenders[0], contenders[-1]
+    schema = first.rows.schema
+    sets = all_sets(schema.names)
+    progress("distances", 0, 1)
+    found = _distances(contenders, [clique for cliques in sets.values() for clique in cliques])
+    pairs = list(dict.fromkeys(sets.get(2, [])))
+    groups = group_scores(first.truth, first.rows, (halves.truth, halves.rows), pairs)
+    progress("distances", 1, 1)
+    fitted = _Fitted(schema, target, seed, first.truth, notes)
+    scores = []
+    for done, one in enumerate(contenders):
+        progress("models", done, len(contenders))
+        scores.append(fitted.added(_counted(one, ways_of(found[one.name], sets)), one))
+    progress("models", len(contenders), len(contenders))
+    worst_first = sorted(found[RELEASE].items(), key=lambda item: -item[1])
+    return Evaluation(
+        study=study.name if study else "a released table",
+        digest=study.digest if study else None,
+        parties=parties,
+        rows=first.truth.size(),
+        seed=seed,
+        target=target,
+        scores=tuple(scores),
+        columns=column_scores(schema.names, found[RELEASE], found[halves.name], pairs),
+        groups=groups,
+        sets=tuple(Distance(columns=clique, tvd=distance) for clique, distance in worst_first),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _counted(one: Contender, ways: tuple[Way, ...]) -> Scores:
+    """Return the scores that follow from counts."""
+    mean = next((way.mean for way in ways if way.columns == 2), None)
+    whole = None if mean is None else k_marginal(mean)
+    return Scores(name=one.name, what=one.what, rows=one.rows.size(), tvd=ways, k_marginal=whole)
+
+
+class _Fitted:
+    """Adds the scores that need rows one by one rather than counts."""
+
+    def __init__(self, schema: Schema, target: str | None, seed: int, truth: Rows, notes: list[str]) -> None:
+        self._schema = schema
+        self._target = target
+        self._seed = seed
+        self._notes = notes
+        self._test = held_out(truth, seed=seed).take(SAMPLE_ROWS, seed=seed, label="test")
+
+    def added(self, score: Scores, one: Contender) -> Scores:
+        """Return the scores with those of models fitted to samples of the rows."""
+        if one.rows.minus is not None:
+            self._notes.append(f"{one.name}: rows with negative weights count in distances; no model is fitted to them")
+            return score
+        seed = self._seed
+        real, other = (
+            rows.take(SAMPLE_ROWS, seed=seed, label=label) for rows, label in ((one.truth, "a"), (one.rows, "b"))
+        )
+        few = [{name: codes[:PROPENSITY_ROWS] for name, codes in sample.items()} for sample in (real, other)]
+        score = msgspec.structs.replace(
+            score,
+            pmse_logistic=logistic_ratio(self._schema, few[0], few[1]),
+            pmse_tree=self._tree(few[0], few[1]),
+        )
+        if self._target is None:
+            return score
+        training = one.training.take(SAMPLE_ROWS, seed=seed, label="training")
+        return msgspec.structs.replace(
+            score,
+            predictions=predictions(self._schema, self._target, training, self._test, seed=seed),
+            overlap=coefficient_overlap(self._schema, self._target, real, other),
+        )
+
+    def _tree(self, real: Coded, other: Coded) -> float | None:
+        try:
+            return tree_ratio(self._schema, real, other, seed=self._seed)
+        except MissingExtraError as error:
+            self._notes.append(f"no pMSE by trees: {error}")
+            return None
+
+
+def _distances(contenders: list[Contender], cliques: list[Clique]) -> dict[str, dict[Clique, float]]:
+    found: dict[str, dict[Clique, float]] = {}
+    for truth in {id(one.truth): one.truth for one in contenders}.values():
+        others = {one.name: one.rows for one in contenders if one.truth is truth}
+        found |= distances(truth, others, cliques)
+    return found
+
+
+def _agreed(
+    release: Release | ReleasedTable, study: Study | Schema | None
+) -> tuple[ReleasedTable, Study | None, Schema]:
+    if isinstance(release, Release):
+        table, study = release.table, release.study
+    else:
+        table = release
+    if study is None:
+        raise InputError("a released table alone does not say what its columns mean: give the study or its schema")
+    if isinstance(study, Schema):
+        return table, None, study
+    if study.protocol.partition != "horizontal":
+        raise InputError(
+            f"{study.protocol.title} joins columns of the same people: evaluate compares rows of other people"
+        )
+    return table, study, study.schema
+
+
+def _tables(real: Mapping[str, Any], study: Study | None, schema: Schema) -> dict[str, Table]:
+    if not real:
+        raise InputError("no real rows were given: name at least one party's source")
+    if study is not None:
+        names = [party.name for party in study.parties]
+        unknown = [name for name in real if name not in names]
+        if unknown:
+            raise InputError(f"no party called {', '.join(unknown)}; the study's parties are {', '.join(names)}")
+    tables = {}
+    for name, thing in real.items():
+        person, most = (study.unit.person, study.unit.rows) if study else (None, 1)
+        try:
+            tables[name] = Table(schema, _source(thing), rows_per_person=most, person=person)
+        except InputError as error:
+            raise InputError(f"party '{name}': {error}") from None
+    return tables
+
+
+def _source(thing: Any) -> Source:
+    if not isinstance(thing, str | Path) or not Path(thing).name.endswith("party.toml"):
+        return open_source(thing)
+    spec = from_file(thing, PartyFile).source
+    here = Path(thing).absolute().parent
+    found = {name: str(here / file) for name in ("path", "duckdb") if (file := getattr(spec, name)) is not None}
+    return open_source(msgspec.structs.replace(spec, **found))

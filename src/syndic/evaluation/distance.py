@@ -1,0 +1,101 @@
+"""Total variation distance between tables of counts, for many sets of columns in bounded memory."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data import Factor, SparseCounts
+from syndic.document import Document
+from syndic.evaluation.rows import Rows
+from syndic.evaluation.sets import Clique, column_sets, is_dense, passes
+
+WAYS = (1, 2, 3)
+
+
+class Distance(Document):
+    """How far one set of columns is from the real one: 0 the same, 1 nothing in common."""
+
+    columns: tuple[str, ...]
+    tvd: float
+
+
+class Way(Document):
+    """Distances over the sets of so many columns. Unit: 0 to 1."""
+
+    columns: int
+    sets: int
+    mean: float
+    worst: float
+    worst_set: tuple[str, ...]
+
+
+def tvd(counts: NDArray[Any], other: NDArray[Any]) -> float:
+    """Return half the l1 distance of two tables, each divided by its sum; negative cells count as empty.
+
+    Two tables without rows are the same; one without rows has nothing in common with one that has some.
+    """
+    first, second = (np.maximum(table, 0) for table in (counts, other))
+    totals = float(first.sum()), float(second.sum())
+    if 0.0 in totals:
+        return float(totals != (0.0, 0.0))
+    # rounding may leave a hair above one
+    return min(1.0, float(np.abs(first / totals[0] - second / totals[1]).sum()) / 2)
+
+
+def tvd_of_cells(counts: SparseCounts, other: SparseCounts) -> float:
+    """Return the distance of two sparse tables over the same columns."""
+    places = np.union1d(counts.cells, other.cells)
+    tables = np.zeros((2, len(places)), dtype=np.int64)
+    for row, table in enumerate((counts, other)):
+        tables[row, np.searchsorted(places, table.cells)] = table.counts
+    return tvd(tables[0], tables[1])
+
+
+def all_sets(names: tuple[str, ...]) -> dict[int, list[Clique]]:
+    """Return the sets of one, two and three columns to compare."""
+    return {way: sets for way in WAYS if (sets := column_sets(names, way))}
+
+
+def distances(truth: Rows, others: Mapping[str, Rows], cliques: Sequence[Clique]) -> dict[str, dict[Clique, float]]:
+    """Return the distance of each of the others from the truth, for every set of columns."""
+    found: dict[str, dict[Clique, float]] = {name: {} for name in others}
+    for group, counts in counted(truth, cliques):
+        for name, rows in others.items():
+            for clique, real, table in zip(group, counts, rows.marginals(group), strict=True):
+                found[name][clique] = tvd(real.values, table.values)
+    for clique in dict.fromkeys(cliques):
+        if not is_dense(truth.schema.domain, clique):
+            cells = truth.cells(clique)
+            for name, rows in others.items():
+                found[name][clique] = tvd_of_cells(cells, rows.cells(clique))
+    return found
+
+
+def counted(rows: Rows, cliques: Sequence[Clique]) -> Iterator[tuple[list[Clique], list[Factor]]]:
+    """Yield groups of those sets whose tables can be written out, with their counts."""
+    domain = rows.schema.domain
+    dense = [clique for clique in dict.fromkeys(cliques) if is_dense(domain, clique)]
+    for group in passes(domain, dense):
+        yield group, rows.marginals(group)
+
+
+def ways_of(found: Mapping[Clique, float], sets: Mapping[int, Sequence[Clique]]) -> tuple[Way, ...]:
+    """Return mean and worst for one, two and three columns; a set that was drawn twice counts twice."""
+    return tuple(
+        Way(
+            columns=way,
+            sets=len(cliques),
+            mean=fmean(found[clique] for clique in cliques),
+            worst=max(found[clique] for clique in cliques),
+            worst_set=max(cliques, key=found.__getitem__),
+        )
+        for way, cliques in sets.items()
+    )
+
+
+def k_marginal(mean_pairwise: float) -> float:
+    """Return the k-marginal score of SDNist: 1000 is the same, 0 has nothing in common."""
+    return 1000 * (1 - mean_pairwise)

@@ -1,0 +1,203 @@
+"""What an evaluation found. It was computed from real rows, so it is for the owner of the rows only."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from pathlib import Path
+from typing import Final, Self, final
+
+from syndic.document import Document, from_file, to_readable_json
+from syndic.errors import InputError, RefusedError
+from syndic.evaluation.breakdown import ColumnScore, GroupScore
+from syndic.evaluation.distance import Distance, Way
+from syndic.evaluation.prediction import Prediction
+from syndic.evaluation.regression import Overlap
+
+BANNER: Final = "OWNER ONLY: computed from real rows"
+RELEASE: Final = "release"
+_SHOWN_COLUMNS: Final = 20
+
+
+class Scores(Document, frozen=True, kw_only=True):
+    """The scores of one table, the release or a baseline. Exact functions of real rows: for the owner only.
+
+    `tvd` is 0 to 1, 0 the same. `k_marginal` is 0 to 1000, 1000 the same. `pmse_logistic` and `pmse_tree` are
+    ratios, 1 what chance gives. None where a score cannot be computed; the evaluation's notes say why.
+    """
+
+    name: str
+    what: str
+    rows: int
+    tvd: tuple[Way, ...]
+    k_marginal: float | None = None
+    pmse_logistic: float | None = None
+    pmse_tree: float | None = None
+    predictions: tuple[Prediction, ...] = ()
+    overlap: Overlap | None = None
+
+
+@final
+class Evaluation(Document, frozen=True, kw_only=True):
+    """Scores of a release beside those of baselines, the release first.
+
+    Owner only: nothing in it passed a door. `write` refuses a release's folder; `paid_scores` is the way to
+    scores that may be published. `parties` are those whose real rows were read.
+    """
+
+    owner_only: bool = True
+    warning: str = BANNER
+    study: str
+    digest: str | None
+    parties: tuple[str, ...]
+    rows: int
+    seed: int
+    target: str | None
+    scores: tuple[Scores, ...]
+    columns: tuple[ColumnScore, ...]
+    groups: tuple[GroupScore, ...]
+    sets: tuple[Distance, ...]
+    notes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.owner_only is not True or self.warning != BANNER:
+            raise ValueError(f"an evaluation is always marked owner_only = true, '{BANNER}'")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what `write` wrote as `.json`."""
+        return from_file(path, cls)
+
+    def __getitem__(self, name: str) -> Scores:
+        """Return the scores of the release or of a baseline, by name."""
+        for one in self.scores:
+            if one.name == name:
+                return one
+        raise InputError(f"no scores of '{name}': there are {', '.join(one.name for one in self.scores)}")
+
+    @property
+    def verdict(self) -> str:
+        """For whom sharing was worth it, by the mean distance of pairs of columns, or of the only column."""
+        distance = {one.name: one.tvd[min(1, len(one.tvd) - 1)].mean for one in self.scores}
+        apart = f"two halves of them {distance['two halves']:.3f} apart"
+        told = f"the release is {distance[RELEASE]:.3f} from the real rows, {apart}"
+        alone = {party: distance[name] for party in self.parties if (name := f"{party} alone") in distance}
+        gained = [f"{party} ({value:.3f} alone)" for party, value in alone.items() if value > distance[RELEASE]]
+        lost = [f"{party} ({value:.3f} alone)" for party, value in alone.items() if value <= distance[RELEASE]]
+        told += f"; it is closer than the own release of {', '.join(gained)}" if gained else ""
+        return told + (f"; it is no closer than the own release of {', '.join(lost)}" if lost else "")
+
+    def write(self, path: str | Path) -> Path:
+        """Write `.json`, `.txt` or `.html`. Refused inside a release's folder, which goes to other people."""
+        path = Path(path)
+        check_target(path)
+        if path.suffix == ".json":
+            content = to_readable_json(self)
+        elif path.suffix == ".txt":
+            content = f"{self}\n".encode()
+        else:
+            content = f"<!doctype html><meta charset='utf-8'>{self._repr_html_()}\n".encode()
+        try:
+            path.write_bytes(content)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+        return path
+
+    def __repr__(self) -> str:
+        return f"<Evaluation of {self.study!r}, {BANNER}>"
+
+    def __str__(self) -> str:
+        parts = [
+            BANNER,
+            f"{self.study}: the release against {self.rows:,} real rows of {', '.join(self.parties)}",
+            self.verdict,
+            _text(*self._main()),
+            *([_text(*self._predicted())] if self.target else []),
+            _text(*self._columns()),
+            *([_text(*self._groups())] if self.groups else []),
+            "\n".join(f"{one.name}: {one.what}" for one in self.scores),
+            *(f"note: {note}" for note in self.notes),
+            BANNER,
+        ]
+        return "\n\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        tables = [self._main(), *([self._predicted()] if self.target else []), self._columns()]
+        tables += [self._groups()] if self.groups else []
+        body = "".join(_html(head, rows) for head, rows in tables)
+        notes = "".join(f"<p>{escape(note)}</p>" for note in (self.verdict, *self.notes))
+        banner = f"<p><strong>{BANNER}</strong></p>"
+        return f"{banner}<p>{escape(self.study)}</p>{notes}{body}{banner}"
+
+    def _main(self) -> tuple[list[str], list[list[str]]]:
+        ways = [way.columns for way in self.scores[0].tvd]
+        head = ["", "rows", *(f"{way}-way" for way in ways), "worst pair", "k-marginal", "pMSE logistic", "pMSE tree"]
+        rows = []
+        for one in self.scores:
+            pair = next((f"{way.worst:.3f}" for way in one.tvd if way.columns == 2), "-")
+            means = [f"{way.mean:.4f}" for way in one.tvd]
+            ratios = [_number(value, ".3g") for value in (one.pmse_logistic, one.pmse_tree)]
+            rows.append([one.name, f"{one.rows:,}", *means, pair, _number(one.k_marginal, ".0f"), *ratios])
+        return head, rows
+
+    def _predicted(self) -> tuple[list[str], list[list[str]]]:
+        models = next((one.predictions for one in self.scores if one.predictions), ())
+        head = [f"predict {self.target}", *(f"{each.model}, {each.metric}" for each in models)]
+        head += ["interval overlap", "off by (errors)"]
+        rows = []
+        for one in self.scores:
+            reached = [f"{each.score:.3f}" for each in one.predictions] or ["-"] * len(models)
+            overlap = [one.overlap.mean, one.overlap.difference] if one.overlap else [None, None]
+            rows.append([one.name, *reached, *(_number(value, ".2f") for value in overlap)])
+        return head, rows
+
+    def _columns(self) -> tuple[list[str], list[list[str]]]:
+        head = ["column, worst first", "distance", "mean over its pairs", "two halves"]
+        shown = self.columns[:_SHOWN_COLUMNS]
+        return head, [[one.column, f"{one.tvd:.4f}", _number(one.pairs, ".4f"), f"{one.halves:.4f}"] for one in shown]
+
+    def _groups(self) -> tuple[list[str], list[list[str]]]:
+        head = ["group, worst first", "share", "in the release", "distance", "two halves"]
+        return head, [
+            [
+                f"{one.column} = {one.level}",
+                f"{one.share:.3f}",
+                f"{one.released_share:.3f}",
+                f"{one.tvd:.4f}",
+                f"{one.halves:.4f}",
+            ]
+            for one in self.groups
+        ]
+
+
+def check_target(path: Path) -> None:
+    """Raise `InputError` for an unknown suffix, `RefusedError` if the file would lie in or below a release's folder."""
+    if path.suffix not in {".json", ".txt", ".html"}:
+        raise InputError(f"{path.name}: an evaluation is written as .json, .txt or .html")
+    for folder in path.resolve().parents:
+        if (folder / "statement.json").exists():
+            raise RefusedError(
+                f"{path.name}: {folder.name} is the folder of a release, which goes to other people, and an "
+                "evaluation is computed from real rows: write it elsewhere, or pay for scores that may be "
+                "published, with syndic.paid_scores"
+            )
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else f"{value:{form}}"
+
+
+def _text(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, *rows]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
+
+    def padded(line: Sequence[str]) -> Iterator[str]:
+        for place, (cell, width) in enumerate(zip(line, widths, strict=True)):
+            yield cell.rjust(width) if place else cell.ljust(width)
+
+    return "\n".join("  ".join(padded(line)).rstrip() for line in lines)
+
+
+def _html(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    def line(cells: Sequence[str], kind: str) -> str:
+        return "<tr>" + "".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in cells) + "</tr>"
+
+    return f"<table>{line(head, 'th')}{''.join(line(row, 'td') for row in rows)}</table>"

@@ -1,0 +1,269 @@
+"""Scores that may be published: noisy distances between one party's rows and a release, paid for in its ledger.
+
+The sensitivity. A released table is public, so for each set of columns it gives fixed public integers t, the
+counts that a table of `size` rows would have if it were like the release. With c the party's exact counts, the
+score is the integer |c - t|_1. One person changes c by at most `unit.l1_of_counts()` in l1, hence by the triangle
+inequality the score by no more, and a vector of m scores by at most m times that in l1. Discrete Laplace noise of
+that sensitivity is added. `size` is public under `replace` if each person has one row. Otherwise a tenth of epsilon
+buys a noisy size first, which one person changes by at most `unit.rows`; t then depends on that noisy number only, so
+it is as fixed and public as before (composition).
+"""
+
+import hashlib
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from statistics import fmean
+from typing import Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data import Factor, ReleasedTable, Table
+from syndic.document import Document, from_json, to_json, to_readable_json
+from syndic.errors import InputError, RefusedError
+from syndic.evaluation.distance import k_marginal
+from syndic.evaluation.rows import released as rows_of
+from syndic.evaluation.sets import Clique, is_dense
+from syndic.kernel import Desk, member
+from syndic.kernel.memory import Stored
+from syndic.methods.refusals import wrong_size
+from syndic.noise import DiscreteLaplace
+from syndic.privacy import Event, PureEvent, Unit
+from syndic.random import Randomness
+
+_SIZE_SHARE: Final = Fraction(1, 10)
+_MISS: Final = 0.05
+
+
+class PaidScore(Document):
+    """A noisy total variation distance, 0 to 1. The exact one is within `within` of it, 19 times in 20."""
+
+    columns: tuple[str, ...]
+    tvd: float
+    within: float
+
+
+@final
+class PaidScores(Document, frozen=True, kw_only=True):
+    """Noisy scores of a release, at one party, that may go wherever the release goes.
+
+    `events` are what the party's people paid, `charged_to` is the study's name in the ledger, `size` the party's
+    public or noisy number of rows. `protects` is false where the noise was simulated.
+    """
+
+    owner_only: bool = False
+    party: str
+    study: str
+    charged_to: str
+    unit: Unit
+    epsilon: Fraction
+    events: tuple[Event, ...]
+    sensitivity: str
+    protects: bool
+    size: int
+    scores: tuple[PaidScore, ...]
+
+    @property
+    def k_marginal(self) -> float | None:
+        """1000 x (1 - mean noisy distance of the pairs that were paid for), if any were."""
+        pairs = [score.tvd for score in self.scores if len(score.columns) == 2]
+        return k_marginal(fmean(pairs)) if pairs else None
+
+    def write(self, path: str | Path) -> Path:
+        """Write a `.json` file, also into a release's folder."""
+        path = Path(path)
+        if path.suffix != ".json":
+            raise InputError(f"{path.name}: paid scores are written as .json")
+        path.write_bytes(to_readable_json(self))
+        return path
+
+    def __str__(self) -> str:
+        lines = [f"noisy scores at {self.party}, paid for with epsilon {float(self.epsilon):g} of its people"]
+        lines += [f"  {' x '.join(one.columns)}: {one.tvd:.3f} (+- {one.within:.3f})" for one in self.scores]
+        if not self.protects:
+            lines.append("  SIMULATED NOISE: protects nobody")
+        return "\n".join(lines)
+
+
+def paid_scores(
+    desk: Desk,
+    released: ReleasedTable,
+    *,
+    epsilon: Fraction,
+    call: str,
+    pairs: Sequence[tuple[str, str]] = (),
+) -> PaidScores:
+    """Return noisy distances of every column, and of chosen pairs, between a party's rows and a release.
+
+    The ledger is charged before noise is drawn. The same call again gives the stored scores and costs nothing;
+    the same call with another question is refused.
+
+    Args:
+        desk: the party's table, ledger, memory and randomness for the study, `Home.node(...).desk`. The charge
+            stands under "scores of DIGEST" in the ledger, beside what the study itself may spend.
+        released: the public table to score; it must have passed the parties' doors.
+        epsilon: the price, for one person at this party, of all scores together; a person at several parties
+            pays at each that publishes scores.
+        call: the name of this question, new for every new question.
+        pairs: chosen without looking at rows, else the choice gives away something that was not paid for.
+
+    Raises:
+        BudgetError: if the price does not fit under the owner's cap. Nothing was spent.
+        RefusedError: if the call id stands for another question, or its stored answer is gone.
+    """
+    table = desk.open_table()
+    cliques = [*((name,) for name in table.schema.names), *_checked(table, desk.terms.unit, pairs)]
+    public = rows_of(released, desk.terms.schema).marginals(cliques)
+    question = _question(desk, public, epsilon)
+    with desk.memory.one_call():
+        stored = desk.memory.answer(call)
+        if stored is None:
+            answer = _answered(desk, table, public, epsilon=epsilon, call=call)
+            stored = Stored(asked=question, charged=True, reply=to_json(answer))
+            desk.memory.store(call, stored)
+        elif stored.asked != question:
+            raise RefusedError(f"call {call!r} was answered before, for another question: use a new call id")
+    desk.ledger.commit(call, hashlib.sha256(stored.reply).hexdigest())
+    return from_json(stored.reply, PaidScores, where=f"stored answer of call {call!r}")
+
+
+def _answered(desk: Desk, table: Table, public: Sequence[Factor], *, epsilon: Fraction, call: str) -> PaidScores:
+    """Charge, then draw."""
+    unit = desk.terms.unit
+    people = member(desk.terms, desk.name).people
+    if _size_is_public(unit) and table.rows() != people:
+        raise wrong_size(desk.name, people)
+    noises = _noises(unit, epsilon, len(public))
+    events = tuple(_event(noise, what) for what, noise in noises.items())
+    charged_to = f"scores of {desk.study}"
+    reservation = desk.ledger.reserve(
+        dataset=desk.dataset, study=charged_to, call=call, door="1", events=events, why="noisy scores of a release"
+    )
+    if reservation.reply is not None:
+        # new noise on an old charge would be a second release
+        raise RefusedError(f"call {call!r} was answered before and its stored answer is gone: use a new call id")
+    randomness = desk.randomness(f"{call}/1")
+    size, noisy, rounding = _drawn(table, public, noises, randomness)
+    return PaidScores(
+        party=desk.name,
+        study=desk.study,
+        charged_to=charged_to,
+        unit=unit,
+        epsilon=epsilon,
+        events=events,
+        sensitivity=_argument(unit, len(public)),
+        protects=not randomness.simulated,
+        size=size,
+        scores=_scores([counts.domain.names for counts in public], size, noisy, rounding, noises),
+    )
+
+
+def integer_target(counts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Return whole numbers that add up to `size` in the proportions of the counts, negative ones taken as 0.
+
+    Largest remainders, the first cell winning ties; exact, so that every party gets the same target. Counts
+    that are all 0 give equal cells.
+    """
+    parts = np.maximum(counts.ravel(), 0)
+    total = int(parts.sum())
+    if total == 0:
+        parts, total = np.ones_like(parts), len(parts)
+    # Python's own integers where products might not fit 64 bits
+    wanted = parts.astype(np.int64 if total * size < 2**62 else object) * size
+    whole, rest = wanted // total, wanted % total
+    whole[np.argsort(-rest, kind="stable")[: size - int(whole.sum())]] += 1
+    return np.asarray(whole.astype(np.int64)).reshape(counts.shape)
+
+
+def _checked(table: Table, unit: Unit, pairs: Sequence[tuple[str, str]]) -> Sequence[Clique]:
+    if (table.rows_per_person, table.person) != (unit.rows, unit.person):
+        raise InputError(
+            f"the table keeps {table.rows_per_person} row(s) per {table.person or 'row'} and the unit says "
+            f"{unit.rows} per {unit.person or 'row'}: open it as the unit says, or the scores cost more than charged"
+        )
+    distinct = {frozenset(pair) for pair in pairs}
+    if len(distinct) != len(pairs) or any(len(pair) != 2 for pair in distinct):
+        raise InputError("pairs must be different sets of two columns")
+    sets: list[Clique] = [*((name,) for name in table.schema.names), *pairs]
+    large = [clique for clique in sets if not is_dense(table.schema.domain, clique)]
+    if large:
+        raise InputError(f"{' x '.join(large[0])} has too many cells to score: set fewer bins")
+    return pairs
+
+
+def _size_is_public(unit: Unit) -> bool:
+    """Say whether the number of rows is: it is the number of people, public under `replace`, if each has one row."""
+    return unit.neighbours == "replace" and unit.rows == 1
+
+
+def _noises(unit: Unit, epsilon: Fraction, scores: int) -> dict[str, DiscreteLaplace]:
+    whole = scores * unit.l1_of_counts()
+    try:
+        if _size_is_public(unit):
+            return {"scores": DiscreteLaplace(sensitivity=whole, epsilon=epsilon)}
+        return {
+            "size": DiscreteLaplace(sensitivity=unit.rows, epsilon=epsilon * _SIZE_SHARE),
+            "scores": DiscreteLaplace(sensitivity=whole, epsilon=epsilon * (1 - _SIZE_SHARE)),
+        }
+    except ValueError as error:
+        raise InputError(f"paid scores: {error}") from None
+
+
+def _event(noise: DiscreteLaplace, what: str) -> Event:
+    return PureEvent(epsilon=noise.epsilon, what=f"{noise.event.what}, on {what} of a release")
+
+
+def _drawn(
+    table: Table, public: Sequence[Factor], noises: dict[str, DiscreteLaplace], randomness: Randomness
+) -> tuple[int, NDArray[np.int64], list[float]]:
+    """Return the public or noisy size, the noisy l1 distances, and how far rounding moved each public target."""
+    real = table.marginals([counts.domain.names for counts in public])
+    size = int(real[0].sum())
+    if "size" in noises:
+        size = int(noises["size"].apply(np.array([size]), randomness)[0])
+    size = max(size, 1)
+    exact, rounding = [], []
+    for counts, like in zip(real, public, strict=True):
+        target = integer_target(like.values, size)
+        exact.append(int(np.abs(counts.values - target).sum()))
+        shares = np.maximum(like.values, 0) / max(int(np.maximum(like.values, 0).sum()), 1)
+        rounding.append(float(np.abs(target - size * shares).sum()) if shares.any() else 0.0)
+    return size, noises["scores"].apply(np.array(exact, dtype=np.int64), randomness), rounding
+
+
+def _scores(
+    cliques: Sequence[Clique],
+    size: int,
+    noisy: NDArray[np.int64],
+    rounding: Sequence[float],
+    noises: dict[str, DiscreteLaplace],
+) -> tuple[PaidScore, ...]:
+    # with n~ the noisy size, | |c - t| / 2n~ - TVD | <= (|n - n~| + |t - n~ p|) / 2n~, and noise comes on top
+    miss = _MISS / len(noises)
+    reach = sum(noise.tail(miss) for noise in noises.values())
+    return tuple(
+        PaidScore(
+            columns=clique,
+            tvd=min(1.0, max(0.0, float(value) / (2 * size))),
+            within=min(1.0, (reach + moved) / (2 * size)),
+        )
+        for clique, value, moved in zip(cliques, noisy, rounding, strict=True)
+    )
+
+
+def _argument(unit: Unit, scores: int) -> str:
+    each = unit.l1_of_counts()
+    return (
+        f"one person changes a party's counts by at most {each} in l1, so each of {scores} distances to fixed public "
+        f"counts by at most {each}, and all together by at most {scores * each}"
+    )
+
+
+def _question(desk: Desk, public: Sequence[Factor], epsilon: Fraction) -> str:
+    """Return a digest of everything public that the answer depends on."""
+    counts = hashlib.sha256()
+    for factor in public:
+        counts.update(factor.values.astype("<i8").tobytes())
+    asked = {"dataset": desk.dataset, "study": desk.study, "epsilon": epsilon, "released": counts.hexdigest()}
+    return hashlib.sha256(to_json({**asked, "columns": [factor.domain.names for factor in public]})).hexdigest()

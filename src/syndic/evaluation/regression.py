@@ -1,0 +1,150 @@
+"""Do regressions on the release say what they say on the real rows?
+
+The overlap of confidence intervals is that of Karr, Kohnen, Oganian, Reiter and Sanil (2006, The American
+Statistician 60), with intervals that are apart scored 0. Intervals on the release are those that a reader who
+takes it for real rows would compute; they do not allow for the noise.
+"""
+
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+
+from syndic.data import Coded, Schema
+from syndic.data.ranged import Ranged
+from syndic.document import Document
+from syndic.evaluation.features import Numbers, design, middle_of
+
+_Z95: Final = 1.959963984540054
+# far below what moves a coefficient; keeps separated groups from sending coefficients to infinity
+_RIDGE: Final = 1e-6
+_STEPS: Final = 50
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Coefficients and their standard errors."""
+
+    coefficients: Numbers
+    errors: Numbers
+
+
+class Overlap(Document):
+    """How well regression coefficients agree, over all but the constant.
+
+    `mean` and `worst` are interval overlaps: 1 the same interval, 0 apart. `difference` is the mean distance
+    of coefficients in standard errors on the real rows. `same_sign` is the share of coefficients that are
+    significant on the real rows and have the same sign on the other.
+    """
+
+    regression: str
+    coefficients: int
+    mean: float
+    worst: float
+    worst_coefficient: str
+    difference: float
+    same_sign: float | None
+
+
+def interval_overlap(fit: Fit, other: Fit) -> Numbers:
+    """Return for each coefficient the mean share of both 95 % intervals that they have in common."""
+    halves = _Z95 * fit.errors, _Z95 * other.errors
+    upper = np.minimum(fit.coefficients + halves[0], other.coefficients + halves[1])
+    lower = np.maximum(fit.coefficients - halves[0], other.coefficients - halves[1])
+    common = np.maximum(upper - lower, 0.0)
+    return np.asarray((common / (2 * halves[0]) + common / (2 * halves[1])) / 2)
+
+
+def linear(features: Numbers, target: Numbers) -> Fit:
+    """Fit least squares; `features` hold their own constant."""
+    rows, number = features.shape
+    inverse = np.linalg.pinv(features.T @ features, hermitian=True)
+    coefficients = inverse @ (features.T @ target)
+    residuals = target - features @ coefficients
+    variance = float(residuals @ residuals) / max(rows - number, 1)
+    return Fit(coefficients, _errors(np.asarray(variance * inverse, dtype=np.float64)))
+
+
+def logistic(features: Numbers, target: Numbers) -> Fit:
+    """Fit a logistic regression of a 0/1 target by Newton's method; `features` hold their own constant."""
+    coefficients = np.zeros(features.shape[1])
+    for _ in range(_STEPS):
+        chances = predicted(features, coefficients)
+        slope = features.T @ (target - chances) - _RIDGE * coefficients
+        step = np.linalg.solve(_curvature(features, chances), slope)
+        # at most 2 on the scale of log odds: whole steps may run away where groups are nearly separated
+        reach = float(np.abs(features @ step).max(initial=0.0))
+        coefficients = coefficients + step * min(1.0, 2.0 / max(reach, 1e-300))
+        if reach < 1e-9:
+            break
+    curvature = _curvature(features, predicted(features, coefficients))
+    return Fit(coefficients, _errors(np.asarray(np.linalg.inv(curvature), dtype=np.float64)))
+
+
+def predicted(features: Numbers, coefficients: Numbers) -> Numbers:
+    """Return the chances that a logistic regression gives."""
+    return np.asarray(1 / (1 + np.exp(-np.clip(features @ coefficients, -500, 500))))
+
+
+def coefficient_overlap(schema: Schema, target: str, real: Coded, other: Coded) -> Overlap | None:
+    """Compare the regression of `target` on all other columns; None where there are too few rows for it.
+
+    A target with bounds gets a linear regression, any other a logistic one: its most frequent real level
+    against the rest. Columns that do not vary in the real rows are left out.
+    """
+    names = [name for name in schema.names if name != target]
+    if not names or not len(other[target]):
+        return None
+    level = int(np.bincount(real[target]).argmax()) if len(real[target]) else 0
+    designs = [design(schema, names, codes, drop_first=True) for codes in (real, other)]
+    vary = np.ptp(designs[0].values, axis=0) > 0 if len(designs[0].values) else np.zeros(0, dtype=bool)
+    fits = []
+    for codes, one in zip((real, other), designs, strict=True):
+        values, known = _target(schema, target, codes, level)
+        features = np.column_stack([np.ones(int(known.sum())), one.values[known][:, vary]])
+        if len(features) <= features.shape[1] or not vary.any():
+            return None
+        fits.append((linear if isinstance(schema[target], Ranged) else logistic)(features, values[known]))
+    labels = [name for name, kept in zip(designs[0].names, vary, strict=True) if kept]
+    kind = f"linear regression of {target}"
+    if not isinstance(schema[target], Ranged):
+        kind = f"logistic regression of {target} = {schema[target].labels()[level]}"
+    return _overlap(kind, labels, fits[0], fits[1])
+
+
+def _overlap(regression: str, labels: list[str], real: Fit, other: Fit) -> Overlap:
+    overlaps = interval_overlap(real, other)[1:]
+    difference = np.abs(real.coefficients - other.coefficients)[1:] / real.errors[1:]
+    sure = np.abs(real.coefficients[1:]) > _Z95 * real.errors[1:]
+    same = np.sign(real.coefficients[1:]) == np.sign(other.coefficients[1:])
+    worst = int(overlaps.argmin())
+    return Overlap(
+        regression=regression,
+        coefficients=len(labels),
+        mean=float(overlaps.mean()),
+        worst=float(overlaps[worst]),
+        worst_coefficient=labels[worst],
+        difference=float(difference.mean()),
+        same_sign=float(same[sure].mean()) if sure.any() else None,
+    )
+
+
+def _target(
+    schema: Schema, target: str, codes: Coded, level: int
+) -> tuple[Numbers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    column = schema[target]
+    if isinstance(column, Ranged):
+        values = middle_of(column, codes[target])
+        return values, ~np.isnan(values)
+    return (codes[target] == level).astype(np.float64), np.ones(len(codes[target]), dtype=bool)
+
+
+def _curvature(features: Numbers, chances: Numbers) -> Numbers:
+    weights = chances * (1 - chances)
+    return np.asarray((features * weights[:, None]).T @ features + _RIDGE * np.eye(features.shape[1]))
+
+
+def _errors(covariance: Numbers) -> Numbers:
+    # a coefficient that its rows do not determine has no variance in a pseudo-inverse; a hair avoids 0 / 0
+    return np.sqrt(np.maximum(np.diag(covariance), 1e-24))

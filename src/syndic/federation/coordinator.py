@@ -1,0 +1,180 @@
+"""A coordinator's folder: the federation's root, the server's kit, the list of parties, the studies it ran.
+
+`authority/root.key` signs certificates and is needed for nothing else; it may be kept on another machine between
+approvals.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self, final
+
+from cryptography.hazmat.primitives import hashes
+
+from syndic.document import from_file, to_readable_json
+from syndic.errors import InputError
+from syndic.federation import certificate as certificates
+from syndic.federation.flare_config import SERVER_NAME, made_for, server_kit, write_files
+from syndic.federation.requests import Admitted, Approval, Federation, Request, check_name
+from syndic.runtime.flare.coordinator import ask_server
+from syndic.runtime.flare.parts import Forward
+from syndic.study.study_folder import write_whole
+from syndic.version import __version__
+
+DEFAULT_DAYS: Final = 365
+_ROOT_DAYS: Final = 3650
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Coordinator:
+    """A coordinator's folder."""
+
+    folder: Path
+
+    @classmethod
+    def create(cls, folder: Path, *, name: str, host: str, port: int, days: int = DEFAULT_DAYS) -> Self:
+        """Make root, server key and server certificate; an existing folder is never overwritten."""
+        check_name(name)
+        if (folder / "coordinator.json").exists():
+            raise InputError(f"{folder}: is a coordinator's folder already; its keys are never overwritten")
+        made = cls(folder=folder)
+        for place in (folder, folder / "authority", folder / "parties", made.workspace / "startup"):
+            place.mkdir(parents=True, exist_ok=True)
+            place.chmod(0o700)
+        root_key = certificates.new_key()
+        root = certificates.make_root(f"{name} root", root_key, days=_ROOT_DAYS)
+        certificates.write_key(folder / "authority" / "root.key", root_key)
+        write_whole(made.root, certificates.pem(root).encode())
+        write_whole(made.workspace / "startup" / "rootCA.pem", certificates.pem(root).encode())
+        made._write_list()
+        write_whole(folder / "coordinator.json", to_readable_json(Federation(name=name, host=host, port=port)))
+        made._write_kit()
+        made.renew(days=days)
+        return made
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Open a folder that `create` made, here or elsewhere: a server's kit follows the folder."""
+        if not (folder / "coordinator.json").is_file():
+            raise InputError(f"{folder}: is no coordinator's folder: syndic coordinator init makes one")
+        opened = cls(folder=folder.absolute())
+        if not made_for(opened.workspace):
+            opened._write_kit()
+        return opened
+
+    @property
+    def federation(self) -> Federation:
+        """Name and address."""
+        return from_file(self.folder / "coordinator.json", Federation)
+
+    @property
+    def root(self) -> Path:
+        """The root certificate."""
+        return self.folder / "authority" / "root.crt"
+
+    @property
+    def workspace(self) -> Path:
+        """What the engine's server starts from."""
+        return self.folder.absolute() / "flare"
+
+    @property
+    def socket(self) -> Path:
+        """Where the running server listens for this coordinator."""
+        return self.workspace / "relay.sock"
+
+    def admitted(self) -> tuple[Admitted, ...]:
+        """Return the parties on the list, by name."""
+        return tuple(from_file(path, Admitted) for path in sorted((self.folder / "parties").glob("*.json")))
+
+    def renew(self, *, days: int = DEFAULT_DAYS) -> None:
+        """Make a new key and certificate for the server; it takes effect when the server is started next."""
+        federation = self.federation
+        key = certificates.new_key()
+        root = certificates.read_certificate(self.root.read_bytes(), "root.crt")
+        signed = certificates.make_certificate(
+            SERVER_NAME,
+            key.public_key(),
+            root=root,
+            root_key=certificates.read_key(self.folder / "authority" / "root.key"),
+            host=federation.host,
+            days=days,
+        )
+        certificates.write_key(self.workspace / "startup" / "server.key", key)
+        write_whole(self.workspace / "startup" / "server.crt", certificates.pem(signed).encode())
+
+    def approve(self, request: Request, *, days: int = DEFAULT_DAYS) -> Approval:
+        """Sign a party's certificate and put it on the list; the one before stays until the next renewal.
+
+        Raises:
+            InputError: if the party is on the list with another identity: somebody may be taking its place.
+        """
+        root = certificates.read_certificate(self.root.read_bytes(), "root.crt")
+        signed = certificates.make_certificate(
+            request.party,
+            certificates.read_request(request.certificate_request, name=request.party),
+            root=root,
+            root_key=certificates.read_key(self.folder / "authority" / "root.key"),
+            host=None,
+            days=days,
+        )
+        self._check_same(request)
+        entry = Admitted(
+            party=request.party,
+            certificate_sha256=signed.fingerprint(hashes.SHA256()).hex(),
+            expires=f"{signed.not_valid_after_utc:%Y-%m-%d}",
+            identity=request.identity,
+            former_sha256=self._certificate(request.party),
+        )
+        write_whole(self._entry(request.party), to_readable_json(entry))
+        self._write_list()
+        federation = self.federation
+        return Approval(
+            party=request.party,
+            certificate=certificates.pem(signed),
+            root=certificates.pem(root),
+            federation=federation.name,
+            host=federation.host,
+            port=federation.port,
+            syndic=__version__,
+        )
+
+    def remove(self, party: str) -> None:
+        """Take a party off the list: its connection ends and its certificate is refused from now on."""
+        if not self._entry(party).is_file():
+            known = ", ".join(one.party for one in self.admitted()) or "nobody"
+            raise InputError(f"{party}: is not on the list; on it are {known}")
+        self._entry(party).unlink()
+        self._write_list()
+        # a server that is not running has nobody to drop
+        ask_server(self.socket, Forward(site=party, kind="drop", body=b"", seconds=10.0))
+
+    def _check_same(self, request: Request) -> None:
+        """Raise `InputError` if somebody else is on the list under this name; capitals do not count."""
+        known = {one.party.lower(): one for one in self.admitted()}.get(request.party.lower())
+        if known is not None and (known.party, known.identity) != (request.party, request.identity):
+            raise InputError(
+                f"{known.party} is on the list with another identity: telephone it; if it really has new keys, "
+                "remove it first"
+            )
+
+    def _certificate(self, party: str) -> str:
+        """Return the certificate that the party has on the list, if it is there."""
+        path = self._entry(party)
+        return from_file(path, Admitted).certificate_sha256 if path.is_file() else ""
+
+    def _entry(self, party: str) -> Path:
+        return self.folder / "parties" / f"{check_name(party)}.json"
+
+    def _write_kit(self) -> None:
+        """Write what the engine's server starts from, keys and certificates apart."""
+        place = self.federation
+        kit = server_kit(self.workspace, host=place.host, port=place.port, federation=place.name)
+        write_files(self.workspace, kit)
+
+    def _write_list(self) -> None:
+        """Write what the server reads at every registration."""
+        names = {
+            one.party: [mark for mark in (one.certificate_sha256, one.former_sha256) if mark] for one in self.admitted()
+        }
+        write_whole(self.workspace / "admitted.json", json.dumps(names, indent=2).encode())

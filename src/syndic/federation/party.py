@@ -1,0 +1,137 @@
+"""A party's home as a site of a federation: its keys are made here and stay; requests and approvals travel.
+
+A renewal keeps the old key and certificate in use until the approval of the new ones is accepted.
+"""
+
+import os
+from pathlib import Path
+
+from cryptography import x509
+
+from syndic.document import from_file, to_readable_json
+from syndic.errors import InputError
+from syndic.federation import certificate as certificates
+from syndic.federation.flare_config import check_files, site_kit, write_files
+from syndic.federation.requests import Approval, Request, check_name
+from syndic.study import Home
+from syndic.study.identity import Identity
+from syndic.study.study_folder import write_whole
+from syndic.version import __version__
+
+_CONNECTION = "connection.json"
+
+
+def workspace_of(home: Path) -> Path:
+    """Return what the engine's site starts from: a folder inside the party's own."""
+    return home.absolute() / "flare"
+
+
+def prepare(home: Path, *, name: str, renew: bool = False) -> Request:
+    """Make the site's key and the party's identity, if it has none, and return the request to send.
+
+    Raises:
+        InputError: if there is a key already and `renew` was not asked for.
+    """
+    check_name(name)
+    startup = workspace_of(home) / "startup"
+    startup.mkdir(parents=True, exist_ok=True)
+    for folder in (home, workspace_of(home), startup):
+        folder.chmod(0o700)
+    if (startup / "client.key").exists() and not renew:
+        raise InputError(f"{home}: has a key already: add --renew to replace it")
+    keys = Home(folder=home).keys
+    identity = Identity.load(keys) if keys.exists() else Identity.make(keys)
+    key = certificates.new_key()
+    # beside the one in use, so that the site goes on until the approval is here
+    (startup / "next.key").unlink(missing_ok=True)
+    certificates.write_key(startup / "next.key", key)
+    request = Request(
+        party=name,
+        certificate_request=certificates.make_request(name, key),
+        identity=str(identity.public),
+        syndic=__version__,
+    )
+    write_whole(home / "request.json", to_readable_json(request))
+    return request
+
+
+def accept(home: Path, approval: Approval) -> None:
+    """Install an approval that fits the key of the last request, and write the site's policy.
+
+    The approval that is installed already may be accepted again: that restores the policy.
+    """
+    startup = workspace_of(home) / "startup"
+    root = certificates.read_certificate(approval.root.encode(), "the root of the approval")
+    signed = certificates.read_certificate(approval.certificate.encode(), "the certificate of the approval")
+    certificates.check_certificate(signed, root, name=approval.party)
+    key = _key_of(signed, startup)
+    _check_same_root(startup / "rootCA.pem", root)
+    key.replace(startup / "client.key")
+    write_whole(startup / "client.crt", approval.certificate.encode())
+    write_whole(startup / "rootCA.pem", approval.root.encode())
+    write_whole(home / _CONNECTION, to_readable_json(approval))
+    write_files(workspace_of(home), _kit(approval))
+
+
+def connection_of(home: Path) -> Approval:
+    """Return the approval that the home was set up with."""
+    if not (home / _CONNECTION).is_file():
+        raise InputError(f"{home}: was not admitted yet: syndic party accept installs the coordinator's approval")
+    return from_file(home / _CONNECTION, Approval)
+
+
+def check_site(home: Path) -> Approval:
+    """Check policy, certificate and key as at every start; return the approval.
+
+    Raises:
+        InputError: if certificate or key are not usable.
+        IntegrityError: if a file of the kit was changed or one was added.
+    """
+    approval, startup = connection_of(home), workspace_of(home) / "startup"
+    check_files(workspace_of(home), _kit(approval))
+    root = certificates.read_certificate((startup / "rootCA.pem").read_bytes(), "rootCA.pem")
+    signed = certificates.read_certificate((startup / "client.crt").read_bytes(), "client.crt")
+    certificates.check_certificate(signed, root, name=approval.party)
+    if not certificates.same_key(certificates.read_key(startup / "client.key"), signed):
+        raise InputError("client.key is not the key of client.crt: restore the pair, or renew it")
+    owner = Home(folder=home).owner()
+    if owner.name != approval.party:
+        raise InputError(f"party.toml is of '{owner.name}', but the site was admitted as '{approval.party}'")
+    return approval
+
+
+def keep_inside(workspace: Path) -> None:
+    """Keep what the engine writes to temporary folders inside this one."""
+    temporary = workspace / "tmp"
+    temporary.mkdir(parents=True, exist_ok=True)
+    temporary.chmod(0o700)
+    os.environ["TMPDIR"] = str(temporary)
+
+
+def _kit(approval: Approval) -> dict[str, object]:
+    return site_kit(
+        name=approval.party,
+        host=approval.host,
+        port=approval.port,
+        federation=approval.federation,
+    )
+
+
+def _key_of(signed: x509.Certificate, startup: Path) -> Path:
+    """Return the key that a certificate is for: of the last request, or the one in use."""
+    keys = [path for path in (startup / "next.key", startup / "client.key") if path.is_file()]
+    if not keys:
+        raise InputError("no request is waiting for an approval here: syndic party init makes one")
+    for path in keys:
+        if certificates.same_key(certificates.read_key(path), signed):
+            return path
+    raise InputError("the approval is for another key: send the last request.json and ask for a new approval")
+
+
+def _check_same_root(path: Path, root: x509.Certificate) -> None:
+    """Refuse to change the federation by an approval: that is a new home, or a deliberate removal of the file."""
+    if path.is_file() and certificates.pem(root) != path.read_text():
+        raise InputError(
+            f"the approval comes from another root than {path.name}: compare fingerprints by telephone; remove "
+            "the file only if the federation really has a new root"
+        )

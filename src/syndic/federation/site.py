@@ -1,0 +1,120 @@
+"""What a party's site does with a call: the owner's agreements decide, and a process per study answers.
+
+The class is named in the site's own configuration, never by a message. The engine's process holds no rows: these
+are read by the study's own process, which is started anew if it dies and goes on from its files.
+"""
+
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import final
+
+from syndic.errors import RefusedError
+from syndic.kernel import Reply, encode
+from syndic.runtime import Processes
+from syndic.runtime.flare.site import Site
+from syndic.study import Home
+from syndic.study.study_folder import Shelf
+
+# A step that takes longer is stopped; its party's memory makes the next attempt no dearer.
+_LONGEST_SECONDS = 24 * 3600.0
+_IDLE_SECONDS = 120.0
+_LOOK_SECONDS = 15.0
+_ATTEMPTS = 3
+# the engine runs in its workspace, and no module is to be found there
+_PYTHON = (sys.executable, "-P", "-m")
+
+
+@final
+class PartySite(Site):
+    """Answers the studies that the owner of a home agreed to."""
+
+    def __init__(self, home: str) -> None:
+        """Answer from this home."""
+        super().__init__()
+        self._home = Home(folder=Path(home).resolve())
+        self._workers: dict[str, _Worker] = {}
+        self._guard = threading.Lock()
+
+    def connected(self) -> None:
+        """Tell the person who started the site, and begin to look after idle processes."""
+        threading.Thread(target=self._stop_idle, name="syndic idle", daemon=True).start()
+        sys.stdout.write("connected; answers the studies that were agreed to. Stop with Ctrl-C\n")
+        sys.stdout.flush()
+
+    def lost(self) -> None:
+        """Register anew, by starting this process over: everything that matters is in files."""
+        sys.stdout.write("the server does not answer; connecting anew\n")
+        sys.stdout.flush()
+        os.execv(sys.executable, [*_PYTHON, "syndic", "join", str(self._home.folder)])  # noqa: S606
+
+    def most(self, study: str) -> int:
+        """Return the largest message of the study in bytes; refuse one that nobody here agreed to."""
+        if not re.fullmatch("[0-9a-f]{64}", study):
+            raise RefusedError("the call names no study")
+        name = self._home.owner().name
+        shelf = Shelf.of(self._home.folder, study)
+        agreement = shelf.agreement(name)
+        # the folder's name is the beginning of a digest only: others would start a process each
+        if agreement is None or agreement.run != study:
+            raise RefusedError(f"{name} has not agreed to study {study[:12]}: its owner runs syndic agree")
+        return shelf.study().limits.message_mb * 10**6
+
+    def answer(self, study: str, data: bytes) -> bytes:
+        """Let the study's own process answer; calls of one study wait for each other."""
+        with self._guard:
+            worker = self._workers.setdefault(study, _Worker(study, self._home.folder, self.most(study)))
+        return worker.answer(data)
+
+    def _stop_idle(self) -> None:
+        while True:
+            time.sleep(_LOOK_SECONDS)
+            with self._guard:
+                idle = [self._workers.pop(study) for study, worker in list(self._workers.items()) if worker.idle()]
+            for worker in idle:
+                worker.stop()
+
+
+class _Worker:
+    """The process that answers one study."""
+
+    def __init__(self, study: str, home: Path, most: int) -> None:
+        self._study = study
+        self._runtime = Processes({study: serving(study, home)}, most=most)
+        self._lock = threading.Lock()
+        self._used = time.monotonic()
+
+    def idle(self) -> bool:
+        """Tell whether nothing was asked for a while."""
+        return not self._lock.locked() and time.monotonic() - self._used > _IDLE_SECONDS
+
+    def answer(self, data: bytes) -> bytes:
+        """Return the process's reply. One that died is started anew: its files tell it what it had answered."""
+        with self._lock:
+            for _attempt in range(_ATTEMPTS):
+                delivery = self._runtime.send({self._study: data}, seconds=_LONGEST_SECONDS, arrived=_not_told)
+                self._used = time.monotonic()
+                if self._study in delivery.replies:
+                    return delivery.replies[self._study]
+        return encode(Reply(code="internal", text="internal error; the reason is in the party's own log"))
+
+    def stop(self) -> None:
+        """Let the process close its files and end."""
+        self._runtime.close()
+
+
+def _not_told(_done: int) -> None:
+    """Progress is the coordinator's business."""
+
+
+def serving(study: str, home: Path) -> Callable[[int], Sequence[str]]:
+    """Return what starts the process that answers a study from a home, on an inherited socket."""
+
+    def command(descriptor: int) -> Sequence[str]:
+        return [*_PYTHON, "syndic.federation.serve", "--home", str(home), "--study", study, "--socket", str(descriptor)]
+
+    return command

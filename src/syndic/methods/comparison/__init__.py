@@ -1,0 +1,1 @@
+"""Methods that exist for comparison: VertiGAN, DPLT, DistDiffGen, glued."""

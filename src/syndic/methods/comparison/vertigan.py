@@ -1,0 +1,328 @@
+"""VertiGAN: one generator of all columns, a critic at every party (Jiang, Zhang, Zhou and Grossklags, PoPETs 2023).
+
+The coordinator has a generator with a trunk that all share and a branch for each party. A party has a critic that tells
+its own columns from what its branch makes, and that never leaves it. Round by round a party gets trunk, branch and a
+seed, trains its critic by noisy gradients, and answers how trunk and branch should change. The seed is the same for all
+parties: rows made from the same numbers are what ties the columns of different parties together.
+
+*Neighbours*: one person's values are replaced, at all parties at once; who is in and how many are public. *Only the
+critics see rows*, and only through sums over random samples, with noise: every person is drawn with the same chance,
+independently, in every step of every party. A person's gradient is made of their own row only, is shortened to length 1
+and rounded towards zero to whole numbers; integer Gaussian noise is added to the sum over the sample. All that a
+party answers follows from such sums. *Cost*: steps of all rounds and all parties add up, by the privacy loss of noisy
+sums over samples (`syndic.privacy.sampled`); every party is charged for the whole.
+
+*Who sees what*: everybody may see every weight and every gradient that travels. Nobody needs to be trusted.
+
+The published implementation is repaired here: its penalty on slopes was one mean over a batch, so that a person's
+gradient depended on others, and its noise came from a list made for another table. `as_printed` takes that list.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.errors import InputError, MissingExtraError, RefusedError
+from syndic.kernel import (
+    Disclosure,
+    Estimate,
+    Message,
+    Nothing,
+    Party,
+    Protocol,
+    Session,
+    Terms,
+    member,
+    schema_of,
+    step,
+)
+from syndic.methods.comparison.vertigan_account import TrainingAccount, account_of
+from syndic.methods.comparison.vertigan_disclosure import disclosure_of, estimate_of
+from syndic.methods.comparison.vertigan_result import GanNote, GanTable, ReleasedGenerator, read_gan
+from syndic.methods.refusals import check_fits, check_people
+from syndic.methods.synthesis.vertical_requirements import check_aligned, check_all_held
+from syndic.model.gan.shape import Flat, GanShape, descend
+from syndic.mpc.order import advance
+from syndic.privacy import Event
+from syndic.random import SimulationRandomness, generator
+
+if TYPE_CHECKING:
+    from syndic.methods.comparison.vertigan_work import CriticWork
+
+_TRAINING = "training of the critic"
+_CRITIC = "critic"
+_SEED_BITS = 62
+
+
+class GanRound(Message):
+    """The generator as it stands, as 32-bit floats, and the seed of this round's rows. Public."""
+
+    number: int
+    trunk: bytes
+    branch: bytes
+    seed: int
+
+
+class GanPush(Message):
+    """How the party's critic would have trunk and branch change, as 32-bit floats."""
+
+    trunk: bytes
+    branch: bytes
+
+
+class _Critic(Message):
+    weights: bytes
+    squares: bytes
+
+
+@final
+class VertiGan(Protocol, tag="vertigan"):
+    """Parameters of VertiGAN.
+
+    `rounds`: how often the generator changes. `critic_steps`: noisy steps of each critic before each change. `batch`:
+    how many people a sample has on average, and rows of the generator it is held against. `rate`: of RMSprop, for all
+    networks. `penalty`: the weight of the critic's slope in its loss. `temperature`: of the softmax that gradients pass
+    through. `trunk`, `branch`, `critic`: sizes of hidden layers. `noise`: how many normal numbers make a row; by
+    default the number of levels of all columns. `rows`: of the synthetic table, by default the number of people.
+    """
+
+    title: ClassVar[str] = "VertiGAN, a generator trained against a critic at every party"
+    paper: ClassVar[str] = (
+        "Jiang et al., Distributed GAN-based privacy-preserving publication of vertically-partitioned data, PoPETs 2023"
+    )
+    partition: ClassVar[Literal["horizontal", "vertical"]] = "vertical"
+    trust: ClassVar[str] = "nobody: each party adds all the noise that its own critic needs"
+
+    rounds: int = 100
+    critic_steps: int = 10
+    batch: int = 100
+    rate: float = 1e-4
+    penalty: float = 10.0
+    temperature: float = 0.5
+    trunk: tuple[int, ...] = (128, 256)
+    branch: tuple[int, ...] = (256, 128)
+    critic: int = 128
+    noise: int | None = None
+    rows: int | None = None
+    as_printed: bool = False
+
+    def __post_init__(self) -> None:
+        counts = {name: getattr(self, name) for name in ("rounds", "critic_steps", "batch", "critic", "noise")}
+        for name, value in counts.items():
+            if value is not None and value < 1:
+                raise ValueError(f"{name} ({value}) must be at least 1")
+        for name, sizes in (("trunk", self.trunk), ("branch", self.branch)):
+            if not sizes or min(sizes) < 1:
+                raise ValueError(f"{name} ({list(sizes)}) must have one or more sizes of at least 1")
+        for name in ("rate", "temperature"):
+            if not 0 < getattr(self, name) < 1e6:
+                raise ValueError(f"{name} ({getattr(self, name)}) must be positive and below 1e6")
+        if not 0 <= self.penalty < 1e6:
+            raise ValueError(f"penalty ({self.penalty}) must be at least 0 and below 1e6")
+        if self.rows is not None and self.rows < 0:
+            raise ValueError(f"rows ({self.rows}) must not be negative")
+
+    @property
+    def simulation_only(self) -> bool:
+        """The printed list of noise was made for another table, so what it costs is whatever it is."""
+        return self.as_printed
+
+    # The parties' side.
+
+    @step(reveals="public")
+    def begin(self, party: Party, message: Nothing) -> Nothing:
+        """Draw a critic that knows nothing yet."""
+        _check_torch()
+        advance(party, _TRAINING, 1)
+        shape = self.shapes(party.terms)[party.name]
+        weights = shape.critic.initial(generator(party.entropy(_CRITIC)))
+        party.remember(_CRITIC, _Critic(weights=_sent(weights), squares=_sent(np.zeros_like(weights))))
+        return message
+
+    @step(reveals="noisy")
+    def train(self, party: Party, message: GanRound) -> GanPush:
+        """Train the critic by noisy gradients on samples of rows, and say how the generator should change."""
+        account, work = self.account(party.terms), self.work(party.terms, party.name)
+        if not 1 <= message.number <= self.rounds:
+            raise RefusedError(f"round {message.number} was asked; the study has {self.rounds}")
+        advance(party, _TRAINING, message.number + 1)
+        shape, kept = work.shape, party.recall(_CRITIC, _Critic)
+        network = _received(message.trunk, shape.trunk.length), _received(message.branch, shape.branch.length)
+        critic = _received(kept.weights, shape.critic.length), _received(kept.squares, shape.critic.length)
+        codes = _codes(party)
+        event = account.events[message.number - 1]
+        why = f"round {message.number} of {self.rounds}: {self.critic_steps} noisy sums over samples of rows"
+        noise = party.charge(event, why=why)
+        draws = generator(SimulationRandomness(message.seed, f"critic {party.name}"))
+        weights, squares = work.trained(critic, network, codes, noise=noise, draws=draws)
+        party.remember(_CRITIC, _Critic(weights=_sent(weights), squares=_sent(squares)))
+        pushed = work.pushed(weights, network, generator(SimulationRandomness(message.seed, "common rows")))
+        return GanPush(trunk=_sent(pushed[0]), branch=_sent(pushed[1]))
+
+    # The coordinator's side.
+
+    def coordinate(self, session: Session) -> GanTable:
+        """Change the generator as the critics say, round by round; then draw rows from it."""
+        _check_torch()
+        terms = session.terms
+        shapes, draws = self.shapes(terms), generator(session.randomness)
+        trunk = _fresh(shapes[session.parties[0]].trunk.initial(draws))
+        branches = {name: _fresh(shape.branch.initial(draws)) for name, shape in shapes.items()}
+        session.ask(self.begin, Nothing())
+        for number in range(1, self.rounds + 1):
+            session.progress("train", number - 1, self.rounds)
+            seed = int(draws.integers(1 << _SEED_BITS))
+            asked = {
+                name: GanRound(number=number, trunk=_sent(trunk[0]), branch=_sent(branches[name][0]), seed=seed)
+                for name in session.parties
+            }
+            answers = session.ask(self.train, asked)
+            pushes = [_received(answers[name].trunk, len(trunk[0])) for name in session.parties]
+            trunk = descend(*trunk, np.sum(pushes, axis=0), self.rate)
+            for name in session.parties:
+                push = _received(answers[name].branch, len(branches[name][0]))
+                branches[name] = descend(*branches[name], push, self.rate)
+        session.progress("train", self.rounds, self.rounds)
+        model = ReleasedGenerator(
+            schema=terms.schema,
+            columns=self.columns(terms),
+            shapes=shapes,
+            trunk=trunk[0],
+            branches={name: one[0] for name, one in branches.items()},
+        )
+        people = terms.parties[0].people or 0
+        table = model.sample(people if self.rows is None else self.rows, generator=draws)
+        return GanTable(table=table, model=model, note=self._note(terms))
+
+    def read_result(self, terms: Terms, folder: Path) -> GanTable:
+        """Read back the synthetic table and the generator."""
+        found = read_gan(terms.schema, self.columns(terms), self.shapes(terms), folder)
+        if found.note != self._note(terms):
+            raise InputError(f"{folder.name}: vertigan.json is not of this study")
+        return found
+
+    # What is known before any row is read.
+
+    def columns(self, terms: Terms) -> dict[str, tuple[str, ...]]:
+        """Return the columns of each party, in the order of its branch."""
+        return {party.name: schema_of(terms, party.name).names for party in terms.parties}
+
+    def shapes(self, terms: Terms) -> dict[str, GanShape]:
+        """Return the networks of each party."""
+        domains = {party.name: schema_of(terms, party.name).domain for party in terms.parties}
+        noise = self.noise or sum(sum(domain.sizes) for domain in domains.values())
+        return {
+            name: GanShape(
+                sizes=domain.sizes,
+                noise=noise,
+                trunk_widths=self.trunk,
+                branch_widths=self.branch,
+                critic_width=self.critic,
+            )
+            for name, domain in domains.items()
+        }
+
+    def account(self, terms: Terms) -> TrainingAccount:
+        """Return the noise of every step and the charge of every round."""
+        return account_of(
+            terms,  # type: ignore[arg-type]  # a study is frozen: it has a hash
+            rounds=self.rounds,
+            critic_steps=self.critic_steps,
+            batch=self.batch,
+            longest=max(shape.critic.length for shape in self.shapes(terms).values()),
+            as_printed=self.as_printed,
+        )
+
+    def work(self, terms: Terms, party: str) -> "CriticWork":
+        """Return how a party trains its critic."""
+        _check_torch()
+        from syndic.methods.comparison.vertigan_work import CriticWork  # noqa: PLC0415 (torch is an extra)
+
+        shape = self.shapes(terms)[party]
+        return CriticWork(
+            shape=shape,
+            noise=self.account(terms).noise(shape.critic.length),
+            steps=self.critic_steps,
+            batch=self.batch,
+            rate=self.rate,
+            penalty=self.penalty,
+            temperature=self.temperature,
+        )
+
+    def check(self, terms: Terms) -> None:
+        """Refuse what cannot work, with what to change."""
+        check_aligned(terms)
+        check_all_held(terms)
+        people = terms.parties[0].people or 0
+        if self.batch > people:
+            raise InputError(f"batch ({self.batch}) must be at most the number of people ({people})")
+        check_fits(terms, self.estimate(terms), "use smaller networks")
+
+    def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
+        """The whole in the first round, and a mark in every later one; the same for every party."""
+        member(terms, party)
+        return self.account(terms).events
+
+    def estimate(self, terms: Terms) -> Estimate:
+        """Bytes of a message, memory, and time for gradients and noise."""
+        return estimate_of(
+            terms,
+            self.account(terms),
+            self.shapes(terms),
+            rounds=self.rounds,
+            critic_steps=self.critic_steps,
+            batch=self.batch,
+            rows=self.rows,
+        )
+
+    def disclosure(self, terms: Terms) -> Disclosure:
+        """State what every role sees."""
+        return disclosure_of(terms, self.account(terms), as_printed=self.as_printed)
+
+    def _note(self, terms: Terms) -> GanNote:
+        account = self.account(terms)
+        return GanNote(
+            rounds=self.rounds,
+            critic_steps=self.critic_steps,
+            batch=self.batch,
+            sigma=float(account.sigma),
+            noisy_steps=account.steps,
+        )
+
+
+def _codes(party: Party) -> NDArray[np.int32]:
+    """Return the party's rows as codes, a column each. Private."""
+    names = schema_of(party.terms, party.name).names
+    batches = party.table.batches(names)
+    parts = [np.stack([batch[name].astype(np.int32) for name in names], axis=1) for batch in batches]
+    codes = np.concatenate([np.zeros((0, len(names)), dtype=np.int32), *parts])
+    check_people(party, len(codes))
+    return codes
+
+
+def _check_torch() -> None:
+    try:
+        from syndic.model.gan import networks as gan  # noqa: F401, PLC0415  # torch is an extra
+    except ImportError:
+        # a party says so to the coordinator, in the words that a missing extra has everywhere
+        raise RefusedError(str(MissingExtraError("torch", "gan"))) from None
+
+
+def _fresh(weights: Flat) -> tuple[Flat, Flat]:
+    return weights, np.zeros_like(weights)
+
+
+def _sent(values: Flat) -> bytes:
+    return values.astype("<f4").tobytes()
+
+
+def _received(data: bytes, length: int) -> Flat:
+    """Return the numbers of a message; anything but so many finite ones is refused."""
+    if len(data) != 4 * length:
+        raise RefusedError(f"a network of {length} weights takes {4 * length} bytes, not {len(data)}")
+    values = np.frombuffer(data, dtype="<f4").astype(np.float32)
+    if not np.isfinite(values).all():
+        raise RefusedError("a network's weights must be finite numbers")
+    return values

@@ -1,0 +1,114 @@
+"""What VertiGAN publishes: a synthetic table and the generator that it was drawn from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from syndic.data import ReleasedTable, Schema, decode_codes
+from syndic.document import Document, from_file, to_readable_json
+from syndic.errors import InputError, MissingExtraError
+from syndic.kernel import Result
+from syndic.model.gan.shape import Flat, GanShape
+from syndic.random import SystemRandomness
+from syndic.random import generator as new_generator
+
+_TRUNK = "trunk"
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ReleasedGenerator:
+    """A trained generator. Its weights passed the parties' doors: anyone may draw from it, at no cost.
+
+    `columns` are those of each party, in the order of its branch.
+    """
+
+    schema: Schema
+    columns: Mapping[str, tuple[str, ...]]
+    shapes: Mapping[str, GanShape]
+    trunk: Flat
+    branches: Mapping[str, Flat]
+
+    def sample(self, rows: int, *, generator: np.random.Generator | None = None) -> ReleasedTable:
+        """Draw rows; `generator` makes the draw repeat itself, and need not be secret."""
+        try:
+            from syndic.methods.comparison.vertigan_work import drawn_codes  # noqa: PLC0415 (torch is an extra)
+        except ImportError:
+            raise MissingExtraError("torch", "gan") from None
+        if rows < 0:
+            raise InputError(f"rows ({rows}) must not be negative")
+        generator = new_generator(SystemRandomness()) if generator is None else generator
+        drawn = drawn_codes(self.shapes, self.branches, self.trunk, rows, generator)
+        codes = {
+            column: drawn[party][:, place]
+            for party, names in self.columns.items()
+            for place, column in enumerate(names)
+        }
+        return decode_codes(self.schema, codes, generator)
+
+    def save(self, path: Path) -> None:
+        """Write the weights as `.npz`."""
+        branches = {f"branch {name}": weights for name, weights in self.branches.items()}
+        np.savez(path, trunk=self.trunk, **branches)  # type: ignore[arg-type]
+
+
+class GanNote(Document):
+    """How the table was made. Public. `sigma` is the noise on a sum, in units of what one person may add."""
+
+    rounds: int
+    critic_steps: int
+    batch: int
+    sigma: float
+    noisy_steps: int
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GanTable(Result):
+    """The synthetic table and its generator. All of it follows from what passed the parties' doors."""
+
+    table: ReleasedTable
+    model: ReleasedGenerator
+    note: GanNote
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write `synthetic.parquet`, the weights `generator.npz`, and `vertigan.json`."""
+        self.table.write(folder / "synthetic.parquet")
+        self.model.save(folder / "generator.npz")
+        (folder / "vertigan.json").write_bytes(to_readable_json(self.note))
+        return [folder / name for name in ("synthetic.parquet", "generator.npz", "vertigan.json")]
+
+    def summary(self) -> Mapping[str, Any]:
+        """Return a few facts about the table and the training."""
+        return {
+            "rows": len(self.table),
+            "columns": len(self.table.names),
+            "rounds": self.note.rounds,
+            "noisy steps of all critics": self.note.noisy_steps,
+            "sigma": round(self.note.sigma, 4),
+        }
+
+
+def read_gan(
+    schema: Schema, columns: Mapping[str, tuple[str, ...]], shapes: Mapping[str, GanShape], folder: Path
+) -> GanTable:
+    """Read back what `GanTable.write` wrote."""
+    note = from_file(folder / "vertigan.json", GanNote)
+    try:
+        table = pq.read_table(folder / "synthetic.parquet")
+        with np.load(folder / "generator.npz", allow_pickle=False) as found:
+            trunk = np.asarray(found[_TRUNK], dtype=np.float32)
+            branches = {name: np.asarray(found[f"branch {name}"], dtype=np.float32) for name in shapes}
+    except (OSError, ValueError, KeyError, pa.ArrowInvalid) as error:
+        raise InputError(f"{folder.name}: its release cannot be read: {type(error).__name__}") from None
+    first = next(iter(shapes.values()))
+    fits = all(weights.shape == (shapes[name].branch.length,) for name, weights in branches.items())
+    if trunk.shape != (first.trunk.length,) or not fits:
+        raise InputError(f"{folder.name}: generator.npz is not of this study's networks")
+    model = ReleasedGenerator(schema=schema, columns=columns, shapes=shapes, trunk=trunk, branches=branches)
+    return GanTable(table=ReleasedTable(table), model=model, note=note)

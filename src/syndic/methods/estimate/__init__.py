@@ -1,0 +1,1 @@
+"""Private estimators from distributed sources."""

@@ -1,0 +1,128 @@
+"""What a study of estimates publishes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from syndic.document import Document, from_file, to_readable_json
+from syndic.errors import InputError
+from syndic.kernel import Result
+from syndic.model.families.estimate import Estimated, Model, Noisy
+from syndic.model.families.family import Array
+
+
+class Group(Document):
+    """Parties that get an estimate of their own, at no further cost. `parties` may name groups declared before."""
+
+    name: str
+    parties: tuple[str, ...]
+
+
+class Found(Document):
+    """Parameters of one group of parties, with standard errors and intervals that include the noise."""
+
+    of: str
+    people: int
+    estimate: tuple[float, ...]
+    standard_error: tuple[float, ...]
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+
+
+class Estimates(Document):
+    """Parameters of all parties together; `groups` has each party alone and each declared group."""
+
+    column: str
+    family: str
+    scheme: str
+    parameters: tuple[str, ...]
+    confidence: float
+    present: tuple[str, ...]
+    together: Found
+    groups: tuple[Found, ...] = ()
+
+    def group(self, name: str) -> Found:
+        """Return the estimate of one party or declared group."""
+        return next(found for found in self.groups if found.of == name)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class EstimatesResult(Result):
+    """Estimates made of what passed the parties' doors: anyone may see them."""
+
+    estimates: Estimates
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write `estimates.json`."""
+        (folder / "estimates.json").write_bytes(to_readable_json(self.estimates))
+        return [folder / "estimates.json"]
+
+    def summary(self) -> Mapping[str, Any]:
+        """Return every parameter with its interval."""
+        of = self.estimates
+        shown = zip(of.parameters, of.together.estimate, of.together.lower, of.together.upper, strict=True)
+        percent = f"{100 * of.confidence:g} %"
+        return {
+            f"{name} ({of.family}, {of.column})": f"{value:.6g}, {percent} interval {low:.6g} to {high:.6g}"
+            for name, value, low, high in shown
+        }
+
+
+def read_estimates(folder: Path) -> EstimatesResult:
+    """Read back `estimates.json`."""
+    return EstimatesResult(estimates=from_file(folder / "estimates.json", Estimates))
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyMean:
+    """What one party, or all under masks, said: a noisy mean of `people` rows, the noise's variance and kurtosis."""
+
+    mean: Array
+    people: int
+    noise: Array
+    peaked: float
+
+
+def stacked(means: Sequence[NoisyMean], unit: Array) -> Noisy:
+    """Return several noisy means as arrays."""
+    return Noisy(
+        means=np.stack([one.mean for one in means]),
+        people=np.array([one.people for one in means], dtype=np.float64),
+        noise=np.stack([one.noise for one in means]),
+        peaked=np.array([one.peaked for one in means]),
+        unit=unit,
+    )
+
+
+def found(name: str, people: int, estimated: Estimated, model: Model, confidence: float) -> Found:
+    """Return one line of the result."""
+    lower, upper = estimated.interval(confidence, model)
+    return Found(
+        of=name,
+        people=people,
+        estimate=tuple(estimated.theta.tolist()),
+        standard_error=tuple(estimated.standard_error.tolist()),
+        lower=tuple(lower.tolist()),
+        upper=tuple(upper.tolist()),
+    )
+
+
+def members_of(groups: Sequence[Group], parties: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the parties of every group, those of the groups in it included."""
+    known: dict[str, tuple[str, ...]] = {name: (name,) for name in parties}
+    for group in groups:
+        if group.name in known or group.name == "all":
+            raise InputError(f"groups: '{group.name}' names two things: groups and parties need names of their own")
+        unknown = [name for name in group.parties if name not in known]
+        if unknown or not group.parties:
+            raise InputError(f"groups: '{group.name}' needs parties, or groups that stand before it, not {unknown}")
+        inside = [party for name in group.parties for party in known[name]]
+        if len(set(inside)) != len(inside):
+            raise InputError(f"groups: '{group.name}' has a party twice")
+        known[group.name] = tuple(inside)
+    return {group.name: known[group.name] for group in groups}

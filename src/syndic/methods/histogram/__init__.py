@@ -1,0 +1,1 @@
+"""Tables of counts: HOMM, marginals, averages, tables across parties."""

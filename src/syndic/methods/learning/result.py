@@ -1,0 +1,150 @@
+"""What learning publishes: coefficients, how they came about, and what each iterate cost."""
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data import Table, open_source
+from syndic.data.design import INTERCEPT
+from syndic.document import Document, from_file, to_readable_json
+from syndic.errors import InputError
+from syndic.kernel import Result
+from syndic.methods.learning.rows import Encoding
+from syndic.model.erm.loss import Numbers
+
+# what the design puts into the intercept's column
+_INTERCEPT_VALUE = sqrt(0.5)
+
+
+class RiskModel(Document):
+    """A linear model for each class (or one), on features that public bounds scale into the unit ball.
+
+    `coefficients` is (model, feature) and `intercepts` has one number a model. `noise` is the standard deviation of
+    the noise on each number of a round's average. `guarantee` has the epsilon, at `delta`, of all that was published
+    up to a round: early iterates cost less than the last.
+    """
+
+    scheme: str
+    loss: str
+    label: str
+    classes: tuple[str, ...]
+    features: tuple[str, ...]
+    coefficients: tuple[tuple[float, ...], ...]
+    intercepts: tuple[float, ...]
+    regularisation: float
+    rounds: int
+    lost: int
+    people: int
+    present: tuple[str, ...]
+    noise: float
+    delta: float
+    guarantee: tuple[tuple[int, float], ...]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RiskResult(Result):
+    """The model, and with `path` every iterate (round, model x feature). All of it passed the parties' doors."""
+
+    model: RiskModel
+    encoding: Encoding
+    path: NDArray[np.float64] | None = None
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write `model.json`, `coefficients.csv` and, if there is a path, `path.csv`."""
+        (folder / "model.json").write_bytes(to_readable_json(self.model))
+        (folder / "coefficients.csv").write_text(self._coefficients(), encoding="utf-8")
+        written = [folder / "model.json", folder / "coefficients.csv"]
+        if self.path is not None:
+            lines = [",".join([str(number), *map(repr, row.tolist())]) for number, row in enumerate(self.path)]
+            (folder / "path.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            written.append(folder / "path.csv")
+        return written
+
+    def summary(self) -> Mapping[str, Any]:
+        """Return what was learnt from whom, and the largest coefficients."""
+        model = self.model
+        first = np.array(model.coefficients[0])
+        largest = np.argsort(-np.abs(first), kind="stable")[:3]
+        return {
+            "model": f"{model.loss} of {model.label}, scheme {model.scheme}",
+            "classes": ", ".join(model.classes) or "none: a number",
+            "rounds": f"{model.rounds}, {model.lost} of them lost",
+            "parties in the last sum": len(model.present),
+            "standard deviation of the noise on an average": float(f"{model.noise:.3g}"),
+            "largest coefficients": ", ".join(f"{model.features[place]} {first[place]:.3g}" for place in largest),
+        }
+
+    def scores(self, source: Any) -> Numbers:
+        """Return predictions (row, model) for rows with the study's columns: above 0 speaks for the class."""
+        table = Table(schema=self.encoding.schema, source=open_source(source))
+        weights = weights_of(self.model, self.encoding)
+        parts = [batch.plain @ weights.T for batch in self.encoding.batches(table)]
+        return np.concatenate([np.empty((0, self.encoding.models)), *parts])
+
+    def predict(self, source: Any) -> list[str] | Numbers:
+        """Return the likeliest class of each row, "" for none of a single class; numbers where a number is learnt."""
+        scores = self.scores(source)
+        classes = self.model.classes
+        if not classes:
+            return np.asarray(scores[:, 0])
+        if len(classes) == 1:
+            return [classes[0] if score > 0 else "" for score in scores[:, 0]]
+        return [classes[place] for place in scores.argmax(axis=1)]
+
+    def _coefficients(self) -> str:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        names = self.model.classes or (self.model.label,)
+        writer.writerow(["feature", *names])
+        for place, feature in enumerate(self.model.features):
+            writer.writerow([feature, *(repr(row[place]) for row in self.model.coefficients)])
+        writer.writerow([INTERCEPT, *map(repr, self.model.intercepts)])
+        return text.getvalue()
+
+
+def split_weights(weights: Numbers, encoding: Encoding) -> dict[str, Any]:
+    """Return weights (model, feature) as the model's features, coefficients and intercepts."""
+    names = encoding.design.features
+    if not encoding.intercept:
+        zero = (0.0,) * encoding.models
+        return {"features": names, "coefficients": _rows(weights), "intercepts": zero}
+    intercepts = tuple((weights[:, -1] * _INTERCEPT_VALUE).tolist())
+    return {"features": names[:-1], "coefficients": _rows(weights[:, :-1]), "intercepts": intercepts}
+
+
+def weights_of(model: RiskModel, encoding: Encoding) -> Numbers:
+    """Return the weights (model, feature) of a model, the intercept's last."""
+    coefficients = np.array(model.coefficients, dtype=np.float64)
+    if not encoding.intercept:
+        return coefficients
+    return np.column_stack([coefficients, np.array(model.intercepts) / _INTERCEPT_VALUE])
+
+
+def read_model(folder: Path, encoding: Encoding) -> RiskResult:
+    """Read back `model.json` and `path.csv`."""
+    model = from_file(folder / "model.json", RiskModel)
+    features = encoding.design.features[: encoding.design.dimension - encoding.intercept]
+    whole = len(model.coefficients) == len(model.intercepts) == encoding.models
+    whole = whole and all(len(row) == len(features) for row in model.coefficients)
+    if not whole or (model.label, model.classes, model.features) != (encoding.label, encoding.classes, features):
+        raise InputError(f"{folder.name}: model.json does not have the features and classes that the study asks for")
+    path = folder / "path.csv"
+    if not path.exists():
+        return RiskResult(model=model, encoding=encoding)
+    try:
+        iterates = np.loadtxt(path, delimiter=",", ndmin=2)[:, 1:]
+    except ValueError:
+        raise InputError(f"{path.name}: cannot be read: it is no table of numbers") from None
+    return RiskResult(model=model, encoding=encoding, path=iterates)
+
+
+def _rows(weights: Numbers) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(row) for row in weights.tolist())

@@ -1,0 +1,119 @@
+"""A party's rows as whole numbers, so that sums over them do not depend on order or on rounding.
+
+Features are multiples of 2^-16 and cut towards zero, which never makes a row longer: a row inside the unit ball stays
+inside. Slopes are cut likewise. Products and sums of such numbers are exact in double precision up to 2^53, whatever
+library adds them up, so that one record changes a sum by its own term and by nothing else.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Final, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data import Boolean, Schema, Table
+from syndic.data.column import Codes, Listed
+from syndic.data.design import Design
+from syndic.document import Document
+from syndic.model.erm.loss import Loss, Numbers
+from syndic.model.erm.multiclass import joint_slope, shortening
+from syndic.model.erm.second_order import LARGEST_NORM, STEPS, WEIGHT_STEPS, exact_rows, within_norm
+
+# rows at a time: sums of as many terms of 2^32 stay below 2^53
+_CHUNK: Final = 2**16
+
+
+@final
+class Encoding(Document, dict=True):
+    """Which numbers a row becomes, and which classes are told apart. Public, as the schema is.
+
+    Without `positive` a label of two values is a matter of its second one, a label of more values has one model for
+    each of them against all others, and a number is predicted as it is, in [-1, 1] by its bounds.
+    """
+
+    schema: Schema
+    label: str
+    positive: str | None = None
+    scale: Literal["unit", "symmetric"] = "unit"
+    intercept: bool = True
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """The values that have a model of their own; none for a number."""
+        column = self.schema[self.label]
+        if not isinstance(column, Listed | Boolean):
+            return ()
+        values = column.values if isinstance(column, Listed) else column.labels()[: column.levels]
+        if self.positive is not None:
+            return (self.positive,)
+        return values[1:] if len(values) == 2 else values
+
+    @cached_property
+    def design(self) -> Design:
+        """The features, scaled by public bounds into the unit ball."""
+        first = self.classes[0] if self.classes else self.positive
+        return Design(schema=self.schema, label=self.label, positive=first, scale=self.scale, intercept=self.intercept)
+
+    @property
+    def models(self) -> int:
+        """Number of models: one for each class, or one."""
+        return max(1, len(self.classes))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Models, and features of each."""
+        return self.models, self.design.dimension
+
+    def batches(self, table: Table) -> Iterator["Rows"]:
+        """Yield the rows a batch at a time. Private."""
+        for coded in table.batches(self.schema.names):
+            features, labels = self.design.rows(coded), self._labels(coded[self.label])
+            for start in range(0, len(features), _CHUNK):
+                part = slice(start, start + _CHUNK)
+                yield Rows(features=np.trunc(features[part] * STEPS), labels=labels[part])
+
+    def _labels(self, codes: Codes) -> Numbers:
+        if not self.classes:
+            return self.design.labels(codes)[:, None]
+        known = self.schema[self.label].labels()
+        places = np.array([known.index(each) for each in self.classes])
+        return np.where(np.asarray(codes)[:, None] == places, 1.0, -1.0)
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Rows:
+    """Features in steps of 2^-16 (whole numbers) and a label for each model. Private."""
+
+    features: Numbers = field(repr=False)  # rows are private, also in logs
+    labels: Numbers = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @property
+    def plain(self) -> Numbers:
+        """The features as they are, inside the unit ball."""
+        return np.asarray(self.features / STEPS)
+
+    def gradient_steps(self, weights: Numbers, loss: Loss, clip: float) -> NDArray[np.int64]:
+        """Return the sum of the records' gradients (model, feature), in steps of 2^-32.
+
+        All models' gradients of a record together have norm at most `clip` 2^32.
+        """
+        # far beyond what any penalty lets pass, and short enough for exact predictions
+        shorter = within_norm(weights, LARGEST_NORM)
+        whole = np.rint(shorter * WEIGHT_STEPS)
+        predictions = (self.features @ whole.T) / (STEPS * WEIGHT_STEPS)
+        slopes = loss.slope(predictions, self.labels)
+        lengths = np.linalg.norm(self.plain, axis=1) * np.linalg.norm(slopes, axis=1)
+        steps = np.trunc(slopes * shortening(lengths, clip)[:, None] * STEPS)
+        total = np.zeros(weights.shape, dtype=np.int64)
+        size = exact_rows(Fraction(min(clip, joint_slope(loss, len(weights)))))
+        for start in range(0, len(steps), size):
+            part = slice(start, start + size)
+            total += np.rint(steps[part].T @ self.features[part]).astype(np.int64)
+        return total

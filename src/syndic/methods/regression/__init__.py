@@ -1,0 +1,1 @@
+"""Regression: Gram matrices of both cuts, and mixed columns."""

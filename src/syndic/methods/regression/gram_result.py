@@ -1,0 +1,88 @@
+"""What a study of a Gram matrix publishes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from syndic.data.coding import Feature
+from syndic.document import Document, from_file, to_readable_json
+from syndic.errors import InputError
+from syndic.kernel import Result
+from syndic.model.gram.consistent import consistent
+from syndic.model.gram.matrix import Gram, places_of
+
+
+class GramNote(Document):
+    """The features, the number of people, the noise of a sum in units of z, and the bits of a feature's fraction.
+
+    `shortened` says whether long rows were made shorter.
+    """
+
+    rows: int
+    bits: int
+    sigma: float
+    shortened: bool
+    features: tuple[Feature, ...]
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GramResult(Result):
+    """Noisy sums of products of two features. They passed the parties' doors: anyone may see them."""
+
+    note: GramNote
+    sums: NDArray[np.int64]
+
+    @cached_property
+    def gram(self) -> Gram:
+        """The matrix, in units of z: regressions, correlations and components follow from it without further cost.
+
+        What levels of lists must add up to was made to hold, which takes some of the noise away.
+        """
+        return consistent(self.opened)
+
+    @property
+    def opened(self) -> Gram:
+        """The matrix as it was opened."""
+        values = self.sums / 4.0**self.note.bits
+        note = self.note
+        return Gram(features=note.features, rows=note.rows, values=values, sigma=note.sigma, shortened=note.shortened)
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write `gram.parquet`, a row for each opened sum in whole units of 4^-bits, and `gram.json`."""
+        names = np.array([feature.name for feature in self.note.features])
+        places = places_of(self.note.features)
+        first, second = np.array([np.argwhere(np.triu(places == place))[0] for place in range(len(self.sums))]).T
+        pq.write_table(
+            pa.table({"first": names[first], "second": names[second], "sum": self.sums}), folder / "gram.parquet"
+        )
+        (folder / "gram.json").write_bytes(to_readable_json(self.note))
+        return [folder / "gram.parquet", folder / "gram.json"]
+
+    def summary(self) -> Mapping[str, Any]:
+        """Return how much was opened and how far off a mean of products is."""
+        return {
+            "features": len(self.note.features),
+            "sums": len(self.sums),
+            "people": self.note.rows,
+            "noise of a sum, for values in [-1, 1]": round(self.note.sigma, 3),
+        }
+
+
+def read_gram(folder: Path) -> GramResult:
+    """Read back `gram.parquet` and `gram.json`."""
+    note = from_file(folder / "gram.json", GramNote)
+    try:
+        sums = np.asarray(pq.read_table(folder / "gram.parquet")["sum"], dtype=np.int64)
+    except (OSError, pa.ArrowInvalid, KeyError) as error:
+        raise InputError(f"{folder.name}: its release cannot be read: {type(error).__name__}") from None
+    if len(sums) != int(places_of(note.features).max()) + 1:
+        raise InputError(f"{folder.name}: gram.parquet does not have the sums of the features in gram.json")
+    return GramResult(note=note, sums=sums)

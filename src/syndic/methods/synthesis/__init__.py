@@ -1,0 +1,1 @@
+"""Synthetic tables from a Markov random field, for both cuts."""

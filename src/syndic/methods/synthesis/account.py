@@ -1,0 +1,201 @@
+"""What the rounds of a synthesis cost and how large their noise is: fixed by the study before any row is read.
+
+The budget is one amount of Gaussian privacy, mu^2, cut into fixed parts, one a round. What a round asks may depend on
+what earlier rounds opened, the part it costs does not, so the parts add up (Dong, Roth and Su 2022, Corollary 3.3, for
+questions chosen in view of answers). A round that asks k tables gives each of them 1/k of its part: fewer tables, less
+noise, the same cost.
+
+Let a person move one party's answer by at most s in l2 and be at r parties: the sum moves by at most r s. With m = mu^2
+of the round, each of r ledgers is charged m / r, and the variance (r s)^2 / m = (r s^2) / (m / r) is that of a noise
+for the squared sensitivity r s^2 at m / r.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, exp, floor
+from typing import Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data import Domain
+from syndic.kernel import Terms
+from syndic.methods.synthesis.measure import Question
+from syndic.mpc.ring import Ring, ring_for
+from syndic.noise import FineGaussian, FineGaussianShare
+from syndic.privacy import Cost, Event, GaussianEvent, Unit, mu_squared_for
+from syndic.privacy.concentrated import PICO
+from syndic.privacy.cost import ATTO
+from syndic.random import Randomness
+
+# The noise of one number exceeds what the ring has room for with a chance below this over all numbers of a round.
+_OVERFLOW: Final = 2.0**-64
+_FRACTION_BITS: Final = (12, 16, 20, 24, 28, 32)
+# What rounding to the fine grid may take of delta.
+_ROUNDING: Final = 1e-3
+_LARGEST_EPSILON: Final = 500
+
+
+Cut = Callable[[Fraction], Sequence[Fraction]]
+"""How a budget is cut into rounds."""
+
+
+@final
+@dataclass(frozen=True)
+class RoundNoise:
+    """The noise of one round, and the event that is charged for it: the planned one, whatever was asked."""
+
+    noise: FineGaussian | FineGaussianShare
+    event: GaussianEvent
+
+    def __post_init__(self) -> None:
+        holds = self.noise.event
+        if holds.mu_squared > self.event.mu_squared or holds.slack > self.event.slack:
+            raise ValueError("the noise of a round is less than what is charged for it")
+
+    def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
+        """Return the values with noise, in units of 1 / `scale`."""
+        return self.noise.apply(values, randomness)
+
+    @property
+    def scale(self) -> int:
+        """How many units of what is opened make one row."""
+        return self.noise.scale
+
+    def variance(self, present: int) -> float:
+        """Return the variance of an opened number, in squared rows, when so many parties contributed."""
+        noise = self.noise
+        return noise.total_variance(present) if isinstance(noise, FineGaussianShare) else noise.variance
+
+    def ring(self, rows: int, dimension: int) -> Ring:
+        """Return the ring that has room for `rows` rows of all parties in one cell, and for the noise."""
+        return ring_for(rows * self.scale + self.tail(_OVERFLOW / dimension))
+
+    def tail(self, chance: float) -> int:
+        """Return what the noise on one opened number exceeds with at most this chance, in units of 1 / `scale`."""
+        noise = self.noise
+        return noise.tail(chance, noise.parties) if isinstance(noise, FineGaussianShare) else noise.tail(chance)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """One event for each round, the same at every party, and what makes the noise of a question from it.
+
+    `whole` is the budget that was cut, mu^2 for one person over all rounds and parties.
+    """
+
+    domain: Domain
+    unit: Unit
+    parties: int
+    colluding: int
+    missing: int
+    fraction_bits: int
+    whole: Fraction
+    events: tuple[GaussianEvent, ...]
+
+    def noise(self, question: Question) -> RoundNoise:
+        """Return the noise that every party adds to its answer."""
+        return self.noise_of(question.number, len(question.tables), question.dimension(self.domain))
+
+    def noise_of(self, number: int, tables: int, dimension: int) -> RoundNoise:
+        """Return the noise of a round that asks so many tables, and so many counts in all of them."""
+        squared = self.unit.parties * tables * self.unit.l2_squared_of_counts()
+        changed = min(dimension, self.unit.parties * tables * self.unit.l1_of_counts())
+        event = self.events[number - 1]
+        return RoundNoise(self._noise(event.mu_squared, squared, changed, dimension), event)
+
+    def _noise(
+        self, mu_squared: Fraction, squared: int, changed: int, dimension: int
+    ) -> FineGaussian | FineGaussianShare:
+        if self.parties == 1:
+            return FineGaussian(
+                sensitivity_squared=Fraction(squared),
+                mu_squared=mu_squared,
+                changed=changed,
+                fraction_bits=self.fraction_bits,
+            )
+        return FineGaussianShare(
+            parties=self.parties,
+            colluding=self.colluding,
+            missing=self.missing,
+            dimension=dimension,
+            sensitivity_squared=Fraction(squared),
+            mu_squared=mu_squared,
+            changed=changed,
+            fraction_bits=self.fraction_bits,
+        )
+
+    def variance(self, mu_squared: Fraction) -> float:
+        """Return the variance of one table's counts at `mu_squared` of the whole budget, if all parties answer."""
+        parts = self.unit.parties
+        noise = self._noise(mu_squared / parts, parts * self.unit.l2_squared_of_counts(), parts, parts)
+        return noise.total_variance(self.parties) if isinstance(noise, FineGaussianShare) else noise.variance
+
+    @property
+    def shares_to_whole(self) -> float:
+        """How many times the variance of the whole noise all shares together have."""
+        return self.parties / (self.parties - self.colluding - self.missing)
+
+    def planned(self, mu_squared: Fraction, place: int) -> GaussianEvent:
+        """Return the event of a round: with the slack of its least noise, that of a single table.
+
+        With k tables the variance is k times as large and so is the number of counts that change: slack, in
+        proportion to the second over the square of the first, is largest for one.
+        """
+        unit = self.unit
+        changed = unit.parties * unit.l1_of_counts()
+        least = self._noise(mu_squared, unit.parties * unit.l2_squared_of_counts(), changed, changed)
+        slack = Fraction(ceil(least.event.slack * ATTO), ATTO)
+        what = f"Gaussian, mu {float(mu_squared) ** 0.5:.3g}, round {place}"
+        if self.parties > 1:
+            what += f" in {self.parties} shares, {self.colluding} colluding, {self.missing} missing"
+        return GaussianEvent(mu_squared=mu_squared, slack=slack, what=what)
+
+
+def account_of(
+    terms: Terms, cut: Cut, graph: tuple[Event, ...], *, colluding: int, missing: int, shares: int | None = None
+) -> Account:
+    """Cut the strictest budget into rounds by a public rule; `graph` is what is charged beside the noise.
+
+    `shares` is how many parties share the noise of a table: by default all of them.
+    """
+    shares = len(terms.parties) if shares is None else shares
+    budgets = [terms.budget, *(party.budget for party in terms.parties if party.budget is not None)]
+    # every party that a person is at is charged for the graph too
+    beside = Cost.of(graph).times(terms.unit.parties)
+    less = Fraction(beside.epsilon_approximate, PICO), Fraction(beside.delta_approximate, ATTO)
+    left = [(budget.epsilon - less[0], budget.delta - less[1]) for budget in budgets]
+    for bits in _FRACTION_BITS:
+        whole = min(mu_squared_for(epsilon, delta) for epsilon, delta in left)
+        account = _cut(terms, cut, whole, bits, (shares, colluding, missing))
+        slack = terms.unit.parties * sum((event.slack for event in account.events), Fraction(0))
+        if all(_lost(epsilon, slack) <= _ROUNDING * float(delta) for epsilon, delta in left):
+            break
+    whole = min(mu_squared_for(epsilon, delta, slack) for epsilon, delta in left)
+    # less noise was planned for above, so the slack is no larger now
+    return _cut(terms, cut, whole, bits, (shares, colluding, missing))
+
+
+def _cut(terms: Terms, cut: Cut, whole: Fraction, bits: int, sharing: tuple[int, int, int]) -> Account:
+    (parties, colluding, missing), unit = sharing, terms.unit
+    account = Account(
+        domain=terms.schema.domain,
+        unit=unit,
+        parties=parties,
+        colluding=colluding,
+        missing=missing,
+        fraction_bits=bits,
+        whole=whole,
+        events=(),
+    )
+    # a ledger counts mu^2 / 2 in units of 1e-12: parts are cut to them, and never add up to more
+    parts = [Fraction(2 * floor(part / unit.parties / 2 * PICO), PICO) for part in cut(whole)]
+    events = tuple(account.planned(part, place) for place, part in enumerate(parts, 1))
+    return replace(account, events=events)
+
+
+def _lost(epsilon: Fraction, slack: Fraction) -> float:
+    """Return about what slack takes of delta."""
+    return (1 + exp(min(float(epsilon), _LARGEST_EPSILON))) * float(slack)

@@ -1,0 +1,185 @@
+"""The coordinator's side of a synthesis: ask the parties round by round, and remember what was opened."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data import Domain
+from syndic.errors import InputError
+from syndic.kernel import Message, Session
+from syndic.methods.synthesis.account import Account
+from syndic.methods.synthesis.measure import Question, Room, check_question, split
+from syndic.methods.synthesis.result import AskedRound, ReleasedModel, SynthesisNote, SyntheticTable
+from syndic.model.markov import Grouping, Measurement, Synthesis
+from syndic.model.markov.measurement import UNKNOWN
+from syndic.mpc.rounds import RoundMasked, Rounds
+from syndic.random import generator
+
+
+class Opened(Message):
+    """A single party's answer with the whole noise, in units of the fine grid."""
+
+    values: NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What one round opened, in rows: the numbers, the largest variance, and whose rows are in them.
+
+    `variances` has that of every table where they differ; else it is empty.
+    """
+
+    values: NDArray[np.float64]
+    variance: float
+    present: tuple[str, ...]
+    variances: tuple[float, ...] = ()
+
+
+@final
+class Asker:
+    """Asks the parties, and keeps what they answered. A selector sees this and nothing else of them."""
+
+    def __init__(
+        self,
+        *,
+        session: Session,
+        account: Account,
+        rooms: Sequence[Room],
+        people: int | None,
+        ask: "Ask",
+        reach: "Reach | None" = None,
+    ):
+        """Begin before the first round; `people` is the number of rows where it is public."""
+        self.domain: Domain = session.terms.schema.domain
+        self.people = people
+        self.rounds: list[AskedRound] = []
+        self.tables: list[Measurement] = []
+        self._session = session
+        self._account = account
+        self._rooms = rooms
+        self._ask = ask
+        self._reach = reach
+
+    def variance(self, mu_squared: Fraction) -> float:
+        """Return the variance of a count, if all parties answer, of one table at this much of the whole budget."""
+        return self._account.variance(mu_squared)
+
+    def noisier(self, table: Domain) -> float | None:
+        """Return how many times that variance a table has; None if the parties cannot count it."""
+        return 1.0 if self._reach is None else self._reach.noisier(table)
+
+    def measure(self, tables: Sequence[tuple[str, ...]], mu_squared: Fraction, grouping: Grouping) -> list[Measurement]:
+        """Open noisy tables: the next round. They share its part of the budget evenly, whatever `mu_squared` says.
+
+        What the round has no room for is left out, the last first: the others then have less noise.
+        """
+        del mu_squared
+        number, rounds = len(self.rounds) + 1, len(self._rooms)
+        if number > rounds:
+            raise InputError(f"all {rounds} rounds of the study were asked")
+        plain = grouping == Grouping.none(self.domain)
+        kept = fitting(tables, grouping.domain_of_groups, self._rooms[number - 1], self._taken(number, grouping))
+        question = Question(number=number, tables=kept, groups=() if plain else grouping.groups)
+        check_question(question, self.domain, self._rooms[number - 1])
+        self._session.progress("rounds", number - 1, rounds)
+        answer = self._ask(question)
+        asked = AskedRound(
+            tables=question.tables,
+            groups=question.groups,
+            standard_deviation=answer.variance**0.5,
+            present=answer.present,
+            deviations=tuple(one**0.5 for one in answer.variances),
+        )
+        self.rounds.append(asked)
+        parts = split(question, self.domain, answer.values)
+        variances = answer.variances or (answer.variance,) * len(kept)
+        opened = [Measurement(*one) for one in zip(kept, parts, variances, strict=True)]
+        self.tables += opened
+        self._session.progress("rounds", number, rounds)
+        return opened
+
+    def _taken(self, number: int, grouping: Grouping) -> "Taken | None":
+        reach, domain = self._reach, grouping.domain_of_groups
+        return None if reach is None else lambda tables: reach.takes(number, tables, domain)
+
+    def drawn(self, fitted: Synthesis, rows: int) -> SyntheticTable:
+        """Return the result: rows drawn from the model, with what was opened."""
+        model = ReleasedModel(schema=self._session.terms.schema, fitted=fitted)
+        table = model.sample(rows, generator=generator(self._session.randomness))
+        tree = fitted.field.tree
+        note = SynthesisNote(
+            rounds=tuple(self.rounds),
+            total=fitted.total,
+            groups=fitted.grouping.groups,
+            cliques=tree.cliques,
+            cells=tree.cells,
+        )
+        return SyntheticTable(table=table, model=model, tables=tuple(self.tables), note=note)
+
+
+class Reach(Protocol):
+    """Where the columns of parties differ: which tables they can count, and how well."""
+
+    def noisier(self, table: Domain) -> float | None:
+        """Return how many times the least variance a table has; None if it cannot be counted."""
+        ...
+
+    def takes(self, number: int, tables: Sequence[tuple[str, ...]], domain: Domain) -> bool:
+        """Return whether round `number` can count all these tables over groups of levels."""
+        ...
+
+
+Taken = Callable[[Sequence[tuple[str, ...]]], bool]
+
+
+def fitting(
+    tables: Sequence[tuple[str, ...]], domain: Domain, room: Room, takes: Taken | None = None
+) -> tuple[tuple[str, ...], ...]:
+    """Return those of the tables, in order, that the round has room for; the columns themselves if there is none."""
+    kept: list[tuple[str, ...]] = []
+    left = room.cells
+    for names in tables:
+        size = domain.project(names).size
+        if size <= left and len(kept) < room.tables and (takes is None or takes([*kept, names])):
+            kept.append(names)
+            left -= size
+    return tuple(kept) or tuple((name,) for name in domain.names)
+
+
+Ask = Callable[[Question], Answer]
+
+
+def ask_one(session: Session, account: Account, measure: Callable[[Any, Question], Opened]) -> Ask:
+    """Return how a single party is asked."""
+    (party,) = session.parties
+
+    def ask(question: Question) -> Answer:
+        noise = account.noise(question)
+        opened = session.ask(measure, question)[party].values
+        if opened.shape != (question.dimension(account.domain),):
+            raise InputError(f"{party} answered round {question.number} with {opened.size} numbers")
+        return Answer(values=opened / noise.scale, variance=noise.variance(1), present=(party,))
+
+    return ask
+
+
+def ask_many(
+    rounds: Rounds[Question], account: Account, count: Callable[[Any, Question], RoundMasked], rows: int
+) -> Ask:
+    """Return how several parties are asked under masks; `rows` is the public bound on the rows of all of them."""
+
+    def ask(question: Question) -> Answer:
+        noise, dimension = account.noise(question), question.dimension(account.domain)
+        total = rounds.total(count, lambda _: question, count=dimension, ring=noise.ring(rows, dimension))
+        if total is None:
+            return Answer(values=np.zeros(dimension), variance=UNKNOWN, present=())
+        return Answer(
+            values=total.values / noise.scale, variance=noise.variance(len(total.present)), present=total.present
+        )
+
+    return ask

@@ -1,0 +1,168 @@
+"""How much a round may ask, how large the model may be, and how much memory that takes at the busiest role.
+
+The announced number is a bound made of public sizes: of the model's cells, of the counts that rounds open, of the rows.
+Where the study does not say how large the model may be, it is as large as the study's memory allows, up to what helps.
+"""
+
+from collections.abc import Callable, Sequence
+from math import sqrt
+from typing import Final, Literal, final
+
+from syndic.document import Document
+from syndic.errors import InputError
+from syndic.kernel import Terms, people_of
+from syndic.methods.synthesis.account import Account
+from syndic.methods.synthesis.measure import Room
+from syndic.methods.synthesis.zeros import check_possible
+from syndic.model.markov import Adaptive, Impossible, OneShot, plan_tree
+
+LEAST_TABLE_CELLS: Final = 4096
+"""A pair of columns has at most so many cells once rare values are grouped."""
+
+MOST_ROUNDS: Final = 100
+"""More rounds of chosen tables only cut the budget into parts too small to say anything."""
+
+# Interpreter, libraries and compiled kernels.
+BASE_BYTES: Final = 350 * 10**6
+# Of one cell of the model: the engine's own bound while it fits, and the model before and after.
+CELL_BYTES: Final = 96
+COLUMN_BYTES: Final = 1 << 18
+# Of one count that the model is fitted to: the engine's own bound, with what its optimiser remembers.
+FITTED_BYTES: Final = 424
+# Of one count of the largest round: as integer, under masks and in a message, at both ends.
+COUNT_BYTES: Final = 64
+# Of one count of any round, as it was opened.
+OPENED_BYTES: Final = 24
+# Of one value of one synthetic row: its code, its value and the room to draw it.
+VALUE_BYTES: Final = 32
+
+# The pairs of columns inside a clique have at most so many times its cells: three or four columns of two values.
+_PAIRS: Final = 1.5
+# A table is measured if its mean count is a few mean absolute noises; a little room, for a total that noise raised.
+_MEAN_ABSOLUTE: Final = 0.8
+_ROOM: Final = 1.25
+_STEPS: Final = 16
+
+
+@final
+class Size(Document):
+    """What every round may ask, the cells of the model, and bytes in all at the busiest role, at most."""
+
+    rooms: tuple[Room, ...]
+    model_cells: int
+    memory_bytes: int
+
+    @property
+    def round_cells(self) -> int:
+        """Cells of the largest round."""
+        return max(one.cells for one in self.rooms)
+
+
+def check_choices(*, selector: str, rounds: int | None, model_cells: int | None, rows: int | None) -> None:
+    """Raise `ValueError` for parameters of a synthesis that make no sense together, whatever the study is."""
+    for name, value in (("rounds", rounds), ("model_cells", model_cells)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} ({value}) must be at least 1")
+    if rows is not None and rows < 0:
+        raise ValueError(f"rows ({rows}) must not be negative")
+    if selector == "one_shot" and rounds is not None:
+        raise ValueError("rounds is for the adaptive selector: leave it out")
+
+
+def choosing(selector: Literal["adaptive", "one_shot"], rounds: int | None, cells: int) -> Adaptive:
+    """Return what chooses the tables of a model of so many cells."""
+    # a small model has no use for large tables, and all tables of a round are in memory at once
+    table = min(Adaptive().most_table_cells, max(LEAST_TABLE_CELLS, cells // 16))
+    if rounds is not None and rounds > MOST_ROUNDS:
+        raise InputError(f"rounds ({rounds}) must be at most {MOST_ROUNDS}: each of them gets a part of the budget")
+    if selector == "one_shot":
+        return OneShot(cells=cells, most_table_cells=table)
+    return Adaptive(cells=cells, most_table_cells=table, rounds=Adaptive().rounds if rounds is None else rounds)
+
+
+def most_rows(terms: Terms) -> int:
+    """Return the public bound on the rows: of all parties, or of each where all hold columns of the same people."""
+    if all(party.columns for party in terms.parties):
+        return max(party.people or 0 for party in terms.parties)
+    return (people_of(terms) or 0) * terms.unit.rows
+
+
+def size_of(
+    terms: Terms,
+    account: Account,
+    selector: Callable[[int], Adaptive],
+    zeros: Sequence[Impossible],
+    *,
+    model_cells: int | None,
+    rows: int | None,
+) -> Size:
+    """Return the sizes that the study's limits allow.
+
+    Raises:
+        InputError: if what is needed at least, or what the study asks for, does not fit; with the number.
+    """
+    limit, domain = terms.limits.memory_mb * 10**6, terms.schema.domain
+    # every column by itself, but for what is declared impossible; levels may be grouped, but need not be
+    least = plan_tree(domain, [zero.names for zero in zeros]).cells
+    # one clique of all columns holds everything there is to know
+    most = model_cells or max(least, min(Adaptive().cells, domain.size))
+    # the largest of some sizes that fits; a size that the study gives is not changed
+    choices = [most] if model_cells else [max(least, most * step // _STEPS) for step in range(_STEPS, 0, -1)]
+    for cells in choices:
+        size = _size(terms, _rooms(terms, account, selector(cells), zeros), cells, rows)
+        if size.memory_bytes <= limit and cells >= least:
+            break
+    else:
+        raise _too_large(terms, _size(terms, size.rooms, max(cells, least), rows), least)
+    reply = 8 * size.round_cells
+    if reply > terms.limits.message_mb * 10**6:
+        raise InputError(
+            f"a round may ask for {size.round_cells:,} cells, replies of {reply / 1e6:,.0f} MB (limit "
+            f"{terms.limits.message_mb}): set fewer bins or a larger limits.message_mb"
+        )
+    check_possible(domain, zeros)
+    return size
+
+
+def _too_large(terms: Terms, size: Size, least: int) -> InputError:
+    widest = max(terms.schema.columns, key=lambda column: column.size)
+    return InputError(
+        f"a model of {size.model_cells:,} cells, the fewest being {least:,} for these columns (the widest is "
+        f"'{widest.name}' with {widest.size:,}), needs about {size.memory_bytes / 1e6:,.0f} MB of memory (limit "
+        f"{terms.limits.memory_mb}): set fewer bins, fewer rows, another model_cells or a larger limits.memory_mb"
+    )
+
+
+def _rooms(terms: Terms, account: Account, selector: Adaptive, zeros: Sequence[Impossible]) -> tuple[Room, ...]:
+    """Return what the selector says it asks at most, less what no number of rows could make useful."""
+    columns = sum(terms.schema.domain.sizes)
+    total = most_rows(terms)
+    rooms = []
+    for place, (limit, budget) in enumerate(
+        zip(selector.limits(terms.schema.domain, zeros), selector.budgets(account.whole), strict=True)
+    ):
+        # k tables of useful size, each with k times the variance of one
+        one = selector.usefulness * _MEAN_ABSOLUTE * sqrt(account.variance(budget))
+        useful = int(_ROOM * sqrt(limit.tables) * total / one)
+        # where no table helps or can be counted, a round asks for the columns once more
+        cells = max(columns, limit.cells if place < 2 else min(limit.cells, useful))
+        rooms.append(Room(tables=max(limit.tables, len(terms.schema.columns)), cells=cells))
+    return tuple(rooms)
+
+
+def _size(terms: Terms, rooms: Sequence[Room], cells: int, rows: int | None) -> Size:
+    columns = len(terms.schema.columns)
+    drawn = 2 * most_rows(terms) if rows is None else rows
+    single, pairs, *chosen = (one.cells for one in rooms)
+    fitted = single + min(pairs, int(_PAIRS * cells)) + sum(chosen)
+    largest = max(one.cells for one in rooms)
+    memory = (
+        BASE_BYTES
+        + COLUMN_BYTES * columns
+        + VALUE_BYTES * drawn * columns
+        + CELL_BYTES * cells
+        + FITTED_BYTES * fitted
+        + OPENED_BYTES * (single + pairs + sum(chosen))
+        + (COUNT_BYTES + 8 * len(terms.parties)) * largest
+    )
+    return Size(rooms=tuple(rooms), model_cells=cells, memory_bytes=memory)

@@ -1,0 +1,1 @@
+"""VertiMRF, with its sketches."""

@@ -1,0 +1,239 @@
+"""GraphCom, InitMRF and OptMRF: one model of all columns from local models and tables across parties."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.methods.vertimrf.model.across import Across
+from syndic.methods.vertimrf.model.bins import gathered, recovered, recovered_variance, shares_of_bins
+from syndic.methods.vertimrf.model.consistent import consistent
+from syndic.methods.vertimrf.model.graph import joined_graph, r_score
+from syndic.methods.vertimrf.sketch import onto_simplex
+from syndic.model.markov import Grouping, JunctionTree, MarkovField, Measurement, Synthesis, fit, plan_tree
+from syndic.model.markov.score import noisy_distance
+
+Names = tuple[str, ...]
+Floats = NDArray[np.float64]
+
+# of the loss that the noise of tables across parties leaves, at which a fit to them stops
+_TARGET = 0.3
+# of the variance of a table, what is about left when it has known margins and no negative cells
+_KNOWN = 0.1
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LocalModel:
+    """A party's own model, and the tables it was fitted to with the variance of their cells."""
+
+    fitted: Synthesis
+    tables: Mapping[Names, float]
+
+    @property
+    def variance(self) -> float:
+        """The mean variance of a cell of its tables."""
+        return float(np.mean(list(self.tables.values())))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Built:
+    """The model over groups of values, every column's counts, tables within parties, and across them, binned."""
+
+    field: MarkovField
+    groups: Grouping
+    one_way: tuple[Measurement, ...]
+    within: tuple[Measurement, ...]
+    across: tuple[Measurement, ...]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Build:
+    """What the model is made of, and how large it may be.
+
+    Args:
+        bins: The bins that encodings count.
+        people: The number of people, public or noisy.
+        pairs: The pairs of columns that were encoded together.
+        across: Tables of such pairs.
+        local: The parties' models, perhaps none.
+        counts: Noisy counts of every value, for some columns.
+        spread: Whether bins are spread over values by what is known of the values, or evenly.
+        consistency: Whether tables across parties are made to agree with the columns' own counts.
+        aware: Whether noise is told from dependence; if not, as printed.
+        largest: The most cells of a clique.
+        cells: The most cells of the model.
+        edges: The most edges between parties.
+        refined: How many tables across parties the model is fitted to.
+        rounds: In how many rounds they are chosen.
+        iterations: The most passes of a fit.
+    """
+
+    bins: Grouping
+    people: float
+    pairs: Sequence[Names]
+    across: Across
+    local: Sequence[LocalModel]
+    counts: Mapping[str, Measurement]
+    spread: bool
+    consistency: bool
+    aware: bool
+    largest: int
+    cells: int
+    edges: int | None
+    refined: int
+    rounds: int
+    iterations: int = 400
+
+    def run(self) -> Built:
+        """Join the graphs, fit to what is known within parties, then refine with tables across them."""
+        domain = self.groups.domain_of_groups
+        scores = {names: self._score(names) for names in self.pairs}
+        sets = [clique for one in self.local for clique in one.fitted.field.tree.cliques]
+        cliques = joined_graph(domain, sets, scores, largest=self.largest, most_cells=self.cells, edges=self.edges)
+        tree = plan_tree(domain, cliques)
+        first = [*map(self.groups.gather, self.one_way.values()), *self.within]
+        field = self._fitted(tree, first, None, ())
+        candidates = [names for names in self.pairs if tree.home(names) is not None]
+        chosen: list[Names] = []
+        for quota in _quotas(min(self.refined, len(candidates)), self.rounds):
+            furthest = self._furthest(field, [names for names in candidates if names not in chosen])[:quota]
+            if not furthest:
+                break
+            chosen += furthest
+            field = self._fitted(tree, first, field, chosen)
+        return Built(
+            field=field,
+            groups=self.groups,
+            one_way=tuple(self.one_way.values()),
+            within=self.within,
+            across=tuple(Measurement(names, self._raw[names], self.across.variance(names)) for names in self.pairs),
+        )
+
+    def _fitted(
+        self, tree: JunctionTree, within: Sequence[Measurement], start: MarkovField | None, chosen: Sequence[Names]
+    ) -> MarkovField:
+        tables = [*within, *map(self._target, chosen)]
+        # what is within parties was a model's already and leaves no loss; a table has the noise of its bins only
+        noisy = sum(self._raw[names].size for names in chosen) / sum(one.values.size for one in tables)
+        return fit(
+            self.groups.domain_of_groups,
+            tables,
+            tree=tree,
+            start=start,
+            total=self.people,
+            iterations=self.iterations,
+            target=_TARGET * noisy,
+        ).field
+
+    # Within parties.
+
+    @cached_property
+    def groups(self) -> Grouping:
+        """The groups of values that the model tells apart: those of the local models."""
+        known = {
+            name: groups
+            for one in self.local
+            for name, groups in zip(one.fitted.grouping.domain.names, one.fitted.grouping.groups, strict=True)
+        }
+        domain = self.bins.domain
+        return Grouping(domain, tuple(known.get(name, tuple(range(domain[name]))) for name in domain.names))
+
+    @cached_property
+    def one_way(self) -> dict[str, Measurement]:
+        """Every column's own counts: of local models, or noisy ones, or those that encodings say."""
+        found = {
+            name: Measurement((name,), np.maximum(one.fitted.marginal((name,)).values, 0.0), one.variance)
+            for one in self.local
+            for name in one.fitted.grouping.domain.names
+        }
+        for name in self.bins.domain.names:
+            if name not in found:
+                found[name] = self._counted(name) if name in self.counts else self._encoded(name)
+        return {name: found[name] for name in self.bins.domain.names}
+
+    def _counted(self, name: str) -> Measurement:
+        one = self.counts[name]
+        return Measurement(one.names, onto_simplex(one.values, self.people), one.variance)
+
+    def _encoded(self, name: str) -> Measurement:
+        """Return the mean of what all tables across parties say about a column, its bins spread evenly."""
+        held = [names for names in self.pairs if name in names]
+        size = self.bins.domain_of_groups[name]
+        sums = [self._raw[names].sum(axis=1 - names.index(name)) for names in held]
+        mean = np.mean(sums, axis=0) if sums else np.full(size, self.people / size)
+        variance = float(np.mean([self.across.variance(names) for names in held])) if held else self.people**2
+        even = {name: np.zeros(self.bins.domain[name])}
+        shares = [shares_of_bins(name, self.bins, Grouping.none(self.bins.domain), even)]
+        spread = recovered(onto_simplex(mean, self.people), shares)
+        return Measurement((name,), spread, recovered_variance(size * variance, shares))
+
+    @cached_property
+    def within(self) -> tuple[Measurement, ...]:
+        """The tables of several columns that local models were fitted to, as those models have them."""
+        found = []
+        for one in self.local:
+            tables = [names for names in one.tables if len(names) > 1]
+            for names, table in zip(tables, one.fitted.field.marginals(tables), strict=True):
+                found.append(Measurement(names, table.values, one.tables[names]))
+        return tuple(found)
+
+    # Across parties.
+
+    @cached_property
+    def _raw(self) -> dict[Names, Floats]:
+        return {names: self.across.table(names) for names in self.pairs}
+
+    @cached_property
+    def _binned(self) -> dict[str, Floats]:
+        return {name: gathered(one.values, (name,), self.bins) for name, one in self.one_way.items()}
+
+    @cached_property
+    def _shares(self) -> dict[str, Floats]:
+        """Where the people of each bin are; evenly over its values where nothing is known of them."""
+        known = {name for one in self.local for name in one.fitted.grouping.domain.names} | set(self.counts)
+        used = known if self.spread else set()
+        names = self.bins.domain.names
+        weights = {name: self.one_way[name].values * (name in used) for name in names}
+        return {name: shares_of_bins(name, self.bins, self.groups, weights) for name in names}
+
+    def _score(self, names: Names) -> float:
+        if self.aware:
+            return r_score(self._raw[names], [self._binned[name] for name in names], self.across.variance(names))
+        table = onto_simplex(self._raw[names], self.people)
+        return r_score(table, [table.sum(axis=1), table.sum(axis=0)])
+
+    def _low(self, names: Names) -> Floats:
+        """Return a table over bins without negative cells, made consistent."""
+        if not self.consistency:
+            return onto_simplex(self._raw[names], self.people)
+        trust = 1.0 if self.aware and self.local else 0.5
+        return consistent(self._raw[names], [self._binned[name] for name in names], trust=trust)
+
+    def _target(self, names: Names) -> Measurement:
+        """Return the table over the model's groups of values that it is fitted to."""
+        shares = [self._shares[name] for name in names]
+        variance = _KNOWN * recovered_variance(self.across.variance(names), shares)
+        return Measurement(names, recovered(self._low(names), shares), variance)
+
+    def _furthest(self, field: MarkovField, candidates: Sequence[Names]) -> list[Names]:
+        """Return candidates by decreasing distance from the model; only those that noise does not explain."""
+        apart = {}
+        weights = {name: one.values for name, one in self.one_way.items()}
+        for names, table in zip(candidates, field.marginals(candidates), strict=True):
+            expected = gathered(self.groups.spread(table, weights).values, names, self.bins)
+            if self.aware:
+                apart[names] = noisy_distance(self._raw[names], expected, self.across.variance(names))
+            else:
+                apart[names] = float(np.abs(self._low(names) - expected).sum())
+        return sorted((names for names in apart if apart[names] > 0), key=lambda one: -apart[one])
+
+
+def _quotas(number: int, rounds: int) -> list[int]:
+    """Spread so many tables over rounds, the remainder to the first; rounds without any are left out."""
+    return [quota for place in range(rounds) if (quota := number // rounds + (place < number % rounds))]

@@ -1,0 +1,193 @@
+"""A party's side of VertiMRF: its own model, counts of values, and encodings."""
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data import Domain, Factor
+from syndic.errors import DoorError, InputError, RefusedError
+from syndic.kernel import Message, Party, schema_of
+from syndic.methods.refusals import check_people
+from syndic.methods.vertimrf.account import local_slack
+from syndic.methods.vertimrf.layout import Layout, Names
+from syndic.methods.vertimrf.model import LocalModel
+from syndic.methods.vertimrf.sketch import People, SketchPlan, encode, person_digests
+from syndic.methods.vertimrf.sketch.hashing import KEY_BYTES
+from syndic.model.markov import Curator, Grouping, JunctionTree, MarkovField, Synthesis
+from syndic.mpc.key import derive
+from syndic.privacy import GaussianEvent
+from syndic.random import Randomness, generator
+
+Codes = Mapping[str, NDArray[np.integer]]
+
+
+class Model(Message):
+    """A party's own model over groups of values, and the tables it was fitted to. Made of noisy counts.
+
+    `values` has the potentials one after the other, `one_way` the noisy counts of all values of all columns, which tell
+    the values of a group apart, and `variances` those of the cells of each table.
+    """
+
+    groups: tuple[tuple[int, ...], ...]
+    cliques: tuple[tuple[str, ...], ...]
+    parents: tuple[int, ...]
+    potentials: tuple[tuple[str, ...], ...]
+    values: NDArray[np.float64]
+    one_way: NDArray[np.float64]
+    tables: tuple[tuple[str, ...], ...]
+    variances: NDArray[np.float64]
+
+
+class Learned(Message):
+    """What a party says about its own columns. All of it has noise.
+
+    `models` has one model or none, `counts` the counts of its large columns' values, in units of the noise, and
+    `people` the noisy number of people, where this party gives it.
+    """
+
+    models: tuple[Model, ...]
+    counts: NDArray[np.int64]
+    people: NDArray[np.int64]
+
+
+class Sketches(Message):
+    """The ranks of every value of every encoded column, a row a repetition; pairs one after the other."""
+
+    ranks: NDArray[np.uint16]
+
+
+class Responses(Message):
+    """Everybody's randomised codes, a row a person."""
+
+    codes: NDArray[np.uint8]
+
+
+def read_codes(party: Party, *, exact: bool) -> Codes:
+    """Return the party's rows, column by column; refuse another number of people than is public. Private."""
+    names = schema_of(party.terms, party.name).names
+    batches = list(party.table.batches(names))
+    codes = {name: np.concatenate([np.zeros(0, np.uint8), *(batch[name] for batch in batches)]) for name in names}
+    if exact:
+        check_people(party, len(codes[names[0]]))
+    return codes
+
+
+@final
+class Part:
+    """Counts what a party's own model costs against the part of mu^2 that was charged for it."""
+
+    def __init__(self, mu_squared: Fraction) -> None:
+        """Begin with nothing spent."""
+        self._left, self._slack = mu_squared, local_slack(mu_squared)
+
+    def __call__(self, event: GaussianEvent) -> None:
+        """Take an event off; a fault in the method, not in the rows, if there is not enough."""
+        self._left, self._slack = self._left - event.mu_squared, self._slack - event.slack
+        if self._left < 0 or self._slack < 0:
+            raise DoorError("a party's own model asked for more than was charged for it")
+
+
+Learner = Callable[[Curator, Fraction, np.random.Generator], Synthesis]
+"""Fits a model to noisy tables of a curator's rows; the generator makes choices that protect nobody."""
+
+
+def own_model(
+    layout: Layout,
+    codes: Codes,
+    domain: Domain,
+    mu_squared: Fraction,
+    learner: Learner,
+    randomness: tuple[Randomness, Randomness],
+) -> Model:
+    """LocMRF: return a model of a party's columns; noise from the first randomness, choices from the second."""
+    noise, choices = randomness
+    curator = Curator(codes, domain, noise, neighbours=layout.neighbours, charge=Part(mu_squared))
+    made = learner(curator, mu_squared, generator(choices))
+    field = made.field
+    measured = [one for tables in made.rounds for one in tables if field.tree.home(one.names) is not None]
+    # a table that was measured again is known as well as the best of them
+    best = {one.names: one.variance for one in sorted(measured, key=lambda one: -one.variance)}
+    return Model(
+        groups=made.grouping.groups,
+        cliques=field.tree.cliques,
+        parents=field.tree.parents,
+        potentials=tuple(one.domain.names for one in field.potentials),
+        values=np.concatenate([np.zeros(0), *(one.values.ravel() for one in field.potentials)]),
+        one_way=np.concatenate([made.one_way[name] for name in domain.names]),
+        tables=tuple(best),
+        variances=np.array(list(best.values())),
+    )
+
+
+def model_of(sent: Model, domain: Domain, people: float, cells: int) -> LocalModel:
+    """Return the model that a party sent; refuse what is none of its columns, or too large."""
+    try:
+        grouping = Grouping(domain, sent.groups)
+        tree = JunctionTree(grouping.domain_of_groups, sent.cliques, sent.parents)
+        domains = [grouping.domain_of_groups.project(names) for names in sent.potentials]
+        homes = [tree.home(names) for names in (*sent.potentials, *sent.tables)]
+    except (InputError, ValueError):
+        raise _refused() from None
+    arrays = (
+        (sent.values, sum(one.size for one in domains)),
+        (sent.one_way, sum(domain.sizes)),
+        (sent.variances, len(sent.tables)),
+    )
+    whole = all(one.shape == (size,) and bool(np.isfinite(one).all()) for one, size in arrays)
+    if tree.cells > cells or None in homes or not whole or not bool((sent.variances > 0).all()) or not sent.tables:
+        raise _refused()
+    parts = np.split(sent.values, np.cumsum([one.size for one in domains])[:-1])
+    potentials = tuple(Factor(one, part.reshape(one.sizes)) for one, part in zip(domains, parts, strict=False))
+    field = MarkovField(grouping.domain_of_groups, tree, potentials, people)
+    levels = np.split(sent.one_way, np.cumsum(domain.sizes)[:-1])
+    one_way = dict(zip(domain.names, levels, strict=True))
+    tables = dict(zip(sent.tables, sent.variances.tolist(), strict=True))
+    return LocalModel(Synthesis(field, grouping, one_way, ()), tables)
+
+
+def _refused() -> RefusedError:
+    return RefusedError("a party's own model is not of its columns, or larger than the study allows")
+
+
+def value_counts(layout: Layout, party: str, codes: Codes) -> NDArray[np.int64]:
+    """Return the exact counts of the values of a party's large columns, one after the other. Private."""
+    domain = layout.grouping.domain
+    counted = [np.bincount(codes[name], minlength=domain[name]) for name in layout.large_of(party)]
+    return np.concatenate([np.zeros(0, np.int64), *counted]).astype(np.int64)
+
+
+def sketches(layout: Layout, party: str, codes: Codes, plan: SketchPlan, secret: bytes, noise: Randomness) -> Sketches:
+    """LocEnc by sketches: under a key for each pair of columns, or one key for all where `pairs` is printed as one."""
+    rows = len(next(iter(codes.values())))
+    people = person_digests(derive(secret, "people"), (row.to_bytes(8, "little") for row in range(rows)))
+    ranks = [
+        encode(
+            plan, pair_key(secret, names), [_people(people, codes, part)], [layout.bins[name] for name in part], noise
+        )
+        for names, part in layout.sketched_of(party)
+    ]
+    return Sketches(ranks=np.concatenate([np.zeros((plan.repetitions, 0), np.uint16), *ranks], axis=1))
+
+
+def one_key_sketches(
+    layout: Layout, party: str, codes: Codes, plan: SketchPlan, secret: bytes, noise: Randomness
+) -> Sketches:
+    """LocEnc as printed: all columns of all parties under one key."""
+    rows, own = len(next(iter(codes.values()))), layout.coded_of(party)
+    people = person_digests(derive(secret, "people"), (row.to_bytes(8, "little") for row in range(rows)))
+    if not own:
+        return Sketches(ranks=np.zeros((plan.repetitions, 0), np.uint16))
+    sizes = [layout.bins[name] for name in own]
+    return Sketches(ranks=encode(plan, pair_key(secret, ()), [_people(people, codes, own)], sizes, noise))
+
+
+def _people(digests: NDArray[np.uint8], codes: Mapping[str, NDArray[Any]], names: Sequence[str]) -> People:
+    return People(digests, np.stack([codes[name] for name in names], axis=1))
+
+
+def pair_key(secret: bytes, names: Names) -> bytes:
+    """Return the key of a pair of columns; the coordinator does not have it."""
+    return derive(secret, "sketches", *names)[:KEY_BYTES]

@@ -1,0 +1,136 @@
+"""What sketches of several columns under one key cost, or why they may not be released."""
+
+from fractions import Fraction
+from math import ceil, exp, nextafter, sqrt
+from typing import Final, Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.document import exact
+from syndic.errors import InputError
+from syndic.methods.vertimrf.sketch.compose import POINTS, Bracket, delta_above, delta_below
+from syndic.methods.vertimrf.sketch.loss import LossLaw, loss_law
+from syndic.methods.vertimrf.sketch.plan import WORD_BITS, SketchPlan, floor_for
+from syndic.privacy.event import ApproximateEvent
+
+Neighbours = Literal["add_remove", "replace"]
+
+# a replaced person is one removed and one added: the shares of epsilon that the first may get
+_SHARES: Final = (0.5, 0.65, 0.8, 0.9)
+_ATTO: Final = 10**18
+_MOST_PHANTOMS: Final = 2**36
+
+
+def sketch_delta(
+    plan: SketchPlan,
+    *,
+    columns: int,
+    epsilon: float,
+    neighbours: Neighbours = "add_remove",
+    keys: int = 1,
+    others: int = 0,
+    points: int = POINTS,
+) -> Bracket:
+    """Return the true delta at `epsilon` of sketches of `columns` columns under each of `keys` independent keys.
+
+    It holds against everybody who does not have the keys. `others` other people in each of the person's values are
+    the attacker's uncertainty only where they really are there: a promise takes 0. For `add_remove` both ends are
+    of the worst pair of tables. For `replace`, where any of the person's values may change, the upper end goes by way
+    of the table without the person; the lower end is that of `add_remove`, which is what the values left behind tell.
+    """
+    law = loss_law(plan, columns, others)
+    repetitions = plan.repetitions * keys
+    lower = max(
+        delta_below(*losses, repetitions=repetitions, epsilon=epsilon, points=points)
+        for losses in (law.added(), law.removed())
+    )
+    lower = max(0.0, lower - _word_rounding(plan.top, repetitions, epsilon))
+    return Bracket(lower, _above(law, plan.top, repetitions, epsilon, neighbours, points))
+
+
+def _word_rounding(top: int, repetitions: int, epsilon: float) -> float:
+    """Bound what hashes of 64 bits change: each tail of the person's rank is rounded down by less than 2^-64."""
+    return float(repetitions * top * 2.0**-WORD_BITS * (1 + exp(epsilon)))
+
+
+def _above(law: LossLaw, top: int, repetitions: int, epsilon: float, neighbours: Neighbours, points: int) -> float:
+    """Return a delta that holds for either way of being neighbours."""
+
+    def of(losses: tuple[NDArray[np.float64], NDArray[np.float64]], at: float) -> float:
+        return delta_above(*losses, repetitions=repetitions, epsilon=at, points=points)
+
+    rounding = _word_rounding(top, repetitions, epsilon)
+    if neighbours == "add_remove":
+        return min(1.0, max(of(law.added(), epsilon), of(law.removed(), epsilon)) + rounding)
+    ways = (
+        of(law.added(), share * epsilon) + exp(share * epsilon) * of(law.removed(), (1 - share) * epsilon)
+        for share in _SHARES
+    )
+    return min(1.0, min(ways) + rounding)
+
+
+def sketch_cost(
+    plan: SketchPlan,
+    *,
+    columns: int,
+    epsilon: Fraction,
+    delta: Fraction,
+    neighbours: Neighbours,
+    keys: int = 1,
+) -> ApproximateEvent:
+    """Return the event to charge for sketches that are (epsilon, delta)-DP, or refuse with the delta that they are.
+
+    The event covers one person over all `columns` of all parties and all `keys` together. It is more than the sum of
+    what the columns would cost under keys of their own, so no party can pay for its own columns alone.
+    """
+    law = loss_law(plan, columns)
+    found = _above(law, plan.top, plan.repetitions * keys, nextafter(float(epsilon), 0), neighbours, POINTS)
+    if found > delta:
+        raise InputError(
+            f"sketches of {columns} columns under each of {keys} key(s) with {plan.phantoms} phantoms have delta "
+            f"{found:.3g} at epsilon {float(epsilon):g}, not {float(delta):.3g}: take a key for each pair of "
+            "columns, more phantoms (phantoms_needed), a cap, or secure products instead"
+        )
+    charged = min(delta, Fraction(ceil(exact(found) * _ATTO) + 1, _ATTO))
+    return ApproximateEvent(epsilon=epsilon, delta=charged, what=f"sketches of {columns} columns under {keys} key(s)")
+
+
+def phantoms_needed(
+    plan: SketchPlan,
+    *,
+    columns: int,
+    epsilon: float,
+    delta: float,
+    neighbours: Neighbours = "add_remove",
+    keys: int = 1,
+    points: int = 2**19,
+) -> SketchPlan:
+    """Return the plan with about the fewest phantoms (to 1 %), and their floor, at which the promise is kept.
+
+    Repetitions, gamma and cap are those of `plan`. A floor that would reach the cap is put one below it.
+    """
+    if not (epsilon > 0 and 0 < delta < 1):
+        raise InputError(f"epsilon ({epsilon:g}) must be positive and delta ({delta:g}) in (0, 1)")
+
+    def with_phantoms(phantoms: int) -> SketchPlan:
+        floor = min(floor_for(phantoms, plan.gamma), plan.top - 1)
+        return msgspec.structs.replace(plan, phantoms=phantoms, floor=floor)
+
+    def kept(phantoms: int) -> bool:
+        law = loss_law(with_phantoms(phantoms), columns)
+        return _above(law, plan.top, plan.repetitions * keys, epsilon, neighbours, points) <= delta
+
+    # the losses of one column alone, 1 / phantoms each, add up to about this much
+    fails, fits = 1, ceil(sqrt(plan.repetitions * keys) / epsilon)
+    while not kept(fits):
+        if fits >= _MOST_PHANTOMS:
+            raise InputError(
+                f"no number of phantoms up to {_MOST_PHANTOMS} keeps epsilon {epsilon:g} and delta {delta:g}"
+            )
+        fails, fits = fits, 4 * fits
+    while fits - fails > max(1, fits // 100):
+        middle = round((fits * fails) ** 0.5) if fails > 1 else (fits + fails) // 2
+        fails, fits = (fails, middle) if kept(middle) else (middle, fits)
+    return with_phantoms(fits)

@@ -1,0 +1,1 @@
+"""Empirical risk minimisation: losses, solvers, and the private schemes."""

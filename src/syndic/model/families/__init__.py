@@ -1,0 +1,1 @@
+"""Families of laws and their estimates."""

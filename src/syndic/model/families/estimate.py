@@ -1,0 +1,157 @@
+"""Estimates from mean statistics: bias correction, subsample and aggregate, weights, and intervals.
+
+Pure functions of arrays with any leading axes. What they are given decides what they protect: means without noise are
+as private as the rows, means with noise are public and so is all that is made of them here.
+"""
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.model.families.family import Array, Family
+
+Correction = Literal["analytic", "jackknife", "none"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Model:
+    """A family with the public set of parameters, a box, that estimates are moved into."""
+
+    family: Family
+    least: Array
+    most: Array
+
+    def estimate(self, mean: Array) -> Array:
+        """Return the maximum likelihood estimate in the set, for any mean, also one that noise moved out of reach."""
+        return self.inside(self.family.fit(self.family.project(mean, self.least, self.most)))
+
+    def inside(self, theta: Array) -> Array:
+        """Return the nearest parameters of the set; what is no number becomes its middle."""
+        middle = (self.least + self.most) / 2
+        return np.clip(np.where(np.isfinite(theta), theta, middle), self.least, self.most)
+
+    def corrected(self, mean: Array, count: NDArray[np.int64]) -> Array:
+        """Return the estimate less b1 / n, not yet moved back into the set."""
+        theta = self.estimate(mean)
+        return theta - self.family.first_bias(theta) / count[..., None]
+
+
+def blocks_of(people: int, blocks: int) -> NDArray[np.int64]:
+    """Return the block of every place: neighbouring places, sizes that differ by one at most. Public."""
+    return np.arange(people, dtype=np.int64) * blocks // people
+
+
+def block_estimates(
+    model: Model, statistics: Array, block: NDArray[np.int64], blocks: int, correction: Correction
+) -> Array:
+    """Return the bias-corrected estimate of every block, as it comes: it may lie outside the set.
+
+    A row changes the estimate of its own block only, if rows were put into blocks without looking at them.
+    """
+    count = np.bincount(block, minlength=blocks)
+    sums = _by_block(statistics, block, blocks)
+    means = sums / count[:, None]
+    if correction == "none":
+        return model.estimate(means)
+    if correction == "analytic":
+        return model.corrected(means, count)
+    others = np.maximum(count - 1, 1)
+    left_out = model.estimate((sums[block] - statistics) / others[block][:, None])
+    average = _by_block(left_out, block, blocks) / count[:, None]
+    whole = model.estimate(means)
+    # a block of one row leaves nobody when it is left out
+    return np.where(count[:, None] > 1, count[:, None] * whole - others[:, None] * average, whole)
+
+
+def _by_block(values: Array, block: NDArray[np.int64], blocks: int) -> Array:
+    columns = [np.bincount(block, weights=column, minlength=blocks) for column in values.T]
+    return np.stack(columns, axis=-1)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Noisy:
+    """Noisy means of several parties, and the law of their noise: all public.
+
+    `means`: (..., parties, dimension). `people`: rows behind each. `noise`: variance of each, like one row of `means`.
+    `peaked`: excess kurtosis of the noise, 3 for Laplace and 0 for Gaussian. `unit`: (dimension,), a public length
+    that coordinates are compared by when parties are weighed.
+    """
+
+    means: Array
+    people: Array
+    noise: Array
+    peaked: Array
+    unit: Array
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Estimated:
+    """Parameters, their covariance with noise included, and the excess kurtosis of each estimate's error."""
+
+    theta: Array
+    covariance: Array
+    kurtosis: Array
+
+    @property
+    def standard_error(self) -> Array:
+        """Standard deviations of the estimates, sampling and noise together."""
+        return np.sqrt(np.diagonal(self.covariance, axis1=-2, axis2=-1))
+
+    def interval(self, confidence: float, model: Model) -> tuple[Array, Array]:
+        """Return the ends of an interval for each parameter, within the set.
+
+        Laplace noise has more weight far out than a normal law: Cornish and Fisher's term for it widens the interval.
+        """
+        z = NormalDist().inv_cdf((1 + confidence) / 2)
+        reach = self.standard_error * (z + self.kurtosis * (z**3 - 3 * z) / 24)
+        return np.maximum(self.theta - reach, model.least), np.minimum(self.theta + reach, model.most)
+
+
+def estimate_by_statistics(model: Model, noisy: Noisy) -> Estimated:
+    """Return the estimate from parties' noisy mean statistics (DSSA), best weights."""
+    family = model.family
+    first = model.estimate(_weighed(noisy.means, noisy.people))
+    weights = best_weights(noisy, family.covariance(first))
+    theta = model.estimate(_weighed(noisy.means, weights))
+    return _estimated(noisy, weights, theta, family.jacobian(theta), family.covariance(theta))
+
+
+def estimate_by_blocks(model: Model, noisy: Noisy) -> Estimated:
+    """Return the estimate from parties' noisy averages of block estimates (DSaA), best weights."""
+    first = model.inside(_weighed(noisy.means, noisy.people))
+    weights = best_weights(noisy, model.family.spread(first))
+    theta = model.inside(_weighed(noisy.means, weights))
+    identity = np.broadcast_to(np.eye(theta.shape[-1]), (*theta.shape, theta.shape[-1]))
+    return _estimated(noisy, weights, theta, identity, model.family.spread(theta))
+
+
+def best_weights(noisy: Noisy, covariance: Array) -> Array:
+    """Return weights, adding up to one, that are proportional to one over each party's own variance."""
+    sampling = (np.diagonal(covariance, axis1=-2, axis2=-1) / noisy.unit**2).sum(axis=-1)
+    own = sampling[..., None] / noisy.people + (noisy.noise / noisy.unit**2).sum(axis=-1)
+    return np.asarray((1 / own) / (1 / own).sum(axis=-1, keepdims=True))
+
+
+def _weighed(means: Array, weights: Array) -> Array:
+    shares = weights / weights.sum(axis=-1, keepdims=True)
+    return np.asarray((means * shares[..., None]).sum(axis=-2))
+
+
+def _estimated(noisy: Noisy, weights: Array, theta: Array, slope: Array, covariance: Array) -> Estimated:
+    sampling = covariance * (weights**2 / noisy.people).sum(axis=-1)[..., None, None]
+    noise = (weights[..., None] ** 2 * noisy.noise).sum(axis=-2)
+    total = slope @ (sampling + noise[..., None] * np.eye(noise.shape[-1])) @ np.swapaxes(slope, -1, -2)
+    # fourth cumulants of independent parts add up; a normal part has none
+    fourth = (weights[..., None] ** 4 * noisy.noise**2 * noisy.peaked[:, None]).sum(axis=-2)
+    cumulant = (slope**4 @ fourth[..., None])[..., 0]
+    return Estimated(
+        theta=theta,
+        covariance=total,
+        kurtosis=cumulant / np.maximum(np.diagonal(total, axis1=-2, axis2=-1) ** 2, 1e-300),
+    )

@@ -1,0 +1,1 @@
+"""Networks of VertiGAN: their shapes, and what torch computes."""

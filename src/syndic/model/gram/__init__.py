@@ -1,0 +1,1 @@
+"""Gram matrices: noisy, consistent, and what regressions follow from them."""

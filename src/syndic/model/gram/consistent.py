@@ -1,0 +1,115 @@
+"""What must hold between opened sums, made to hold: it takes a part of the noise away, at no cost.
+
+The levels of a list of values add up to the ones (or to the presence, where people may be absent), so sums with all
+levels of a column add up to the sum with the ones; likewise products with all levels add up to the factor. Noise is the
+same and independent on all opened sums, so the best estimate that satisfies these equations is the nearest one
+(orthogonal projection), and what is left of the noise is its projection.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, final
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from syndic.model.gram.matrix import Gram
+
+Numbers = NDArray[np.float64]
+
+# more equations would take longer than they are worth
+_MOST: Final = 20_000
+# some equations follow from others: this makes their matrix invertible, and changes the result by as little
+_LITTLE: Final = 1e-9
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """Takes off the part of a vector over the opened sums that lies along the equations."""
+
+    equations: "scipy.sparse.csr_array"
+    solve: Callable[[Numbers], Numbers]
+
+    def __call__(self, vectors: Numbers) -> Numbers:
+        """Return the vectors, one a row, without that part."""
+        return vectors - self.along(self.equations @ vectors.T).T
+
+    def along(self, excess: Numbers) -> Numbers:
+        """Return what to take off so that the equations' excess is gone."""
+        found: Numbers = self.equations.T @ self.solve(excess)
+        return found
+
+
+def consistent(gram: Gram) -> Gram:
+    """Return the matrix with its sums brought to what levels of lists must add up to; itself if there are no lists."""
+    equations, totals = _equations(gram)
+    if not len(totals) or len(totals) > _MOST or gram.projection is not None:
+        return gram
+    square = equations @ equations.T + _LITTLE * scipy.sparse.eye_array(len(totals))
+    projection = Projection(equations, scipy.sparse.linalg.splu(square.tocsc()).solve)
+    values = gram.values - projection.along(equations @ gram.values - totals)
+    return replace(gram, values=values, projection=projection)
+
+
+def _equations(gram: Gram) -> "tuple[scipy.sparse.csr_array, Numbers]":
+    """Return a row for each equation over the opened sums, and what it equals."""
+    rows, totals = [], []
+    for weights, others in (*_lists(gram), *_products(gram)):
+        for other in others:
+            row: dict[int, float] = {}
+            total = 0.0
+            for place, weight in weights.items():
+                at = int(gram.places[place, other])
+                if at >= 0:
+                    row[at] = row.get(at, 0.0) + weight
+                else:
+                    total -= weight * float(gram.matrix[place, other])
+            if any(row.values()):
+                rows.append(row)
+                totals.append(total)
+    entries = [(number, at, value) for number, row in enumerate(rows) for at, value in row.items() if value]
+    first, second, data = zip(*entries, strict=True) if entries else ((), (), ())
+    shape = (len(rows), len(gram.values))
+    return scipy.sparse.csr_array((np.array(data, dtype=np.float64), (first, second)), shape=shape), np.array(totals)
+
+
+# features with weights that add up to zero in every row, and the features whose products with them are looked at
+Relation = tuple[dict[int, float], Sequence[int]]
+
+
+def _lists(gram: Gram) -> Iterator[Relation]:
+    """Yield that the levels of a list add up to the ones."""
+    every = range(len(gram.features))
+    for levels in _complete(gram).values():
+        yield {**dict.fromkeys(levels, 1.0), gram.index(gram.features[levels[0]].ones): -1.0}, every
+
+
+def _products(gram: Gram) -> Iterator[Relation]:
+    """Yield that products with all levels of a list add up to the factor, and are zero where the level is another."""
+    complete, every = _complete(gram), range(len(gram.features))
+    sums: dict[tuple[int, str], dict[int, float]] = {}
+    for place, feature in enumerate(gram.features):
+        for part, other in zip(feature.parts, feature.parts[::-1], strict=True):
+            level = gram.features[gram.index(part)]
+            if level.values != "indicator":
+                continue
+            if level.block in complete:
+                factor = gram.index(other)
+                sums.setdefault((factor, level.block), {factor: -1.0})[place] = 1.0
+            for same, sibling in enumerate(gram.features):
+                if sibling.block == level.block:
+                    yield {same: 1.0, **({gram.index(level.ones): -1.0} if sibling is level else {})}, (place,)
+    for weights in sums.values():
+        yield weights, every
+
+
+def _complete(gram: Gram) -> dict[str, list[int]]:
+    """Return, by block, the places of the levels of every list of values."""
+    blocks: dict[str, list[int]] = {}
+    mixed = {feature.block for feature in gram.features if feature.values != "indicator"}
+    for place, feature in enumerate(gram.features):
+        if feature.block not in mixed and feature.ones != feature.name:
+            blocks.setdefault(feature.block, []).append(place)
+    return blocks

@@ -1,0 +1,271 @@
+"""Linear models from a noisy Gram matrix: shrunk ones for prediction, unbiased ones with intervals for inference.
+
+*Shrinkage*. With centred sums C of the features, their eigenvalues l, and centred sums g with the label, noise makes g
+differ from C w by about s sqrt(1 + |w|^2) in every direction, whatever its eigenvalue. If coefficients are of size t,
+the best linear estimate is V diag(l / (l^2 + k)) V'g, k = s^2 (1 + d t^2) / t^2 (Tikhonov's filter). t is the value
+that makes the opened g most likely. Where noise is small this is least squares; directions with l below the noise are
+given up, so negative eigenvalues do no harm. Wang (2018) adds a ridge of 2 s sqrt(d) instead, `ridge` of `regress`.
+
+*Intervals*. Least squares w from the opened sums satisfies, to first order, w - w0 = H^-1 (N v + X'e): N is the noise
+matrix, v = (-w, 1) over features and label, e the residuals. Both parts are known: N v is linear in the noise of the
+opened values, and X'e has covariance (residual variance) H. Residuals are taken to have one variance, since second
+moments do not show another. The approximation needs H's eigenvalues to stand above the noise, and rows that were not
+shortened; `reliable` says whether.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Final, final
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from syndic.data.coding import INTERCEPT
+from syndic.errors import InputError
+from syndic.model.gram.matrix import Gram
+from syndic.model.gram.moments import Moments, moments_of
+
+Numbers = NDArray[np.float64]
+
+_SIZES: Final = np.exp(np.linspace(np.log(1e-4), np.log(30.0), 80)) ** 2
+# least eigenvalue over the size of the noise matrix from which on intervals hold what they say
+_ABOVE_NOISE: Final = 2.0
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Fit:
+    """A linear model of `label`; coefficients are for z in [-1, 1], `original` gives them in the columns' own units.
+
+    `r_squared` is what the model explains of the label among the people in the data, estimated from the opened sums
+    and freed of what was fitted to the noise; `r_squared_error` is the noise's part in its standard error.
+    """
+
+    gram: Gram
+    label: str
+    features: tuple[str, ...]
+    intercept: float
+    coefficients: Numbers
+    r_squared: float
+    r_squared_error: float
+    residual_variance: float
+
+    def predict(self, rows: Numbers) -> Numbers:
+        """Return the label's z for rows of the features' z, clipped to the label's bounds."""
+        return np.clip(self.intercept + rows @ self.coefficients, -1.0, 1.0)
+
+    def original(self) -> tuple[float, Numbers]:
+        """Return intercept and coefficients in the columns' own units."""
+        matrix = _to_original(self.gram, self.label, self.features)
+        scaled = np.concatenate([[self.intercept], self.coefficients])
+        target = self.gram.features[self.gram.index(self.label)]
+        units = matrix @ scaled
+        return float(target.middle + units[0]), units[1:]
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Inference:
+    """Least squares with what is known about its error; the intercept is the first coefficient.
+
+    `sampling` and `privacy` are covariances, for z in [-1, 1], of the error that other people in the data would have
+    made and of the error that the noise made.
+    """
+
+    fit: Fit
+    sampling: Numbers
+    privacy: Numbers
+    degrees: int
+    reliable: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The intercept and the features."""
+        return (INTERCEPT, *self.fit.features)
+
+    def estimates(self) -> Numbers:
+        """Return the coefficients in the columns' own units."""
+        start, rest = self.fit.original()
+        return np.concatenate([[start], rest])
+
+    def standard_errors(self, part: str = "both") -> Numbers:
+        """Return standard errors in the columns' own units, of `both` errors, of `sampling` or of `privacy` alone."""
+        covariances = {
+            "both": self.sampling + self.privacy,
+            "sampling": self.sampling,
+            "privacy": self.privacy,
+        }
+        if part not in covariances:
+            raise InputError(f"part ({part}) must be both, sampling or privacy")
+        matrix = _to_original(self.fit.gram, self.fit.label, self.fit.features)
+        variances: Numbers = np.einsum("ij,jk,ik->i", matrix, covariances[part], matrix)
+        return np.sqrt(np.maximum(variances, 0.0))
+
+    def intervals(self, level: float = 0.95) -> Numbers:
+        """Return a lower and an upper bound for each coefficient, in the columns' own units."""
+        if not 0 < level < 1:
+            raise InputError(f"level ({level}) must be in (0, 1)")
+        reach = scipy.special.stdtrit(self.degrees, (1 + level) / 2) * self.standard_errors()
+        return np.column_stack([self.estimates() - reach, self.estimates() + reach])
+
+
+def regress(gram: Gram, label: str, features: Sequence[str] | None = None, *, ridge: float | str = "adaptive") -> Fit:
+    """Return a linear model for prediction.
+
+    Args:
+        gram: the opened sums.
+        label: the feature to predict.
+        features: those to predict it from; by default all of other columns, without a level of each list of values.
+        ridge: "adaptive" shrinks by the noise; "adassp" adds Wang's ridge; a number is added to every centred sum
+            of squares, 0 for least squares.
+    """
+    chosen = _chosen(gram, label, features)
+    moments = moments_of(gram, (*chosen, label))
+    places = list(range(len(chosen)))
+    square, cross = moments.centred[np.ix_(places, places)], moments.centred[places, -1]
+    weights, trace = _solved(square, cross, moments.sigma, ridge)
+    start = float(moments.means[-1]) - float(moments.means[:-1] @ weights)
+    fitted = moments.sigma**2 * (1 + float(weights @ weights)) * trace
+    return _fit(gram, label, chosen, np.concatenate([[start], weights]), moments, fitted)
+
+
+def infer(gram: Gram, label: str, features: Sequence[str] | None = None) -> Inference:
+    """Return least squares with standard errors that count both the sample and the noise."""
+    if gram.overlapping:
+        raise InputError("people are absent at some parties: there are coefficients (regress), but no intervals")
+    chosen = _chosen(gram, label, features)
+    if len(chosen) + 1 >= gram.rows:
+        raise InputError(f"{len(chosen)} features cannot be fitted to {gram.rows} people")
+    places = [gram.index(INTERCEPT), *(gram.index(name) for name in chosen)]
+    square, cross = gram.matrix[np.ix_(places, places)], gram.matrix[places, gram.index(label)]
+    inverse = np.asarray(np.linalg.pinv(square, hermitian=True), dtype=np.float64)
+    weights = inverse @ cross
+    vector = np.zeros(len(gram.features))
+    vector[places], vector[gram.index(label)] = -weights, 1.0
+    spread = gram.noise_map(places, vector)
+    noise = gram.sigma**2 * spread @ spread.T
+    degrees = gram.rows - len(places)
+    # least squares fits the noise too, which makes the residuals look smaller by this much
+    fitted = float(np.trace(inverse @ noise))
+    variance = max(float(vector @ gram.matrix @ vector) + fitted, 0.0) / degrees
+    moments = moments_of(gram, (*chosen, label))
+    least = np.linalg.eigvalsh(moments.centred[:-1, :-1])[0]
+    return Inference(
+        fit=_fit(gram, label, chosen, weights, moments, fitted),
+        sampling=variance * inverse,
+        privacy=inverse @ noise @ inverse,
+        degrees=degrees,
+        reliable=not gram.shortened and bool(least > _ABOVE_NOISE * 2 * gram.sigma * np.sqrt(len(chosen))),
+    )
+
+
+def _chosen(gram: Gram, label: str, features: Sequence[str] | None) -> tuple[str, ...]:
+    target = gram.features[gram.index(label)]
+    if gram.rows < 1:
+        raise InputError("there is nobody in this Gram matrix")
+    if features is not None:
+        taken = [gram.features[gram.index(name)] for name in features]
+        if any(each.block == target.block or each.ones == each.name for each in taken):
+            raise InputError(f"features must be of other columns than the label {label!r}, the intercept left out")
+    chosen = tuple(
+        features
+        if features is not None
+        else (name for name in default_features(gram) if not _shares(gram, name, target.block))
+    )
+    if not chosen or len(set(chosen)) != len(chosen):
+        raise InputError("features must be at least one, and none of them named twice")
+    return chosen
+
+
+def default_features(gram: Gram) -> tuple[str, ...]:
+    """Return all features but the ones, and but the first level of every list of values: it follows from the others."""
+    levels: dict[str, list[str]] = {}
+    mixed = {feature.block for feature in gram.features if feature.values != "indicator"}
+    for feature in gram.features:
+        if feature.block not in mixed and not feature.parts and feature.ones != feature.name:
+            levels.setdefault(feature.block, []).append(feature.name)
+    first = {names[0] for names in levels.values()}
+    return tuple(
+        feature.name
+        for feature in gram.features
+        if feature.ones != feature.name and not first & {feature.name, *feature.parts} and feature.name != INTERCEPT
+    )
+
+
+def _shares(gram: Gram, name: str, block: str) -> bool:
+    """Say whether a feature is made of a column."""
+    feature = gram.features[gram.index(name)]
+    blocks = {gram.features[gram.index(part)].block for part in feature.parts}
+    return block in {feature.block, *blocks}
+
+
+def _solved(square: Numbers, cross: Numbers, sigma: float, ridge: float | str) -> tuple[Numbers, float]:
+    """Return the coefficients, and the trace of the matrix that made them of `cross`."""
+    values, vectors = np.linalg.eigh(square)
+    values, turned = np.maximum(values, 0.0), vectors.T @ cross
+    if ridge == "adaptive":
+        filtered = _filter(values, turned, sigma)
+    elif ridge == "adassp":
+        filtered = 1 / np.maximum(values + max(0.0, 2 * sigma * np.sqrt(len(values)) - float(values[0])), 1e-9)
+    elif isinstance(ridge, str) or not 0 <= ridge < inf:
+        raise InputError(f"ridge ({ridge}) must be adaptive, adassp or a number that is not negative")
+    else:
+        filtered = np.where(values + ridge > 1e-9 * (1 + values[-1]), 1 / np.maximum(values + ridge, 1e-300), 0.0)
+    return vectors @ (filtered * turned), float(filtered.sum())
+
+
+def _filter(values: Numbers, turned: Numbers, sigma: float) -> Numbers:
+    """Return l / (l^2 + k) with k from the most likely size of the coefficients."""
+    if sigma == 0:
+        return np.where(values > 1e-9 * (1 + values[-1]), 1 / np.maximum(values, 1e-300), 0.0)
+    noise = sigma**2 * (1 + len(values) * _SIZES)
+    variances = values[:, None] ** 2 * _SIZES + noise
+    likelihoods = -np.log(variances).sum(axis=0) - (turned[:, None] ** 2 / variances).sum(axis=0)
+    best = int(np.argmax(likelihoods))
+    filtered: Numbers = values / (values**2 + noise[best] / _SIZES[best])
+    return filtered
+
+
+def _fit(gram: Gram, label: str, features: tuple[str, ...], weights: Numbers, moments: Moments, fitted: float) -> Fit:
+    """Put a model together; `fitted` is how much smaller the noise it was fitted to made its sum of squares."""
+    slopes = weights[1:]
+    vector = np.append(-slopes, 1.0)
+    # once for what the fit gained on the opened sums, once for what it loses on the true ones
+    residual = float(vector @ moments.centred @ vector) + 2 * fitted
+    total = float(moments.centred[-1, -1])
+    left = residual / total if total > 0 else 1.0
+    # the noise of the label's own sum of squares is in both residual and total
+    spread = gram.noise_weights(_placed(gram, (*features, label), vector))
+    spread -= left * gram.noise_weights(_placed(gram, (label,), np.ones(1)))
+    return Fit(
+        gram=gram,
+        label=label,
+        features=features,
+        intercept=float(weights[0]),
+        coefficients=slopes,
+        # noise can put it outside what it can be
+        r_squared=float(np.clip(1 - left, 0.0, 1.0)),
+        r_squared_error=gram.sigma * float(np.linalg.norm(spread)) / total if total > 0 else 1.0,
+        residual_variance=max(residual, 0.0) / moments.rows,
+    )
+
+
+def _placed(gram: Gram, names: Sequence[str], values: Numbers) -> Numbers:
+    """Return a vector over all features with the values at the named ones."""
+    vector = np.zeros(len(gram.features))
+    vector[[gram.index(name) for name in names]] = values
+    return vector
+
+
+def _to_original(gram: Gram, label: str, features: Sequence[str]) -> Numbers:
+    """Return the matrix that turns coefficients for z into those in the columns' own units.
+
+    y = m + h (b + sum w (x - mx) / hx): coefficients h w / hx, intercept h (b - sum w mx / hx), m added by the caller.
+    """
+    target = gram.features[gram.index(label)]
+    used = [gram.features[gram.index(name)] for name in features]
+    matrix = np.diag([1.0, *(1 / each.half for each in used)])
+    matrix[0, 1:] = [-each.middle / each.half for each in used]
+    return target.half * matrix

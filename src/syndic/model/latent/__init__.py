@@ -1,0 +1,1 @@
+"""Latent trees and top-down specialisation."""

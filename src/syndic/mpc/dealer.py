@@ -1,0 +1,91 @@
+"""The coordinator's side of a secure product: it deals triples and carries openings that it cannot read."""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.kernel import Session
+from syndic.mpc.key import KEY_BYTES
+from syndic.mpc.product import ProductClose, UsesProduct, UsesProducts
+from syndic.mpc.product_work import (
+    ProductInbox,
+    ProductOpening,
+    ProductStart,
+    ProductTurn,
+    ProductWork,
+    partners_of,
+)
+from syndic.mpc.triple import Stock, both_wrapped, dealt_half, row_sums
+
+
+def secure_products(session: Session, uses: UsesProduct) -> dict[str, ProductClose]:
+    """Deal the one product of a study."""
+    return deal_products(session, uses, uses.product_only(session.terms))
+
+
+def deal_products(session: Session, uses: UsesProducts, work: ProductWork) -> dict[str, ProductClose]:
+    """Deal the triples and carry the sealed openings; return what each party needs to open its shares.
+
+    Raises:
+        PartyError: if a party refuses or falls silent. Nothing was charged for this product yet.
+    """
+    sizes, pairs = work.sizes, work.pairs
+    names = tuple(dict.fromkeys(name for pair in pairs for name in pair))
+    seeds = {name: session.randomness.bytes(KEY_BYTES) for name in names}
+    stocks = {
+        name: Stock(seed=seed, study=session.study, sizes=sizes, label=work.label) for name, seed in seeds.items()
+    }
+    keys = session.ask(uses.product_keys, {name: ProductStart(seed=seed) for name, seed in seeds.items()})
+    partners = {name: partners_of(pairs, name) for name in names}
+    carried: dict[tuple[str, str], NDArray[np.uint64]] = {}
+    boxes: dict[str, dict[str, list[bytes]]] = {name: {other: [] for other in partners[name]} for name in names}
+    for chunk in range(sizes.chunks):
+        met = {name: {other: keys[other].public for other in partners[name]} for name in names}
+        turns = {name: ProductTurn(chunk=chunk, keys=met[name]) for name in names}
+        openings = session.ask(uses.product_masked, turns)
+        inboxes = dict(_inboxes(session, work, stocks, openings, chunk, carried))
+        for sender, mail in session.ask(uses.product_multiplied, inboxes).items():
+            for receiver, box in mail.boxes.items():
+                boxes[receiver][sender].append(box)
+    closing: dict[str, dict[str, bytes]] = {name: {} for name in names}
+    for (left, right), both in carried.items():
+        rest = sizes.carry.subtract(sizes.carry.reduce(both), stocks[left].carry(right, both.shape))
+        closing[right][left] = sizes.carry.pack(rest)
+    return {name: ProductClose(carries=closing[name], boxes=boxes[name]) for name in names}
+
+
+def _inboxes(
+    session: Session,
+    work: ProductWork,
+    stocks: Mapping[str, Stock],
+    openings: Mapping[str, ProductOpening],
+    chunk: int,
+    carried: dict[tuple[str, str], NDArray[np.uint64]],
+) -> Iterator[tuple[str, ProductInbox]]:
+    """Deal one chunk: the right parties' halves, and row sums for those who check; adds to `carried`."""
+    sizes, pairs, groups = work.sizes, work.pairs, work.groups
+    masks = {name: stock.mask(chunk, sum(groups[name])) for name, stock in stocks.items()}
+    checked = stocks if work.checked else ()
+    sums = {name: row_sums(masks[name], groups[name], sizes.small) for name in checked}
+    halves: dict[str, dict[str, bytes]] = {name: {} for name in stocks}
+    for done, (left, right) in enumerate(pairs):
+        session.progress("deal", chunk * len(pairs) + done, sizes.chunks * len(pairs))
+        shape, cells = work.shape((left, right)), work.cells.get((left, right))
+        half = stocks[left].half(right, chunk, shape)
+        halves[right][left] = sizes.small.pack(dealt_half(masks[left], masks[right], half, sizes, cells))
+        if sizes.lifted:
+            both = both_wrapped(stocks[left].wrap(right, chunk, shape), stocks[right].wrap(left, chunk, shape))
+            carried[left, right] = carried.get((left, right), np.zeros(shape, dtype=np.uint64)) + both
+    for name in stocks:
+        others = partners_of(pairs, name)
+        yield (
+            name,
+            ProductInbox(
+                chunk=chunk,
+                bodies={other: openings[other].body for other in others},
+                keys={other: openings[other].keys[name] for other in others},
+                halves=halves[name],
+                sums={other: sums[other] for other in others if other in sums},
+            ),
+        )

@@ -1,0 +1,82 @@
+"""Exact products of integer matrices modulo 2^bits, through the floating-point product of numpy.
+
+Why it is exact. A sum of integers whose absolute values add up to at most 2^24 (single precision) or 2^53 (double) is
+exact in any order, with or without fused operations: every partial sum is an integer of at most that size. So one
+floating-point product does wherever rows * left bound * right bound stays below; elements of a ring of b bits are
+first taken between -2^(b-1) and 2^(b-1), through numbers below 2^b, which must fit too. Where it does not, both sides
+are cut into limbs of 16 bits (each product of limbs is below 2^32, so up to 2^21 rows fit) and the limb products are
+added modulo 2^64.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.mpc.ring import Ring
+
+_SINGLE: Final = 1 << 24
+_DOUBLE: Final = 1 << 53
+_LIMB_BITS: Final = 16
+# rows that are multiplied at once: converted pieces of a hundred columns stay in the second cache
+_PIECE: Final = 1 << 11
+
+
+def block_products(left: NDArray[Any], right: NDArray[Any], ring: Ring, block: int, *, bound: int = 0) -> NDArray[Any]:
+    """Return left' right modulo the ring for every block of rows: an array of (blocks, left columns, right columns).
+
+    `right` holds elements of the ring. `left` does too, or with `bound` integers of at most that absolute value
+    (1 for a one-hot matrix), which is cheaper. The last block may be shorter.
+    """
+    rows = len(left)
+    blocks = max(1, -(-rows // block))
+    products = np.empty((blocks, left.shape[1], right.shape[1]), dtype=ring.dtype)
+    for number in range(blocks):
+        span = slice(number * block, (number + 1) * block)
+        products[number] = _product(left[span], right[span], ring, bound)
+    return products
+
+
+def _product(left: NDArray[Any], right: NDArray[Any], ring: Ring, bound: int) -> NDArray[Any]:
+    total: NDArray[np.uint64] = np.zeros((left.shape[1], right.shape[1]), dtype=np.uint64)
+    for start in range(0, len(left), _PIECE):
+        span = slice(start, start + _PIECE)
+        total += _piece(left[span], right[span], ring, bound)
+    return ring.reduce(total)
+
+
+def _piece(left: NDArray[Any], right: NDArray[Any], ring: Ring, bound: int) -> NDArray[np.uint64]:
+    half = 1 << (ring.bits - 1)
+    # twice half: what `_centred` subtracts from is a whole number below 2^bits
+    reach = max(len(left) * (bound or half) * half, 2 * half)
+    if reach > _DOUBLE:
+        return _limb_product(left, right, ring, bound)
+    number: Any = np.float32 if reach <= _SINGLE else np.float64
+    converted = left.astype(number) if bound else _centred(left, ring, number)
+    product: NDArray[np.int64] = (converted.T @ _centred(right, ring, number)).astype(np.int64)
+    return product.view(np.uint64)
+
+
+def _centred(elements: NDArray[Any], ring: Ring, number: Any) -> NDArray[Any]:
+    """Return the elements as floating-point numbers from -2^(bits-1) to 2^(bits-1)-1."""
+    half = 1 << (ring.bits - 1)
+    flipped = np.bitwise_xor(elements, ring.dtype.type(half))
+    centred: NDArray[Any] = np.subtract(flipped, number(half), dtype=number)
+    return centred
+
+
+def _limb_product(left: NDArray[Any], right: NDArray[Any], ring: Ring, bound: int) -> NDArray[np.uint64]:
+    wide_left = left.astype(np.int64).view(np.uint64) if bound else left.astype(np.uint64)
+    first, second = _limbs(wide_left, ring), _limbs(right.astype(np.uint64), ring)
+    total: NDArray[np.uint64] = np.zeros((left.shape[1], right.shape[1]), dtype=np.uint64)
+    for low, one in enumerate(first):
+        # limbs whose weight is 2^bits or more are multiples of the modulus
+        for high, other in enumerate(second[: len(second) - low]):
+            total += (one.T @ other).astype(np.uint64) << np.uint64(_LIMB_BITS * (low + high))
+    return total
+
+
+def _limbs(elements: NDArray[np.uint64], ring: Ring) -> list[NDArray[np.float64]]:
+    mask = np.uint64((1 << _LIMB_BITS) - 1)
+    shifts = range(0, ring.bits, _LIMB_BITS)
+    return [((elements >> np.uint64(shift)) & mask).astype(np.float64) for shift in shifts]

@@ -1,0 +1,342 @@
+"""Secure product: the parties of a vertical study get shares of X_p'X_q for chosen pairs of parties.
+
+*Unit*: a product hides matrices, not people; noise does that. Both parties of a pair add a share of it to their share
+of the product, under one more mask that they agree on between themselves, and only the noisy sum is ever opened.
+*Rounds*: keys, then for every chunk of rows the masked matrices and the masked wrap bits, then the opening.
+
+*Who could learn what.* The coordinator deals the triples (see `syndic.mpc.triple`) and carries the openings, but they
+are sealed: it learns the noisy products. It must not see the parties' shares either, since it knows half of the
+triples, which is why they are masked between the partners. A party, or several, learn nothing of another party's
+matrix but the noisy products. Coordinator and one party together could read the matrices of that party's partners.
+*Semi-honest*: rows can be checked to add up to one in every group (`checked`), which stops a party that puts a large
+number into a row; one that balances it by a negative number in the same group is not found. Without identities in the
+study, a coordinator that forges public keys reads the rows. Every look at the rows must find the same ones: a party
+compares them with what it masked. *Not here*: products of three matrices; per row they need products of two shared
+numbers, so a triple for every row and pair of columns instead of one for a whole table: n times more traffic.
+"""
+
+import abc
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.errors import RefusedError
+from syndic.kernel import Message, Party, Protocol, Terms, step
+from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, context, derive, key_pair
+from syndic.mpc.mask import expand
+from syndic.mpc.order import advance
+from syndic.mpc.product_work import (
+    Pair,
+    ProductInbox,
+    ProductKey,
+    ProductOpening,
+    ProductStart,
+    ProductTurn,
+    ProductWork,
+    partners_of,
+)
+from syndic.mpc.ring import Ring
+from syndic.mpc.seal import Mail, Place, seal, unseal
+from syndic.mpc.triple import (
+    ProductSizes,
+    Stock,
+    both_wrapped,
+    folded,
+    left_blocks,
+    lifted_share,
+    masked_wraps,
+    opening,
+    right_blocks,
+    row_sums,
+    unshifted,
+)
+
+_EVERYONE = "every partner"
+
+
+class ProductClose(Message):
+    """For one party, by partner: the dealer's carries, and the partner's sealed wrap bits of every chunk."""
+
+    carries: dict[str, bytes]
+    boxes: dict[str, list[bytes]]
+
+
+class _Own(Message):
+    seed: bytes
+    pair: KeyPair
+
+
+class _Met(Message):
+    keys: dict[str, bytes]
+
+
+class _Share(Message):
+    total: NDArray[np.uint64]
+
+
+class _Masked(Message):
+    digest: bytes
+
+
+class _Sums(Message):
+    sums: NDArray[np.int64]
+
+
+class _Wraps(Message):
+    bits: bytes
+
+
+class UsesProducts(Protocol):
+    """What a protocol inherits to multiply, once or several times.
+
+    Its own step, `reveals="masked"`, takes a `ProductClose`, gets its shares from `product_shares`, adds noise through
+    `party.contribute` and hides the sum by `product_hidden`; its `coordinate` calls `deal_products` (in
+    `syndic.mpc.dealer`) and asks it.
+    """
+
+    @abc.abstractmethod
+    def product_work(self, party: Party) -> ProductWork:
+        """Return what is multiplied now, from this party's own study and what it was asked before."""
+
+    @abc.abstractmethod
+    def product_matrix(self, party: Party, start: int, stop: int) -> NDArray[Any]:
+        """Return some rows of the party's matrix. Private."""
+
+    @step(reveals="public")
+    def product_keys(self, party: Party, message: ProductStart) -> ProductKey:
+        """Take the dealer's seed, make a key pair, publish the public key."""
+        # a second seed would put two masks on one matrix's product, and the dealer could tell them apart
+        label = self.product_work(party).label
+        advance(party, label, 1)
+        if len(message.seed) != KEY_BYTES:
+            raise RefusedError(f"the dealer's seed must have {KEY_BYTES} bytes")
+        pair = key_pair(party.entropy("product keys"))
+        party.remember(f"{label} own", _Own(seed=message.seed, pair=pair))
+        return ProductKey(public=pair.public)
+
+    @step(reveals="sealed")
+    def product_masked(self, party: Party, message: ProductTurn) -> ProductOpening:
+        """Mask the rows of one chunk and seal them for the partners."""
+        work = self.product_work(party)
+        sizes = work.sizes
+        advance(party, work.label, 2 + 2 * message.chunk)
+        if not 0 <= message.chunk < sizes.chunks:
+            raise RefusedError(f"there is no chunk {message.chunk} of rows in this study")
+        if message.keys.keys() != set(partners_of(work.pairs, party.name)):
+            raise RefusedError("the public keys are not those of this party's partners")
+        if message.chunk == 0:
+            party.remember(f"{work.label} met", _Met(keys=message.keys))
+        secrets, stock = _secrets(work, party), _stock(work, party)
+        matrix = self.product_matrix(party, *sizes.span(message.chunk))
+        _note_masked(work, party, message.chunk, matrix)
+        opened = opening(matrix, stock.mask(message.chunk, matrix.shape[1]), sizes.small)
+        randomness = party.entropy("product seal")
+        fresh = randomness.bytes(KEY_BYTES)
+        body = seal(
+            fresh, sizes.small.pack(opened), _place(work, party, message.chunk, party.name, _EVERYONE), randomness
+        )
+        keys = {
+            name: seal(secret, fresh, _place(work, party, message.chunk, party.name, name), randomness)
+            for name, secret in secrets.items()
+        }
+        return ProductOpening(body=body, keys=keys)
+
+    @step(reveals="sealed")
+    def product_multiplied(self, party: Party, message: ProductInbox) -> Mail:
+        """Multiply the chunk with every partner's masked rows; seal the masked wrap bits for the partner."""
+        chunk, work = message.chunk, self.product_work(party)
+        sizes = work.sizes
+        advance(party, work.label, 3 + 2 * chunk)
+        secrets, stock = _secrets(work, party), _stock(work, party)
+        matrix = self.product_matrix(party, *sizes.span(chunk))
+        if party.recall(f"{work.label} masked {chunk}", _Masked).digest != _digest(matrix):
+            raise _changed(party)
+        mask = stock.mask(chunk, matrix.shape[1])
+        boxes = {}
+        for name, secret in secrets.items():
+            opened = _opened(work, party, message, name, secret)
+            total, wraps, shape = _multiplied(work, party, name, (matrix, mask, opened), message)
+            _add_up(work, party, name, chunk, total)
+            if sizes.lifted:
+                party.remember(f"{work.label} wraps {name} {chunk}", _Wraps(bits=np.packbits(wraps).tobytes()))
+                text = sizes.carry.pack(masked_wraps(wraps, stock.wrap(name, chunk, shape), sizes))
+                place = _place(work, party, chunk, party.name, name, "wraps")
+                boxes[name] = seal(secret, text, place, party.entropy(f"product wraps {name}"))
+        return Mail(boxes=boxes)
+
+    def product_shares(self, party: Party, message: ProductClose) -> dict[str, NDArray[Any]]:
+        """Return, by partner, this party's share of the product: left columns by right columns, or the wanted cells.
+
+        A share alone is uniform to the partner but not to the dealer: it leaves under `product_hidden` only.
+        """
+        work = self.product_work(party)
+        sizes = work.sizes
+        advance(party, work.label, 2 + 2 * sizes.chunks)
+        shares = {}
+        for name, secret in _secrets(work, party).items():
+            total = party.recall(f"{work.label} total {name}", _Share).total
+            both = _both(work, party, message, name, secret) if sizes.lifted else np.zeros_like(total)
+            share = lifted_share(total, both, sizes)
+            shares[name] = unshifted(share, sizes) if (party.name, name) in work.pairs else share
+        return shares
+
+    def product_unchanged(self, party: Party, sums: NDArray[np.int64]) -> None:
+        """Refuse unless these sums of the matrix's columns, from another look at the rows, are of the masked one."""
+        if not np.array_equal(party.recall(f"{self.product_work(party).label} sums", _Sums).sums, sums):
+            raise _changed(party)
+
+    def product_hidden(self, party: Party, partner: str, values: NDArray[np.int64], ring: Ring) -> NDArray[Any]:
+        """Return values for the opening under the mask that this party and its partner agreed on."""
+        work = self.product_work(party)
+        secret = derive(_secrets(work, party)[partner], f"{work.label} opening")
+        left, right = work.pair(party.name, partner)
+        mask = expand(secret, context(party.study, left, right), values.size, ring).reshape(values.shape)
+        return (ring.add if party.name == left else ring.subtract)(ring.reduce(values), mask)
+
+
+class UsesProduct(UsesProducts):
+    """What a protocol inherits that multiplies once; its `coordinate` calls `secure_products`."""
+
+    @abc.abstractmethod
+    def product_sizes(self, terms: Terms) -> ProductSizes:
+        """Return rings and blocks. Computed by each party from its own study."""
+
+    @abc.abstractmethod
+    def product_pairs(self, terms: Terms) -> tuple[Pair, ...]:
+        """Return the pairs of parties (left, right) whose matrices are multiplied."""
+
+    @abc.abstractmethod
+    def product_groups(self, terms: Terms, party: str) -> tuple[int, ...]:
+        """Return how many columns each group of the party's matrix has; a checked row sums to one in each."""
+
+    @abc.abstractmethod
+    def product_checked(self, terms: Terms) -> bool:
+        """Return whether partners check the row sums of each other's groups."""
+
+    def product_only(self, terms: Terms) -> ProductWork:
+        """Return the study's one product."""
+        pairs = self.product_pairs(terms)
+        names = dict.fromkeys(name for pair in pairs for name in pair)
+        return ProductWork(
+            label="product",
+            sizes=self.product_sizes(terms),
+            pairs=pairs,
+            groups={name: self.product_groups(terms, name) for name in names},
+            checked=self.product_checked(terms),
+        )
+
+    def product_work(self, party: Party) -> ProductWork:
+        """Return the study's one product."""
+        return self.product_only(party.terms)
+
+
+def _note_masked(work: ProductWork, party: Party, chunk: int, matrix: NDArray[Any]) -> None:
+    """Keep what tells later whether the rows are still those that were masked.
+
+    Other rows than the masked ones would leave their difference times the partner's mask in the product, and the
+    dealer knows that mask.
+    """
+    sums = matrix.sum(axis=0, dtype=np.int64)
+    before = party.recall(f"{work.label} sums", _Sums).sums if chunk else np.zeros_like(sums)
+    party.remember(f"{work.label} sums", _Sums(sums=before + sums))
+    party.remember(f"{work.label} masked {chunk}", _Masked(digest=_digest(matrix)))
+
+
+def _digest(matrix: NDArray[Any]) -> bytes:
+    heading = context("product rows", str(matrix.dtype), *matrix.shape)
+    return hashlib.sha256(heading + np.ascontiguousarray(matrix).tobytes()).digest()
+
+
+def _changed(party: Party) -> RefusedError:
+    return RefusedError(
+        f"the rows of {party.name} changed while they were multiplied: nothing was opened; let the source stand "
+        "still and use a new edition"
+    )
+
+
+def _opened(work: ProductWork, party: Party, message: ProductInbox, name: str, secret: bytes) -> NDArray[Any]:
+    """Return a partner's masked rows, checked if the study says so."""
+    sizes, groups = work.sizes, work.groups[name]
+    start, stop = sizes.span(message.chunk)
+    fresh = unseal(secret, _entry(message.keys, name), _place(work, party, message.chunk, name, party.name))
+    packed = unseal(fresh, _entry(message.bodies, name), _place(work, party, message.chunk, name, _EVERYONE))
+    opened = sizes.small.unpack(packed, (stop - start) * sum(groups)).reshape(stop - start, sum(groups))
+    if work.checked and _entry(message.sums, name) != row_sums(opened, groups, sizes.small, complement=True):
+        raise RefusedError(f"the rows that {name} sent do not sum to one in every group: nothing was opened")
+    return opened
+
+
+def _multiplied(
+    work: ProductWork,
+    party: Party,
+    name: str,
+    matrices: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
+    message: ProductInbox,
+) -> tuple[NDArray[np.uint64], NDArray[np.bool_], tuple[int, int]]:
+    """Return this party's folded share of a chunk's product with one partner, its wrap bits, and the shape."""
+    sizes, chunk, pair = work.sizes, message.chunk, work.pair(party.name, name)
+    matrix, mask, opened = matrices
+    shape, cells = work.shape(pair), work.cells.get(pair)
+    if pair[0] == party.name:
+        half = _stock(work, party).half(name, chunk, shape)
+        return *folded(left_blocks(matrix, opened, half, sizes, cells), sizes), shape
+    counted = (sizes.blocks(chunk), *shape)
+    half = sizes.small.unpack(_entry(message.halves, name), int(np.prod(counted))).reshape(counted)
+    return *folded(right_blocks(opened, mask, half, sizes, cells), sizes), shape
+
+
+def _add_up(work: ProductWork, party: Party, name: str, chunk: int, total: NDArray[np.uint64]) -> None:
+    place = f"{work.label} total {name}"
+    before = party.recall(place, _Share).total if chunk else np.zeros_like(total)
+    party.remember(place, _Share(total=before + total))
+
+
+def _both(work: ProductWork, party: Party, message: ProductClose, name: str, secret: bytes) -> NDArray[np.uint64]:
+    """Return this party's share of the number of blocks in which both wrap bits were set."""
+    sizes, stock = work.sizes, _stock(work, party)
+    pair = work.pair(party.name, name)
+    left, shape = pair[0] == party.name, work.shape(pair)
+    boxes = message.boxes.get(name, [])
+    if len(boxes) != sizes.chunks:
+        raise RefusedError(f"{len(boxes)} boxes of wrap bits came from {name} where {sizes.chunks} were due")
+    if left:
+        total = stock.carry(name, shape).astype(np.uint64)
+    else:
+        dealt = sizes.carry.unpack(_entry(message.carries, name), int(np.prod(shape)))
+        total = dealt.reshape(shape).astype(np.uint64)
+    for chunk, box in enumerate(boxes):
+        counted = (sizes.blocks(chunk), *shape)
+        count = int(np.prod(counted))
+        text = unseal(secret, box, _place(work, party, chunk, name, party.name, "wraps"))
+        theirs = sizes.carry.unpack(text, count).reshape(counted)
+        if left:
+            kept = np.frombuffer(party.recall(f"{work.label} wraps {name} {chunk}", _Wraps).bits, dtype=np.uint8)
+            total = total + both_wrapped(np.unpackbits(kept, count=count).reshape(counted), theirs)
+        else:
+            total = total + both_wrapped(theirs, stock.wrap(name, chunk, shape))
+    return total
+
+
+def _secrets(work: ProductWork, party: Party) -> dict[str, bytes]:
+    """Return the secret with every partner, from the keys that came with the first chunk."""
+    own = party.recall(f"{work.label} own", _Own)
+    keys = party.recall(f"{work.label} met", _Met).keys
+    return agree_with(party, own.pair.private, {name: keys[name] for name in partners_of(work.pairs, party.name)})
+
+
+def _stock(work: ProductWork, party: Party) -> Stock:
+    seed = party.recall(f"{work.label} own", _Own).seed
+    return Stock(seed=seed, study=party.study, sizes=work.sizes, label=work.label)
+
+
+def _place(work: ProductWork, party: Party, chunk: int, sender: str, receiver: str, what: str = "rows") -> Place:
+    return Place(study=party.study, label=f"{work.label} {what} {chunk}", sender=sender, receiver=receiver)
+
+
+def _entry(entries: Mapping[str, bytes], name: str) -> bytes:
+    if name not in entries:
+        raise RefusedError(f"nothing came from or about {name}")
+    return entries[name]

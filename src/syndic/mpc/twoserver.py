@@ -1,0 +1,309 @@
+"""A sum opened with noise that nobody knows, between two servers that do not collude.
+
+Each party splits its integers in two: masked by a seed they go to the second server, the seed goes sealed to the first.
+The servers toss the coins of the noise (`syndic.mpc.gmw`, `syndic.noise.circuit_bits`) on shares, add noise and sum on
+shares modulo 2^b, and open once. One copy of noise is made for everybody, and no party, server or coordinator could
+subtract any part of it.
+
+*Unit*: that of the sensitivity the noise was made for; every party charges the whole release before it shares.
+*Who could learn what.* Coordinator (it deals the triples and carries sealed boxes), each server, each other party, and
+any of the other parties together with one server or with the coordinator: the opened sum only (and what the colluding
+parties put in themselves).
+*What breaks it.* Both servers together, or the coordinator and one server: they learn the noise and the exact sum; with
+the second server's masked values and the first one's seeds, every party's own values too. *Semi-honest*: all follow
+the steps. A party can put in any numbers; a server can shift the result; in a study without identities a coordinator
+that forges public keys sits between the servers. Steps are answered once and in order, so the sum opens once. Nobody
+may be missing. A coordinator that dies and runs again must deal the same triples, by the secret in its journal.
+
+What each server returns at the end is masked once more by numbers that only the two servers know: the dealer, who knows
+its own triples, could otherwise solve for the coins. Digests of replies are published: a reply of values whose mask
+somebody other than the coordinator can compute carries random bytes too. Private keys stay in the party's memory file
+until it is deleted: who takes the files of parties that must not collude can do what these could.
+"""
+
+import abc
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.errors import RefusedError
+from syndic.kernel import Message, Nothing, Party, Protocol, Session, Terms, step
+from syndic.mpc import gmw
+from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, derive, key_pair
+from syndic.mpc.mask import expand
+from syndic.mpc.order import advance
+from syndic.mpc.ring import Ring
+from syndic.mpc.seal import Place, PublicKeys, seal, unseal
+from syndic.noise.circuit_bits import BitNoise
+
+_WHAT = "noisy sum"
+_NO_WORDS = np.empty(0, dtype=np.uint64)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class TwoServers:
+    """What is agreed on: who the servers are, how many values, the ring, and the noise on each value."""
+
+    servers: tuple[str, str]
+    dimension: int
+    ring: Ring
+    noise: BitNoise
+
+    @property
+    def coins(self) -> gmw.Coins:
+        """The coins of all values, value after value."""
+        return gmw.toss(self.noise.thresholds, self.noise.sources, self.dimension, self.ring)
+
+    def other(self, server: str) -> str:
+        """Return the other server's name."""
+        return self.servers[1] if server == self.servers[0] else self.servers[0]
+
+    def noise_from(self, coins: NDArray[Any], *, first: bool) -> NDArray[Any]:
+        """Return a server's share of the noise from its shares of the coins."""
+        weights = self.ring.reduce(np.array(self.noise.weights, dtype=np.int64))
+        weighted = np.multiply(coins.reshape(self.dimension, -1), weights, dtype=self.ring.dtype)
+        total = self.ring.reduce(weighted.sum(axis=1, dtype=self.ring.dtype))
+        offset = self.ring.reduce(np.full(self.dimension, self.noise.offset, dtype=np.int64))
+        return self.ring.add(total, offset) if first else total
+
+
+class TwoKey(Message):
+    """A party's public key."""
+
+    public: bytes
+
+
+class TwoShares(Message):
+    """A party's masked values, packed to the bits of the ring, and the mask's seed sealed for the first server.
+
+    `blind` is random and goes nowhere: digests of replies are public, and the first server, who opens the box, could
+    otherwise try values until the digest fits.
+    """
+
+    masked: bytes
+    box: bytes
+    blind: bytes
+
+
+class TwoStart(Message):
+    """What a server begins with: a dealer's key.
+
+    Also the sealed seeds (first server), or the masked total and the dealer's corrections (second server).
+    """
+
+    key: bytes
+    boxes: dict[str, bytes]
+    total: bytes
+    products: NDArray[np.uint64]
+    masks: bytes
+
+
+class TwoBits(Message):
+    """Masked bits of one level, sealed for the other server."""
+
+    level: int
+    box: bytes
+
+
+class TwoOpened(Message):
+    """A server's share of the noisy sum, packed to the bits of the ring."""
+
+    share: bytes
+
+
+class _Setup(Message):
+    key: bytes
+    total: bytes
+    products: NDArray[np.uint64]
+    masks: bytes
+
+
+class _Tree(Message):
+    less: NDArray[np.uint64]
+    equal: NDArray[np.uint64]
+
+
+class UsesTwoServers(Protocol):
+    """What a protocol inherits to open a sum with noise that nobody knows.
+
+    Its own step, `reveals="masked"`, takes `PublicKeys`, hands them to `two_meet`, counts, charges, and returns
+    `two_shares` of its values; its `coordinate` calls `noisy_sum` with that step.
+    """
+
+    @abc.abstractmethod
+    def two_servers(self, terms: Terms) -> TwoServers:
+        """Return what is agreed on. Computed by each party from its own study."""
+
+    @step(reveals="public")
+    def two_keys(self, party: Party, message: Nothing) -> TwoKey:
+        """Make a key pair and publish its public key."""
+        del message
+        advance(party, _WHAT, 1)
+        pair = key_pair(party.entropy("key"))
+        party.remember("two pair", pair)
+        return TwoKey(public=pair.public)
+
+    def two_meet(self, party: Party, message: PublicKeys) -> None:
+        """Keep everybody's public keys; first thing in the step that shares values, which is answered once."""
+        advance(party, _WHAT, 2)
+        if set(message.keys) != {member.name for member in party.terms.parties}:
+            raise RefusedError("the public keys are not those of the study's parties: run the study again")
+        party.remember("two keys", message)
+        # a key that is none is refused here, before the step has charged anything
+        _secret(party, self.two_servers(party.terms).servers[0])
+
+    def two_shares(self, party: Party, values: NDArray[np.int64]) -> TwoShares:
+        """Split the values: masked for the second server, the seed sealed for the first."""
+        agreed = self.two_servers(party.terms)
+        seed = party.entropy("seed").bytes(KEY_BYTES)
+        masks = expand(seed, b"two server values", agreed.dimension, agreed.ring)
+        masked = agreed.ring.add(agreed.ring.reduce(values), masks)
+        receiver = agreed.servers[0]
+        box = seal(_secret(party, receiver), seed, _place(party, "seed", party.name, receiver), party.entropy("box"))
+        return TwoShares(masked=agreed.ring.pack(masked), box=box, blind=party.entropy("blind").bytes(KEY_BYTES))
+
+    @step(reveals="sealed")
+    def two_begin(self, party: Party, message: TwoStart) -> TwoBits:
+        """Take in the parties' shares and the dealer's half, and begin to toss."""
+        advance(party, _WHAT, 3)
+        agreed = self.two_servers(party.terms)
+        if party.name not in agreed.servers:
+            raise RefusedError(f"{party.name} is none of the two servers")
+        total = _seeds_total(party, message, agreed) if party.name == agreed.servers[0] else message.total
+        party.remember(
+            "two setup", _Setup(key=message.key, total=total, products=message.products, masks=message.masks)
+        )
+        half, coins = _half(party, agreed)
+        node = gmw.begin(half, derive(_common(party, agreed), "coins"), coins)
+        return _tell(party, agreed, 1, node, gmw.open_level(half, 1, node, coins))
+
+    @step(reveals="sealed")
+    def two_toss(self, party: Party, message: TwoBits) -> TwoBits:
+        """Combine one level with the other server's bits, and mask the next."""
+        advance(party, _WHAT, 3 + message.level)
+        agreed = self.two_servers(party.terms)
+        half, coins = _half(party, agreed)
+        theirs = _hear(party, agreed, message, coins)
+        node = gmw.close_level(half, message.level, _node(party), theirs, coins)
+        level = message.level + 1
+        if level <= gmw.LEVELS:
+            return _tell(party, agreed, level, node, gmw.open_level(half, level, node, coins))
+        return _tell(party, agreed, level, node, gmw.open_coins(half, node, coins))
+
+    @step(reveals="masked")
+    def two_open(self, party: Party, message: TwoBits) -> TwoOpened:
+        """Turn the coins into a share of the noise, add it to the share of the sum, mask, and give it out."""
+        advance(party, _WHAT, 4 + gmw.LEVELS)
+        if message.level != gmw.LEVELS + 1:
+            raise RefusedError(f"bits of level {message.level} came where those of the coins were due")
+        agreed = self.two_servers(party.terms)
+        half, coins = _half(party, agreed)
+        theirs = _hear(party, agreed, message, coins)
+        noise = agreed.noise_from(gmw.close_coins(half, _node(party), theirs, coins), first=half.first)
+        total = agreed.ring.unpack(party.recall("two setup", _Setup).total, agreed.dimension)
+        zero = expand(derive(_common(party, agreed), "open"), b"zero", agreed.dimension, agreed.ring)
+        change = agreed.ring.add if half.first else agreed.ring.subtract
+        return TwoOpened(share=agreed.ring.pack(change(agreed.ring.add(total, noise), zero)))
+
+
+def noisy_sum(
+    session: Session, uses: UsesTwoServers, shares: Callable[[Any, PublicKeys], TwoShares]
+) -> NDArray[np.int64]:
+    """Run the coordinator's side and return the parties' sum with its noise."""
+    agreed = uses.two_servers(session.terms)
+    ring, servers = agreed.ring, agreed.servers
+    keys = session.ask(uses.two_keys, Nothing())
+    answers = session.ask(shares, PublicKeys(keys={name: key.public for name, key in keys.items()}))
+    total = ring.reduce(np.zeros(agreed.dimension, dtype=np.int64))
+    for answer in answers.values():
+        total = ring.add(total, ring.unpack(answer.masked, agreed.dimension))
+    boxes = {name: answer.box for name, answer in answers.items()}
+    bits = session.ask(uses.two_begin, _starts(session, agreed, boxes, total))
+    for _ in range(gmw.LEVELS):
+        bits = session.ask(uses.two_toss, _swapped(agreed, bits))
+    opened = session.ask(uses.two_open, _swapped(agreed, bits))
+    first, second = (ring.unpack(opened[name].share, agreed.dimension) for name in servers)
+    return ring.lift(ring.add(first, second))
+
+
+def _starts(
+    session: Session, agreed: TwoServers, boxes: Mapping[str, bytes], total: NDArray[Any]
+) -> dict[str, TwoStart]:
+    one, two = (session.randomness.bytes(KEY_BYTES) for _ in agreed.servers)
+    half = gmw.deal(one, two, agreed.coins)
+    pack = agreed.ring.pack
+    return {
+        agreed.servers[0]: TwoStart(key=one, boxes=dict(boxes), total=b"", products=_NO_WORDS, masks=b""),
+        agreed.servers[1]: TwoStart(
+            key=two, boxes={}, total=pack(total), products=half.products, masks=pack(half.masks)
+        ),
+    }
+
+
+def _swapped(agreed: TwoServers, bits: Mapping[str, TwoBits]) -> dict[str, TwoBits]:
+    return {name: bits[agreed.other(name)] for name in agreed.servers}
+
+
+def _seeds_total(party: Party, message: TwoStart, agreed: TwoServers) -> bytes:
+    """Return minus the sum of all parties' masks; a party that is missing would leave the sum uniform."""
+    ring = agreed.ring
+    names = [member.name for member in party.terms.parties]
+    if sorted(message.boxes) != sorted(names):
+        raise RefusedError("the sealed seeds are not those of the study's parties: run the study again")
+    total = ring.reduce(np.zeros(agreed.dimension, dtype=np.int64))
+    for name in names:
+        seed = unseal(_secret(party, name), message.boxes[name], _place(party, "seed", name, party.name))
+        total = ring.subtract(total, expand(seed, b"two server values", agreed.dimension, ring))
+    return ring.pack(total)
+
+
+def _half(party: Party, agreed: TwoServers) -> tuple[gmw.Half, gmw.Coins]:
+    setup, coins = party.recall("two setup", _Setup), agreed.coins
+    if party.name == agreed.servers[0]:
+        return gmw.Half(key=setup.key, first=True, products=_NO_WORDS, masks=_NO_WORDS), coins
+    if setup.products.size != gmw.correction_words(coins):
+        raise RefusedError("the dealer's corrections have the wrong size: run the study again")
+    masks = agreed.ring.unpack(setup.masks, coins.count)
+    return gmw.Half(key=setup.key, first=False, products=setup.products, masks=masks), coins
+
+
+def _node(party: Party) -> gmw.Node:
+    tree = party.recall("two tree", _Tree)
+    return gmw.Node(less=tree.less, equal=tree.equal)
+
+
+def _tell(party: Party, agreed: TwoServers, level: int, node: gmw.Node, planes: gmw.Planes) -> TwoBits:
+    party.remember("two tree", _Tree(less=node.less, equal=node.equal))
+    receiver = agreed.other(party.name)
+    place = _place(party, f"level {level}", party.name, receiver)
+    text = planes.astype("<u8", copy=False).tobytes()
+    return TwoBits(level=level, box=seal(_secret(party, receiver), text, place, party.entropy("box")))
+
+
+def _hear(party: Party, agreed: TwoServers, message: TwoBits, coins: gmw.Coins) -> gmw.Planes:
+    sender = agreed.other(party.name)
+    place = _place(party, f"level {message.level}", sender, party.name)
+    text = unseal(_secret(party, sender), message.box, place)
+    if len(text) != 8 * gmw.rows_at(message.level) * coins.words:
+        raise RefusedError(f"the other server's bits of level {message.level} have the wrong size: run the study again")
+    planes = np.frombuffer(text, dtype="<u8").astype(np.uint64, copy=False)
+    return planes.reshape(gmw.rows_at(message.level), coins.words)
+
+
+def _secret(party: Party, other: str) -> bytes:
+    private = party.recall("two pair", KeyPair).private
+    public = party.recall("two keys", PublicKeys).keys[other]
+    return agree_with(party, private, {other: public})[other]
+
+
+def _common(party: Party, agreed: TwoServers) -> bytes:
+    """Return a secret of the two servers, bound to the study."""
+    return derive(_secret(party, agreed.other(party.name)), "two servers", party.study, *agreed.servers)
+
+
+def _place(party: Party, what: str, sender: str, receiver: str) -> Place:
+    return Place(study=party.study, label=f"two servers, {what}", sender=sender, receiver=receiver)

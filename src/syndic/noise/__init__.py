@@ -1,0 +1,26 @@
+"""Mechanisms: noise and its event in one frozen object. Every law is exact; bits come from outside."""
+
+from syndic.noise.base import Mechanism
+from syndic.noise.exponential import ExponentialMechanism, ReportNoisyMax
+from syndic.noise.gaussian import DiscreteGaussian
+from syndic.noise.gaussian_grid import FineGaussian, FineGaussianShare
+from syndic.noise.laplace import DiscreteLaplace
+from syndic.noise.response import RandomisedResponse
+from syndic.noise.shares import GaussianShare, LaplaceShare, SkellamShare
+from syndic.noise.sparse import Cells, SparseHistogram
+
+__all__ = [
+    "Cells",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "ExponentialMechanism",
+    "FineGaussian",
+    "FineGaussianShare",
+    "GaussianShare",
+    "LaplaceShare",
+    "Mechanism",
+    "RandomisedResponse",
+    "ReportNoisyMax",
+    "SkellamShare",
+    "SparseHistogram",
+]

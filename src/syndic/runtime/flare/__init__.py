@@ -1,0 +1,1 @@
+"""NVIDIA FLARE as a runtime."""

@@ -1,0 +1,119 @@
+"""The server's side: a component of a NVIDIA FLARE server that passes parts between its coordinator and sites.
+
+It listens on a socket file that only the coordinator's own account can open, and holds one part at a time. What
+the parts say is none of its business.
+"""
+
+import logging
+import os
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any, final
+
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_component import FLComponent
+from nvflare.apis.fl_context import FLContext
+from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey, ReturnCode
+from nvflare.fuel.f3.message import Message as CellMessage
+
+from syndic.errors import SyndicError
+from syndic.kernel import decode, encode
+from syndic.runtime.flare.coordinator import reachable
+from syndic.runtime.flare.gate import Gate
+from syndic.runtime.flare.parts import CHANNEL, HELLO, MOST_AT_ONCE, PART_BYTES, Forward, Forwarded
+from syndic.runtime.frame import receive_frame, send_frame
+
+_LOG = logging.getLogger("syndic.server")
+_IDLE_SECONDS = 60.0
+_LOOK_SECONDS = 0.5
+
+
+@final
+class Relay(FLComponent):  # type: ignore[misc]  # the engine's classes are not typed
+    """Forwards what the coordinator's process asks, one thread per question."""
+
+    def __init__(self, socket_file: str, list_file: str) -> None:
+        """Listen at `socket_file`; `list_file` gives every admitted site's certificate by its SHA-256."""
+        super().__init__()
+        self._path = Path(socket_file)
+        self._gate = Gate(Path(list_file), self._path.with_name("tokens.json"))
+        self._engine: Any = None
+        self._pool = ThreadPoolExecutor(max_workers=MOST_AT_ONCE, thread_name_prefix="syndic relay")
+
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """Start to listen when the server is up."""
+        if event_type == EventType.SYSTEM_START and self._engine is None:
+            self._engine = fl_ctx.get_engine()
+            self._gate.guard(self._engine)
+            self._engine.get_cell().core_cell.register_request_cb(channel=CHANNEL, topic=HELLO, cb=self._hello)
+            threading.Thread(target=self._listen, name="syndic relay", daemon=True).start()
+
+    def _hello(self, message: CellMessage) -> CellMessage:
+        """Tell a site whether it is known here; the engine has checked that it is who it says."""
+        name = message.get_header(MessageHeaderKey.ORIGIN)
+        known = name in self._engine.server.client_manager.name_to_clients and name in self._gate.admitted()
+        code = ReturnCode.OK if known else ReturnCode.UNAUTHENTICATED
+        return CellMessage({MessageHeaderKey.RETURN_CODE: code}, b"")
+
+    def _listen(self) -> None:
+        self._path.unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX) as door:
+            before = os.umask(0o177)
+            try:
+                with reachable(self._path) as address:
+                    door.bind(address)
+            finally:
+                os.umask(before)
+            door.listen(64)
+            while True:
+                connection, _ = door.accept()
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection:
+            connection.settimeout(_IDLE_SECONDS)
+            try:
+                frame = receive_frame(connection, most=2 * PART_BYTES)
+                if frame is not None:
+                    send_frame(connection, encode(self._answer(decode(frame, Forward))))
+            except (OSError, SyndicError) as error:
+                _LOG.info("a question was dropped: %s", type(error).__name__)
+
+    def _answer(self, question: Forward) -> Forwarded:
+        manager = self._engine.server.client_manager
+        if question.kind == "sites":
+            here = set(manager.name_to_clients) & set(self._gate.admitted())
+            return Forwarded(body=" ".join(sorted(here)).encode())
+        site = manager.name_to_clients.get(question.site)
+        if question.kind == "drop":
+            if site is not None:
+                manager.remove_client(site.token)
+            return Forwarded()
+        if site is None or question.site not in self._gate.admitted():
+            return Forwarded(reason="its site is not connected")
+        return self._forwarded(question, site)
+
+    def _forwarded(self, question: Forward, site: Any) -> Forwarded:
+        # single frames: the engine's streams keep every message of the last minute in memory
+        cell = self._engine.get_cell().core_cell
+        waiting = self._pool.submit(
+            cell.send_request,
+            channel=CHANNEL,
+            topic=question.kind,
+            target=site.get_fqcn(),
+            request=CellMessage({}, question.body),
+            timeout=question.seconds,
+            optional=True,
+        )
+        known = self._engine.server.client_manager.name_to_clients
+        while not wait([waiting], timeout=_LOOK_SECONDS).done:
+            # the engine would wait for a site that is gone until the time is over
+            if known.get(question.site) is not site or not cell.is_cell_connected(site.get_fqcn()):
+                return Forwarded(reason="its site went away")
+        reply = waiting.result()
+        code = reply.get_header(MessageHeaderKey.RETURN_CODE)
+        if code != ReturnCode.OK:
+            return Forwarded(reason=f"its site does not answer ({code})")
+        return Forwarded(body=bytes(reply.payload))

@@ -1,0 +1,196 @@
+"""What private linear models share: declared bounds, rounds of learning, a ledger over all fits."""
+
+from collections.abc import Sequence
+from math import sqrt
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data.design import into_ball
+from syndic.errors import InputError, MissingExtraError
+from syndic.model.erm.multiclass import JointObjective
+from syndic.model.erm.second_order import Newton
+from syndic.privacy import Budget, Ledger, Unit, check_delta, default_delta
+from syndic.random import Randomness, SimulationRandomness, SystemRandomness
+from syndic.sklearn.account import Account, digest_of
+from syndic.sklearn.parameters import Number, Parametrised, declare, defaults_of
+from syndic.study import Statement
+
+Numbers = NDArray[np.float64]
+Bounds = tuple[float | Sequence[float], float | Sequence[float]]
+# of the unit ball's squared radius, the half that the intercept takes
+_INTERCEPT: Final = sqrt(0.5)
+
+
+class PrivateLinear(Parametrised):
+    """Scales rows by declared bounds, learns weights in rounds of noisy sums, and charges for all of them once."""
+
+    epsilon: Number
+    delta: Number | None
+    bounds: Bounds | None
+    norm: float | None
+    regularisation: float
+    clip: float
+    rounds: int
+    fit_intercept: bool
+    neighbours: Literal["add_remove", "replace"]
+    rows_per_person: int
+    people: int | None
+    seed: int | None
+    ledger: str | Path | None
+    dataset: str
+    cap: Number | Budget | None
+
+    def __repr__(self) -> str:
+        defaults = defaults_of(type(self))
+        # compared as text: a parameter may be an array
+        shown = [
+            f"{name}={value!r}" for name, value in self.get_params().items() if repr(value) != repr(defaults[name])
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` was called."""
+        return hasattr(self, "statement_")
+
+    def _taken(self, X: Any, y: Any) -> tuple[Numbers, Any]:  # noqa: N803 - scikit-learn's name
+        """Return rows and labels to learn from: of the right form, whatever their values are."""
+        checks = validation()
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        rows = checks.validate_data(self, X, dtype=np.float64, ensure_all_finite=False)
+        found = checks.column_or_1d(y, warn=True)
+        checks.check_consistent_length(rows, found)
+        return np.asarray(rows, dtype=np.float64), found
+
+    def _rows(self, X: Any) -> Numbers:  # noqa: N803 - scikit-learn's name
+        """Return the features to predict for, after a fit; what is missing is the middle of its bounds, as in `fit`."""
+        checks = validation()
+        checks.check_is_fitted(self)
+        found = checks.validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
+        return np.where(np.isfinite(found), found, self._centre)
+
+    def _learn(self, rows: Numbers, labels: Numbers, parties: Any, objective: JointObjective, known: Any) -> None:
+        """Release the weights, charged first where there is a ledger, and keep them in the units of X.
+
+        Records that are not `known` add nothing to any sum.
+        """
+        centre, half = self._scaling(rows.shape[1])
+        radius = self.norm if self.norm is not None else sqrt(rows.shape[1])
+        if not 1e-6 <= radius <= 1e6:
+            raise InputError(f"norm ({radius:g}) must be between a millionth and a million")
+        account = self._account(len(rows), (labels.shape[1], rows.shape[1] + self.fit_intercept), objective)
+        names = self._parties(parties, len(rows))
+        digest = digest_of(type(self).__name__, account.scheme, account.budget, account.unit, names)
+        scaled = self._scaled(rows, centre, half, radius) * known[:, None]
+        weights = self._released(account, scaled, labels, names, digest)
+        inner = _INTERCEPT if self.fit_intercept else 1.0
+        self._coefficients = weights[:, : rows.shape[1]] * (inner / (radius * half))
+        last = weights[:, -1] * _INTERCEPT if self.fit_intercept else np.zeros(len(weights))
+        self._intercepts, self._centre = last - self._coefficients @ centre, centre
+        title = f"{type(self).__name__}, {account.scheme.rounds} rounds"
+        self.statement_: Statement = account.state(title, digest, names, simulated=self.seed is not None)
+        self.n_iter_: int = account.scheme.rounds
+
+    def _account(self, count: int, shape: tuple[int, int], objective: JointObjective) -> Account:
+        people = self._people(count)
+        delta = default_delta(people) if self.delta is None else self.delta
+        budget = Budget.of(self.epsilon, delta)
+        check_delta(budget.delta, people)
+        unit = Unit(neighbours=self.neighbours, rows=self.rows_per_person)
+        scheme = Newton(
+            objective=objective,
+            shape=shape,
+            people=people * self.rows_per_person,
+            rows=self.rows_per_person,
+            neighbours=self.neighbours,
+            rounds=self.rounds,
+        )
+        return Account(scheme=scheme, budget=budget, unit=unit)
+
+    def _people(self, count: int) -> int:
+        """Return the public number of people; where only values are protected the number of rows is public."""
+        if self.rows_per_person < 1:
+            raise InputError(f"rows_per_person ({self.rows_per_person}) must be at least 1")
+        if self.people is not None:
+            return self.people
+        if self.neighbours == "add_remove":
+            raise InputError("add_remove protects the number of rows too: declare people, about how many there are")
+        return max(1, count // self.rows_per_person)
+
+    def _scaling(self, features: int) -> tuple[Numbers, Numbers]:
+        """Return the middle of the declared bounds and half their width."""
+        if self.bounds is None:
+            raise InputError("bounds are missing: declare (lower, upper) of the features, never read off the rows")
+        try:
+            lower, upper = (np.broadcast_to(np.asarray(each, dtype=np.float64), (features,)) for each in self.bounds)
+        except (TypeError, ValueError):
+            raise InputError(f"bounds must be (lower, upper), each a number or {features} numbers") from None
+        if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
+            raise InputError("bounds must be finite, and lower below upper")
+        # halved first: the difference of large bounds would be infinite
+        return lower / 2 + upper / 2, upper / 2 - lower / 2
+
+    def _scaled(self, rows: Numbers, centre: Numbers, half: Numbers, radius: float) -> Numbers:
+        """Return rows inside the unit ball; what is missing or infinite becomes the middle of its bounds."""
+        within = np.clip(np.where(np.isfinite(rows), rows, centre), centre - half, centre + half)
+        unit = np.clip((within - centre) / half, -1.0, 1.0)
+        inner = into_ball(unit / radius, 1.0)
+        if not self.fit_intercept:
+            return inner
+        return into_ball(np.column_stack([inner * _INTERCEPT, np.full(len(inner), _INTERCEPT)]), 1.0)
+
+    def _parties(self, parties: Any, count: int) -> tuple[str, ...]:
+        """Return the names of the parties whose rows these are; they are public, as their data sets' names are."""
+        if parties is None:
+            return (self.dataset,)
+        names = np.asarray(parties)
+        if names.shape != (count,):
+            raise InputError(f"parties must name a party for each of the {count} rows")
+        return tuple(sorted({f"{self.dataset}.{name}" for name in names.tolist()}))
+
+    def _released(
+        self, account: Account, rows: Numbers, labels: Numbers, names: tuple[str, ...], digest: str
+    ) -> Numbers:
+        randomness: Randomness = SystemRandomness()
+        if self.ledger is None:
+            if self.seed is not None:
+                randomness = SimulationRandomness(self.seed, "fit")
+            return account.learn(rows, labels, randomness)
+        if self.seed is not None:
+            raise InputError(
+                "a seeded fit protects nobody, so there is nothing to account for: leave out seed or ledger"
+            )
+        with Ledger.open(str(self.ledger)) as ledger:
+            for name in names:
+                declare(ledger, name, self.cap, account.budget.delta)
+            call = account.charge(ledger, names, digest)
+            weights = account.learn(rows, labels, randomness)
+            for name in names:
+                ledger.commit(f"{call}/{name}", digest_of(weights.tolist()))
+        return weights
+
+
+def validation() -> Any:
+    """Return scikit-learn's checks of what is handed to `fit` and `predict`."""
+    try:
+        from sklearn.utils import validation as checks  # noqa: PLC0415 (an extra)
+    except ImportError:
+        raise MissingExtraError("scikit-learn", "evaluate") from None
+    return checks
+
+
+def tags(kind: Literal["classifier", "regressor"]) -> Any:
+    """Return what scikit-learn wants to know: missing values are allowed, a fit without seed is never repeated."""
+    validation()
+    from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags  # noqa: PLC0415 (an extra)
+
+    return Tags(
+        estimator_type=kind,
+        target_tags=TargetTags(required=True),
+        input_tags=InputTags(allow_nan=True),
+        regressor_tags=RegressorTags() if kind == "regressor" else None,
+        classifier_tags=ClassifierTags() if kind == "classifier" else None,
+    )

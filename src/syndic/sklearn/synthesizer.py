@@ -1,0 +1,197 @@
+"""What synthesizers share: a study for every fit, one ledger over all fits."""
+
+import abc
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from syndic.data import ReleasedTable, Schema, Table, open_source
+from syndic.errors import InputError
+from syndic.kernel import Desk, Member, Memory, Node, Session, run, steps_of
+from syndic.methods import AnyProtocol
+from syndic.privacy import Budget, Ledger, Unit
+from syndic.random import Randomness, SimulationRandomness, SystemRandomness
+from syndic.runtime import Local
+from syndic.sklearn.parameters import Number, Parametrised, declare, defaults_of
+from syndic.study import Release, Statement, Study, simulate
+from syndic.study.statement import state
+from syndic.version import __version__
+
+ONE = "data"
+"""The party's name where a single table is fitted."""
+
+
+class Synthesizer(Parametrised, abc.ABC):
+    """Fits one table, or one a party, and samples synthetic rows. Every `fit` is a new release with a new cost."""
+
+    schema: Schema | None
+    epsilon: Number
+    delta: Number | None
+    neighbours: Literal["add_remove", "replace"]
+    rows_per_person: int
+    parties_per_person: int
+    person: str | None
+    people: int | Mapping[str, int] | None
+    seed: int | None
+    ledger: str | Path | None
+    dataset: str
+    cap: Number | Budget | None
+
+    @abc.abstractmethod
+    def _protocol(self) -> AnyProtocol:
+        """Return the method that a fit runs."""
+
+    @abc.abstractmethod
+    def sample(self, n: int | None = None) -> Any:
+        """Return synthetic rows of the last fit."""
+
+    def fit_sample(self, X: Any, y: None = None, n: int | None = None) -> Any:  # noqa: N803 - scikit-learn's name
+        """Fit, then sample."""
+        return self.fit(X, y).sample(n)
+
+    def _delta(self, parties: tuple[str, ...]) -> Number:
+        """Return the delta of a fit."""
+        del parties
+        return self.delta or 0
+
+    def __repr__(self) -> str:
+        defaults = defaults_of(type(self))
+        shown = {name: value for name, value in self.get_params().items() if value != defaults[name]}
+        if self.schema is not None:
+            shown["schema"] = f"<{', '.join(self.schema.names)}>"
+        words = (f"{name}={value if name == 'schema' else repr(value)}" for name, value in shown.items())
+        return f"{type(self).__name__}({', '.join(words)})"
+
+    def study(self, parties: tuple[str, ...] = (ONE,)) -> Study:
+        """Return the study that `fit` runs: `syndic.plan` of it says what a fit would cost, before any row is read."""
+        name = type(self).__name__
+        if self.schema is None:
+            raise InputError(f"schema is missing: {name}(schema=syndic.Schema(columns=(...)))")
+        try:
+            return Study(
+                name="synthesizer",
+                unit=Unit(
+                    neighbours=self.neighbours,
+                    rows=self.rows_per_person,
+                    parties=self.parties_per_person,
+                    person=self.person,
+                ),
+                budget=Budget.of(self.epsilon, self._delta(parties)),
+                protocol=self._protocol(),
+                parties=tuple(Member(name=party, people=self._people(party)) for party in parties),
+                schema=self.schema,
+                # noise is new at every fit, so each is an edition of its own; a seeded one repeats the first
+                edition=1 if self.seed is not None else int(SystemRandomness().words(1)[0] >> np.uint64(11)) + 1,
+            )
+        except ValueError as error:
+            raise InputError(f"{name}: {error}") from None
+
+    def fit(self, X: Any, y: None = None) -> Self:  # noqa: N803 - scikit-learn's name
+        """Make a release of the rows: a frame, an Arrow table or a path, or one for each party by name.
+
+        Charges `epsilon` every time it is called. Columns that the schema lacks are not read.
+        """
+        if y is not None:
+            raise InputError("y must be None: a label is a column like any other, in X and in the schema")
+        sources = dict(X) if isinstance(X, Mapping) else {ONE: X}
+        if not sources:
+            raise InputError("X has no party: give a frame, or a mapping from party to frame")
+        study = self.study(tuple(sources))
+        if self.ledger is None:
+            release = simulate(study, sources, seed=self.seed)
+        elif self.seed is not None:
+            raise InputError(
+                "a seeded fit protects nobody, so there is nothing to account for: leave out seed or ledger"
+            )
+        else:
+            release = self._charged(study, sources)
+        self.release_: Release = release
+        self.statement_: Statement = release.statement
+        self._library = _library_of(next(iter(sources.values())))
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` was called."""
+        return hasattr(self, "release_")
+
+    def _fitted(self) -> Release:
+        if not self.__sklearn_is_fitted__():
+            raise InputError("this synthesizer is not fitted yet: call fit(X) first")
+        return self.release_
+
+    def _as_fitted(self, table: ReleasedTable) -> Any:
+        """Return the table as a frame of the library that was fitted, or else as an Arrow table."""
+        if self._library == "pandas":
+            return table.to_pandas()
+        return table.to_polars() if self._library == "polars" else table.to_arrow()
+
+    def _people(self, party: str) -> int | None:
+        return self.people.get(party) if isinstance(self.people, Mapping) else self.people
+
+    def _randomness(self) -> Randomness:
+        return SystemRandomness() if self.seed is None else SimulationRandomness(self.seed, "sample")
+
+    def _charged(self, study: Study, sources: Mapping[str, Any]) -> Release:
+        """Run the study with every party's charges in the one ledger."""
+        study.check()
+        with ExitStack() as stack:
+            nodes = {}
+            for name, source in sources.items():
+                nodes[name] = self._node(study, name, source)
+                stack.callback(nodes[name].close)
+            session = Session(
+                runtime=Local(nodes),
+                study=study.digest,
+                terms=study,
+                steps=steps_of(type(study.protocol)),
+                randomness=SystemRandomness(),
+            )
+            result = run(study.protocol, session)
+        statement = state(study, simulated=False, version=__version__)
+        return Release(study=study, result=result, statement=statement, transcript=tuple(session.transcript))
+
+    def _node(self, study: Study, party: str, source: Any) -> Node:
+        table = Table(
+            schema=study.schema,
+            source=open_source(source),
+            person=study.unit.person,
+            rows_per_person=study.unit.rows,
+        )
+        # people who may be at several parties are one set of people, and pay at each of them from one cap
+        alone = party == ONE or self.parties_per_person > 1
+        dataset = self.dataset if alone else f"{self.dataset}.{party}"
+        desk = Desk(
+            name=party,
+            terms=study,
+            study=study.digest,
+            spends=tuple(
+                event
+                for other in study.parties
+                if other.name == party or self.parties_per_person > 1
+                for event in study.protocol.spends(study, other.name)
+            ),
+            dataset=dataset,
+            ledger=self._open_ledger(study, dataset),
+            memory=Memory(":memory:"),  # an answer is asked for once: another fit is another study
+            open_table=lambda: table,
+            randomness=lambda _label: SystemRandomness(),
+        )
+        return Node(protocol=study.protocol, desk=desk)
+
+    def _open_ledger(self, study: Study, dataset: str) -> Ledger:
+        """Return the ledger with the data set declared."""
+        ledger = Ledger.open(str(self.ledger))
+        try:
+            declare(ledger, dataset, self.cap, study.delta)
+        except InputError:
+            ledger.close()
+            raise
+        return ledger
+
+
+def _library_of(source: Any) -> str:
+    """Return the name of the library that a frame comes from."""
+    return type(source).__module__.partition(".")[0]

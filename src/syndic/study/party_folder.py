@@ -1,0 +1,220 @@
+"""A party's own folder: its copy of the study, where its rows are, its ledger, its memory, its log.
+
+Nothing in it travels. `party.toml` says where the rows live and how much the owner lets all studies together
+spend on the people in them. A party of a simulation has one study in its folder. An organisation has its keys, one
+ledger for all studies, and a folder for each study that its owner was asked to agree to.
+"""
+
+import hashlib
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, final
+
+import msgspec
+
+from syndic.data import SourceSpec
+from syndic.document import Document, from_file, to_readable_json
+from syndic.errors import InputError, RefusedError
+from syndic.kernel import Desk, Memory, Node, identified, member, no_bond
+from syndic.privacy import Budget, Called, Ledger
+from syndic.random import Randomness, SimulationRandomness, SystemRandomness
+from syndic.study.aligned import open_table
+from syndic.study.document import Study
+from syndic.study.identity import Identity, rehearsed_bonds
+from syndic.study.study_folder import Shelf, write_whole
+
+
+class PartyFile(Document):
+    """What an owner writes into `party.toml`: the data set's name, where it is, and the most it may cost.
+
+    `id` is the column of the source by which its people are aligned with other organisations', or several columns.
+    """
+
+    name: str
+    dataset: str
+    source: SourceSpec
+    cap: Budget
+    id: str | tuple[str, ...] = ()
+
+    @property
+    def id_columns(self) -> tuple[str, ...]:
+        """The columns that `id` names."""
+        return (self.id,) if isinstance(self.id, str) else self.id
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Home:
+    """A folder of one party."""
+
+    folder: Path
+
+    @property
+    def ledger(self) -> Path:
+        """The ledger's file."""
+        return self.folder / "ledger.sqlite"
+
+    @property
+    def study(self) -> Path:
+        """The party's own copy of the study."""
+        return self.folder / "study.json"
+
+    @property
+    def party(self) -> Path:
+        """Where the rows are and what they may cost."""
+        return self.folder / "party.json"
+
+    @property
+    def keys(self) -> Path:
+        """The organisation's private keys."""
+        return self.folder / "identity.key"
+
+    def owner(self) -> PartyFile:
+        """Return what the owner wrote into the home's `party.toml`."""
+        party = from_file(self.folder / "party.toml", PartyFile)
+        return msgspec.structs.replace(party, source=beside(self.folder, party.source))
+
+    def identity(self, study: Study, name: str) -> Identity:
+        """Return the organisation's keys; raise `InputError` if the study has other ones under this name."""
+        identity = Identity.load(self.keys)
+        if member(study, name).identity != str(identity.public):
+            raise InputError(
+                f"party '{name}': the study does not carry the identity of {self.keys}: send its line to whoever "
+                "writes the study"
+            )
+        return identity
+
+    def open_ledger(self) -> Ledger:
+        """Open the ledger; where the owner has agreed to a study before, a lost one is not begun anew.
+
+        Raises:
+            IntegrityError: if it is missing or empty then: what was spent would be forgotten.
+        """
+        return Ledger.open(self.ledger, create=not any(self.folder.glob("studies/*/agreement.json")))
+
+    def cap(self, dataset: str) -> Budget | None:
+        """Return the cap that the ledger has for the data set, if there is one."""
+        if not self.ledger.exists():
+            return None
+        with Ledger.open(self.ledger) as ledger:
+            return ledger.spent(dataset).cap if dataset in ledger.datasets() else None
+
+    def keep(self, study: Study, party: PartyFile) -> None:
+        """Write the party's own copies; a cap that the party file did not say before goes into the ledger."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.chmod(0o700)
+        before = self.known()
+        with Ledger.open(self.ledger) as ledger:
+            if party.dataset not in ledger.datasets() or before is None or before.cap != party.cap:
+                ledger.declare(party.dataset, party.cap, why="the owner's party file")
+        for path, content in ((self.study, study), (self.party, party)):
+            write_whole(path, to_readable_json(content))
+
+    def known(self) -> PartyFile | None:
+        """Return what an earlier run kept of the party's file, if there was one."""
+        return from_file(self.party, PartyFile) if self.party.exists() else None
+
+    def node(self, *, seed: int | None, source: Any = None) -> Node:
+        """Open the party's side of its study; `source` stands in for the file's when rows are in memory."""
+        study = from_file(self.study, Study)
+        party = from_file(self.party, PartyFile)
+        return self._node(study, party, seed, self.folder / "memory.sqlite", source)
+
+    def agreed_node(self, digest: str) -> Node:
+        """Open the organisation's side of the run with this digest; every call checks again that its owner agrees.
+
+        Raises:
+            RefusedError: unless the owner agreed to it, and has not withdrawn, and the agreement has not expired.
+        """
+        shelf, party = Shelf.of(self.folder, digest), self.owner()
+        agreement = shelf.agreement(party.name)
+        if agreement is None:
+            raise RefusedError(f"{party.name} has not agreed to study {digest[:12]}: its owner runs syndic agree")
+        study = shelf.study()
+        if run_digest(study, agreement.rehearsal) != digest:
+            raise RefusedError(f"{party.name}'s copy of study {digest[:12]} was changed: agree again")
+        identity = self.identity(study, party.name)
+        node = self._node(study, party, agreement.rehearsal, shelf.memory)
+        ledger = node.desk.ledger
+        # the owner may have lowered it since it agreed
+        ledger.declare(party.dataset, party.cap, why="the owner's party file")
+        desk = replace(node.desk, agreement=lambda: shelf.in_force(study, party.name, ledger), sign=identity.sign)
+        if agreement.rehearsal is None:
+            desk = replace(desk, bond=identity.bonds(study, digest, party.name))
+        try:
+            shelf.in_force(study, party.name, ledger)
+        except RefusedError:
+            node.close()
+            raise
+        return replace(node, desk=desk)
+
+    def log_refusal(self, run: str, data: bytes, code: str) -> None:
+        """Put a call into the owner's log that was refused because no agreement to its run is in force."""
+        asked = hashlib.sha256(data).hexdigest()
+        with self.open_ledger() as ledger:
+            ledger.log_call(Called(dataset=self.owner().dataset, study=run, call="", step="", asked=asked, reply=code))
+
+    def _node(self, study: Study, party: PartyFile, seed: int | None, memory: Path, source: Any = None) -> Node:
+        ledger = self.open_ledger()
+        if party.dataset not in ledger.datasets():
+            ledger.declare(party.dataset, party.cap, why="the owner's party file")
+        digest = run_digest(study, seed)
+        desk = Desk(
+            name=party.name,
+            terms=study,
+            study=digest,
+            spends=study.protocol.spends(study, party.name),
+            dataset=party.dataset,
+            ledger=ledger,
+            memory=Memory(memory),
+            open_table=lambda: open_table(
+                study,
+                party.name,
+                party.source if source is None else source,
+                home=self.folder,
+                id_columns=party.id_columns,
+                seed=seed,
+            ),
+            randomness=randomness_of(study, seed, party.name),
+            bond=no_bond if seed is None or not identified(study) else rehearsed_bonds(digest, party.name),
+        )
+        return Node(protocol=study.protocol, desk=desk)
+
+    @contextmanager
+    def logging(self, name: str) -> Iterator[None]:
+        """Send what the party has to say about its calls to its own log file and nowhere else."""
+        log = logging.getLogger("syndic.party").getChild(name)
+        handler = logging.FileHandler(self.folder / "party.log", delay=True)
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        log.addHandler(handler)
+        log.propagate = False
+        try:
+            yield
+        finally:
+            log.removeHandler(handler)
+            log.propagate = True
+            handler.close()
+
+
+def beside(folder: Path, source: SourceSpec) -> SourceSpec:
+    """Return the source with its file found from the folder of the party's file, not from where we are."""
+    here = folder.absolute()
+    found = {name: str(here / file) for name in ("path", "duckdb") if (file := getattr(source, name)) is not None}
+    return msgspec.structs.replace(source, **found)
+
+
+def run_digest(study: Study, seed: int | None) -> str:
+    """Return the digest that calls carry. A seeded run has another one, so it can never pass for the real study."""
+    if seed is None:
+        return study.digest
+    return hashlib.sha256(f"simulation {seed} of {study.digest}".encode()).hexdigest()
+
+
+def randomness_of(study: Study, seed: int | None, role: str) -> Callable[[str], Randomness]:
+    """Return where a role gets its randomness: the operating system, or a stream per label in simulation."""
+    if seed is None:
+        return lambda _label: SystemRandomness()
+    return lambda label: SimulationRandomness(seed, study.digest, role, label)

@@ -1,0 +1,83 @@
+"""The coordinator's side of a study, over any runtime; with a folder it survives being killed."""
+
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+from syndic.errors import InputError
+from syndic.kernel import Journal, Progress, Runtime, Session, identified, run, silent_progress, steps_of
+from syndic.random import Randomness, SecretRandomness
+from syndic.study.document import Study
+from syndic.study.party_folder import randomness_of, run_digest
+from syndic.study.release import Release
+from syndic.study.statement import state
+from syndic.version import __version__
+
+
+def conduct(
+    study: Study,
+    runtime: Runtime,
+    *,
+    seed: int | None = None,
+    folder: str | Path | None = None,
+    progress: Progress = silent_progress,
+    seconds: float = 600.0,
+    signatures: bool = True,
+) -> Release:
+    """Ask the parties behind `runtime` what the study asks, and return the release.
+
+    Args:
+        study: the agreed document.
+        runtime: carries bytes to the parties; it stays open.
+        seed: makes the coordinator's draws repeat themselves. The parties must have the same one.
+        folder: the coordinator's own, private: the secret its draws come from, and a journal of what it heard, about as
+            large as all replies. Running again with the same folder goes on where the run was stopped; asks that were
+            completed are not sent again, and a run that ended gives the same release without contacting anybody.
+        progress: told what is being done and how far it is.
+        seconds: how long a step may take before a party counts as silent.
+        signatures: whether parties sign their answers, if the study gives their identities. In a simulation they have
+            no keys to sign with.
+
+    Raises:
+        InputError: if the study is not usable, or the folder's journal is of another version. Nothing was spent.
+        PartyError: if a party refused, failed or stayed silent.
+    """
+    may_run(study, seed)
+    digest = run_digest(study, seed)
+    with ExitStack() as stack:
+        journal = None
+        if folder is not None:
+            journal = Journal.open(journal_path(folder, digest), study=digest, version=__version__)
+            stack.enter_context(closing(journal))
+        session = Session(
+            runtime=runtime,
+            study=digest,
+            terms=study,
+            steps=steps_of(type(study.protocol)),
+            randomness=_draws(study, seed, journal),
+            progress=progress,
+            seconds=seconds,
+            journal=journal,
+            signatures=signatures and identified(study),
+        )
+        result = run(study.protocol, session)
+        session.end()
+    statement = state(study, simulated=seed is not None, version=__version__)
+    return Release(study=study, result=result, statement=statement, transcript=tuple(session.transcript))
+
+
+def may_run(study: Study, seed: int | None) -> None:
+    """Raise `InputError` if the study is not coherent, or is a printed variant that needs a seed. Reads no row."""
+    study.check()
+    if study.protocol.simulation_only and seed is None:
+        raise InputError(f"{study.protocol.title} as printed runs in simulation only: give a seed")
+
+
+def journal_path(folder: str | Path, digest: str) -> Path:
+    """Return where a coordinator keeps the journal of the run with that digest; editions do not meet."""
+    return Path(folder) / f"{digest[:16]}.sqlite"
+
+
+def _draws(study: Study, seed: int | None, journal: Journal | None) -> Randomness:
+    if seed is None and journal is not None:
+        return SecretRandomness(journal.secret, run_digest(study, seed), "coordinator", "draws")
+    return randomness_of(study, seed, "coordinator")("draws")

@@ -1,0 +1,166 @@
+"""Many parties in one process that add up vectors under masks, and a carrier that loses and changes messages."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stubs import Stub
+from support import study_text
+from syndic import Study
+from syndic.errors import InputError
+from syndic.kernel import (
+    Call,
+    Delivery,
+    Desk,
+    Member,
+    Memory,
+    Message,
+    Node,
+    Nothing,
+    Party,
+    Reply,
+    Session,
+    Terms,
+    answer,
+    decode,
+    encode,
+    step,
+    steps_of,
+)
+from syndic.mpc.graph import SumPlan, plan_sum
+from syndic.mpc.ring import Ring, ring_for
+from syndic.mpc.secret import UsesSharedSecret, secret_of
+from syndic.mpc.sum import SumInbox, SumMasked, Total, UsesMaskedSum, masked_sum
+from syndic.privacy import Ledger
+from syndic.random import SimulationRandomness
+
+
+class Told(Message):
+    secret: bytes
+
+
+class AddUp(UsesMaskedSum, UsesSharedSecret, Stub, tag="add-up"):
+    """Adds up a public function of each party's name; `extreme` takes the largest values the ring was made for."""
+
+    length: int = 20
+    bound: int = 1000
+    extreme: int = 0
+    colluding: int = 0
+    missing: int = 0
+
+    def sum_plan(self, terms: Terms) -> SumPlan:
+        return plan_sum(len(terms.parties), colluding=self.colluding, missing=self.missing)
+
+    def ring(self, terms: Terms) -> Ring:
+        return ring_for(self.bound * len(terms.parties))
+
+    def vector(self, name: str) -> NDArray[np.int64]:
+        if self.extreme:
+            return np.full(self.length, self.extreme * self.bound)
+        draws = np.random.default_rng(list(name.encode()))
+        return draws.integers(-self.bound, self.bound + 1, self.length)
+
+    @step(reveals="masked")
+    def add(self, party: Party, message: SumInbox) -> SumMasked:
+        """Mask this party's vector."""
+        ring = self.ring(party.terms)
+        masks = self.sum_masks(party, message, self.length, ring)
+        return self.sum_masked(self.vector(party.name), masks, ring)
+
+    @step(reveals="public")
+    def tell(self, party: Party, message: Nothing) -> Told:
+        """Give the shared secret away, for a test."""
+        return Told(secret=secret_of(party, "one"))
+
+
+Change = Callable[[str, str, bytes], bytes]
+
+
+def unchanged(step: str, party: str, body: bytes) -> bytes:
+    return body
+
+
+@final
+class Fleet:
+    """Nodes and their carrier. `lost[step]` never answer that step; `ask` and `reply` may change what is carried."""
+
+    def __init__(self, protocol: AddUp, parties: int, folder: Path, *, seed: int = 0) -> None:
+        names = [f"p{number}" for number in range(parties)]
+        base = Study.loads(study_text())
+        self.study = Study(
+            name="fleet",
+            unit=base.unit,
+            budget=base.budget,
+            protocol=protocol,  # type: ignore[arg-type]  # a method of the tests
+            parties=tuple(Member(name=name) for name in names),
+            schema=base.schema,
+        )
+        self.protocol = protocol
+        self.names = names
+        self.lost: Mapping[str, set[str]] = {}
+        self.ask: Change = unchanged
+        self.reply: Change = unchanged
+        self.seen: dict[tuple[str, str], bytes] = {}
+        ledger = Ledger.open(folder / "ledger.sqlite")
+        self.nodes = {name: self._node(name, ledger, seed) for name in names}
+
+    def _node(self, name: str, ledger: Ledger, seed: int) -> Node:
+        def no_table() -> Any:
+            raise InputError("no rows here")
+
+        desk = Desk(
+            name=name,
+            terms=self.study,
+            study=self.study.digest,
+            spends=(),
+            dataset=name,
+            ledger=ledger,
+            memory=Memory(":memory:"),
+            open_table=no_table,
+            randomness=lambda label: SimulationRandomness(seed, name, label),
+        )
+        return Node(protocol=self.protocol, desk=desk)
+
+    def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
+        replies, silent = {}, {}
+        for party, data in calls.items():
+            call = decode(data, Call)
+            if party in self.lost.get(call.step, ()):
+                silent[party] = "lost"
+                continue
+            body = self.ask(call.step, party, call.body)
+            changed = Call(study=call.study, party=party, step=call.step, call=call.call, body=body)
+            reply = decode(answer(self.nodes[party], encode(changed)), Reply)
+            self.seen[(call.step, party)] = reply.body
+            body = self.reply(call.step, party, reply.body) if reply.code == "ok" else b""
+            replies[party] = encode(Reply(code=reply.code, body=body, text=reply.text))
+        return Delivery(replies=replies, silent=silent)
+
+    def close(self) -> None: ...
+
+    def session(self) -> Session:
+        return Session(
+            runtime=self,
+            study=self.study.digest,
+            terms=self.study,
+            steps=steps_of(type(self.protocol)),
+            randomness=SimulationRandomness(0),
+        )
+
+    def total(self) -> Total:
+        protocol = self.protocol
+        ring = protocol.ring(self.study)
+        return masked_sum(self.session(), protocol, protocol.add, label="one", count=protocol.length, ring=ring)
+
+    def expected(self, names: Any) -> NDArray[np.int64]:
+        """The same sum without any of this."""
+        total: NDArray[np.int64] = np.sum([self.protocol.vector(name) for name in names], axis=0)
+        return total
+
+    def asked_again(self, step: str, party: str, body: Message) -> Reply:
+        """Ask one step once more, under another call id."""
+        call = Call(study=self.study.digest, party=party, step=step, call="f" * 32, body=encode(body))
+        return decode(answer(self.nodes[party], encode(call)), Reply)

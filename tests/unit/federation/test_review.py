@@ -1,0 +1,86 @@
+"""Papers and processes of a site, seen by somebody who wants to take another's place or leave no trace."""
+
+import hashlib
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from organisations import agreed_nodes, homes_for
+from support import study_text, two_parties
+from syndic.document import from_json, to_json
+from syndic.errors import InputError, RefusedError
+from syndic.federation import Coordinator, Request, prepare, serve
+from syndic.kernel import Reply, decode
+from syndic.privacy import Ledger
+from syndic.runtime.frame import receive_frame, send_frame
+from syndic.study import Study
+from syndic.study.agreement import withdraw
+
+
+@pytest.fixture(scope="module")
+def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Coordinator:
+    folder = tmp_path_factory.mktemp("review")
+    made = Coordinator.create(folder / "coordinator", name="health", host="127.0.0.1", port=1)
+    made.approve(prepare(folder / "north", name="north"))
+    return made
+
+
+@pytest.mark.parametrize("name", ["server", "syndic-server", "Server"])
+def test_no_party_is_called_like_the_server(coordinator: Coordinator, tmp_path: Path, name: str) -> None:
+    """The engine tells who is the server by these names."""
+    with pytest.raises(InputError, match="that of the server"):
+        prepare(tmp_path, name=name)
+    honest = (coordinator.folder.parent / "north" / "request.json").read_text()
+    with pytest.raises(InputError, match="that of the server"):
+        from_json(honest.replace('"north"', f'"{name}"'), Request, where="request.json")
+
+
+@pytest.mark.parametrize("name", ["north", "North"])
+def test_nobody_takes_the_place_of_a_party_on_the_list(coordinator: Coordinator, tmp_path: Path, name: str) -> None:
+    before = to_json(coordinator.admitted())
+    with pytest.raises(InputError, match="north is on the list with another identity"):
+        coordinator.approve(prepare(tmp_path / "other", name=name))
+    assert to_json(coordinator.admitted()) == before
+
+
+def test_a_party_on_the_list_renews(coordinator: Coordinator) -> None:
+    (before,) = coordinator.admitted()
+    coordinator.approve(prepare(coordinator.folder.parent / "north", name="north", renew=True))
+    (after,) = coordinator.admitted()
+    assert after.identity == before.identity
+    assert after.certificate_sha256 != before.certificate_sha256 == after.former_sha256
+
+
+def test_a_call_about_a_withdrawn_study_is_in_the_owners_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study, homes = homes_for(Study.loads(study_text()), two_parties(), tmp_path)
+    for node in agreed_nodes(study, homes).values():
+        node.close()
+    withdraw(homes["north"], study.digest)
+    here, there = socket.socketpair()
+    options = ["--home", str(homes["north"].folder), "--study", study.digest, "--socket", str(there.detach())]
+    monkeypatch.setattr(sys, "argv", ["syndic.federation.serve", *options])
+    with here:
+        send_frame(here, b"whatever was asked")
+        serve.main()
+        answered = receive_frame(here, most=10**6)
+    assert answered is not None
+    assert (decode(answered, Reply).code, "has withdrawn" in decode(answered, Reply).text) == ("refused", True)
+    with Ledger.open(homes["north"].ledger) as ledger:
+        ledger.verify()
+        (call,) = ledger.calls(study.digest)
+    assert (call.asked, call.reply) == (hashlib.sha256(b"whatever was asked").hexdigest(), "refused")
+
+
+def test_a_digest_that_only_begins_like_an_agreed_one_starts_no_process(tmp_path: Path) -> None:
+    pytest.importorskip("nvflare", reason="nvflare is not installed: pip install 'syndic[flare]'")
+    from syndic.federation.site import PartySite  # noqa: PLC0415  # the engine takes seconds to import
+
+    study, homes = homes_for(Study.loads(study_text()), two_parties(), tmp_path)
+    for node in agreed_nodes(study, homes).values():
+        node.close()
+    site = PartySite(str(homes["north"].folder))
+    assert site.most(study.digest) == study.limits.message_mb * 10**6
+    with pytest.raises(RefusedError, match="north has not agreed"):
+        site.most(study.digest[:16] + 48 * "0")

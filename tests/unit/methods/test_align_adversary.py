@@ -1,0 +1,210 @@
+"""Whoever tries ids against what it saw does so in vain, and with every secret the same search finds them."""
+
+import hashlib
+import hmac
+from collections.abc import Iterable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from aligning import Carrier, carried, table
+from support import THREE_VERTICAL, align_study
+from syndic import Study
+from syndic.data.aligned import id_batches
+from syndic.errors import PartyError
+from syndic.kernel import Call, Message, Party, Reply, decode, encode, run, steps_of
+from syndic.mpc.align.point import points_of, raised
+from syndic.mpc.align.steps import UsesAlignment
+from syndic.mpc.align.table import FIELD, bins_of, field_words, table_shape
+from syndic.mpc.align.work import AlignBox, AlignTable, Own, all_tags
+from syndic.mpc.key import context, derive
+from syndic.mpc.seal import Mail, Place, unseal
+from syndic.mpc.secret import pair_secrets, secret_of
+
+HELD = {"north": range(40), "south": range(20, 60), "east": [*range(30), *range(50, 60)]}
+COMMON = {20, 21, 22, 23, 24, 25, 26, 27, 28, 29}
+
+
+def inside(carrier: Carrier, study: Study, name: str) -> Party:
+    """Return a party as its own steps see it: all its secrets."""
+    desk = carrier.nodes[name].desk
+    return Party(desk, call="0" * 32, step=steps_of(UsesAlignment)["align_collect"])
+
+
+def kept(party: Party, name: str, kind: type[Message]) -> Any:
+    return party.recall(name, kind)
+
+
+class Spied:
+    """One run of two or three parties; `secrets` are what each knew just before it wrote over them."""
+
+    def __init__(self, study: Study, folder: Path) -> None:
+        sources = {party.name: table(list(HELD[party.name]), 1) for party in study.parties}
+        self.study = study
+        self.carrier, session = carried(study, sources, folder)
+        self.owns: dict[str, Own] = {}
+        self.shared: dict[str, bytes] = {}
+        self.pairs: dict[str, dict[str, bytes]] = {}
+        self.tags: dict[str, Any] = {}
+        self.sums: list[AlignTable] = []
+
+        def look(step: str, party: str, body: bytes) -> bytes:
+            if step == "align_match":
+                own = inside(self.carrier, study, party)
+                self.owns[party] = kept(own, "align own", Own)
+                self.shared[party] = secret_of(own, "align")
+                self.pairs[party] = pair_secrets(own, "align")
+                self.tags[party] = all_tags(own)[0]
+                self.sums.append(decode(body, AlignTable))
+            return body
+
+        self.carrier.change = look
+        self.result: Any = run(study.protocol, session)
+        self.carrier.close()
+
+    def asked(self, step: str) -> dict[str, bytes]:
+        """Return the bodies of the questions of a step."""
+        calls = [decode(data, Call) for data in self.carrier.seen[::2]]
+        return {call.party: call.body for call in calls if call.step == step}
+
+    def answers(self, step: str) -> dict[str, bytes]:
+        """Return the bodies of the answers to a step."""
+        calls = [decode(data, Call) for data in self.carrier.seen[::2]]
+        replies = [decode(data, Reply) for data in self.carrier.seen[1::2]]
+        return {call.party: reply.body for call, reply in zip(calls, replies, strict=True) if call.step == step}
+
+
+def hashed(ids: Iterable[int], secret: bytes, study: Study) -> list[bytes]:
+    assert isinstance(study.protocol, UsesAlignment)
+    batch = pa.record_batch({"id": pa.array(list(ids))})
+    (read,) = id_batches([batch], ["id"], study.protocol.align_rule())
+    key = derive(secret, "ids")
+    points = points_of(hmac.digest(key, each, "sha512") for each in read if each is not None)
+    return [points[start : start + 32] for start in range(0, len(points), 32)]
+
+
+def test_the_coordinator_tries_every_id_in_vain(tmp_path: Path) -> None:
+    spied = Spied(align_study(), tmp_path)
+    view = b"".join(spied.carrier.seen)
+    north, secret = spied.owns["north"], spied.shared["north"]
+    assert secret == spied.shared["south"]
+    secrets = [secret, north.power, north.on, north.off, north.key, spied.pairs["north"]["south"]]
+    assert not any(each in view for each in secrets)
+    candidates = hashed(range(60), secret, spied.study)
+    # neither points nor their powers were shown, even to somebody who got hold of the hash's key
+    for power in (None, north.on, north.power, spied.owns["south"].power):
+        tried = candidates if power is None else [raised(each, power) for each in candidates]
+        assert not any(each in view for each in tried)
+
+    box = decode(spied.answers("align_blind")["north"], Mail).boxes["south"]
+    place = Place(study=spied.study.digest, label="align 0 1", sender="north", receiver="south")
+    opened = unseal(spied.pairs["north"]["south"], box, place)
+    points = {opened[start : start + 32] for start in range(0, len(opened), 32)}
+    assert len(points) == 60
+    assert not points & set(candidates)
+    found = [each for each, point in enumerate(candidates) if raised(point, north.on) in points]
+    assert found == list(HELD["north"]), "with the seal's key, the hash's key and the blinding the same search works"
+
+
+def test_a_party_finds_no_id_of_another_that_is_not_common(tmp_path: Path) -> None:
+    """South has every message to it, its own power and all keys that it shares; it lacks north's two powers."""
+    spied = Spied(align_study(), tmp_path)
+    south = spied.owns["south"]
+    candidates = hashed(range(60), spied.shared["south"], spied.study)
+    got = decode(spied.asked("align_raise")["south"], AlignBox)
+    place = Place(study=spied.study.digest, label="align 0 1", sender="north", receiver="south")
+    opened = unseal(spied.pairs["south"]["north"], got.box, place)
+    got_back = decode(spied.asked("align_finish")["south"], AlignBox)
+    place = Place(study=spied.study.digest, label="align 0 2", sender="north", receiver="south")
+    returned = unseal(spied.pairs["south"]["north"], got_back.box, place)
+    seen = {text[start : start + 32] for text in (opened, returned) for start in range(0, len(text), 32)}
+    for power in (south.power, south.on, south.off):
+        seen |= {raised(point, power) for point in seen}
+    tried = set(candidates) | {raised(point, power) for point in candidates for power in (south.power, south.on)}
+    assert not seen & tried
+    assert spied.result.note.people == len(set(HELD["north"]) & set(HELD["south"]))
+
+
+def test_a_party_of_three_does_not_learn_who_else_holds_its_other_people(tmp_path: Path) -> None:
+    """The sum of tables is zero at common ids, and elsewhere shows no difference between one other holder and none.
+
+    A share of two parties would show as the sum of the two parties' shares; it never does.
+    """
+    study = align_study(parties=THREE_VERTICAL)
+    spied = Spied(study, tmp_path)
+    assert spied.result.note.people == len(COMMON)
+    shape = table_shape(60)
+    keys = {name: field_words(tags[:, :8].tobytes()).tolist() for name, tags in spied.tags.items()}
+    bins = {name: bins_of(tags[:, 8:16].tobytes(), shape).tolist() for name, tags in spied.tags.items()}
+    prime, words = 2**61 - 1, spied.sums[0].words
+    values = {
+        person: sum(int(word) * pow(keys["north"][place], power, prime) for power, word in enumerate(words[own]))
+        % prime
+        for place, (person, own) in enumerate(zip(HELD["north"], bins["north"], strict=False))
+    }
+    assert {person for person, value in values.items() if value == 0} == COMMON
+    assert len(set(values.values())) == len(HELD["north"]) - len(COMMON) + 1
+    held_by_south_too = set(HELD["south"]) & set(HELD["north"]) - COMMON
+    assert held_by_south_too
+    # the same label everywhere: what the parties compare; north's other labels are in nobody's table but its own
+    assert set(keys["north"]) & set(keys["south"]) & set(keys["east"]) == {
+        keys["north"][list(HELD["north"]).index(person)] for person in COMMON
+    }
+    assert not any(key.to_bytes(8, "little") in b"".join(spied.carrier.seen) for key in keys["north"])
+
+
+def subsets(tags: list[bytes]) -> list[tuple[bytes, ...]]:
+    """Return all sets of these places in the order, as a party that found them would have them."""
+    return [some for count in range(len(tags) + 1) for some in combinations(sorted(tags), count)]
+
+
+def test_a_lying_coordinator_and_one_of_three_do_not_read_whom_another_holds(tmp_path: Path) -> None:
+    """They send a sum that is zero at ten ids of their choice; what north then says must not tell which it holds.
+
+    Of 30 to 34 north is the only other holder, of 50 to 54 east is: each holds half, and nobody is common.
+    """
+    study, probes = align_study(parties=THREE_VERTICAL), [*range(30, 35), *range(50, 55)]
+    carrier, session = carried(study, {name: table(list(HELD[name]), 1) for name in HELD}, tmp_path)
+    known: dict[str, Any] = {}
+    shape = table_shape(60)
+
+    def lie(step: str, party: str, body: bytes) -> bytes:
+        if step != "align_match":
+            return body
+        south = inside(carrier, study, "south")
+        tags = all_tags(south)[0][[list(HELD["south"]).index(person) for person in probes]]
+        known.update(tags=[each[16:].tobytes() for each in tags], secrets=pair_secrets(south, "align"))
+        known["powers"] = [south.recall("align own", Own).power]
+        polynomial = [1]
+        for key in field_words(tags[:, :8].tobytes()).tolist():
+            longer = zip([0, *polynomial], [*polynomial, 0], strict=True)
+            polynomial = [(higher - key * lower) % FIELD for higher, lower in longer]
+        words = np.zeros((shape.bins, shape.points), dtype=np.uint64)
+        words[:, : len(polynomial)] = polynomial
+        return encode(AlignTable(number=0, words=words))
+
+    carrier.change = lie
+    with pytest.raises(PartyError, match="found other common people"):
+        run(study.protocol, session)
+    carrier.close()
+    boxes = [
+        (decode(data, Call).step, decode(decode(reply, Reply).body, Mail).boxes["south"])
+        for data, reply in zip(carrier.seen[::2], carrier.seen[1::2], strict=True)
+        if decode(data, Call).party == "north" and decode(data, Call).step in {"align_vouch", "align_confirm"}
+    ]
+    labels = {"align_vouch": "align vouch", "align_confirm": "align confirm"}
+    told = [
+        unseal(known["secrets"]["north"], box, Place(study=study.digest, label=labels[step], sender="north",
+               receiver="south"))
+        for step, box in boxes
+    ]  # fmt: skip
+    digests = [hashlib.sha256(context("alignment", study.digest, *some)).digest() for some in subsets(known["tags"])]
+    assert len(digests) == 1024
+    points = [points_of([hashlib.sha512(context("align vouch", study.digest, each)).digest()]) for each in digests]
+    tried = {*digests, *points, *(raised(point, power) for point in points for power in known["powers"])}
+    assert told
+    assert not tried & set(told)

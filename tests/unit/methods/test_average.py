@@ -1,0 +1,208 @@
+from fractions import Fraction
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from support import study_text
+from syndic import Release, Study, simulate
+from syndic.errors import InputError, PartyError
+from syndic.methods import Average
+from syndic.noise import DiscreteGaussian, DiscreteLaplace
+from syndic.privacy import Budget, rho_for
+
+SCORE = """
+[[schema.columns]]
+name = "score"
+kind = "real"
+lower = -1.0
+upper = 1.0
+bins = 4
+missing = { value = 0.0 }
+"""
+AGE = """
+[[schema.columns]]
+name = "age"
+kind = "integer"
+lower = 0
+upper = 99
+bins = 5
+missing = { value = 0 }
+"""
+COLOUR = '[[schema.columns]]\nname = "colour"\nkind = "categorical"\nvalues = ["red", "green"]\n'
+
+
+def study(
+    protocol: str = "",
+    *,
+    people: tuple[int, int, int] = (3000, 2000, 1000),
+    unit: str = 'neighbours = "replace"',
+    budget: str = "epsilon = 1.0\ndelta = 1e-7",
+    columns: str = SCORE + AGE + COLOUR,
+) -> Study:
+    parties = "".join(
+        f'[[parties]]\nname = "{name}"\npeople = {count}\n'
+        for name, count in zip(("north", "south", "east"), people, strict=True)
+    )
+    text = study_text(
+        unit=unit,
+        budget=budget,
+        protocol=f'method = "average"\nservers = ["north", "east"]\n{protocol}',
+        parties=parties,
+        columns=columns,
+    )
+    return Study.loads(text)
+
+
+def sources(people: tuple[int, int, int] = (3000, 2000, 1000)) -> dict[str, pa.Table]:
+    found = {}
+    for place, (name, count) in enumerate(zip(("north", "south", "east"), people, strict=True)):
+        generator = np.random.default_rng(place)
+        found[name] = pa.table(
+            {
+                "score": generator.normal(0.2, 2, count),
+                "age": generator.integers(-20, 130, count),
+                "colour": generator.choice(["red", "green"], count),
+            }
+        )
+    return found
+
+
+def law(agreed: Study) -> DiscreteLaplace | DiscreteGaussian:
+    assert isinstance(agreed.protocol, Average)
+    return agreed.protocol.law_of(agreed)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_averages_are_those_of_the_clipped_rows(noise: str) -> None:
+    rows = sources()
+    release = simulate(study(f'noise = "{noise}"'), rows, seed=1)
+    found = release.result.averages  # type: ignore[attr-defined]
+    table = pa.concat_tables(rows.values())
+    score = np.clip(np.asarray(table["score"]), -1, 1)
+    age = np.clip(np.asarray(table["age"]), 0, 99)
+    assert found.columns == ("score", "age")
+    assert found.rows == 6000
+    # 6 standard deviations of the noise, and half a step of 2^-10 of the range for rounding
+    for average, spread, exact, step in zip(
+        found.averages, found.standard_deviation, (score.mean(), age.mean()), (2 / 1024, 0), strict=True
+    ):
+        assert abs(average - exact) < 6 * spread + step / 2
+        assert 0 < spread < 0.02 * (2 if step else 100)
+
+
+def test_integers_are_exact_and_reals_within_half_a_step() -> None:
+    agreed = study("bits = 7")
+    method = agreed.protocol
+    assert isinstance(method, Average)
+    score, age = method.fixed_point(agreed).columns
+    table = pa.concat_tables(sources().values())
+    sums = np.array([score.encode(table["score"]).sum(), age.encode(table["age"]).sum()], dtype=np.int64)
+    found = method._averages(agreed, sums).averages
+    assert found[1] == pytest.approx(np.clip(np.asarray(table["age"]), 0, 99).mean(), abs=1e-9)
+    clipped = np.clip(np.asarray(table["score"]), -1, 1)
+    middle = np.minimum(np.floor((clipped + 1) * 64), 127)
+    assert found[0] == pytest.approx(((middle + 0.5) / 64 - 1).mean(), abs=1e-9)
+    assert abs(found[0] - clipped.mean()) < 2 / 128 / 2
+
+
+def test_wide_integers_are_rounded_to_steps() -> None:
+    wide = (
+        '[[schema.columns]]\nname = "income"\nkind = "integer"\nlower = -50\nupper = 999_949\nmissing = { value = 0 }\n'
+    )
+    agreed = study("bits = 8", columns=wide)
+    method = agreed.protocol
+    assert isinstance(method, Average)
+    (income,) = method.fixed_point(agreed).columns
+    values = np.arange(-50, 999_950)
+    sums = np.array([income.encode(pa.array(values)).sum(dtype=np.int64)]) * 6000 // values.size
+    # averaged over all its values, the middle of the steps is the middle of the range
+    assert method._averages(agreed, sums).averages[0] == pytest.approx(values.mean(), abs=1.0)
+
+
+def test_noise_is_made_for_the_change_of_one_row() -> None:
+    laplace = law(study())
+    assert laplace == DiscreteLaplace(sensitivity=1023 + 99, epsilon=Fraction(1))
+    agreed = study('noise = "gaussian"')
+    gaussian = law(agreed)
+    assert isinstance(gaussian, DiscreteGaussian)
+    assert gaussian.sensitivity_squared == 1023**2 + 99**2
+    assert float(gaussian.rho) == pytest.approx(float(rho_for(Fraction(1), Fraction(1, 10**7))), rel=1e-6)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_people_at_two_parties_move_the_sums_twice_as_far(noise: str) -> None:
+    once = study(f'noise = "{noise}"')
+    twice = study(f'noise = "{noise}"', unit='neighbours = "replace"\nparties = 2')
+    laws = [law(each) for each in (once, twice)]
+    assert laws[1].variance == pytest.approx(4 * laws[0].variance, rel=1e-4)
+    for each in (once, twice):
+        each.check()
+        assert 0.999 < each.joint.epsilon(each.delta) <= 1
+
+
+def test_the_distance_of_the_coins_is_charged_as_delta() -> None:
+    for noise in ("laplace", "gaussian"):
+        agreed = study(f'noise = "{noise}"')
+        cost = agreed.costs["south"]
+        # far below the ledger's least unit, and never nothing
+        assert cost.delta_approximate == 1
+        assert agreed.protocol.spends(agreed, "south")[-1].delta < Fraction(1, 10**30)  # type: ignore[union-attr]
+
+
+def test_a_smaller_budget_of_one_party_holds_for_all() -> None:
+    agreed = study()
+    own = msgspec.structs.replace(agreed.parties[1], budget=Budget.of(0.5, 1e-7))
+    agreed = msgspec.structs.replace(agreed, parties=(agreed.parties[0], own, agreed.parties[2]))
+    found = law(agreed)
+    assert isinstance(found, DiscreteLaplace)
+    assert found.epsilon == Fraction(1, 2)
+
+
+def test_release_is_read_back(tmp_path: Path) -> None:
+    release = simulate(study(), sources(), seed=1)
+    release.write(tmp_path)
+    assert Release.load(tmp_path).result == release.result
+    assert "average of age" in str(release)
+
+
+def test_a_source_of_another_size_is_refused() -> None:
+    rows = {**sources(), "south": sources((3000, 1999, 1000))["south"]}
+    with pytest.raises(PartyError, match="does not hold the 2000 people"):
+        simulate(study(), rows, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("agreed", "text"),
+    [
+        (study(unit='neighbours = "add_remove"'), "public number of rows"),
+        (study(unit='neighbours = "replace"\nrows = 2'), "rows = 1"),
+        (study(budget="epsilon = 1.0"), "delta must be above 0"),
+        (study(budget="epsilon = 31.0\ndelta = 1e-7"), "at most 30"),
+        (study("bits = 24", budget="epsilon = 1e-12\ndelta = 1e-7"), "2\\^52"),
+        (study('columns = ["colour"]'), "'colour' is not a number"),
+        (study(columns=COLOUR), "no integer or real column"),
+        (study(columns=SCORE.replace("missing = { value = 0.0 }", "")), "needs a value for missing"),
+    ],
+)
+def test_studies_that_cannot_run(agreed: Study, text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        agreed.check()
+
+
+def test_a_server_must_be_a_party() -> None:
+    agreed = study()
+    with pytest.raises(InputError, match="'west' is not a party"):
+        Average(servers=("north", "west")).check(agreed)
+    for servers, bits, text in [(("a", "a"), 10, "two different"), (("a", "b"), 25, "bits")]:
+        with pytest.raises(ValueError, match=text):
+            Average(servers=servers, bits=bits)
+
+
+def test_disclosure_names_the_coalitions_that_break_it() -> None:
+    told = study().protocol.disclosure(study())
+    assert "two servers collude" in told.not_protected[0]
+    assert "coordinator and one server" in told.not_protected[0]
+    assert "1122 in l1" in told.sensitivity

@@ -1,0 +1,348 @@
+"""The protocol: its table, its sensitivity by brute force, its result, its refusals."""
+
+import itertools
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import syndic as sy
+from support import charges, study_text
+from syndic import Study
+from syndic.data import Instead, Integer, Real, Schema
+from syndic.errors import InputError, PartyError, RefusedError
+from syndic.methods.estimate.estimate import Estimation
+from syndic.methods.estimate.layout import FINE, Layout, layout_of
+from syndic.methods.estimate.noise import PrintedLaplace
+from syndic.methods.estimate.result import Estimates, EstimatesResult, Group
+from syndic.model import Bernoulli, Exponential, Gamma, Multinomial, Normal, NormalVariance, Poisson
+from syndic.model.families.estimate import block_estimates, blocks_of
+from syndic.mpc.sum import SumInbox
+from syndic.noise import DiscreteGaussian, DiscreteLaplace, GaussianShare, LaplaceShare
+
+AGE = Integer(name="age", lower=0, upper=99, missing=Instead(value=0))
+HEIGHT = Real(name="height", lower=100.0, upper=200.0, bins=4, missing=Instead(value=150.0))
+TRUTH = sy.Boolean(name="sick", missing=Instead(value=False))
+COLOUR = sy.Categorical(name="colour", values=("red", "green"), outside="missing", missing=Instead(value="red"))
+SCHEMA = Schema(columns=(AGE, HEIGHT, TRUTH, COLOUR, sy.Boolean(name="open")))
+
+
+def study(
+    protocol: Estimation, *, parties: int = 3, people: int = 400, epsilon: Any = 1, delta: Any = 0, **unit: Any
+) -> Study:
+    return Study(
+        name="estimates",
+        unit=sy.Unit(**{"neighbours": "replace", **unit}),
+        budget=sy.Budget.of(epsilon, delta),
+        protocol=protocol,
+        parties=tuple(sy.Member(name=f"p{number}", people=people) for number in range(parties)),
+        schema=SCHEMA,
+    )
+
+
+def estimates(asked: Study, rows: dict[str, pa.Table], seed: int, folder: Path | None = None) -> Estimates:
+    result = sy.simulate(asked, rows, seed=seed, folder=folder).result
+    assert isinstance(result, EstimatesResult)
+    return result.estimates
+
+
+def tables(of: Study, seed: int = 1) -> dict[str, pa.Table]:
+    draws = np.random.default_rng(seed)
+    found = {}
+    for party in of.parties:
+        size = party.people or 0
+        found[party.name] = pa.table(
+            {
+                "age": draws.poisson(20, size),
+                "height": draws.normal(160, 8, size),
+                "sick": draws.random(size) < 0.3,
+                "colour": draws.choice(["red", "green"], size),
+                "open": draws.random(size) < 0.5,
+            }
+        )
+    return found
+
+
+LAYOUTS = {
+    "poisson": layout_of(SCHEMA, "age", Poisson(), 12),
+    "bernoulli": layout_of(SCHEMA, "sick", Bernoulli(), 12),
+    "normal": layout_of(SCHEMA, "height", Normal(), 6),
+    "variance": layout_of(SCHEMA, "height", NormalVariance(centre=160.0), 6),
+    "gamma": layout_of(SCHEMA, "height", Gamma(), 6),
+    "colours": layout_of(SCHEMA, "colour", Multinomial(), 6),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_replacing_one_row_moves_the_sums_no_farther_than_stated(layout: Layout) -> None:
+    codes = np.random.default_rng(2).integers(0, len(layout.steps), 5)
+    moved = [
+        layout.sums(np.append(codes, one)) - layout.sums(np.append(codes, other))
+        for one, other in itertools.product(range(len(layout.steps)), repeat=2)
+    ]
+    assert max(int(np.abs(one).sum()) for one in moved) == layout.l1
+    assert max(int((one**2).sum()) for one in moved) == layout.l2_squared
+
+
+@pytest.mark.parametrize("correction", ["analytic", "jackknife", "none"])
+def test_replacing_one_row_moves_the_block_sum_by_one_block_at_most(correction: Any) -> None:
+    layout = layout_of(SCHEMA, "age", Exponential(), 7, (0.02,), (0.1,))
+    block = np.random.default_rng(3).permutation(blocks_of(9, 3))
+    draws = np.random.default_rng(4)
+    largest = 0
+    for _ in range(100):
+        codes = draws.integers(0, 100, 9) // draws.choice([1, 20])
+        sums = set()
+        for code in range(100):
+            changed = np.append(codes[:-1], code)
+            estimates = block_estimates(layout.model, layout.statistics(changed), block, 3, correction)
+            steps = layout.block_steps(estimates)
+            assert ((steps >= 0) & (steps <= FINE)).all()
+            sums.add(int(steps.sum()))
+        largest = max(largest, max(sums) - min(sums))
+    assert FINE / 2 < largest <= FINE
+
+
+def test_table_is_the_statistic_of_the_value() -> None:
+    layout = LAYOUTS["normal"]
+    values = pa.array([100.0, 131.7, 160.0, 200.0, 999.0, None])
+    codes = layout.schema.columns[0].encode(values)
+    clipped = np.array([100.0, 131.7, 160.0, 200.0, 200.0, 150.0]) - layout.model.family.centre  # type: ignore[attr-defined]
+    wanted = np.stack([clipped, clipped**2], axis=-1)
+    # half a step of the grid, through the slope of the square, and half a step of the statistic
+    room = np.array([100 / 64 / 2, 100 * 100 / 64 / 2]) + layout.unit
+    assert (np.abs(layout.statistics(codes) - wanted) <= room).all()
+
+
+def test_small_whole_numbers_stay_exact() -> None:
+    assert LAYOUTS["bernoulli"].l1 == 1
+    assert LAYOUTS["colours"].l1 == 2
+    assert LAYOUTS["colours"].l2_squared == 2
+    assert LAYOUTS["poisson"].l1 == 99
+    codes = np.array([0, 7, 99])
+    np.testing.assert_array_equal(LAYOUTS["poisson"].statistics(codes)[:, 0], codes)
+
+
+def test_noise_is_made_for_the_unit() -> None:
+    poisson = Estimation(column="age", family=Poisson())
+    law = poisson.law_of(study(poisson), "p0")
+    assert law == DiscreteLaplace(sensitivity=99, epsilon=Fraction(1))
+    both = sy.Unit(neighbours="replace", parties=2)
+    two = Study(
+        name="two", unit=both, budget=sy.Budget.of(1), protocol=poisson, parties=study(poisson).parties, schema=SCHEMA
+    )
+    assert poisson.law_of(two, "p0") == DiscreteLaplace(sensitivity=99, epsilon=Fraction(1, 2))
+    gaussian = Estimation(column="height", family=Normal(), noise="gaussian", bits=6)
+    found = gaussian.law_of(study(gaussian, delta="1/1000000"), "p0")
+    assert isinstance(found, DiscreteGaussian)
+    assert found.sensitivity_squared == LAYOUTS["normal"].l2_squared
+    blocks = Estimation(column="height", family=Normal(), scheme="dsaa", bits=6)
+    assert blocks.law_of(study(blocks), "p0") == DiscreteLaplace(sensitivity=2 * FINE, epsilon=Fraction(1))
+    masked = Estimation(column="age", family=Poisson(), scheme="masked")
+    share = masked.share_of(two)
+    assert isinstance(share, LaplaceShare)
+    assert (share.sensitivity, share.epsilon, share.honest) == (99, Fraction(1, 2), 2)
+    masked = Estimation(column="age", family=Poisson(), scheme="masked", noise="gaussian")
+    square = masked.share_of(
+        Study(
+            name="two",
+            unit=both,
+            budget=sy.Budget.of(1, "1e-6"),
+            protocol=masked,
+            parties=two.parties,
+            schema=SCHEMA,
+        )
+    )
+    assert isinstance(square, GaussianShare)
+    assert square.sensitivity_squared == 2 * 99**2
+
+
+@pytest.mark.parametrize("scheme", ["dssa", "dsaa", "masked"])
+def test_estimates_with_little_noise_are_those_of_all_rows(scheme: Any) -> None:
+    protocol = Estimation(column="height", family=Normal(), scheme=scheme, blocks=20 if scheme == "dsaa" else None)
+    asked = study(protocol, epsilon=1000)
+    rows = tables(asked)
+    found = estimates(asked, rows, 1)
+    pooled = np.concatenate([table["height"] for table in rows.values()])
+    # a block's variance is corrected to first order; 400 / 20 = 20 rows make the rest 1/400
+    np.testing.assert_allclose(
+        found.together.estimate, [pooled.mean(), pooled.var()], rtol=2e-3 if scheme != "dsaa" else 2e-2
+    )
+    assert found.parameters == ("mean", "variance")
+    error = [(pooled.var() / 1200) ** 0.5, pooled.var() * (2 / 1200) ** 0.5]
+    np.testing.assert_allclose(found.together.standard_error, error, rtol=0.05)
+    assert all(low < value < high for low, value, high in zip(
+        found.together.lower, found.together.estimate, found.together.upper, strict=True))  # fmt: skip
+    assert [one.of for one in found.groups] == ([] if scheme == "masked" else ["p0", "p1", "p2"])
+
+
+def test_one_party_schemes_and_reading_back(tmp_path: Path) -> None:
+    for scheme, family in (("cssa", Bernoulli()), ("csaa", Bernoulli())):
+        asked = study(Estimation(column="sick", family=family, scheme=scheme), parties=1, people=5000)  # type: ignore[arg-type]
+        release = sy.simulate(asked, tables(asked), seed=2)
+        assert isinstance(release.result, EstimatesResult)
+        assert release.result.estimates.together.estimate[0] == pytest.approx(0.3, abs=0.06)
+        release.write(tmp_path / scheme)
+        assert sy.Release.load(tmp_path / scheme).result == release.result
+        assert "chance (bernoulli, sick)" in release.summary()
+
+
+def test_hierarchy_is_made_of_the_same_releases(tmp_path: Path) -> None:
+    groups = (
+        Group(name="west", parties=("p0", "p1")),
+        Group(name="east", parties=("p2",)),
+        Group(name="country", parties=("west", "east")),
+    )
+    asked = study(Estimation(column="age", family=Poisson(), groups=groups))
+    found = estimates(asked, tables(asked), 3, tmp_path)
+    assert found.group("country").estimate == found.together.estimate
+    assert found.group("east").estimate == found.group("p2").estimate
+    west = [found.group(name).estimate[0] for name in ("p0", "p1")]
+    assert found.group("west").estimate[0] == pytest.approx(np.mean(west))
+    assert found.group("west").people == 800
+    assert len(charges(tmp_path, "p0")) == 1
+
+
+def test_unequal_parties_are_weighed_by_size_and_noise() -> None:
+    protocol = Estimation(column="age", family=Poisson())
+    whole = study(protocol)
+    parties = (
+        sy.Member(name="p0", people=4000),
+        sy.Member(name="p1", people=40),
+        sy.Member(name="p2", people=400, budget=sy.Budget.of("1/100")),
+    )
+    asked = Study(name="u", unit=whole.unit, budget=whole.budget, protocol=protocol, parties=parties, schema=SCHEMA)
+    found = estimates(asked, tables(asked), 4)
+    errors = {one.of: one.standard_error[0] for one in found.groups}
+    assert errors["p0"] < errors["p1"] < errors["p2"]
+    assert found.together.standard_error[0] <= errors["p0"] * 1.001
+
+
+def test_printed_variants_say_what_they_cost() -> None:
+    printed = Estimation(column="height", family=Normal(), as_printed=True, blocks=20, bits=6)
+    law = printed.law_of(study(printed), "p0")
+    assert isinstance(law, PrintedLaplace)
+    layout = LAYOUTS["normal"]
+    # noise for 20 blocks where 400 rows are averaged, and the Euclidean for the l1 diameter
+    assert float(law.event.epsilon) == pytest.approx(20 / 400 * layout.l1 / layout.l2_squared**0.5, rel=1e-6)
+    # A variance in [0, 1], blocks of two: a corrected one is up to 1.5, and as far below 0
+    blocks = Estimation(column="height", family=Normal(), scheme="dsaa", least=(100.0, 0.0), most=(200.0, 1.0),
+                        as_printed=True, blocks=200)  # fmt: skip
+    law = blocks.law_of(study(blocks), "p0")
+    assert isinstance(law, PrintedLaplace)
+    assert float(law.event.epsilon) == pytest.approx((1 + 1 + 2 * 1 / 2) / 2**0.5, rel=1e-6)
+    with pytest.raises(InputError, match="seed"):
+        sy.simulate(study(printed), tables(study(printed)))
+    assert any("times the stated epsilon" in text for text in printed.disclosure(study(printed)).departures)
+
+
+def test_masked_study_never_releases_a_partys_own_sums() -> None:
+    masked, plain = (Estimation(column="age", family=Poisson(), scheme=scheme) for scheme in ("masked", "dssa"))
+    nobody: Any = None
+    assert masked.asked(study(masked)) == ("add", "ready", "sum_keys", "sum_open", "sum_shares")
+    assert plain.asked(study(plain)) == ("answer", "ready")
+    with pytest.raises(RefusedError, match="label"):
+        masked.add(nobody, SumInbox(label="again", dealt=b"", boxes=b""))
+
+
+def test_masks_are_sure_whatever_the_number_of_parties() -> None:
+    # a sparse graph that may fail would have to be charged to a delta, which Laplace noise does not have
+    protocol = Estimation(column="age", family=Poisson(), scheme="masked", colluding=20, missing=10)
+    asked = study(protocol, parties=600, people=40)
+    asked.check()
+    assert protocol.sum_plan(asked).failure_bits == float("inf")
+    assert len(protocol.spends(asked, "p0")) == 1
+
+
+@pytest.mark.parametrize("scheme", ["dssa", "masked"])
+@pytest.mark.parametrize("there", [250, 400, 1000])
+def test_under_add_remove_a_party_gives_exactly_as_many_rows_as_the_study_says(scheme: Any, there: int) -> None:
+    protocol = Estimation(column="age", family=Poisson(), scheme=scheme)
+    asked = study(protocol, people=400, epsilon=100_000, neighbours="add_remove")
+    ages = np.random.default_rng(3).integers(0, 100, there)
+    rows = {party.name: pa.table({**_constant(there), "age": ages}) for party in asked.parties}
+    found = estimates(asked, rows, seed=1).together
+    lacking = max(0, 400 - there)
+    middle = 50.0  # of the codes 0 to 99, whose table has as many lines
+    exact = (ages[: 400 - lacking].sum() + lacking * middle) / 400 if there <= 400 else ages.mean()
+    # a draw of 400 of 1000 rows, three times, has this standard deviation
+    spread = ages.std() / 1200**0.5 if there > 400 else 0.0
+    assert found.people == 1200
+    assert abs(found.estimate[0] - exact) <= 6 * spread + 0.02
+    told = asked.protocol.disclosure(asked)
+    assert "replaces one of them" in told.sensitivity
+    assert any("least size" in each for each in told.not_protected)
+
+
+def _constant(count: int) -> dict[str, Any]:
+    return {"height": np.full(count, 150.0), "sick": [False] * count, "colour": ["red"] * count, "open": [True] * count}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "change", "said"),
+    [
+        (Estimation(column="age", family=Poisson(), as_printed=True), {"neighbours": "add_remove"}, "replace"),
+        (Estimation(column="age", family=Poisson()), {"rows": 2}, "rows = 1"),
+        (Estimation(column="nobody", family=Poisson()), {}, "nobody"),
+        (Estimation(column="open", family=Bernoulli()), {}, "missing"),
+        (Estimation(column="age", family=Bernoulli()), {}, "two values"),
+        (Estimation(column="age", family=Gamma()), {}, "above 0"),
+        (Estimation(column="age", family=Poisson(), scheme="cssa"), {}, "dssa"),
+        (Estimation(column="age", family=Poisson(), noise="gaussian"), {}, "delta"),
+        (Estimation(column="height", family=Exponential(), scheme="dsaa"), {}, "least and most"),
+        (Estimation(column="age", family=Poisson(), least=(1.0, 2.0), most=(3.0,)), {}, "one number for each"),
+        (Estimation(column="age", family=Poisson(), least=(4.0,), most=(3.0,)), {}, "below most"),
+        (Estimation(column="age", family=Poisson(), scheme="masked", colluding=3), {}, "collude"),
+        (Estimation(column="age", family=Poisson(), groups=(Group(name="p0", parties=("p1",)),)), {}, "names two"),
+        (Estimation(column="age", family=Poisson(), groups=(Group(name="g", parties=("no",)),)), {}, "no"),
+        (Estimation(column="age", family=Poisson(), groups=(Group(name="g", parties=("p0", "p0")),)), {}, "twice"),
+    ],
+    ids=lambda value: str(value)[:60] if isinstance(value, str) else "",
+)
+def test_what_cannot_work_is_refused_before_any_row(protocol: Estimation, change: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        study(protocol, **change).check()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"bits": 13},
+        {"confidence": 1.0},
+        {"blocks": 3},
+        {"colluding": 0},
+        {"as_printed": True, "noise": "gaussian"},
+        {"scheme": "masked", "groups": (Group(name="g", parties=("p0",)),)},
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"must|are for|is the paper|masked"):
+        Estimation(column="age", family=Poisson(), **options)
+
+
+def test_more_memory_than_the_limit_is_refused() -> None:
+    whole = study(Estimation(column="age", family=Poisson()), people=10**8)
+    with pytest.raises(InputError, match="memory_mb"):
+        msgspec.structs.replace(whole, limits=sy.Limits(memory_mb=500)).check()
+
+
+def test_study_file_names_families() -> None:
+    text = 'method = "estimate"\ncolumn = "age"\nfamily = { kind = "binomial", trials = 99 }'
+    read = Study.loads(study_text(unit='neighbours = "replace"', protocol=text))
+    read.check()
+    with pytest.raises(InputError, match="frobnicate"):
+        Study.loads(study_text(protocol='method = "estimate"\ncolumn = "age"\nfamily = { kind = "frobnicate" }'))
+
+
+def test_wrong_size_is_said_and_nothing_charged(tmp_path: Path) -> None:
+    asked = study(Estimation(column="age", family=Poisson()))
+    rows = tables(asked)
+    rows["p2"] = rows["p2"].slice(1)
+    with pytest.raises(PartyError, match="400 people"):
+        sy.simulate(asked, rows, seed=1, folder=tmp_path)
+    assert charges(tmp_path, "p2") == []

@@ -1,0 +1,281 @@
+"""The Gram matrix of a vertical study: what it may ask, what it costs, what it publishes."""
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from support import COLUMNS, MISSING_LEVELS, THREE_VERTICAL, VERTICAL, charges, gram_study, rows
+from syndic import Study, simulate
+from syndic.data import Table, open_source
+from syndic.errors import InputError, PartyError
+from syndic.methods import GramMatrix
+from syndic.methods.regression.gram_result import GramResult
+from syndic.model.gram.fit import infer
+from syndic.model.gram.moments import moments_of
+from syndic.privacy import Cost, gaussian_epsilon
+from syndic.study import Release
+
+BUDGET = "epsilon = 1.0\ndelta = 1e-7"
+
+
+def sized(count: int, parties: str = VERTICAL) -> str:
+    return parties.replace("60", str(count))
+
+
+def sources(study: Study, table: pa.Table) -> dict[str, pa.Table]:
+    return {party.name: table.select(list(party.columns or ())) for party in study.parties}
+
+
+def protocol_of(study: Study) -> GramMatrix:
+    assert isinstance(study.protocol, GramMatrix)
+    return study.protocol
+
+
+def result_of(release: Release) -> GramResult:
+    assert isinstance(release.result, GramResult)
+    return release.result
+
+
+def exact_rows(study: Study, table: pa.Table) -> np.ndarray:
+    """Return the rows of all parties side by side, for z in [-1, 1], with what is 1 in front."""
+    layout = protocol_of(study).layout(study)
+    parts = []
+    for party in study.parties:
+        schema = study.schema.select(party.columns or ())
+        coded = next(iter(Table(schema, open_source(table)).batches()))
+        parts.append(layout.rows(party.name, coded) / 2.0**layout.bits)
+    ones = [] if protocol_of(study).overlap else [np.ones((table.num_rows, 1))]
+    return np.hstack([*ones, *parts])
+
+
+OPTIONS: list[tuple[str, str, str]] = [
+    ("", VERTICAL, ""),
+    ('products = [["colour", "age"]]\nbits = 5', VERTICAL, ""),
+    ("colluding = 2", THREE_VERTICAL, ""),
+    ("bits = 16", VERTICAL, ""),
+    ("overlap = true", THREE_VERTICAL, MISSING_LEVELS),
+    ("", THREE_VERTICAL, MISSING_LEVELS),
+]
+
+
+@pytest.mark.parametrize(("options", "parties", "columns"), OPTIONS)
+def test_a_release_is_the_exact_matrix_plus_noise_of_the_stated_size(
+    options: str, parties: str, columns: str, tmp_path: Path
+) -> None:
+    chosen = {"columns": columns} if columns else {}
+    study = gram_study(options, parties=sized(2000, parties), budget=BUDGET, **chosen)
+    table = holed(rows(2000, 3)) if columns else rows(2000, 3)
+    release = simulate(study, sources(study, table), seed=3, folder=tmp_path)
+    gram = result_of(release).opened
+    matrix = exact_rows(study, table)
+    noise = (gram.matrix - matrix.T @ matrix) / gram.sigma
+    assert gram.matrix.shape == (matrix.shape[1],) * 2
+    opened = gram.places >= 0
+    assert not noise[~opened].any()
+    assert 0 < np.abs(noise[opened]).max() < 6
+    assert 0.4 < np.sqrt((noise[opened] ** 2).mean()) < 1.8
+    assert [len(charges(tmp_path, party.name)) for party in study.parties] == [1] * len(study.parties)
+
+
+def holed(table: pa.Table) -> pa.Table:
+    """Return the table with people who are absent somewhere, and values that are missing by themselves."""
+    generator = np.random.default_rng(4)
+    columns = {}
+    for name in table.column_names:
+        gone = generator.random(table.num_rows) < 0.2
+        columns[name] = pa.array(
+            [None if lost else value for lost, value in zip(gone, table[name].to_pylist(), strict=True)]
+        )
+    return pa.table(columns)
+
+
+def test_a_release_is_read_back(tmp_path: Path) -> None:
+    study = gram_study()
+    release = simulate(study, sources(study, rows(60, 3)), seed=1)
+    release.write(tmp_path)
+    again, first = result_of(Release.load(tmp_path)), result_of(release)
+    assert again.note == first.note
+    assert np.array_equal(again.gram.matrix, first.gram.matrix)
+    gram = first.opened
+    for row in pq.read_table(tmp_path / "gram.parquet").to_pylist():
+        place = gram.index(row["first"]), gram.index(row["second"])
+        assert gram.matrix[place] == row["sum"] / 4.0**10
+    (tmp_path / "gram.parquet").write_bytes(b"junk")
+    with pytest.raises(InputError, match="cannot be read"):
+        Release.load(tmp_path)
+    pq.write_table(pa.table({"sum": [1]}), tmp_path / "gram.parquet")
+    with pytest.raises(InputError, match="does not have the sums"):
+        Release.load(tmp_path)
+    other = simulate(gram_study("bits = 8"), sources(study, rows(60, 3)), seed=1)
+    other.result.write(tmp_path)
+    with pytest.raises(InputError, match="not of this study"):
+        Release.load(tmp_path)
+
+
+def test_noise_follows_from_blocks_and_shares() -> None:
+    study = gram_study("bits = 4")
+    noise = protocol_of(study).noise_of(study)
+    # three columns and the intercept; score has a level for missing values, which adds nothing; a list is complete
+    assert noise.sensitivity_squared == 16 * 16**4
+    assert noise.sigma_squared == noise.sensitivity_squared / noise.mu_squared + Fraction(1, 12)
+    assert study.costs["north"] == study.costs["south"] == study.joint
+    assert 0.999999 < study.joint.epsilon(study.delta) <= 1
+    trusting = gram_study("bits = 4\ncolluding = 0")
+    assert protocol_of(trusting).noise_of(trusting).variance == pytest.approx(noise.variance / 2)
+    more = gram_study('products = [["colour", "age"]]')
+    # one more block, which can change from one number to another
+    assert protocol_of(more).layout(more).sensitivity == 26
+    three = gram_study(parties=THREE_VERTICAL)
+    # of three shares two are enough: three halves of the curator's variance, not twice
+    whole = protocol_of(trusting).layout(trusting).sigma
+    assert protocol_of(three).layout(three).sigma == pytest.approx(whole * 1.5**0.5, rel=1e-3)
+
+
+NUMBERS = "".join(
+    f'[[schema.columns]]\nname = "{name}"\nkind = "real"\nlower = -1.0\nupper = 1.0\nbins = 200\n'
+    "missing = { value = 0.0 }\n"
+    for name in "abcdy"
+)
+HELD = VERTICAL.replace('"colour", "age"', '"a", "b", "c"').replace('"score"', '"d", "y"')
+
+
+def test_long_rows_are_shortened_but_for_exempt_columns() -> None:
+    study = gram_study('norm = 0.5\nexempt = ["y"]', parties=sized(1000, HELD), columns=NUMBERS, budget=BUDGET)
+    layout = protocol_of(study).layout(study)
+    # three columns count one and a half, a column alone counts in full
+    assert {name: (clip.blocks, clip.length) for name, clip in layout.clips.items()} == {"north": (3, Fraction(3, 2))}
+    assert layout.sensitivity == (1 + Fraction(3, 2) + 2) ** 2 + Fraction(3, 2)
+    generator = np.random.default_rng(2)
+    table = pa.table({name: generator.uniform(-1, 1, 1000) for name in "abcdy"})
+    matrix = exact_rows(study, table)
+    assert (matrix[:, 1:4] ** 2).sum(axis=1).max() <= 1.5
+    assert np.abs(matrix[:, 4:] - np.column_stack([table["d"], table["y"]])).max() < 0.01
+    gram = result_of(simulate(study, sources(study, table), seed=3)).opened
+    noise = (gram.matrix - matrix.T @ matrix)[gram.places >= 0] / gram.sigma
+    assert 0.5 < np.sqrt((noise**2).mean()) < 1.5
+    # coefficients of shortened rows are not those of the rows
+    assert gram.shortened
+    assert not infer(gram, "y").reliable
+    with pytest.raises(InputError, match="no party holds the column q"):
+        gram_study('exempt = ["q"]').check()
+
+
+def test_the_strictest_budget_holds() -> None:
+    strict = VERTICAL.replace('columns = ["score"]', 'columns = ["score"]\nbudget = {epsilon = 0.5, delta = 1e-6}')
+    study = gram_study(parties=strict)
+    event = protocol_of(study).spends(study, "north")[0]
+    assert Cost.of([event]).epsilon(Fraction(1, 10**6)) <= Fraction(1, 2)
+
+
+def test_epsilon_is_stated_both_ways() -> None:
+    study = gram_study()
+    outside, pooled = protocol_of(study).epsilons(study)
+    mu_squared = protocol_of(study).noise_of(study).mu_squared
+    assert pooled == pytest.approx(1, abs=1e-6)
+    assert outside == pytest.approx(float(gaussian_epsilon(mu_squared / 2, study.delta)), rel=1e-4)
+    assert f"epsilon {outside:.4g} against all but the parties" in str(study.plan())
+
+
+PARTIES_ONE = VERTICAL.split("[[parties]]")[1]
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ({"options": 'products = [["age", "score"]]'}, "two columns of one party"),
+        ({"options": 'products = [["age", "age"]]'}, "two columns of one party"),
+        ({"options": "colluding = 2"}, "below the number of parties"),
+        ({"budget": "epsilon = 1.0"}, "delta above 0"),
+        ({"parties": VERTICAL.replace("people = 60", "people = 61", 1)}, "the same people"),
+        ({"parties": VERTICAL.replace('columns = ["score"]', "")}, "which columns it holds"),
+        ({"parties": VERTICAL.replace('["score"]', '["score", "age"]')}, "no column may be at two"),
+        ({"options": "overlap = true"}, "a row of missing values"),
+        ({"options": "bits = 16", "budget": "epsilon = 1e-7\ndelta = 1e-9"}, "noise shares cannot be made"),
+    ],
+)
+def test_what_cannot_work_is_refused(parts: dict[str, str], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        gram_study(**parts).check()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("colluding = -1", "not be negative"),
+        ("bits = 3", "from 4 to 16"),
+        ("bits = 17", "from 4 to 16"),
+        ("norm = 0.0", "above 0"),
+        ("norm = 1.5", "at most 1"),
+        ('products = [["age", "colour"], ["colour", "age"]]', "twice"),
+    ],
+)
+def test_parameters_are_checked(options: str, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        gram_study(options)
+
+
+@pytest.mark.parametrize("count", [59, 61])
+def test_a_table_of_another_size_is_refused_and_nothing_is_charged(count: int, tmp_path: Path) -> None:
+    study = gram_study()
+    tables = {**sources(study, rows(60, 3)), "south": rows(count, 3).select(["score"])}
+    with pytest.raises(PartyError, match="does not hold the 60 people"):
+        simulate(study, tables, seed=1, folder=tmp_path)
+    assert charges(tmp_path, "north") == charges(tmp_path, "south") == []
+
+
+def test_a_study_that_does_not_fit_is_refused() -> None:
+    text = VERTICAL.replace("60", "60000") + "[limits]\nmemory_mb = 50\n"
+    with pytest.raises(InputError, match="MB of memory"):
+        gram_study(parties=text, budget="epsilon = 1.0\ndelta = 1e-9").check()
+
+
+@pytest.mark.parametrize("name", ["(intercept)", "colour=red", "age*colour"])
+def test_columns_that_could_not_be_told_apart_are_refused(name: str) -> None:
+    columns = COLUMNS.replace('"score"', f'"{name}"')
+    parties = VERTICAL.replace('"score"', f'"{name}"')
+    with pytest.raises(InputError, match="would be called"):
+        gram_study('products = [["age", "colour"]]', parties=parties, columns=columns).check()
+
+
+def test_sums_must_leave_room_for_noise() -> None:
+    study = gram_study("bits = 16", parties=sized(2**30), budget="epsilon = 1.0\ndelta = 1e-15")
+    with pytest.raises(InputError, match="leave no room"):
+        study.check()
+
+
+def test_absent_people_are_left_out_pair_by_pair() -> None:
+    study = gram_study(
+        "overlap = true\ncolluding = 0",
+        parties=sized(20_000),
+        columns=MISSING_LEVELS,
+        budget="epsilon = 15.0\ndelta = 1e-8",
+    )
+    generator = np.random.default_rng(5)
+    common = generator.normal(0, 0.3, 20_000)
+    age = np.clip(50 + 60 * common + generator.normal(0, 8, 20_000), 0, 99)
+    score = np.clip(common + generator.normal(0, 0.1, 20_000), -1, 1)
+    at_north, at_south = generator.random((2, 20_000)) < [[0.8], [0.6]]
+    table = pa.table(
+        {
+            "colour": pa.array(["red" if there else None for there in at_north]),
+            "age": pa.array(age, mask=~at_north),
+            "score": pa.array(score, mask=~at_south),
+        }
+    )
+    gram = result_of(simulate(study, sources(study, table), seed=2)).gram
+    assert gram.overlapping
+    assert gram.matrix[gram.index("(at north)"), gram.index("(at north)")] == pytest.approx(at_north.sum(), abs=20)
+    assert gram.matrix[0, gram.index("(at south)")] == pytest.approx((at_north & at_south).sum(), abs=20)
+    both = at_north & at_south
+    found = moments_of(gram, ["age", "score"])
+    # five bins of age and four of score: coarse, but the same for both sides of the comparison
+    coded: Any = next(iter(Table(study.schema, open_source(table)).batches()))
+    wanted = np.corrcoef(coded["age"][both].astype(float), coded["score"][both].astype(float))[0, 1]
+    assert found.correlation()[0, 1] == pytest.approx(wanted, abs=0.01)
+    middles = (20 * coded["age"][at_north].astype(float) + 9.5 - 49.5) / 49.5
+    assert found.means[0] == pytest.approx(middles.mean(), abs=0.01)

@@ -1,0 +1,151 @@
+"""The Gram matrix of rows at different parties: what it may ask, what it costs, what it publishes."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from support import COLUMNS, PARTIES, charges, rows, study_text
+from syndic import GramRegression, Study, simulate
+from syndic.data import Table, open_source
+from syndic.errors import InputError, PartyError
+from syndic.methods import PooledGram
+from syndic.methods.regression.gram_result import GramResult
+from syndic.study import Release
+
+TINY = "epsilon = 1.0\ndelta = 1e-15"
+SIZES = {"north": 1500, "south": 900, "east": 600}
+
+
+def study_of(
+    options: str = "",
+    *,
+    sizes: dict[str, int] = SIZES,
+    unit: str = 'neighbours = "replace"',
+    budget: str = "epsilon = 1.0\ndelta = 1e-6",
+    more: str = "",
+    limits: str = "",
+) -> Study:
+    parties = "".join(f'[[parties]]\nname = "{name}"\npeople = {count}\n{more}\n' for name, count in sizes.items())
+    parties += limits
+    return Study.loads(
+        study_text(unit=unit, budget=budget, parties=parties, protocol=f'method = "pooled-gram"\n{options}')
+    )
+
+
+def protocol_of(study: Study) -> PooledGram:
+    assert isinstance(study.protocol, PooledGram)
+    return study.protocol
+
+
+def sources() -> dict[str, pa.Table]:
+    return {name: rows(count, place) for place, (name, count) in enumerate(SIZES.items())}
+
+
+@pytest.mark.parametrize("options", ["", 'products = [["age", "colour"]]', "norm = 0.4", "colluding = 2\nbits = 6"])
+def test_a_release_is_the_exact_matrix_plus_noise_of_the_stated_size(options: str, tmp_path: Path) -> None:
+    study = study_of(options)
+    release = simulate(study, sources(), seed=3, folder=tmp_path)
+    assert isinstance(release.result, GramResult)
+    gram, layout = release.result.opened, protocol_of(study).layout(study)
+    table = Table(study.schema, open_source(pa.concat_tables(sources().values())))
+    matrix = np.concatenate([layout.rows(batch) for batch in table.batches()]) / 2.0**layout.bits
+    assert gram.rows == len(matrix) == 3000
+    noise = (gram.matrix - matrix.T @ matrix) / gram.sigma
+    assert not noise[gram.places < 0].any()
+    assert 0.5 < np.sqrt((noise[gram.places >= 0] ** 2).mean()) < 1.6
+    assert [len(charges(tmp_path, name)) for name in SIZES] == [1, 1, 1]
+
+
+def test_noise_is_that_of_one_curator_but_for_those_who_collude() -> None:
+    study = study_of()
+    noise, layout = protocol_of(study).noise_of(study), protocol_of(study).layout(study)
+    # colour, age, score and the intercept; a list and two numbers
+    assert layout.sensitivity == 16
+    assert noise.total_variance(3) / 16.0**10 == pytest.approx(1.5 * 16 / float(noise.mu_squared), rel=1e-6)
+    assert study.joint == study.costs["north"]
+    assert 0.99999 < study.joint.epsilon(study.delta) <= 1
+    shorter = study_of("norm = 0.4\nexempt = []")
+    # age is the only column of nothing but numbers: score has a level for missing values
+    assert protocol_of(shorter).layout(shorter).clip is None
+
+
+def test_missing_parties_are_left_out_and_paid_for() -> None:
+    six = {f"p{place}": 100 for place in range(6)}
+    study, whole = study_of("missing = 1", sizes=six), study_of(sizes=six)
+    # four shares have to be enough instead of five
+    noise, less = protocol_of(study).noise_of(study), protocol_of(whole).noise_of(whole)
+    assert noise.variance == pytest.approx(5 / 4 * less.variance, rel=1e-6)
+
+
+def test_a_model_from_all_parties(tmp_path: Path) -> None:
+    generator = np.random.default_rng(1)
+    columns = {}
+    for name, count in SIZES.items():
+        age = generator.integers(0, 100, count)
+        score = np.clip(age / 100 - 0.5 + generator.normal(0, 0.1, count), -1, 1)
+        columns[name] = pa.table({"colour": ["red"] * count, "age": age, "score": score})
+    study = study_of(budget="epsilon = 8.0\ndelta = 1e-6")
+    release = simulate(study, columns, seed=2)
+    release.write(tmp_path)
+    model = GramRegression("score", features=["age"]).fit(Release.load(tmp_path))
+    assert model.coef_[0] == pytest.approx(0.01, abs=6 * model.inference_.standard_errors()[1])
+    assert model.predict(columns["north"]).shape == (1500,)
+    other = study_of("bits = 8")
+    (tmp_path / "study.json").write_text((tmp_path / "study.json").read_text().replace('"bits": 10', '"bits": 8'))
+    assert protocol_of(other).bits == 8
+    with pytest.raises(InputError, match="not of this study"):
+        Release.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ({"unit": 'neighbours = "add_remove"'}, "must be neighbours"),
+        ({"unit": 'neighbours = "replace"\nrows = 2'}, "one row at one party"),
+        ({"budget": "epsilon = 1.0"}, "delta above 0"),
+        ({"options": 'products = [["age", "height"]]'}, "no column height"),
+        ({"options": 'exempt = ["height"]'}, "no column height"),
+        ({"more": 'columns = ["age"]'}, "leave columns out"),
+        ({"options": "bits = 16", "sizes": {"north": 2**29, "south": 2**29}, "budget": TINY}, "no room"),
+        ({"limits": "[limits]\nmemory_mb = 50\n"}, "MB of memory"),
+    ],
+)
+def test_what_cannot_work_is_refused(parts: dict[str, str], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        study_of(**parts).check()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("colluding = 0", "at least 1"),
+        ("bits = 3", "from 4 to 16"),
+        ("norm = 2.0", "at most 1"),
+        ('products = [["age", "colour"], ["colour", "age"]]', "twice"),
+    ],
+)
+def test_parameters_are_checked(options: str, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        study_of(options)
+
+
+def test_a_party_of_another_size_is_refused_and_nothing_is_charged(tmp_path: Path) -> None:
+    with pytest.raises(PartyError, match="does not hold the 600 people"):
+        simulate(study_of(), {**sources(), "east": rows(601)}, seed=1, folder=tmp_path)
+    assert charges(tmp_path, "east") == []
+
+
+def test_the_strictest_budget_holds() -> None:
+    parties = PARTIES.replace("people = 60", "people = 60\nbudget = {epsilon = 0.25, delta = 1e-7}")
+    text = study_text(
+        unit='neighbours = "replace"',
+        budget="epsilon = 1.0\ndelta = 1e-5",
+        parties=parties,
+        columns=COLUMNS,
+        protocol='method = "pooled-gram"',
+    )
+    study = Study.loads(text)
+    assert study.costs["south"].epsilon(Fraction(1, 10**7)) <= Fraction(1, 4)

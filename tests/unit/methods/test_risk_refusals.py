@@ -1,0 +1,131 @@
+"""Learning: what cannot work is refused before any row is read, and a party answers its own rounds only."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from support import Case, open_nodes, rows
+from syndic import plan
+from syndic.errors import InputError, PartyError
+from syndic.kernel import Call, Reply, answer, decode, encode
+from syndic.methods.learning.learn import Ask
+from syndic.study import simulate
+from unit.methods.learning import BINARY, SIZES, Numbers, learnt, sources, study
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ('label = "nobody"', "no such column"),
+        ('label = "colour"\nfeatures = ["age", "x"]', "no such column"),
+        ('label = "colour"\nloss = "ridge"', "is no number"),
+        ('label = "age"', "is a number"),
+        ('label = "age"\nloss = "ridge"\npositive = "red"', "is a number"),
+        ('label = "colour"\npositive = "pink"', "must be one of"),
+        ('label = "colour"\nscheme = "mpc_out"\nclip = 0.5', "larger clip"),
+        ('label = "colour"\nminimum = 51', "minimum of 51"),
+        ('label = "colour"\nloss = "softmax"\npositive = "red"', "three classes or more"),
+        ('label = "colour"\nloss = "softmax"\nscheme = "mpc_out"', "three classes or more"),
+        ('label = "colour"\nscheme = "local_obj"', "one model"),
+        ('label = "colour"\nscheme = "local_obj"\npositive = "red"\nloss = "hinge"', "smooth twice"),
+        ('label = "colour"\nscheme = "local_out"\nregularisation = 1e-8', "at least 4e-08"),
+        ('label = "colour"\ncolluding = 4', "one less than all"),
+        ('label = "colour"\ncolluding = 2\nmissing = 1', "fewer than 1 missing"),
+    ],
+)
+def test_what_cannot_work_is_refused(options: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        plan(study(options))
+
+
+@pytest.mark.parametrize("scheme", ["mpc_grad", "local_grad"])
+def test_sums_must_leave_room_for_noise(scheme: str) -> None:
+    def planned(clip: float) -> None:
+        plan(study(f"{BINARY}scheme = '{scheme}'\nclip = {clip}", sizes=large, budget="epsilon = 1.0\ndelta = 1e-10"))
+
+    large = dict.fromkeys(SIZES, 10**6)
+    planned(100.0)
+    with pytest.raises(InputError, match="leave no room"):
+        planned(1200.0 if scheme == "local_grad" else 300.0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "iterations = 0",
+        "clip = 0.0",
+        "rate = -1.0",
+        "minimum = 0",
+        "colluding = 0",
+        "missing = -1",
+        'as_printed = true\nnoise = "laplace"',
+        'noise = "spherical"',
+        'scheme = "central"\nas_printed = true',
+        'scheme = "newton"\nas_printed = true',
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(options: str) -> None:
+    with pytest.raises(InputError):
+        study(f'label = "colour"\n{options}')
+
+
+def test_gaussian_noise_needs_delta_and_laplace_does_not() -> None:
+    with pytest.raises(InputError, match="needs delta"):
+        plan(study('label = "colour"', budget="epsilon = 1.0"))
+    assert plan(study('label = "colour"\nnoise = "laplace"', budget="epsilon = 1.0")).statement.delta == 0
+
+
+@pytest.mark.parametrize("options", ['scheme = "rajkumar_agarwal"', 'noise = "spherical"\nscheme = "mpc_out"'])
+def test_simulated_variants_need_a_seed_and_say_so(options: str) -> None:
+    of = study(f"{BINARY}{options}")
+    with pytest.raises(InputError, match="simulation only"):
+        simulate(of, sources())
+    statement = plan(of).statement
+    assert not statement.protects
+    assert any("floating point" in text for text in statement.departures)
+
+
+def test_a_party_answers_its_own_rounds_and_shapes_only(tmp_path: Path) -> None:
+    of = study(f'{BINARY}iterations = 2\nscheme = "local_grad"')
+    node = open_nodes(Case("ask", of, sources()), tmp_path)["p0"]
+
+    def asked(number: int, at: Numbers, call: str) -> Reply:
+        body = encode(Ask(round=number, weights=at))
+        given = Call(study=node.desk.study, party="p0", step="release", call=call * 32, body=body)
+        return decode(answer(node, encode(given)), Reply)
+
+    fine = np.zeros((1, 4))
+    for number, at in ((0, fine), (3, fine), (1, np.zeros((2, 4))), (1, np.full((1, 4), np.nan))):
+        assert asked(number, at, "a").code == "refused"
+    assert asked(2, fine, "b").code == "ok"
+    # the first round was passed over, and is not answered later for other weights
+    assert asked(1, fine, "c").code == "budget"
+    assert asked(2, fine + 1, "d").code == "budget"
+    masked = Call(
+        study=node.desk.study, party="p0", step="contribute", call="e" * 32, body=encode(Ask(round=1, weights=fine))
+    )
+    assert "no such step" in decode(answer(node, encode(masked)), Reply).text
+
+
+def test_a_wrong_public_size_is_said_aloud_and_a_private_one_is_not() -> None:
+    data = {**sources(), "p1": rows(49, 1)}
+    with pytest.raises(PartyError, match="does not hold the 50 people"):
+        simulate(study(f"{BINARY}iterations = 1"), data, seed=1)
+    learnt(study(f"{BINARY}iterations = 1", unit='neighbours = "add_remove"'), data)
+
+
+def test_a_changed_model_file_is_refused(tmp_path: Path) -> None:
+    of, other = study('label = "colour"\niterations = 1'), study(f"{BINARY}iterations = 1")
+    simulate(of, sources(), seed=1).write(tmp_path)
+    with pytest.raises(InputError, match="features and classes"):
+        other.protocol.read_result(other, tmp_path)
+    model = tmp_path / "model.json"
+    for before, after in (('"age"', '"rage"'), ('"label": "colour"', '"label": "score"'), ('"red"', '"pink"')):
+        text = model.read_text()
+        assert before in text
+        model.write_text(text.replace(before, after))
+        with pytest.raises(InputError, match="features and classes"):
+            of.protocol.read_result(of, tmp_path)
+        model.write_text(text)
+    of.protocol.read_result(of, tmp_path)

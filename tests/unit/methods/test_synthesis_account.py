@@ -1,0 +1,97 @@
+"""Synthesis: rounds that cost what the study says, and noise that is that of their part of the budget."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from support import ONE, charges, study_text
+from syndic import Study
+from syndic.methods.synthesis.measure import Question
+from syndic.privacy import ApproximateEvent, GaussianEvent, mu_squared_for
+from syndic.study import simulate
+from unit.methods.synthesising import protocol, sources, study
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize(("parties", "overlap"), [(1, 1), (3, 1), (3, 2)])
+def test_rounds_add_up_to_the_budget_and_no_more(parties: int, overlap: int, neighbours: str) -> None:
+    agreed = study(parties=parties, unit=f'neighbours = "{neighbours}"\nrows = 2\nparties = {overlap}')
+    agreed.check()
+    whole = mu_squared_for(Fraction(1), Fraction("1e-5"))
+    events = agreed.protocol.spends(agreed, "north")
+    assert all(isinstance(event, GaussianEvent) for event in events)
+    spent = overlap * sum(event.mu_squared for event in events if isinstance(event, GaussianEvent))
+    assert 0.9999 * whole < spent <= whole
+    assert 0.9999 < agreed.joint.epsilon(agreed.delta) <= 1
+
+
+@pytest.mark.parametrize("asked", [1, 3])
+@pytest.mark.parametrize(("parties", "missing"), [(1, 0), (3, 0), (5, 1)])
+def test_the_noise_of_a_round_is_that_of_its_part_of_the_budget(parties: int, missing: int, asked: int) -> None:
+    """Two rows of a person at two parties: each table moves by 2 x 2 rows at each of them, by 4 in all."""
+    unit = 'neighbours = "add_remove"\nrows = 2\nparties = 2' if parties > 1 else 'neighbours = "add_remove"\nrows = 4'
+    agreed = study(f"missing = {missing}", parties=parties, unit=unit)
+    made = protocol(agreed)
+    tables = (("colour",), ("age",), ("score", "age"))[:asked]
+    noise = made.account_of(agreed).noise(Question(number=1, tables=tables))
+    account = made.account_of(agreed)
+    part = float(made.selector_of(agreed).budgets(account.whole)[0])
+    assert account.variance(Fraction(1, 10)) == pytest.approx(160 * parties / max(1, parties - 1 - missing), rel=1e-4)
+    curator = asked * 4**2 / part
+    honest = parties - 1 - missing if parties > 1 else 1
+    assert noise.variance(parties) == pytest.approx(curator * parties / honest, rel=1e-4)
+    assert noise.event == made.account_of(agreed).events[0]
+
+
+def test_with_nobody_colluding_the_noise_is_a_curators_and_the_parties_are_told() -> None:
+    made, alone = study("colluding = 0", parties=5), study(parties=1, people=300)
+    question = Question(number=1, tables=(("age",),))
+    together = protocol(made).account_of(made).noise(question).variance(5)
+    assert together == pytest.approx(protocol(alone).account_of(alone).noise(question).variance(1), rel=1e-3)
+    assert any("mu^2 is then 5/4" in line for line in protocol(made).disclosure(made).not_protected)
+
+
+def test_the_budget_of_the_strictest_party_holds() -> None:
+    text = study_text(
+        protocol='method = "synthesis"',
+        budget=ONE,
+        parties='[[parties]]\nname = "north"\npeople = 60\n[[parties]]\nname = "south"\npeople = 60\n'
+        "budget = { epsilon = 0.5, delta = 1e-6 }\n",
+    )
+    agreed = Study.loads(text)
+    spent = sum(event.mu_squared for event in protocol(agreed).account_of(agreed).events)
+    assert 0.9999 < spent / mu_squared_for(Fraction("0.5"), Fraction("1e-6")) <= 1
+
+
+def test_many_parties_pay_for_the_chance_that_their_sparse_graph_fails_once() -> None:
+    members = "".join(f'[[parties]]\nname = "p{place}"\npeople = 5\n' for place in range(100))
+    agreed = Study.loads(study_text(protocol='method = "synthesis"\ncolluding = 20', budget=ONE, parties=members))
+    agreed.check()
+    *rounds, graph = agreed.protocol.spends(agreed, "p0")
+    assert isinstance(graph, ApproximateEvent)
+    assert len(rounds) == len(protocol(agreed).rooms_of(agreed))
+    assert 0.999 < agreed.joint.epsilon(agreed.delta) <= 1
+    assert protocol(agreed).account_of(agreed).variance(Fraction(1)) == pytest.approx(100 / 80, rel=1e-4)
+
+
+def test_no_list_of_missing_parties_cuts_one_off() -> None:
+    members = "".join(f'[[parties]]\nname = "p{place}"\npeople = 5\n' for place in range(1000))
+    agreed = Study.loads(study_text(protocol='method = "synthesis"\nmissing = 100', budget=ONE, parties=members))
+    graph = protocol(agreed).rounds_plan(agreed)
+    # all neighbours of a party would have to be said to be missing, or collude
+    assert graph.neighbours > 101
+    assert graph.events == ()
+
+
+def test_a_large_epsilon_is_possible() -> None:
+    agreed = study(budget="epsilon = 12\ndelta = 1e-5")
+    agreed.check()
+    assert 11.99 < agreed.joint.epsilon(agreed.delta) <= 12
+
+
+def test_charges_in_the_ledger_are_those_of_the_statement(tmp_path: Path) -> None:
+    release = simulate(study(parties=3), sources(3), seed=1, folder=tmp_path)
+    for party in release.statement.parties:
+        charged = [event for entry in charges(tmp_path, party.party) for event in entry.events]
+        assert tuple(charged) == party.events

@@ -1,0 +1,200 @@
+"""What a party of an alignment refuses, and what it keeps: nothing with which a thief of its file could try ids."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from aligning import carried, table
+from support import THREE_VERTICAL, align_study
+from syndic.data.aligned import NAME_BYTES
+from syndic.errors import PartyError, RefusedError
+from syndic.kernel import Call, Message, Node, Reply, answer, decode, encode, run
+from syndic.methods.align import CommonPeople
+from syndic.mpc.align import steps as align
+from syndic.mpc.align.point import HASH_BYTES, POINT_BYTES
+from syndic.mpc.align.table import FIELD, TableShape
+from syndic.mpc.align.work import (
+    ORDER_NAME,
+    AlignBox,
+    AlignDone,
+    AlignMail,
+    AlignTable,
+    Ids,
+    Tags,
+    count_of,
+    later_stage_of,
+    part_of,
+    stage_of,
+)
+
+SOURCES = {"north": table(list(range(9))), "south": table(list(range(5, 15)))}
+
+
+def kept(node: Node, name: str) -> bytes:
+    found = node.desk.memory.kept(node.desk.study, name)
+    assert found is not None
+    return found
+
+
+def test_what_only_the_alignment_needed_is_written_over(tmp_path: Path) -> None:
+    study = align_study()
+    carrier, session = carried(study, SOURCES, tmp_path)
+    run(study.protocol, session)
+    nothing = Ids(hashes=b"", names=b"")
+    for node in carrier.nodes.values():
+        for name in ("align ids 0", "align own", "align draft", "align meeting"):
+            assert decode(kept(node, name), Ids) == nothing, name
+        tags = decode(kept(node, "align tags 0"), Tags)
+        assert (tags.tags, tags.shares.size) == (b"", 0)
+        assert decode(kept(node, "align done"), AlignDone).people == 4
+        assert kept(node, ORDER_NAME)
+    carrier.close()
+
+
+def test_a_party_has_as_many_points_as_its_bound_and_every_step_a_place_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One point more would be one more guess; a chunk after the last would come at the place of a later step."""
+    monkeypatch.setattr("syndic.mpc.align.work.CHUNK", 16)
+    parties = THREE_VERTICAL
+    for bound in (90, 20, 70):
+        parties = parties.replace("people = 60", f"people = {bound}", 1)
+    terms = align_study(parties=parties)
+    counts = {name: [count_of(terms, name, number) for number in range(6)] for name in ("north", "south", "east")}
+    assert counts == {
+        "north": [16, 16, 16, 16, 16, 10],
+        "south": [16, 4, 0, 0, 0, 0],
+        "east": [16, 16, 16, 16, 6, 0],
+    }
+    stages = [stage_of(terms, number, hop) for number in range(6) for hop in range(4)]
+    assert [*stages, *(later_stage_of(terms, number) for number in range(5))] == list(range(2, 31))
+    for number in (-1, 6):
+        with pytest.raises(RefusedError, match="no such chunk"):
+            stage_of(terms, number, 0)
+    for number in (-1, 1):
+        with pytest.raises(RefusedError, match="no such part"):
+            part_of(TableShape(bins=4, points=3), number)
+
+
+def test_hashes_are_gone_as_soon_as_they_are_blinded(tmp_path: Path) -> None:
+    """The parties' secret is kept beside them: with hashes, a thief of the file could try one id after the other."""
+    study = align_study()
+    carrier, session = carried(study, SOURCES, tmp_path)
+    seen = []
+
+    def look(step: str, party: str, body: bytes) -> bytes:
+        if step in ("align_blind", "align_raise"):
+            ids = decode(kept(carrier.nodes[party], "align ids 0"), Ids)
+            seen.append((step, len(ids.hashes) // HASH_BYTES, len(ids.names) // NAME_BYTES))
+        return body
+
+    carrier.change = look
+    run(study.protocol, session)
+    carrier.close()
+    # 60 is the public bound of each
+    assert sorted(seen) == [
+        ("align_blind", 60, 9),
+        ("align_blind", 60, 10),
+        ("align_raise", 0, 9),
+        ("align_raise", 0, 10),
+    ]
+
+
+def test_points_that_fill_up_are_nobody_even_where_the_sum_is_zero(tmp_path: Path) -> None:
+    """A coordinator that sends zeros tells parties with the same people nothing wrong: 51 of the 60 are no people."""
+    study = align_study()
+    carrier, session = carried(study, {"north": SOURCES["north"], "south": SOURCES["north"]}, tmp_path)
+
+    def lie(step: str, party: str, body: bytes) -> bytes:
+        if step != "align_match":
+            return body
+        words = decode(body, AlignTable).words
+        return encode(AlignTable(number=0, words=np.zeros_like(words)))
+
+    carrier.change = lie
+    result = run(study.protocol, session)
+    carrier.close()
+    assert isinstance(result, CommonPeople)
+    assert result.note.people == 9
+
+
+def wrong_questions(step: str, body: bytes) -> list[tuple[str, Message, str]]:
+    """Return steps and messages that a party refuses at the very place where `step` is due, and its words."""
+    round_text, sum_text = "a place that is none in this study's round", "another shape or other numbers"
+    if step == "align_blind":
+        return [("align_raise", AlignBox(number=0, hop=0, box=bytes(2000)), round_text)]
+    if step == "align_finish":
+        box = decode(body, AlignBox).box
+        return [("align_raise", AlignBox(number=0, hop=2, box=box), round_text)]
+    if step == "align_match":
+        words = decode(body, AlignTable).words
+        one, last = words.copy(), words.copy()
+        one[0, 0], last[-1, -1] = FIELD, 2**64 - 1
+        sums = (one, last, words[:, :-1], words[:0], np.zeros((len(words), 0), dtype=np.uint64), words.T)
+        return [(step, AlignTable(number=0, words=each), sum_text) for each in sums]
+    if step == "align_confirm":
+        return [("align_done", AlignMail(boxes={}), "each is answered once, in order")]
+    return []
+
+
+def test_a_wrong_question_at_the_right_time_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    """What comes at its time is stopped by its own check, not by the order of the steps."""
+    study = align_study()
+    carrier, session = carried(study, SOURCES, tmp_path)
+    asked = 0
+
+    def ask(step: str, party: str, body: bytes) -> bytes:
+        nonlocal asked
+        for wrong, message, text in wrong_questions(step, body):
+            asked += 1
+            call = Call(study=session.study, party=party, step=wrong, call=f"{asked:032x}", body=encode(message))
+            reply = decode(answer(carrier.nodes[party], encode(call)), Reply)
+            assert reply.code == "refused"
+            assert text in reply.text
+        return body
+
+    carrier.change = ask
+    result = run(study.protocol, session)
+    carrier.close()
+    assert asked == 2 * 9
+    assert isinstance(result, CommonPeople)
+    assert result.note.people == 4
+
+
+@pytest.mark.parametrize("step", ["align_confirm", "align_done"])
+def test_a_message_about_the_order_that_is_missing_ends_the_run(step: str, tmp_path: Path) -> None:
+    study = align_study()
+    carrier, session = carried(study, SOURCES, tmp_path)
+    carrier.change = lambda asked, _, body: encode(AlignMail(boxes={})) if asked == step else body
+    with pytest.raises(PartyError, match="about the order are not those of all other parties"):
+        run(study.protocol, session)
+    carrier.close()
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        ("blinded", "about the order has another length than the study says"),
+        ("sent_on", "north sent another number of points for north than the study says"),
+    ],
+)
+def test_a_party_that_seals_less_than_the_study_says_is_found(
+    function: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = getattr(align, function)
+
+    def short(party: Any, *rest: Any) -> Any:
+        if function == "blinded":
+            return original(party, *rest)[: -1 if party.name == "north" else None]
+        points, *more = rest
+        return original(party, points[:-POINT_BYTES] if party.name == "north" else points, *more)
+
+    # of three parties, so that one of the two messages that a party gets is right
+    study = align_study(parties=THREE_VERTICAL)
+    carrier, session = carried(study, {**SOURCES, "east": table(list(range(12)))}, tmp_path)
+    monkeypatch.setattr(align, function, short)
+    with pytest.raises(PartyError, match=text):
+        run(study.protocol, session)
+    carrier.close()

@@ -1,0 +1,256 @@
+"""A coordinator in the middle: it passes on keys of its own and tries to open what parties then seal for each other.
+
+Without identities it succeeds, which shows that these attacks work. With identities it learns nothing: no box opens,
+neither for it nor for the party it was meant for, and the run ends (or, under masks, opens to noise only).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, final
+
+import numpy as np
+import pytest
+
+from many_parties import AddUp, Fleet
+from organisations import agreed_nodes, homes_for
+from support import CASES
+from syndic.errors import PartyError, RefusedError
+from syndic.kernel import Call, Delivery, Member, Node, Reply, decode, encode
+from syndic.methods.learning.learn import Ask
+from syndic.methods.synthesis.measure import Question
+from syndic.methods.synthesis.vertical_agree import RoundKey
+from syndic.mpc.key import agree, context, derive, key_pair
+from syndic.mpc.mask import expand
+from syndic.mpc.product_work import ProductKey, ProductOpening
+from syndic.mpc.rounds import RoundMasked, RoundsKey
+from syndic.mpc.seal import Mail, Place, unseal
+from syndic.mpc.secret import SecretOffer, shared_secret
+from syndic.mpc.sum import SumBoxes, SumKeys, SumStart
+from syndic.mpc.twoserver import TwoKey, TwoShares
+from syndic.random import SystemRandomness
+from syndic.runtime import Local
+from syndic.study import Home, Study
+from syndic.study.identity import Identity
+from syndic.study.run import conduct
+
+EVIL = key_pair(SystemRandomness())
+
+
+class Carrier(Protocol):
+    def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery: ...
+
+    def close(self) -> None: ...
+
+
+@final
+class Middle:
+    """Replaces the public keys in one step's replies, and keeps everything that it carries."""
+
+    def __init__(self, carrier: Carrier, step: str, kind: Any, forge: Callable[[Any], Any]) -> None:
+        self.carrier, self.step, self.kind, self.forge = carrier, step, kind, forge
+        self.asked: dict[tuple[str, str], bytes] = {}
+        self.told: dict[tuple[str, str], bytes] = {}
+
+    def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
+        delivery = self.carrier.send(calls, seconds=seconds, arrived=arrived)
+        replies = dict(delivery.replies)
+        for party, data in delivery.replies.items():
+            call, reply = decode(calls[party], Call), decode(data, Reply)
+            self.asked.setdefault((call.step, party), call.body)
+            self.told.setdefault((call.step, party), reply.body)
+            if call.step == self.step and reply.code == "ok":
+                body = encode(self.forge(decode(reply.body, self.kind)))
+                replies[party] = encode(Reply(code="ok", body=body))
+        return Delivery(replies=replies, silent=delivery.silent)
+
+    def close(self) -> None:
+        self.carrier.close()
+
+    def key(self, party: str) -> Any:
+        """Return the party's true keys."""
+        return decode(self.told[self.step, party], self.kind)
+
+
+@dataclass(frozen=True)
+class Attack:
+    """Which keys are forged, how the middle then tries to learn something, and whether anything is charged by then."""
+
+    case: str
+    step: str
+    kind: Any
+    forge: Callable[[Any], Any]
+    learns: Callable[[Middle, Study], bool]
+    charged: bool = False
+
+
+def opens(secret: bytes, box: bytes, study: Study, label: str, sender: str, receiver: str) -> bool:
+    try:
+        unseal(secret, box, Place(study=study.digest, label=label, sender=sender, receiver=receiver))
+    except RefusedError:
+        return False
+    return True
+
+
+def opens_shares(middle: Middle, study: Study) -> bool:
+    keys, label = middle.key("north"), decode(middle.asked["sum_keys", "north"], SumStart).label
+    secret = agree(EVIL.private, keys.seal)
+    boxes = decode(middle.told["sum_shares", "north"], SumBoxes).boxes
+    return any(
+        opens(one, boxes, study, f"sum {label}", "north", "south")
+        for one in (secret, derive(secret, "sum boxes", *sorted((keys.mask, EVIL.public))))
+    )
+
+
+def opens_rows(middle: Middle, study: Study) -> bool:
+    secret = agree(EVIL.private, middle.key("north").public)
+    box = decode(middle.told["product_masked", "north"], ProductOpening).keys["south"]
+    return opens(secret, box, study, "product rows 0", "north", "south")
+
+
+def opens_seed(middle: Middle, study: Study) -> bool:
+    secret = agree(EVIL.private, middle.key("south").public)
+    box = decode(middle.told["contribute", "south"], TwoShares).box
+    return opens(secret, box, study, "two servers, seed", "south", "north")
+
+
+def takes_masks_off(middle: Middle, study: Study) -> bool:
+    protocol: Any = study.protocol
+    query, _ = protocol._asked(study, decode(middle.asked["contribute", "north"], Ask))
+    ring, count = protocol.ring_of(study, query), query.dimension
+    values = ring.unpack(decode(middle.told["contribute", "north"], RoundMasked).values, count)
+    bound = context("rounds", study.digest, "risk", "values", 1, b"")
+    secret = agree(EVIL.private, middle.key("north").public)
+    mask = expand(secret, context("pair", bound, "north", "south"), count, ring)
+    left = ring.lift(ring.subtract(values, mask))
+    # values of 60 people and their noise are far from the ends of the ring, and a uniform number seldom is
+    return bool(np.all(np.abs(left) < 2 ** (ring.bits - 4)))
+
+
+def forges_voucher(middle: Middle, study: Study) -> bool:
+    question = decode(middle.asked["ask_round", "north"], Question)
+    secret = agree(EVIL.private, middle.key("north").public)
+    made = derive(secret, "round asked", study.digest, question.digest, "north", "south")
+    return made == decode(middle.told["vouch_round", "north"], Mail).boxes["south"]
+
+
+def forge_sum(keys: SumKeys) -> SumKeys:
+    return SumKeys(seal=EVIL.public, mask=EVIL.public, commitment=keys.commitment)
+
+
+def forge_masks(keys: SumKeys) -> SumKeys:
+    return SumKeys(seal=keys.seal, mask=EVIL.public, commitment=keys.commitment)
+
+
+ATTACKS = {
+    "sum": Attack("marginals gaussian", "sum_keys", SumKeys, forge_sum, opens_shares),
+    "rounds": Attack(
+        "risk mpc_grad", "rounds_keys", RoundsKey, lambda _: RoundsKey(public=EVIL.public), takes_masks_off, True
+    ),
+    "product": Attack("crosstables", "product_keys", ProductKey, lambda _: ProductKey(public=EVIL.public), opens_rows),
+    "two servers": Attack(
+        "average laplace", "two_keys", TwoKey, lambda _: TwoKey(public=EVIL.public), opens_seed, True
+    ),
+    "vouchers": Attack("vertical", "ask_round", RoundKey, lambda _: RoundKey(public=EVIL.public), forges_voucher),
+}
+
+
+def plain_nodes(study: Study, homes: Mapping[str, Home], folder: Path) -> dict[str, Node]:
+    """Open the same organisations' rows as parties of a study without identities."""
+    nodes = {}
+    for name, home in homes.items():
+        plain = Home(folder=folder / "plain" / name)
+        plain.keep(study, home.owner())
+        nodes[name] = plain.node(seed=None)
+    return nodes
+
+
+def attacked(attack: Attack, folder: Path, *, identities: bool) -> tuple[Middle, Study, list[str], PartyError | None]:
+    """Run a case with the middle in place; return what it saw, and what was charged."""
+    case = next(each for each in CASES if each.name == attack.case)
+    study, homes = homes_for(case.study, case.sources, folder)
+    if identities:
+        nodes = agreed_nodes(study, homes)
+    else:
+        study = case.study
+        nodes = plain_nodes(study, homes, folder)
+    middle = Middle(Local(nodes), attack.step, attack.kind, attack.forge)
+    failure = None
+    try:
+        # the coordinator is the one that lies: it does not check what it changed itself
+        conduct(study, middle, signatures=False)
+    except PartyError as error:
+        failure = error
+    charged = [name for name, node in nodes.items() if node.desk.ledger.charged(study.digest)]
+    middle.close()
+    return middle, study, charged, failure
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
+def test_the_attack_works_where_nobody_has_an_identity(attack: Attack, tmp_path: Path) -> None:
+    middle, study, _, _ = attacked(attack, tmp_path, identities=False)
+    assert attack.learns(middle, study)
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
+def test_with_identities_the_middle_learns_nothing(attack: Attack, tmp_path: Path) -> None:
+    middle, study, charged, failure = attacked(attack, tmp_path, identities=True)
+    assert not attack.learns(middle, study)
+    assert bool(charged) == attack.charged
+    if attack.case != "risk mpc_grad":
+        # the sums of many rounds have nothing to open: their masks do not cancel
+        assert failure is not None
+        assert "does not open" in str(failure) or "was not asked the same" in str(failure)
+
+
+def test_mask_keys_alone_are_vouched_for_too(tmp_path: Path) -> None:
+    """They are opened if a party falls silent, so no bond is in them; a box shows that both saw the true ones."""
+    attack = replace(ATTACKS["sum"], forge=forge_masks)
+    _, _, charged, failure = attacked(attack, tmp_path, identities=True)
+    assert "does not open" in str(failure)
+    assert charged == []
+
+
+def bonded(fleet: Fleet) -> Fleet:
+    """Give the parties of a fleet identities."""
+    keys = {
+        name: Identity(signing=bytes([place] * 32), sealing=bytes([place + 9] * 32))
+        for place, name in enumerate(fleet.names)
+    }
+    members = tuple(Member(name=name, identity=str(one.public)) for name, one in keys.items())
+    terms: Any = type("Known", (), {"parties": members})()
+    fleet.nodes = {
+        name: replace(node, desk=replace(node.desk, bond=keys[name].bonds(terms, fleet.study.digest, name)))
+        for name, node in fleet.nodes.items()
+    }
+    return fleet
+
+
+@pytest.mark.parametrize("identities", [False, True])
+def test_pieces_of_a_shared_secret(identities: bool, tmp_path: Path) -> None:
+    fleet = Fleet(AddUp(), 2, tmp_path)
+    if identities:
+        fleet = bonded(fleet)
+    true: dict[str, SecretOffer] = {}
+
+    def forge(step: str, party: str, body: bytes) -> bytes:
+        if step != "secret_offer":
+            return body
+        true[party] = decode(body, SecretOffer)
+        return encode(SecretOffer(public=EVIL.public, commitment=true[party].commitment))
+
+    fleet.reply = forge
+    with pytest.raises(PartyError, match="does not open"):
+        shared_secret(fleet.session(), fleet.protocol, label="one")
+    box = decode(fleet.seen["secret_send", "p0"], Mail).boxes["p1"]
+    secret = agree(EVIL.private, true["p0"].public)
+    assert opens(secret, box, fleet.study, "secret one", "p0", "p1") == (not identities)
+
+
+def test_sums_and_secrets_still_work_with_bonds_also_when_parties_fall_silent(tmp_path: Path) -> None:
+    fleet = bonded(Fleet(AddUp(colluding=1, missing=2), 8, tmp_path))
+    shared_secret(fleet.session(), fleet.protocol, label="one")
+    fleet.lost = {"add": {"p2"}, "sum_shares": {"p5"}}
+    total = fleet.total()
+    assert set(total.present) == set(fleet.names) - {"p2", "p5"}
+    np.testing.assert_array_equal(total.values, fleet.expected(total.present))

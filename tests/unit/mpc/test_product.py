@@ -1,0 +1,358 @@
+"""The secure product through a protocol's own steps: exact, bound to its place, and what a cheat gets."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from syndic.data import Domain, Schema
+from syndic.document import from_builtins, to_builtins
+from syndic.errors import InputError, RefusedError
+from syndic.methods import CrossTabulation
+from syndic.mpc.dealer import secure_products
+from syndic.mpc.key import agree
+from syndic.mpc.product import ProductClose, _Own
+from syndic.mpc.product_work import ProductInbox, ProductStart, ProductTurn
+from syndic.mpc.seal import Place, unseal
+from syndic.mpc.triple import ProductSizes, Stock, dealt_half, product_sizes
+from syndic.random import SimulationRandomness
+from syndic.study import Study
+from syndic_lab.bench.open_vertical import CodedTable, OpenCarrier, OpenVertical
+
+
+def tables(rows: int, *shapes: tuple[int, ...], seed: int = 1) -> list[CodedTable]:
+    generator = np.random.default_rng(seed)
+    return [
+        CodedTable(
+            Domain.of({f"p{party}c{place}": size for place, size in enumerate(sizes)}),
+            {f"p{party}c{place}": generator.integers(0, size, rows) for place, size in enumerate(sizes)},
+        )
+        for party, sizes in enumerate(shapes)
+    ]
+
+
+def study_of(parts: list[CodedTable], *, message_mb: int = 500, **options: Any) -> Study:
+    sizes = {name: part.domain[name] for part in parts for name in part.domain.names}
+    content = {
+        "name": "test",
+        "unit": {"neighbours": "replace"},
+        "budget": {"epsilon": 1, "delta": 1e-9},
+        "limits": {"message_mb": message_mb},
+        "protocol": {"method": "crosstables", **options},
+        "parties": [
+            {"name": f"p{place}", "people": part.rows, "columns": list(part.domain.names)}
+            for place, part in enumerate(parts)
+        ],
+        "schema": to_builtins(Schema.from_domain(sizes)),
+    }
+    return from_builtins(content, Study, where="test")
+
+
+def carrier_of(study: Study, parts: list[CodedTable], *, noisy: bool = False, seed: int = 5) -> OpenCarrier:
+    members = {
+        f"p{place}": OpenVertical(
+            name=f"p{place}",
+            terms=study,
+            study=study.digest,
+            table=part,
+            randomness=SimulationRandomness(seed, f"p{place}"),
+            noisy=noisy,
+        )
+        for place, part in enumerate(parts)
+    }
+    return OpenCarrier(
+        terms=study, study=study.digest, members=members, randomness=SimulationRandomness(seed, "dealer"), seen=[]
+    )
+
+
+def coordinate(study: Study, carrier: Any) -> Any:
+    return study.protocol.coordinate(carrier)
+
+
+def counted(parts: list[CodedTable], names: tuple[str, ...]) -> NDArray[np.int64]:
+    """Count with a loop over rows."""
+    codes = {name: part.codes[name] for part in parts for name in part.domain.names}
+    sizes = {name: part.domain[name] for part in parts for name in part.domain.names}
+    table = np.zeros([sizes[name] for name in names], dtype=np.int64)
+    for row in zip(*(codes[name] for name in names), strict=True):
+        table[row] += 1
+    return table
+
+
+@pytest.mark.parametrize("options", [{}, {"check_rows": True}, {"lift": False}, {"local": True}], ids=str)
+@pytest.mark.parametrize("shapes", [((3, 1, 4), (2, 5)), ((2,), (3, 3), (4,))], ids=["two", "three"])
+def test_tables_are_exact_before_noise(options: dict[str, Any], shapes: tuple[tuple[int, ...], ...]) -> None:
+    parts = tables(2500, *shapes)
+    study = study_of(parts, **options)
+    protocol = study.protocol
+    assert isinstance(protocol, CrossTabulation)
+    assert protocol.product_sizes(study).lifted == options.get("lift", True)
+    result = coordinate(study, carrier_of(study, parts))
+    assert len(result.tables) == len(protocol.layout(study).tables)
+    for table in result.tables:
+        assert (table.values == counted(parts, table.domain.names)).all()
+
+
+@pytest.mark.parametrize("lift", [True, False])
+def test_rows_travel_in_chunks(lift: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def small_chunks(**given: Any) -> ProductSizes:
+        return product_sizes(**{**given, "chunk_bytes": 700})
+
+    monkeypatch.setattr("syndic.methods.histogram.crosstables_layout.product_sizes", small_chunks)
+    parts = tables(3001, (4, 3), (5,))
+    study = study_of(parts, lift=lift, message_mb=499)  # the layout is kept by terms: another limit, another one
+    carrier = carrier_of(study, parts)
+    result = coordinate(study, carrier)
+    turns = [each for each in carrier.seen or [] if each[0] == "product_masked"]
+    assert len(turns) > 6
+    for table in result.tables:
+        assert (table.values == counted(parts, table.domain.names)).all()
+
+
+def test_levels_that_nobody_has_and_columns_of_one_level() -> None:
+    parts = [
+        CodedTable(Domain.of({"a": 3, "b": 1}), {"a": np.full(40, 2), "b": np.zeros(40, dtype=np.int64)}),
+        CodedTable(Domain.of({"c": 4}), {"c": np.zeros(40, dtype=np.int64)}),
+    ]
+    study = study_of(parts)
+    result = coordinate(study, carrier_of(study, parts))
+    assert result["c", "a"].values.tolist() == [[0, 0, 40], [0, 0, 0], [0, 0, 0], [0, 0, 0]]
+    assert result["b", "c"].values.tolist() == [[40, 0, 0, 0]]
+    with pytest.raises(InputError, match="no table"):
+        result["a", "b"]
+
+
+def cheated(monkeypatch: pytest.MonkeyPatch, change: list[int], **options: Any) -> NDArray[np.int64]:
+    """Let p0 change the row of somebody with level 1 at p1; return what that adds to the table, less what is due."""
+    parts = tables(3000, (3, 2), (4,))
+    study = study_of(parts, **options)
+    victim = int(np.flatnonzero(parts[1].codes["p1c0"] == 1)[0])
+    honest = CrossTabulation.product_matrix
+
+    def cheat(self: CrossTabulation, party: Any, start: int, stop: int) -> NDArray[np.int64]:
+        matrix: NDArray[np.int64] = honest(self, party, start, stop).astype(np.int64)
+        if party.name == "p0" and start == 0:
+            matrix[victim, : len(change)] += change
+        return matrix
+
+    monkeypatch.setattr(CrossTabulation, "product_matrix", cheat)
+    # a cheat does not stop itself
+    monkeypatch.setattr(CrossTabulation, "product_unchanged", lambda *_: None)
+    found: NDArray[np.int64] = coordinate(study, carrier_of(study, parts))["p0c0", "p1c0"].values
+    return found - counted(parts, ("p0c0", "p1c0"))
+
+
+def test_a_thousand_in_a_row_is_caught_by_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RefusedError, match="the rows that p0 sent do not sum to one"):
+        cheated(monkeypatch, [1000], check_rows=True)
+
+
+def test_a_thousand_in_a_row_reads_a_record_without_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the statement says: without the check the claim is semi-honest."""
+    surplus = cheated(monkeypatch, [1000], lift=False)
+    assert surplus[0, :3].tolist() == [0, 1000, 0]  # level 1, many times the noise
+
+
+def test_a_balanced_cheat_is_not_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the page says the check does not find."""
+    surplus = cheated(monkeypatch, [100, -100], check_rows=True, lift=False)
+    assert surplus[:, 1].tolist() == [100, -100, 0]
+
+
+def moved(part: CodedTable) -> CodedTable:
+    """Return the same rows but for one person, who has another level of the first column."""
+    name = part.domain.names[0]
+    codes = part.codes[name].copy()
+    codes[37] = (codes[37] + 1) % part.domain[name]
+    return CodedTable(part.domain, {**part.codes, name: codes})
+
+
+def changing(carrier: Any, before: str, who: str, change: Callable[[CodedTable], CodedTable]) -> Any:
+    """Return the carrier, but a party's rows change before a step."""
+    ask = carrier.ask
+
+    class Live:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(carrier, name)
+
+        def ask(self, step: Any, message: Any) -> Any:
+            if step.__name__ == before:
+                carrier.members[who].table = change(carrier.members[who].table)
+            return ask(step, message)
+
+    return Live()
+
+
+@pytest.mark.parametrize("who", ["p0", "p1"])
+@pytest.mark.parametrize("before", ["product_multiplied", "open_tables"])
+def test_rows_that_change_between_two_looks_end_the_run(who: str, before: str) -> None:
+    """The difference times the partner's mask would be in the product, and the dealer knows the mask."""
+    parts = tables(300, (3, 2), (4,))
+    study = study_of(parts)
+    carrier = carrier_of(study, parts)
+    with pytest.raises(RefusedError, match=f"rows of {who} changed"):
+        coordinate(study, changing(carrier, before, who, moved))
+    assert carrier.members[who].drawn == []
+
+
+def exchanged(part: CodedTable) -> CodedTable:
+    """Return the same rows, the first of them reversed: all sums stay as they are."""
+    return CodedTable(part.domain, {name: np.append(codes[39::-1], codes[40:]) for name, codes in part.codes.items()})
+
+
+def test_rows_in_another_order_are_other_rows_though_all_sums_are_the_same() -> None:
+    parts = tables(300, (3, 2), (4,))
+    study = study_of(parts)
+    carrier = carrier_of(study, parts)
+    with pytest.raises(RefusedError, match="rows of p0 changed"):
+        coordinate(study, changing(carrier, "product_multiplied", "p0", exchanged))
+
+
+def test_there_is_no_chunk_after_the_last() -> None:
+    study, carrier, seen = prepared()
+    mine = [each for each in seen if each[1] == "p0"]
+    replayed(study, carrier, mine[:-1], "p0")
+    protocol: Any = study.protocol
+    after = ProductTurn(chunk=protocol.product_sizes(study).chunks, keys=mine[1][2].keys)
+    with pytest.raises(RefusedError, match="no chunk 1"):
+        protocol.product_masked(carrier.members["p0"], after)
+
+
+def prepared() -> tuple[Study, OpenCarrier, list[tuple[str, str, Any, Any]]]:
+    parts = tables(300, (3, 2), (4,))
+    study = study_of(parts)
+    carrier = carrier_of(study, parts)
+    coordinate(study, carrier)
+    return study, carrier_of(study, parts), carrier.seen or []
+
+
+def replayed(study: Study, carrier: OpenCarrier, seen: list[tuple[str, str, Any, Any]], name: str) -> None:
+    """Ask one party what it was asked before, up to the first question that `seen` does not have."""
+    for step, party, asked, _ in seen:
+        if party == name:
+            getattr(study.protocol, step)(carrier.members[name], asked)
+
+
+@pytest.mark.parametrize("field", ["bodies", "keys"])
+@pytest.mark.parametrize("place", [0, 20, -1])
+def test_changed_rows_do_not_open(field: str, place: int) -> None:
+    study, carrier, seen = prepared()
+    index = next(i for i, each in enumerate(seen) if each[0] == "product_multiplied" and each[1] == "p1")
+    step, party, asked, reply = seen[index]
+    data = bytearray(getattr(asked, field)["p0"])
+    data[place] ^= 1
+    changed = msgspec.structs.replace(asked, **{field: {"p0": bytes(data)}})
+    with pytest.raises(RefusedError, match="does not open"):
+        replayed(study, carrier, [*seen[:index], (step, party, changed, reply)], "p1")
+
+
+def test_steps_are_answered_once_and_in_order() -> None:
+    study, carrier, seen = prepared()
+    mine = [each for each in seen if each[1] == "p0"]
+    for place in range(1, len(mine)):
+        fresh = {name: replace(member, memory={}) for name, member in carrier.members.items()}
+        with pytest.raises(RefusedError):
+            replayed(study, replace(carrier, members=fresh), [mine[place]], "p0")
+    replayed(study, carrier, mine, "p0")
+    for each in mine:
+        with pytest.raises(RefusedError):
+            replayed(study, carrier, [each], "p0")
+
+
+def test_malformed_messages_are_refused() -> None:
+    study, carrier, seen = prepared()
+    protocol: Any = study.protocol
+    party: Any = carrier.members["p1"]
+    with pytest.raises(RefusedError, match="32 bytes"):
+        protocol.product_keys(replace(party, memory={}), ProductStart(seed=b"short"))
+    mine = [each for each in seen if each[1] == "p1"]
+    replayed(study, carrier, mine[:1], "p1")
+    with pytest.raises(RefusedError, match="partners"):
+        protocol.product_masked(replace(party, memory=dict(party.memory)), ProductTurn(chunk=0, keys={}))
+    replayed(study, carrier, mine[1:2], "p1")
+    inbox: ProductInbox = mine[2][2]
+    for field in ("bodies", "keys", "halves"):
+        changed = msgspec.structs.replace(inbox, **{field: {}})
+        with pytest.raises(RefusedError, match="nothing came"):
+            protocol.product_multiplied(replace(party, memory=dict(party.memory)), changed)
+    short = msgspec.structs.replace(inbox, halves={"p0": b"123"})
+    with pytest.raises(RefusedError, match="bytes came"):
+        protocol.product_multiplied(replace(party, memory=dict(party.memory)), short)
+    replayed(study, carrier, mine[2:3], "p1")
+    with pytest.raises(RefusedError, match="boxes of wrap bits"):
+        protocol.open_tables(party, ProductClose(carries={}, boxes={}))
+
+
+def test_everything_that_passes_the_coordinator_looks_uniform() -> None:
+    parts = tables(20_000, (3, 2), (4,))
+    constant = [
+        CodedTable(part.domain, {name: np.zeros_like(codes) for name, codes in part.codes.items()}) for part in parts
+    ]
+    study = study_of(constant)  # the least random rows there are
+    carrier = carrier_of(study, constant)
+    coordinate(study, carrier)
+    sent: dict[str, bytes] = {}
+    for step, _, _, reply in carrier.seen or []:
+        if step == "product_masked":
+            sent[step] = sent.get(step, b"") + reply.body
+        elif step == "product_multiplied":
+            sent[step] = b"".join([sent.get(step, b""), *reply.boxes.values()])
+    for step, data in sent.items():
+        counts = np.bincount(np.frombuffer(data, dtype=np.uint8), minlength=256)
+        assert stats.chisquare(counts).pvalue > 1e-6, step
+    assert set(sent) == {"product_masked", "product_multiplied"}
+
+
+def test_opened_shares_are_uniform_to_the_dealer() -> None:
+    """Without the partners' own mask, the dealer could subtract what it dealt: shares of equal runs would agree."""
+    parts = tables(300, (3,), (4,))
+    study = study_of(parts)
+    shares = []
+    for seed in range(400):
+        carrier = carrier_of(study, parts, seed=seed)
+        closing = secure_products(carrier, study.protocol)  # type: ignore[arg-type]
+        reply: Any = study.protocol.open_tables(carrier.members["p0"], closing["p0"])  # type: ignore[union-attr,arg-type]
+        ring = study.protocol.product_sizes(study).whole  # type: ignore[union-attr]
+        shares.append(ring.unpack(reply.shares["p1"], 12))
+    values = np.array(shares) / 2**ring.bits
+    assert stats.kstest(values.ravel(), "uniform").pvalue > 1e-6
+
+
+def test_dealer_and_one_party_together_read_the_other_as_the_statement_says() -> None:
+    study, _, seen = prepared()
+    parts = tables(300, (3, 2), (4,))
+    carrier = carrier_of(study, parts)
+    coordinate(study, carrier)
+    sizes = study.protocol.product_sizes(study)  # type: ignore[union-attr]
+    # the dealer knows p0's seed, p1 can open what p0 sealed for it
+    own = carrier.members["p1"].recall("product own", _Own)
+    public = next(reply.public for step, name, _, reply in seen if step == "product_keys" and name == "p0")
+    sealed = next(reply for step, name, _, reply in seen if step == "product_masked" and name == "p0")
+    place = Place(study=study.digest, label="product rows 0", sender="p0", receiver="p1")
+    key = unseal(agree(own.pair.private, public), sealed.keys["p1"], place)
+    packed = unseal(key, sealed.body, replace(place, receiver="every partner"))
+    opened = sizes.small.unpack(packed, 300 * 3).reshape(300, 3)
+    seed = next(asked.seed for step, name, asked, _ in seen if step == "product_keys" and name == "p0")
+    mask = Stock(seed=seed, study=study.digest, sizes=sizes).mask(0, 3)
+    codes = parts[0].codes["p0c0"]
+    assert (sizes.small.add(opened, mask)[:, :2] == (codes[:, None] == np.arange(2))).all()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_without_lifting_a_dishonest_dealer_only_shifts_counts(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the rows are, wrong halves add a number that the dealer knows beforehand."""
+
+    def wrong(*given: Any) -> NDArray[Any]:
+        changed: NDArray[Any] = given[3].small.add(dealt_half(*given), np.full_like(given[2], 5))
+        return changed
+
+    monkeypatch.setattr("syndic.mpc.dealer.dealt_half", wrong)
+    parts = tables(300, (3,), (4,), seed=seed)
+    study = study_of(parts, lift=False)
+    shift = coordinate(study, carrier_of(study, parts))["p0c0", "p1c0"].values - counted(parts, ("p0c0", "p1c0"))
+    assert shift.tolist() == [[5, 5, 5, -15], [5, 5, 5, -15], [-10, -10, -10, 30]]

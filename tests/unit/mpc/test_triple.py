@@ -1,0 +1,305 @@
+"""Exact limb products and matrix triples, against products of Python integers."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+from syndic.errors import InputError
+from syndic.mpc.limb import block_products
+from syndic.mpc.ring import Ring
+from syndic.mpc.triple import (
+    ProductSizes,
+    Stock,
+    both_wrapped,
+    dealt_half,
+    fixed_point,
+    folded,
+    left_blocks,
+    lifted_share,
+    masked_wraps,
+    opening,
+    product_sizes,
+    right_blocks,
+    row_sums,
+    unshifted,
+)
+
+Matrix = NDArray[Any]
+
+
+def slow_product(left: Matrix, right: Matrix, bits: int) -> list[list[int]]:
+    """Multiply with Python's own integers."""
+    columns = (
+        [[int(value) for value in column] for column in left.T],
+        [[int(value) for value in column] for column in right.T],
+    )
+    return [
+        [sum(x * y for x, y in zip(one, other, strict=True)) % 2**bits for other in columns[1]] for one in columns[0]
+    ]
+
+
+@pytest.mark.parametrize("bits", [1, 2, 8, 9, 10, 11, 16, 17, 19, 26, 27, 31, 32, 33, 48, 53, 63, 64])
+def test_products_are_exact_in_every_ring(bits: int) -> None:
+    ring, generator = Ring(bits), np.random.default_rng(bits)
+    largest = 2**bits - 1
+    for rows in (1, 255, 256, 700):
+        left = ring.reduce(generator.integers(0, largest, (rows, 3), dtype=np.uint64, endpoint=True))
+        right = ring.reduce(generator.integers(0, largest, (rows, 2), dtype=np.uint64, endpoint=True))
+        # where rounding would show first: the ends and the middle of the ring
+        left[:, 0], right[:, 0] = largest, 2 ** (bits - 1)
+        found = block_products(left, right, ring, rows)
+        assert found.dtype == ring.dtype
+        assert found[0].tolist() == slow_product(left, right, bits)
+
+
+def test_the_last_and_largest_sums_that_single_precision_holds() -> None:
+    ring = Ring(9)
+    for rows in (255, 256, 257):  # 256 * 2^8 * 2^8 is 2^24, one row more is beyond it
+        worst = np.full((rows, 1), 2**8, dtype=np.uint16)
+        odd = np.full((rows, 1), 2**8 + 1, dtype=np.uint16)
+        for left, right in [(worst, worst), (worst, odd), (odd, odd)]:
+            assert block_products(left, right, ring, rows)[0].tolist() == slow_product(left, right, 9)
+
+
+@pytest.mark.parametrize("bound", [1, 1000, 2**20])
+def test_signed_left_sides_within_a_bound(bound: int) -> None:
+    ring, generator = Ring(40), np.random.default_rng(bound)
+    left = generator.integers(-bound, bound, (300, 4), endpoint=True)
+    right = ring.reduce(generator.integers(0, 2**40, (300, 3), dtype=np.uint64))
+    assert block_products(left, right, ring, 300, bound=bound)[0].tolist() == slow_product(left, right, 40)
+
+
+@pytest.mark.parametrize("bits", [24, 25, 26, 53, 54, 55])
+@pytest.mark.parametrize("rows", [1, 2, 3, 2049])
+def test_few_rows_of_a_one_hot_matrix_in_a_ring_too_wide_for_the_float(bits: int, rows: int) -> None:
+    """The sum would fit, but the elements lose their last bit before they are brought around zero."""
+    ring, generator = Ring(bits), np.random.default_rng(bits)
+    left = np.eye(3, dtype=np.uint8)[generator.integers(0, 3, rows)]
+    right = ring.reduce(generator.integers(0, 2**bits, (rows, 20), dtype=np.uint64))
+    assert block_products(left, right, ring, rows, bound=1)[0].tolist() == slow_product(left, right, bits)
+
+
+def test_blocks_add_up_to_the_whole() -> None:
+    ring, generator = Ring(12), np.random.default_rng(1)
+    left, right = (ring.reduce(generator.integers(0, 2**12, (100, width))) for width in (3, 4))
+    blocks = block_products(left, right, ring, 7)
+    assert blocks.shape == (15, 3, 4)
+    total = ring.reduce(blocks.sum(axis=0, dtype=np.uint64))
+    assert total.tolist() == slow_product(left, right, 12)
+
+
+def multiplied(left: Matrix, right: Matrix, sizes: ProductSizes) -> NDArray[np.int64]:
+    """Play all three roles of one product."""
+    shape = (left.shape[1], right.shape[1])
+    one, other = (Stock(seed=seed * 32, study="s", sizes=sizes) for seed in (b"l", b"r"))
+    totals = [np.zeros(shape, dtype=np.uint64) for _ in range(2)]
+    both = [np.zeros(shape, dtype=np.uint64) for _ in range(3)]
+    for chunk in range(sizes.chunks):
+        span = slice(*sizes.span(chunk))
+        masks = one.mask(chunk, shape[0]), other.mask(chunk, shape[1])
+        half = one.half("r", chunk, shape)
+        dealt = dealt_half(*masks, half, sizes)
+        opened = [opening(matrix[span], mask, sizes.small) for matrix, mask in zip((left, right), masks, strict=True)]
+        first, wraps = folded(left_blocks(left[span], opened[1], half, sizes), sizes)
+        second, others = folded(right_blocks(opened[0], masks[1], dealt, sizes), sizes)
+        totals = [totals[0] + first, totals[1] + second]
+        if sizes.lifted:
+            hidden = one.wrap("r", chunk, shape), other.wrap("l", chunk, shape)
+            sent = masked_wraps(wraps, hidden[0], sizes), masked_wraps(others, hidden[1], sizes)
+            more = both_wrapped(wraps, sent[1]), both_wrapped(sent[0], hidden[1]), both_wrapped(*hidden)
+            both = [before + added for before, added in zip(both, more, strict=True)]
+    if sizes.lifted:
+        half = one.carry("r", shape)
+        both = [both[0] + half, both[1] + sizes.carry.subtract(sizes.carry.reduce(both[2]), half), both[2]]
+    shares = [lifted_share(total, each, sizes) for total, each in zip(totals, both, strict=False)]
+    ring = sizes.whole
+    centred = ring.subtract(ring.add(unshifted(shares[0], sizes), shares[1]), ring.reduce(np.full(shape, sizes.centre)))
+    return ring.lift(centred) + sizes.centre
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.integers(1, 700),
+    widths=st.tuples(st.integers(1, 5), st.integers(1, 5)),
+    power=st.integers(0, 10),
+    signed=st.booleans(),
+    lift=st.booleans(),
+    chunk_bytes=st.integers(1, 400),
+    fill=st.sampled_from(["random", "largest", "opposite"]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_shares_open_to_the_product(
+    rows: int, widths: tuple[int, int], power: int, signed: bool, lift: bool, chunk_bytes: int, fill: str, seed: int
+) -> None:
+    entry = 2**power
+    low = -entry if signed else 0
+    generator = np.random.default_rng(seed)
+    left, right = (generator.integers(low, entry, (rows, width), endpoint=True) for width in widths)
+    if fill != "random":  # the bounds themselves must fit
+        left[:], right[:] = entry, entry if fill == "largest" else low
+    sizes = product_sizes(
+        rows=rows,
+        entry=entry,
+        signed=signed,
+        headroom=0,
+        columns=widths,
+        cells=widths[0] * widths[1],
+        lift=lift,
+        chunk_bytes=chunk_bytes,
+    )
+    assert sizes.lifted <= lift
+    assert (multiplied(left, right, sizes) == left.T @ right).all()
+
+
+def test_wanted_cells_are_those_of_every_blocks_product() -> None:
+    sizes = ProductSizes(rows=30, low=0, high=1, entry=1, small=Ring(4), whole=Ring(6), block=7, chunk=30)
+    generator = np.random.default_rng(5)
+    left, right = (generator.integers(0, 2, (30, width)).astype(sizes.small.dtype) for width in (3, 4))
+    cells, half = np.array([0, 5, 6, 11, 2]), np.ones((5, 5, 1), dtype=sizes.small.dtype)
+    products = [(left[start : start + 7].T @ right[start : start + 7]).ravel()[cells] for start in range(0, 30, 7)]
+    plain = np.array(products)[:, :, None].astype(np.int64)
+    assert (left_blocks(left, right, half, sizes, cells) == (plain + 1) % 16).all()
+    assert (right_blocks(left, right, half, sizes, cells) == (plain + 1) % 16).all()
+    assert (dealt_half(left, right, half, sizes, cells) == (plain - 1) % 16).all()
+
+
+def adult_sizes(**changes: Any) -> ProductSizes:
+    settings: dict[str, Any] = {
+        "rows": 45_222,
+        "entry": 1,
+        "signed": False,
+        "headroom": 2000,
+        "columns": (86, 86),
+        "cells": 86 * 86,
+    }
+    return product_sizes(**{**settings, **changes})
+
+
+def test_sizes_follow_from_public_bounds() -> None:
+    assert adult_sizes(lift=False).small == Ring(16)  # 45,222 people and the noise: 2^16 is enough
+    assert adult_sizes(lift=False, headroom=20_000).small == Ring(17)
+    lifted = adult_sizes()
+    assert lifted.whole == Ring(16)
+    assert 2 * lifted.block < 2**lifted.small.bits
+    assert lifted.small.bits == 10
+
+
+@pytest.mark.parametrize(("signed", "ends"), [(False, (0, 45_222)), (True, (-45_222, 45_222))])
+def test_the_largest_noise_fits_at_either_end_of_the_result(signed: bool, ends: tuple[int, int]) -> None:
+    """Or a sum with noise would come out at the other end."""
+    headroom = 10_000 if not signed else 20_000
+    sizes = adult_sizes(signed=signed, headroom=headroom)
+    assert sizes.whole == Ring(16 if not signed else 17)
+    half = 2 ** (sizes.whole.bits - 1)
+    assert -half <= ends[0] - headroom - sizes.centre
+    assert ends[1] + headroom - sizes.centre < half
+
+
+def test_the_chosen_ring_has_the_least_traffic() -> None:
+    def traffic(bits: int) -> int:
+        rows = int(2 ** (bits - 1)) - 1
+        blocks = -(-45_222 // rows)
+        return 45_222 * 172 * bits + blocks * 86**2 * (bits + 2 * (16 - bits))
+
+    best = min(range(2, 16), key=traffic)
+    assert adult_sizes().small.bits == best
+    assert traffic(best) < 45_222 * 172 * 16 + 86**2 * 16
+
+
+def test_gram_matrix_of_clipped_columns() -> None:
+    generator = np.random.default_rng(3)
+    columns = [fixed_point(generator.normal(0, 2, (500, width)), -3.0, 3.0, 8) for width in (3, 2)]
+    assert max(np.abs(each).max() for each in columns) == 2**8
+    sizes = product_sizes(rows=500, entry=2**8, signed=True, headroom=10**5, columns=(3, 2), cells=6)
+    exact = columns[0].astype(np.int64).T @ columns[1]
+    assert (multiplied(columns[0], columns[1], sizes) == exact).all()
+
+
+def test_fixed_point_is_clipped_after_rounding_and_takes_no_offence() -> None:
+    values = np.array([-np.inf, -1.0, -0.5, 0.0, 0.3, 1.0, 2.0, np.inf, np.nan])
+    assert fixed_point(values, -1.0, 1.0, 3).tolist() == [-8, -8, -4, 0, 2, 8, 8, 8, 0]
+    third = fixed_point(np.linspace(-0.3, 0.1, 1001), -0.3, 0.1, 10)
+    assert third.min() == -1024
+    assert third.max() == 1024
+    with pytest.raises(InputError, match="lower < upper"):
+        fixed_point(values, 1.0, 1.0, 3)
+
+
+def test_masks_of_other_parties_chunks_studies_products_and_uses_differ() -> None:
+    sizes = adult_sizes(rows=1000, chunk_bytes=50)
+    assert sizes.chunks > 1
+    stock = Stock(seed=b"s" * 32, study="one", sizes=sizes)
+    drawn = [
+        stock.mask(0, 86),
+        stock.mask(1, 86),
+        Stock(seed=b"t" * 32, study="one", sizes=sizes).mask(0, 86),
+        Stock(seed=b"s" * 32, study="two", sizes=sizes).mask(0, 86),
+        Stock(seed=b"s" * 32, study="one", sizes=sizes, label="round 2").mask(0, 86),
+        stock.half("north", 0, (8, 8)),
+        stock.half("south", 0, (8, 8)),
+        stock.half("south", 1, (8, 8)),
+    ]
+    starts = {each.ravel()[:40].tobytes() for each in drawn}
+    assert len(starts) == len(drawn)
+
+
+def test_what_partners_see_is_uniform_and_a_reused_mask_is_not() -> None:
+    sizes = adult_sizes(rows=4000)
+    ring = sizes.small
+    stock = Stock(seed=b"u" * 32, study="s", sizes=sizes)
+    matrix = np.ones((4000, 86), dtype=np.uint8)
+    opened = opening(matrix, stock.mask(0, 86), ring)
+    assert uniform(opened, ring) > 1e-6
+    again = opening(np.zeros_like(matrix), stock.mask(0, 86), ring)
+    assert uniform(again, ring) > 1e-6
+    # the fault that one seed a study prevents: two matrices under one mask tell their difference
+    assert (ring.subtract(opened, again) == 1).all()
+
+
+def uniform(elements: Matrix, ring: Ring) -> float:
+    """Return the p-value of the elements being uniform."""
+    return float(stats.chisquare(np.bincount(elements.ravel(), minlength=2**ring.bits)).pvalue)
+
+
+def test_halves_for_the_right_party_are_uniform() -> None:
+    sizes = adult_sizes(rows=45_222)
+    one, other = (Stock(seed=seed * 32, study="s", sizes=sizes) for seed in (b"l", b"r"))
+    dealt = dealt_half(one.mask(0, 30), other.mask(0, 30), one.half("r", 0, (30, 30)), sizes)
+    assert uniform(dealt, sizes.small) > 1e-6
+
+
+def test_row_sums_tell_rows_that_are_not_one_hot() -> None:
+    ring, generator = Ring(10), np.random.default_rng(2)
+    groups = (3, 2)
+    mask = ring.reduce(generator.integers(0, 2**10, (50, 5)))
+    good = np.zeros((50, 5), dtype=np.int64)
+    good[np.arange(50), generator.integers(0, 3, 50)] = 1
+    good[:, 4] = 1
+    expected = row_sums(mask, groups, ring)
+    assert row_sums(opening(good, mask, ring), groups, ring, complement=True) == expected
+    for row, change in [(0, 1000), (49, -1)]:
+        bad = good.copy()
+        bad[row, 1] += change
+        assert row_sums(opening(bad, mask, ring), groups, ring, complement=True) != expected
+    # what the check does not find, and the page says so
+    balanced = good.copy()
+    balanced[0, :2] += [1000, -1000]
+    assert row_sums(opening(balanced, mask, ring), groups, ring, complement=True) == expected
+
+
+def test_a_matrix_of_another_shape_is_refused() -> None:
+    with pytest.raises(InputError, match="does not fit"):
+        opening(np.zeros((3, 2)), np.zeros((3, 3), dtype=np.uint16), Ring(9))
+
+
+@pytest.mark.parametrize("bits", [1, 24])
+def test_fixed_point_has_1_to_24_bits(bits: int) -> None:
+    assert fixed_point(np.array([-1.0, 1.0]), -1.0, 1.0, bits).tolist() == [-(2**bits), 2**bits]
+    for beyond in (0, 25):
+        with pytest.raises(InputError, match="1 to 24 bits"):
+            fixed_point(np.array([0.0]), -1.0, 1.0, beyond)
