@@ -25,9 +25,9 @@ from syndic.console.serve import hosts_of, role_of
 from syndic.console.web import application
 from syndic.document import to_readable_json
 from syndic.runtime import Local
-from syndic.study import Home, Release, Study
+from syndic.study import PartyFolder, Release, Study
 from syndic.study.agreement import agree
-from syndic.study.run import conduct
+from syndic.study.run import run_study
 
 HOST = "127.0.0.1:8765"
 ORIGIN = f"http://{HOST}"
@@ -35,7 +35,7 @@ NAMES = ("north", "south", "east")
 PARTIES = "".join(f'[[parties]]\nname = "{name}"\npeople = 60\n' for name in NAMES)
 
 
-def study_between(folder: Path, *, name: str = "test", **parts: str) -> tuple[Study, dict[str, Home]]:
+def study_between(folder: Path, *, name: str = "test", **parts: str) -> tuple[Study, dict[str, PartyFolder]]:
     """Return a study of three organisations and their homes in the folder."""
     study = Study.loads(study_text(**{"parties": PARTIES, **parts}).replace('"test"', f'"{name}"', 1))
     sources: dict[str, pa.Table] = {party: rows(60, seed) for seed, party in enumerate(NAMES)}
@@ -47,16 +47,16 @@ def study_file(study: Study) -> str:
     return to_readable_json(study).decode()
 
 
-def run_between(study: Study, homes: Mapping[str, Home]) -> Release:
+def run_between(study: Study, homes: Mapping[str, PartyFolder]) -> Release:
     """Run the study with the homes that agreed to it."""
     local = Local({name: home.agreed_node(study.digest) for name, home in homes.items()})
     try:
-        return conduct(study, local)
+        return run_study(study, local)
     finally:
         local.close()
 
 
-def agree_all(study: Study, homes: Mapping[str, Home]) -> None:
+def agree_all(study: Study, homes: Mapping[str, PartyFolder]) -> None:
     """Let every owner agree."""
     for home in homes.values():
         agree(home, study)

@@ -18,16 +18,16 @@ from msgspec.structs import replace
 
 from support import COLUMNS, rows, study_text
 from syndic.errors import InputError
-from syndic.federation import Coordinator, accept, prepare, run_study
+from syndic.federation import Coordinator, accept, prepare, run_federated
 from syndic.federation.party import workspace_of
 from syndic.kernel import Progress, silent_progress
 from syndic.privacy import Entry, Ledger
 from syndic.runtime import Local
 from syndic.runtime.flare.coordinator import Flare
-from syndic.study import Home, Release, Study
+from syndic.study import PartyFolder, Release, Study
 from syndic.study.agreement import agree
 from syndic.study.party_folder import run_digest
-from syndic.study.run import conduct
+from syndic.study.run import run_study
 
 TESTS = Path(__file__).parent
 PARTY = """
@@ -217,20 +217,20 @@ class Federation:
 
     def agree(self, study: Study, seed: int | None) -> None:
         for party in study.parties:
-            agree(Home(folder=self.home(party.name)), study, rehearsal=seed)
+            agree(PartyFolder(folder=self.home(party.name)), study, rehearsal=seed)
 
     def run(self, study: Study, seed: int | None, *, progress: Progress = silent_progress, **options: Any) -> Release:
-        return run_study(study, self.coordinator, seed=seed, progress=progress, **options)
+        return run_federated(study, self.coordinator, seed=seed, progress=progress, **options)
 
     def local(self, study: Study, seed: int, folder: Path) -> Release:
         """The same run with every party in this process, from copies of the homes as they are before it."""
         nodes = {}
         for party in study.parties:
             shutil.copytree(self.home(party.name), folder / party.name, ignore=shutil.ignore_patterns("flare"))
-            nodes[party.name] = Home(folder=folder / party.name).agreed_node(run_digest(study, seed))
+            nodes[party.name] = PartyFolder(folder=folder / party.name).agreed_node(run_digest(study, seed))
         runtime = Local(nodes)
         try:
-            return conduct(study, runtime, seed=seed)
+            return run_study(study, runtime, seed=seed)
         finally:
             runtime.close()
 

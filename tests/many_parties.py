@@ -14,13 +14,13 @@ from syndic.errors import InputError
 from syndic.kernel import (
     Call,
     Delivery,
-    Desk,
     Member,
     Memory,
     Message,
     Node,
     Nothing,
     Party,
+    PartyState,
     Reply,
     Session,
     Terms,
@@ -38,7 +38,7 @@ from syndic.privacy import Ledger
 from syndic.random import SimulationRandomness
 
 
-class Told(Message):
+class View(Message):
     secret: bytes
 
 
@@ -71,9 +71,9 @@ class AddUp(UsesMaskedSum, UsesSharedSecret, Stub, tag="add-up"):
         return self.sum_masked(self.vector(party.name), masks, ring)
 
     @step(reveals="public")
-    def tell(self, party: Party, message: Nothing) -> Told:
+    def tell(self, party: Party, message: Nothing) -> View:
         """Give the shared secret away, for a test."""
-        return Told(secret=secret_of(party, "one"))
+        return View(secret=secret_of(party, "one"))
 
 
 Change = Callable[[str, str, bytes], bytes]
@@ -111,7 +111,7 @@ class Fleet:
         def no_table() -> Any:
             raise InputError("no rows here")
 
-        desk = Desk(
+        state = PartyState(
             name=name,
             terms=self.study,
             study=self.study.digest,
@@ -122,7 +122,7 @@ class Fleet:
             open_table=no_table,
             randomness=lambda label: SimulationRandomness(seed, name, label),
         )
-        return Node(protocol=self.protocol, desk=desk)
+        return Node(protocol=self.protocol, state=state)
 
     def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
         replies, silent = {}, {}

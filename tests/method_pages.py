@@ -8,14 +8,14 @@ from typing import get_args
 
 import syndic
 from syndic.document import from_builtins
-from syndic.kernel import Protocol
+from syndic.kernel import Method
 from syndic.kernel.step import steps_of
-from syndic.methods import AnyProtocol
+from syndic.methods import AnyMethod
 from syndic.study import Study
 
 ROOT = Path(__file__).parents[1]
 DEMO = Path(syndic.__file__).parent / "demo"
-METHODS: dict[str, type[Protocol]] = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyProtocol)}
+METHODS: dict[str, type[Method]] = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyMethod)}
 # the same method for other tables shares a page
 SHARED = {"pooled-gram": "gram"}
 # asked in every method, so described once, in the life of a call
@@ -38,12 +38,12 @@ def study_of(method: str) -> Study | None:
     return Study.load(DEMO / "study.toml") if method == "homm" else None
 
 
-def paper_line(kind: type[Protocol]) -> str:
+def paper_line(kind: type[Method]) -> str:
     """Return the line that names what the method is made after."""
     return f"| paper | {kind.paper} |"
 
 
-def message_rows(kind: type[Protocol]) -> Iterator[str]:
+def message_rows(kind: type[Method]) -> Iterator[str]:
     """Yield a line of a table for every step: its name, what the reply reveals, what a party does."""
     for name, one in steps_of(kind).items():
         if name not in COMMON:

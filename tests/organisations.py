@@ -16,19 +16,19 @@ from syndic.document import to_json
 from syndic.kernel import Agreement, Agreements, Call, Message, Node, Nothing, Ready, Reply, answer, decode, encode
 from syndic.privacy import Entry, Ledger
 from syndic.runtime import Local
-from syndic.study import Home
+from syndic.study import PartyFolder
 from syndic.study.agreement import agree
 from syndic.study.identity import Identity
 from syndic.study.party_folder import run_digest
 from syndic.study.release import Release
-from syndic.study.run import conduct
+from syndic.study.run import run_study
 
 
-def homes_for(study: Study, sources: Mapping[str, pa.Table], folder: Path) -> tuple[Study, dict[str, Home]]:
+def homes_for(study: Study, sources: Mapping[str, pa.Table], folder: Path) -> tuple[Study, dict[str, PartyFolder]]:
     """Give every party a home with keys, a party file and rows; return the study with their identities."""
     homes, members = {}, []
     for party in study.parties:
-        home = Home(folder=folder / party.name)
+        home = PartyFolder(folder=folder / party.name)
         home.folder.mkdir(parents=True)
         identity = Identity.make(home.keys)
         pq.write_table(sources[party.name], home.folder / "rows.parquet")
@@ -41,19 +41,19 @@ def homes_for(study: Study, sources: Mapping[str, pa.Table], folder: Path) -> tu
     return replace(study, parties=tuple(members)), homes
 
 
-def agreed_nodes(study: Study, homes: Mapping[str, Home], *, rehearsal: int | None = None) -> dict[str, Node]:
+def agreed_nodes(study: Study, homes: Mapping[str, PartyFolder], *, rehearsal: int | None = None) -> dict[str, Node]:
     """Let every owner agree, and open the nodes."""
     for home in homes.values():
         agree(home, study, rehearsal=rehearsal)
     return {name: home.agreed_node(run_digest(study, rehearsal)) for name, home in homes.items()}
 
 
-def rehearse(study: Study, homes: Mapping[str, Home], *, seed: int, runtime: Any = None) -> Release:
+def rehearse(study: Study, homes: Mapping[str, PartyFolder], *, seed: int, runtime: Any = None) -> Release:
     """Run a study whose owners all agree to the rehearsal."""
     nodes = agreed_nodes(study, homes, rehearsal=seed)
     local = Local(nodes)
     try:
-        return conduct(study, local if runtime is None else runtime(local), seed=seed)
+        return run_study(study, local if runtime is None else runtime(local), seed=seed)
     finally:
         local.close()
 

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from syndic.errors import InputError
-from syndic.kernel import Disclosure, Estimate, Protocol, Result, Session, Terms
+from syndic.kernel import Disclosure, Estimate, Method, Result, Session, Terms
 from syndic.privacy import Event
 
 
-class Stub(Protocol):
+class Stub(Method):
     """Needs nothing, charges nothing and says nothing; subclasses give the steps."""
 
     title: ClassVar[str] = "stub"

@@ -14,7 +14,7 @@ import pyarrow as pa
 from syndic import Study
 from syndic.kernel import Node
 from syndic.privacy import Entry, Ledger
-from syndic.study import Home
+from syndic.study import PartyFolder
 from syndic.study.simulate import simulate
 
 COLUMNS = """
@@ -345,7 +345,7 @@ def open_nodes(case: Case, folder: Path, *, seed: int | None = 7) -> dict[str, N
     simulate(case.study, case.sources, seed=seed, folder=folder / "first")
     nodes = {}
     for name, source in case.sources.items():
-        home = Home(folder=folder / "second" / "parties" / name)
+        home = PartyFolder(folder=folder / "second" / "parties" / name)
         home.folder.mkdir(parents=True)
         for file in ("study.json", "party.json"):
             (home.folder / file).write_bytes((folder / "first" / "parties" / name / file).read_bytes())

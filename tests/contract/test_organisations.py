@@ -12,9 +12,9 @@ from support import CASES, Case
 from syndic.kernel import Call, Delivery, decode
 from syndic.privacy import Entry, Ledger
 from syndic.runtime import Local
-from syndic.study import Home, simulate
+from syndic.study import PartyFolder, simulate
 from syndic.study.party_folder import run_digest
-from syndic.study.run import conduct
+from syndic.study.run import run_study
 
 SEED = 7
 # one of every way in which parties agree on secrets, and one without any
@@ -57,7 +57,7 @@ class Noting:
         self.local.close()
 
 
-def entries_of(home: Home) -> list[Entry]:
+def entries_of(home: PartyFolder) -> list[Entry]:
     with Ledger.open(home.ledger) as ledger:
         ledger.verify()
         return list(ledger.entries())
@@ -83,7 +83,7 @@ def test_a_rehearsal_gives_the_release_of_the_simulation(case: Case, tmp_path: P
 def test_a_real_run_charges_what_it_says_and_logs_every_call(case: Case, tmp_path: Path) -> None:
     study, homes = homes_for(case.study, case.sources, tmp_path / "homes")
     carrier = Noting(Local(agreed_nodes(study, homes)))
-    release = conduct(study, carrier)
+    release = run_study(study, carrier)
     carrier.close()
     assert release.statement.protects
     for name, home in homes.items():
@@ -102,9 +102,9 @@ def test_real_bonds_are_other_ones_than_those_of_a_rehearsal(tmp_path: Path) -> 
     nodes = agreed_nodes(study, homes)
     rehearsed = agreed_nodes(study, homes, rehearsal=SEED)
     one, other = list(homes)
-    assert nodes[one].desk.bond(other) == nodes[other].desk.bond(one)
-    assert rehearsed[one].desk.bond(other) == rehearsed[other].desk.bond(one)
-    assert nodes[one].desk.bond(other) != rehearsed[one].desk.bond(other)
-    assert nodes[one].desk.study == study.digest != rehearsed[one].desk.study == run_digest(study, SEED)
+    assert nodes[one].state.bond(other) == nodes[other].state.bond(one)
+    assert rehearsed[one].state.bond(other) == rehearsed[other].state.bond(one)
+    assert nodes[one].state.bond(other) != rehearsed[one].state.bond(other)
+    assert nodes[one].state.study == study.digest != rehearsed[one].state.study == run_digest(study, SEED)
     for node in (*nodes.values(), *rehearsed.values()):
         node.close()

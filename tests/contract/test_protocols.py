@@ -121,7 +121,7 @@ class WatchedRuntime:
         return Delivery(replies=replies, silent={})
 
     def _entries(self, party: str) -> int:
-        return sum(1 for _ in self.nodes[party].desk.ledger.entries())
+        return sum(1 for _ in self.nodes[party].state.ledger.entries())
 
     def close(self) -> None:
         for node in self.nodes.values():
@@ -136,9 +136,9 @@ def test_a_step_that_reads_rows_charges_or_masks(case: Case, tmp_path: Path) -> 
     for name, node in nodes.items():
 
         def open_table(spy: SpyingSource = spies[name], node: Node = node) -> Table:
-            return replace(node.desk.open_table(), source=spy)
+            return replace(node.state.open_table(), source=spy)
 
-        watched[name] = replace(node, desk=replace(node.desk, open_table=open_table))
+        watched[name] = replace(node, state=replace(node.state, open_table=open_table))
     runtime = WatchedRuntime(watched, spies)
     steps = steps_of(type(case.study.protocol))
     run(case.study.protocol, session_over(runtime, case.study, seed=SEED))
@@ -162,7 +162,7 @@ class RecordingRuntime:
         replies = {party: answer(self.nodes[party], data) for party, data in calls.items()}
         if self.party in calls and not self.charged:
             self.calls.append(calls[self.party])
-            self.charged = any(entry.kind == "reserve" for entry in self.nodes[self.party].desk.ledger.entries())
+            self.charged = any(entry.kind == "reserve" for entry in self.nodes[self.party].state.ledger.entries())
         return Delivery(replies=replies, silent={})
 
     def close(self) -> None:
@@ -191,9 +191,9 @@ def test_a_resent_call_returns_the_same_bytes_and_is_charged_once(case: Case, tm
     answered(node, before)
     first = answer(node, call)
     assert decode(first, Reply).code == "ok"
-    entries = list(node.desk.ledger.entries())
+    entries = list(node.state.ledger.entries())
     assert answer(node, call) == first
-    assert list(node.desk.ledger.entries()) == entries
+    assert list(node.state.ledger.entries()) == entries
 
 
 @each_paying_case
@@ -215,7 +215,7 @@ def test_calls_that_must_be_refused(case: Case, tmp_path: Path) -> None:
         reply = decode(answer(node, message), Reply)
         assert (name, reply.code) == (name, "refused")
         assert reply.body == b""
-    assert [entry.kind for entry in node.desk.ledger.entries()] == ["declare"]
+    assert [entry.kind for entry in node.state.ledger.entries()] == ["declare"]
 
 
 @each_paying_case
@@ -223,11 +223,11 @@ def test_asking_again_under_another_id_is_not_paid_for(case: Case, tmp_path: Pat
     node = open_nodes(case, tmp_path)["north"]
     calls = calls_until_charged(case, "north", tmp_path)
     answered(node, calls)
-    spent = len(list(node.desk.ledger.entries()))
+    spent = len(list(node.state.ledger.entries()))
     again = encode(Call(**{**fields(decode(calls[-1], Call)), "call": "d" * 32}))
     # a step of several in order is refused before it comes to the ledger
     assert decode(answer(node, again), Reply).code in ({"budget", "refused"} if len(calls) == 1 else {"refused"})
-    assert len(list(node.desk.ledger.entries())) == spent
+    assert len(list(node.state.ledger.entries())) == spent
 
 
 @final
@@ -289,9 +289,9 @@ def fields(call: Call) -> dict[str, Any]:
 
 
 def open_again(case: Case, folder: Path) -> Node:
-    from syndic.study import Home  # noqa: PLC0415
+    from syndic.study import PartyFolder  # noqa: PLC0415
 
-    return Home(folder=folder).node(seed=SEED, source=case.sources[folder.name])
+    return PartyFolder(folder=folder).node(seed=SEED, source=case.sources[folder.name])
 
 
 def test_local_closes_what_it_opened(tmp_path: Path) -> None:

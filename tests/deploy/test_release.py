@@ -8,7 +8,7 @@ import pytest
 from federation import SEED, Federation, alike, average, horizontal, same, split, vertical
 from syndic import Study
 from syndic.errors import PartyError
-from syndic.study import Home
+from syndic.study import PartyFolder
 from syndic.study.agreement import agree, withdraw
 from syndic.study.party_folder import run_digest
 
@@ -51,13 +51,13 @@ def test_a_study_that_one_party_did_not_agree_to_is_refused(federation: Federati
     federation.put(alike())
     study = federation.identified(horizontal('method = "homm"', name="not by all"))
     for name in ("north", "south"):
-        agree(Home(folder=federation.home(name)), study, rehearsal=SEED)
+        agree(PartyFolder(folder=federation.home(name)), study, rehearsal=SEED)
     with pytest.raises(PartyError, match="east has not agreed"):
         federation.run(study, SEED)
     assert all(federation.charges(study, SEED, name) == [] for name in ("north", "south", "east"))
-    agree(Home(folder=federation.home("east")), study, rehearsal=SEED)
+    agree(PartyFolder(folder=federation.home("east")), study, rehearsal=SEED)
     assert federation.run(study, SEED).transcript
-    withdraw(Home(folder=federation.home("east")), run_digest(study, SEED))
+    withdraw(PartyFolder(folder=federation.home("east")), run_digest(study, SEED))
     (federation.coordinator.folder / "studies" / f"{run_digest(study, SEED)[:16]}.sqlite").unlink()
     with pytest.raises(PartyError, match="east has withdrawn"):
         federation.run(study, SEED)

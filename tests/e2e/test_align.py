@@ -20,7 +20,7 @@ from syndic.document import to_json
 from syndic.errors import PartyError
 from syndic.kernel import Session
 from syndic.methods.align import CommonPeople
-from syndic.study import Home, Release
+from syndic.study import PartyFolder, Release
 from syndic.study.aligned import stored_alignment
 
 SEED = 7
@@ -109,8 +109,8 @@ def test_the_rows_of_both_parties_are_the_same_peoples(tmp_path: Path) -> None:
     written(tmp_path, order=5)
     codes = {}
     for name, column in (("north", "colour"), ("south", "score")):
-        node = Home(folder=tmp_path / "run" / "parties" / name).node(seed=None)
-        codes[name] = np.concatenate([batch[column] for batch in node.desk.open_table().batches([column])])
+        node = PartyFolder(folder=tmp_path / "run" / "parties" / name).node(seed=None)
+        codes[name] = np.concatenate([batch[column] for batch in node.state.open_table().batches([column])])
         node.close()
     assert len(codes["north"]) == len(codes["south"]) == COMMON
     assert {(int(colour), int(score)) for colour, score in zip(codes["north"], codes["south"], strict=True)} == {

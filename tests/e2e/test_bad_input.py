@@ -11,7 +11,7 @@ from syndic.errors import InputError, PartyError, SyndicError
 from syndic.kernel import answer, decode, encode
 from syndic.kernel.call import Call, Reply
 from syndic.kernel.codec import Nothing
-from syndic.study import Home
+from syndic.study import PartyFolder
 from syndic.study.simulate import RuntimeName
 
 
@@ -142,14 +142,14 @@ def test_a_study_changed_by_one_byte_is_refused(tmp_path: Path) -> None:
     study = Study.loads(study_text())
     simulate(study, two_parties(), folder=tmp_path)
     other = Study.loads(study_text(budget="epsilon = 1.1"))
-    home = Home(folder=tmp_path / "parties" / "north")
+    home = PartyFolder(folder=tmp_path / "parties" / "north")
     node = home.node(seed=None, source=rows(60))
-    before = list(node.desk.ledger.entries())
+    before = list(node.state.ledger.entries())
     call = Call(study=other.digest, party="north", step="sanitise", call="c" * 32, body=encode(Nothing()))
     reply = decode(answer(node, encode(call)), Reply)
     assert reply.code == "refused"
     assert study.digest[:12] in reply.text
-    assert list(node.desk.ledger.entries()) == before
+    assert list(node.state.ledger.entries()) == before
 
 
 def test_any_change_of_meaning_changes_the_digest_and_layout_does_not() -> None:

@@ -22,9 +22,9 @@ from syndic.federation import Coordinator, prepare
 from syndic.federation.site import serving
 from syndic.privacy import Ledger
 from syndic.runtime import Processes
-from syndic.study import Home, Study
+from syndic.study import PartyFolder, Study
 from syndic.study.agreement import keep_offer, studies
-from syndic.study.run import conduct
+from syndic.study.run import run_study
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="the browser is not installed: apt-get install chromium"),
@@ -41,13 +41,13 @@ values = ["{SCRIPT}", "basic"]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, dict[str, Home]]:
+def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, dict[str, PartyFolder]]:
     top = 'purpose = "how old are people, and how do they score?"'
     return study_between(tmp_path_factory.mktemp("browser"), columns=COLUMNS, top=top, name="age and score")
 
 
 @pytest.fixture(scope="module")
-def running(place: tuple[Study, dict[str, Home]]) -> Iterator[Running]:
+def running(place: tuple[Study, dict[str, PartyFolder]]) -> Iterator[Running]:
     console = Running(place[1]["north"].folder)
     yield console
     console.close()
@@ -95,7 +95,7 @@ Shoot = Callable[[str, int], None]
 
 
 def test_from_a_study_that_arrives_to_a_verified_ledger(
-    place: tuple[Study, dict[str, Home]], running: Running, browser: Browser, shoot: Shoot, tmp_path: Path
+    place: tuple[Study, dict[str, PartyFolder]], running: Running, browser: Browser, shoot: Shoot, tmp_path: Path
 ) -> None:
     study, homes = place
     sign_in(browser, running)
@@ -134,7 +134,7 @@ def is_read(study: Study, running: Running, browser: Browser, shoot: Shoot) -> N
     shoot("study", 1300)
 
 
-def is_agreed_to(study: Study, homes: dict[str, Home], browser: Browser) -> None:
+def is_agreed_to(study: Study, homes: dict[str, PartyFolder], browser: Browser) -> None:
     """Not without typing the digest, not without the tick; the other owners agree elsewhere."""
     browser.run("document.querySelector('button[value=agree]').click()")
     assert [one.state for one in studies(homes["north"])] == ["pending"]
@@ -145,13 +145,13 @@ def is_agreed_to(study: Study, homes: dict[str, Home], browser: Browser) -> None
     agree_all(study, {name: home for name, home in homes.items() if name != "north"})
 
 
-def is_run(study: Study, homes: dict[str, Home], running: Running, browser: Browser, folder: Path) -> None:
+def is_run(study: Study, homes: dict[str, PartyFolder], running: Running, browser: Browser, folder: Path) -> None:
     """Three parties run, each a process of its own; the page is told without being opened anew."""
     browser.open(f"{running.place}/studies/{study.digest}/progress")
     assert "has not begun" in browser.run("document.body.innerText")
     runtime = Processes({name: serving(study.digest, home.folder) for name, home in homes.items()}, most=10**8)
     try:
-        conduct(study, runtime, folder=folder / "journal").write(folder / "releases" / "table")
+        run_study(study, runtime, folder=folder / "journal").write(folder / "releases" / "table")
     finally:
         runtime.close()
     browser.until("document.querySelector('#run-state').textContent === 'finished'")
@@ -177,7 +177,7 @@ def is_released(study: Study, running: Running, browser: Browser, shoot: Shoot, 
     assert browser.said == []
 
 
-def is_verified(home: Home, running: Running, browser: Browser) -> None:
+def is_verified(home: PartyFolder, running: Running, browser: Browser) -> None:
     """The chain of the ledger is checked."""
     browser.open(f"{running.place}/ledger")
     browser.leave("document.querySelector('button[value=verify]').click()")
@@ -189,7 +189,7 @@ def is_verified(home: Home, running: Running, browser: Browser) -> None:
     sound(browser, running.place)
 
 
-def test_every_page_is_sound(place: tuple[Study, dict[str, Home]], running: Running, browser: Browser) -> None:
+def test_every_page_is_sound(place: tuple[Study, dict[str, PartyFolder]], running: Running, browser: Browser) -> None:
     """Also those that the path above does not touch."""
     study, homes = place
     second = replace(study, edition=2, purpose="another purpose")
@@ -258,7 +258,7 @@ def test_by_keyboard_in_the_dark(running: Running, browser: Browser) -> None:
 
 
 def test_the_workbench_keeps_what_it_shows(
-    place: tuple[Study, dict[str, Home]], running: Running, browser: Browser, shoot: Shoot
+    place: tuple[Study, dict[str, PartyFolder]], running: Running, browser: Browser, shoot: Shoot
 ) -> None:
     sign_in(browser, running)
     browser.open(f"{running.place}/schema")

@@ -16,13 +16,13 @@ from syndic.errors import PartyError
 from syndic.kernel import Session, run, steps_of
 from syndic.random import SimulationRandomness
 from syndic.runtime import Processes
-from syndic.study.party_folder import Home, run_digest
+from syndic.study.party_folder import PartyFolder, run_digest
 from syndic.study.simulate import _command
 
 SEED = 3
 
 
-def prepared(tmp_path: Path) -> tuple[Study, dict[str, Home]]:
+def prepared(tmp_path: Path) -> tuple[Study, dict[str, PartyFolder]]:
     """Lay out the parties' folders by a run that is refused before anything is spent."""
     study = Study.loads(study_text())
     for name, table in two_parties().items():
@@ -32,7 +32,7 @@ def prepared(tmp_path: Path) -> tuple[Study, dict[str, Home]]:
     with pytest.raises(PartyError):
         simulate(study, sources, seed=SEED, folder=tmp_path)
     (tmp_path / "south.parquet").rename(tmp_path / "absent.parquet")
-    return study, {name: Home(folder=tmp_path / "parties" / name) for name in sources}
+    return study, {name: PartyFolder(folder=tmp_path / "parties" / name) for name in sources}
 
 
 def session_of(study: Study, runtime: Processes, seconds: float = 60.0) -> Session:
@@ -127,7 +127,7 @@ def test_an_oversized_call_is_hung_up_on_and_the_party_goes_on(tmp_path: Path) -
     for path in sources.values():
         pq.write_table(rows(5), path)
     first = simulate(study, sources, seed=SEED, folder=tmp_path, runtime="processes")
-    homes = {name: Home(folder=tmp_path / "parties" / name) for name in ("north", "south")}
+    homes = {name: PartyFolder(folder=tmp_path / "parties" / name) for name in ("north", "south")}
     runtime = Processes({name: _command(home, SEED) for name, home in homes.items()}, most=10**6)
     delivery = runtime.send({"north": b"\x00" * 3 * 10**6}, seconds=30.0, arrived=lambda _: None)
     assert delivery.replies == {}

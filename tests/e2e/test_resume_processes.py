@@ -20,7 +20,7 @@ from syndic.errors import PartyError
 from syndic.kernel import Delivery, Runtime
 from syndic.privacy import Ledger
 from syndic.study import simulate
-from syndic.study.party_folder import Home
+from syndic.study.party_folder import PartyFolder
 
 METHODS = {
     "homm": "homm laplace",
@@ -59,7 +59,7 @@ def coordinate(case: Case, folder: Path) -> None:
     """Be a coordinator whose party north is killed in a step, who begins again, and is then killed itself."""
     module = importlib.import_module("syndic.study.simulate")
 
-    def command(home: Home, seed: int) -> Callable[[int], Sequence[str]]:
+    def command(home: PartyFolder, seed: int) -> Callable[[int], Sequence[str]]:
         def party(descriptor: int) -> Sequence[str]:
             return [
                 sys.executable,

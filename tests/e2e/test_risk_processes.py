@@ -17,7 +17,7 @@ from syndic.methods import Risk
 from syndic.methods.learning.result import RiskResult
 from syndic.random import SimulationRandomness
 from syndic.runtime import Local, Processes
-from syndic.study.party_folder import Home, PartyFile, run_digest
+from syndic.study.party_folder import PartyFile, PartyFolder, run_digest
 from syndic.study.simulate import _command, simulate
 
 SEED = 5
@@ -50,10 +50,10 @@ class Killing:
         self.processes.close()
 
 
-def laid_out(folder: Path) -> dict[str, Home]:
+def laid_out(folder: Path) -> dict[str, PartyFolder]:
     homes = {}
     for place, name in enumerate(NAMES):
-        home = Home(folder=folder / "parties" / name)
+        home = PartyFolder(folder=folder / "parties" / name)
         path = folder / f"{name}.parquet"
         pq.write_table(rows(40, place), path)
         source = SourceSpec(path=str(path))

@@ -19,8 +19,8 @@ from syndic.data import SourceSpec
 from syndic.errors import PartyError, RefusedError
 from syndic.kernel import Call, Delivery, Node, Reply, answer, decode, encode
 from syndic.privacy import Budget
-from syndic.study import Home, PartyFile
-from syndic.study.run import conduct
+from syndic.study import PartyFile, PartyFolder
+from syndic.study.run import run_study
 
 pytestmark = pytest.mark.fuzz
 
@@ -125,7 +125,7 @@ def attacked(case: Case, folder: Path, place: int, change: Change) -> Hostile:
     nodes = {}
     with ExitStack() as stack:
         for name, rows in case.sources.items():
-            home = Home(folder=folder / name)
+            home = PartyFolder(folder=folder / name)
             source = SourceSpec(path="rows in memory")
             party = PartyFile(name=name, dataset=name, source=source, cap=Budget.of(10**5, "1e-3"), id=("id",))
             home.keep(case.study, party)
@@ -134,7 +134,7 @@ def attacked(case: Case, folder: Path, place: int, change: Change) -> Hostile:
         carrier = Hostile(nodes, place, change)
         stack.callback(carrier.close)
         try:
-            conduct(case.study, carrier, seed=SEED)
+            run_study(case.study, carrier, seed=SEED)
         except (PartyError, RefusedError) as error:
             # what a refused call was charged for stays spent, as every charge does
             if not carrier.taken and "budget" not in str(error):

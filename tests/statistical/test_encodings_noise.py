@@ -15,9 +15,9 @@ from scipy import stats
 
 from support import across_study, vertimrf_study
 from syndic import Study
-from syndic.methods.comparison.vertigan import VertiGan
+from syndic.methods.comparison.vertigan import Vertigan
 from syndic.methods.vertimrf.run import Found
-from syndic.methods.vertimrf.vertimrf import VertiMRF
+from syndic.methods.vertimrf.vertimrf import Vertimrf
 from syndic.privacy import ApproximateEvent, PureEvent
 from syndic.study import simulate
 
@@ -87,7 +87,7 @@ def test_a_sketch_of_nobody_is_that_of_its_phantoms(monkeypatch: pytest.MonkeyPa
     study = vertimrf_study(
         "phantoms = 120\ncap = 10\nrepetitions = 150", parties=TWO.format(people=60), columns=COLUMNS
     )
-    assert isinstance(study.protocol, VertiMRF)
+    assert isinstance(study.protocol, Vertimrf)
     account = study.protocol.account_of(study)
     assert account.plan is not None
     assert isinstance(account.encoded, ApproximateEvent)
@@ -114,7 +114,7 @@ def test_critics_add_the_noise_that_is_charged(monkeypatch: pytest.MonkeyPatch) 
 
     options = "rounds = 2\ncritic_steps = 2\nbatch = 8\ntrunk = [4, 5]\nbranch = [6, 3]\ncritic = 128\nnoise = 3\n"
     study = across_study("vertigan", options, parties=TWO.format(people=60), columns=COLUMNS)
-    assert isinstance(study.protocol, VertiGan)
+    assert isinstance(study.protocol, Vertigan)
     added: list[Any] = []
     apply = FineGaussian.apply
 

@@ -11,9 +11,9 @@ from scipy import stats
 
 from syndic.data import Domain, Schema
 from syndic.document import from_builtins, to_builtins
-from syndic.methods import GramMatrix
+from syndic.methods import Gram
 from syndic.model.gram.fit import infer
-from syndic.model.gram.matrix import Gram
+from syndic.model.gram.matrix import GramMatrix
 from syndic.noise import FineGaussianShare
 from syndic.privacy import gaussian_epsilon
 from syndic.random import SystemRandomness
@@ -70,7 +70,7 @@ def runs(study: Study, rows: Rows, tries: int = TRIES) -> tuple[tuple[NDArray[np
 
 
 def deviation(study: Study) -> float:
-    assert isinstance(study.protocol, GramMatrix)
+    assert isinstance(study.protocol, Gram)
     return study.protocol.layout(study).sigma * 4**6
 
 
@@ -89,7 +89,7 @@ def test_the_noise_is_gaussian_of_the_stated_size_and_independent(parties: int) 
 
 def test_a_single_share_looks_uniform_to_the_coordinator() -> None:
     study = study_for(3)
-    assert isinstance(study.protocol, GramMatrix)
+    assert isinstance(study.protocol, Gram)
     ring, count = study.protocol.layout(study).sizes.whole, study.protocol.layout(study).count
     shares = []
     for _ in range(60):
@@ -155,7 +155,7 @@ def test_the_charge_is_that_of_the_noise() -> None:
     away = opened(study, ONE, noisy=False)[0] - opened(study, OTHER, noisy=False)[0]
     # the exact curve of Gaussian noise at this pair's own distance is below the budget
     mu = float(np.linalg.norm(away)) / deviation(study)
-    assert isinstance(study.protocol, GramMatrix)
+    assert isinstance(study.protocol, Gram)
     mu_squared = study.protocol.noise_of(study).mu_squared
     assert gaussian_epsilon(mu_squared, study.delta) <= EPSILON
     assert mu**2 <= float(mu_squared)
@@ -171,7 +171,7 @@ def test_intervals_cover_the_truth(width: int, count: int, spread: float) -> Non
         shape = (count, width)
         x = generator.uniform(-1, 1, shape) if number % 2 else np.clip(generator.normal(0.2, 0.4, shape), -1, 1)
         y = 0.1 + x @ slopes + spread * generator.uniform(-1, 1, count)
-        gram = Gram.of(np.column_stack([x, y]), names, sigma=3.73 * (width + 2), generator=generator)
+        gram = GramMatrix.of(np.column_stack([x, y]), names, sigma=3.73 * (width + 2), generator=generator)
         bounds = infer(gram, "y").intervals(0.95)
         truth = np.concatenate([[0.1], slopes])
         covered += (bounds[:, 0] <= truth) & (truth <= bounds[:, 1])

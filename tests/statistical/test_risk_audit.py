@@ -15,7 +15,7 @@ from scipy import stats
 from syndic.data import Boolean, Instead, Integer, Schema
 from syndic.document import from_builtins, to_builtins
 from syndic.methods import Risk
-from syndic.methods.learning.query import Holding
+from syndic.methods.learning.query import PartyRows
 from syndic.noise import FineGaussianShare
 from syndic.privacy import PureEvent
 from syndic.random import SystemRandomness, generator
@@ -145,7 +145,7 @@ def model_steps(of: Study, label: int) -> NDArray[np.float64]:
     for place, party in enumerate(of.parties):
         data = codes(FEATURES, label if party.name == "p0" else 1, other=place % 2)
         table: Any = CodedTable(of.schema.domain, data)
-        holding = Holding(
+        holding = PartyRows(
             party=party.name,
             table=table,
             encoding=encoding,

@@ -12,7 +12,7 @@ from scipy import stats
 from support import BOTH_LABELLED, VERTICAL, across_study
 from syndic import Study
 from syndic.data import Schema
-from syndic.methods import DistDiffGen
+from syndic.methods import Distdiffgen
 from syndic.methods.comparison.distdiffgen_rows import SplitNote
 from syndic.methods.comparison.dplt import LatentNote
 from syndic.methods.comparison.glued_result import PublishedRows
@@ -97,7 +97,7 @@ def test_leaves_and_scores_of_a_specialisation_have_the_noise_that_is_stated() -
     result, codes = run(agreed)
     note, protocol = result.note, agreed.protocol
     assert isinstance(note, SplitNote)
-    assert isinstance(protocol, DistDiffGen)
+    assert isinstance(protocol, Distdiffgen)
     (leaves,) = result.tables
     places = {}
     for name, groups in note.groups.items():

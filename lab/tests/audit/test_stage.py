@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from syndic.errors import InputError
-from syndic.methods import AnyProtocol, Homm, Marginals
+from syndic.methods import AnyMethod, Homm, Marginals
 from syndic.mpc.product import UsesProducts
 from syndic.noise import GaussianShare
 from syndic.privacy import Budget, Cost
@@ -72,7 +72,7 @@ def test_a_planted_fault_meets_no_real_party(protocol: PlantedCounts | PlantedSu
     parties = {"a": (2, None), "b": (2, None)}
     columns = (("x", 8),)
     study = study_of(protocol, columns=columns, parties=parties, unit=ADD, budget=Budget.of(1))
-    assert type(protocol) not in get_args(AnyProtocol)
+    assert type(protocol) not in get_args(AnyMethod)
     with pytest.raises(InputError, match="simulation only"):
         simulate(study, {"a": SOURCES["a"], "b": SOURCES["b"]})
     with pytest.raises(InputError, match="writes nothing"):
@@ -80,7 +80,7 @@ def test_a_planted_fault_meets_no_real_party(protocol: PlantedCounts | PlantedSu
 
 
 def test_every_method_has_an_audit_or_a_reason() -> None:
-    methods = {kind.__struct_config__.tag for kind in get_args(AnyProtocol)}
+    methods = {kind.__struct_config__.tag for kind in get_args(AnyMethod)}
     audited = {one.method for one in audits() if one.method}
     # without torch one method cannot run, and has no audit either
     assert methods - audited - {"vertigan"} == set(OUTSIDE)

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from syndic.cli.main import cli
 from syndic.errors import InputError
 from syndic.model.gram.fit import regress
-from syndic.model.gram.matrix import Gram
+from syndic.model.gram.matrix import GramMatrix
 from syndic.model.gram.mixing import classical_sigma
 from syndic_lab.bench.regression import data as regression_data
 from syndic_lab.bench.regression import noise as regression_noise
@@ -68,7 +68,7 @@ def test_the_gram_matrix_of_the_bench_is_that_of_the_model() -> None:
     assert joint.sigma == pytest.approx(4 / 0.268 * np.sqrt(4 / 3), rel=2e-3)
     assert joint.tau == pytest.approx(2 * np.sqrt(3) / 0.268, rel=2e-3)
     ours = joint.gram(np.random.default_rng(4))
-    theirs = Gram.of(rows, ["a", "b", "y"], sigma=joint.sigma, generator=np.random.default_rng(4))
+    theirs = GramMatrix.of(rows, ["a", "b", "y"], sigma=joint.sigma, generator=np.random.default_rng(4))
     assert ours.coefficients == pytest.approx(regress(theirs, "y").coefficients)
     assert ours.coefficients == pytest.approx([0.3, 0.0], abs=0.15)
 

@@ -19,10 +19,10 @@ from syndic.advice.vertical_people import CROWDS, Codes, distance, made_up
 from syndic.errors import InputError
 from syndic.evaluation.sets import column_sets
 from syndic.kernel import Progress, silent_progress
-from syndic.methods import AnyProtocol, Glued, LatentTreeSynthesis, Vertical, VertiGan, VertiMRF
+from syndic.methods import AnyMethod, Dplt, Glued, Vertical, Vertigan, Vertimrf
 from syndic.study import Study
 
-VERTICAL: Final = (Vertical, VertiMRF, Glued, LatentTreeSynthesis, VertiGan)
+VERTICAL: Final = (Vertical, Vertimrf, Glued, Dplt, Vertigan)
 """Methods whose studies this advice is for: aligned people, each column at one party."""
 
 WAYS: Final = (3, 4, 5)
@@ -97,10 +97,10 @@ def forecast(
 def _variants(study: Study) -> tuple[dict[Variant, Study], list[str]]:
     """Return the study under each method that can run it, its own with its own parameters, and why others cannot."""
     own = study.protocol
-    usual: dict[Variant, AnyProtocol] = {
+    usual: dict[Variant, AnyMethod] = {
         "shares": own if isinstance(own, Vertical) else Vertical(),
-        "sketch": VertiMRF(way="sketch"),
-        "oracle": VertiMRF(way="oracle"),
+        "sketch": Vertimrf(way="sketch"),
+        "oracle": Vertimrf(way="oracle"),
         "glued": own if isinstance(own, Glued) else Glued(),
     }
     found: dict[Variant, Study] = {}

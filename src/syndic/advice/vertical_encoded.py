@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from syndic.advice.vertical_people import Codes
 from syndic.kernel import schema_of
-from syndic.methods import VertiMRF
+from syndic.methods import Vertimrf
 from syndic.methods.vertimrf.account import Account
 from syndic.methods.vertimrf.layout import Layout
 from syndic.methods.vertimrf.model import OracleTables
@@ -54,7 +54,7 @@ class MadeUpTables:
 def forecast_encoded(study: Study, people: Codes, draws: np.random.Generator) -> Codes:
     """Return the rows that VertiMRF would make of made-up people."""
     protocol = study.protocol
-    if not isinstance(protocol, VertiMRF):
+    if not isinstance(protocol, Vertimrf):
         raise TypeError("this forecast is of VertiMRF")
     layout, account, seed = protocol.layout(study), protocol.account_of(study), int(draws.integers(2**31))
     local = []

@@ -17,9 +17,9 @@ from syndic.kernel import schema_of
 from syndic.methods import Glued, Vertical
 from syndic.methods.comparison.glued_own import own_account
 from syndic.methods.synthesis.account import Account
-from syndic.methods.synthesis.measure import Room
+from syndic.methods.synthesis.measure import RoundLimits
 from syndic.methods.synthesis.rounds import fitting
-from syndic.methods.synthesis.vertical_round import Spread, alone
+from syndic.methods.synthesis.vertical_round import RoundPlanner, alone
 from syndic.model.markov import Grouping, Measurement
 from syndic.privacy import mu_squared_for
 from syndic.study import Study
@@ -35,9 +35,9 @@ class MadeUpCounts:
         self,
         codes: Codes,
         account: Account,
-        rooms: Sequence[Room],
+        rooms: Sequence[RoundLimits],
         draws: np.random.Generator,
-        spread: Spread | None = None,
+        spread: RoundPlanner | None = None,
     ) -> None:
         """Begin before the first round; `spread` says which tables parties can count together, and how well."""
         self.domain: Domain = account.domain

@@ -9,7 +9,7 @@ import click
 from syndic.cli import show
 from syndic.cli.study import JSON, STUDY
 from syndic.errors import InputError, RefusedError
-from syndic.study import Home, Study
+from syndic.study import PartyFolder, Study
 from syndic.study import agreement as owner
 from syndic.study.identity import Identity
 
@@ -28,7 +28,7 @@ _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=
 @JSON
 def identity(folder: Path, as_json: bool) -> None:
     """Show the organisation's public identity; make its keys if it has none yet."""
-    home = Home(folder=folder)
+    home = PartyFolder(folder=folder)
     keys = Identity.load(home.keys) if home.keys.exists() else Identity.make(home.keys)
     facts = {"identity": str(keys.public), "fingerprint": keys.public.fingerprint}
     if as_json:
@@ -50,7 +50,7 @@ def identity(folder: Path, as_json: bool) -> None:
 @JSON
 def agree(study_file: Path, folder: Path, expires: str, rehearsal: int | None, yes: bool, as_json: bool) -> None:
     """Show what a study costs and reveals and who takes part, and sign the owner's agreement to it."""
-    home, study, lasts = Home(folder=folder), Study.load(study_file), _duration(expires)
+    home, study, lasts = PartyFolder(folder=folder), Study.load(study_file), _duration(expires)
     offer = owner.consider(home, study, rehearsal=rehearsal)
     if not as_json:
         click.echo(str(offer))
@@ -70,7 +70,7 @@ def agree(study_file: Path, folder: Path, expires: str, rehearsal: int | None, y
 @JSON
 def withdraw(digest: str, folder: Path, why: str, as_json: bool) -> None:
     """Take back the agreement to a study; nothing more is answered. What was spent stays spent."""
-    run = owner.withdraw(Home(folder=folder), digest, why=why)
+    run = owner.withdraw(PartyFolder(folder=folder), digest, why=why)
     if as_json:
         show.as_json({"withdrawn": run})
     else:
@@ -82,7 +82,7 @@ def withdraw(digest: str, folder: Path, why: str, as_json: bool) -> None:
 @JSON
 def studies(folder: Path, as_json: bool) -> None:
     """List the studies of a home: pending, agreed, withdrawn, expired or finished."""
-    found = owner.studies(Home(folder=folder))
+    found = owner.studies(PartyFolder(folder=folder))
     if as_json:
         show.as_json(found)
         return

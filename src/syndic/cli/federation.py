@@ -11,7 +11,7 @@ from syndic.document import from_file, to_readable_json
 from syndic.federation import certificate as certificates
 from syndic.federation import coordinator as coordinators
 from syndic.federation import party as parties
-from syndic.federation import run_study
+from syndic.federation import run_federated
 from syndic.federation.doctor import examine
 from syndic.federation.requests import Approval, Request
 from syndic.kernel import PublicIdentity
@@ -184,7 +184,7 @@ def run(
     """Run a study with the connected parties; run it again to go on after an interruption."""
     study, opened = Study.load(study_file), coordinators.Coordinator.open(folder)
     with show.progress_bar(shown=not as_json) as progress:
-        release = run_study(study, opened, seed=rehearsal, progress=progress, seconds=seconds, patience=patience)
+        release = run_federated(study, opened, seed=rehearsal, progress=progress, seconds=seconds, patience=patience)
     paths = [*release.write(target), release.report(target / "report.html")]
     if as_json:
         files = [str(path) for path in paths]

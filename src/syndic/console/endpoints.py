@@ -57,7 +57,7 @@ class Endpoint:
 def progress(folder: Path, run: str) -> ProgressView:
     """Return how far a run of the owner's is."""
     view = studies.study(folder, run)
-    return party_progress(folder, view.line.run, studies.shelf_of(folder, run).study(), view.line.state)
+    return party_progress(folder, view.line.run, studies.folder_of_study(folder, run).study(), view.line.state)
 
 
 def _get(path: str, name: str, summary: str, call: Callable[..., Any], answer: Any) -> Endpoint:

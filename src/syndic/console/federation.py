@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from syndic.console.progress import shown_time, step_names
-from syndic.console.studies import Sent, column_line, members, read_study, shelf_of
+from syndic.console.studies import Sent, column_line, folder_of_study, members, read_study
 from syndic.console.views import Overview, PartyLine, ProgressView, State, StepLine, StudyLine, StudyView
 from syndic.document import Document
 from syndic.errors import InputError, RefusedError, SyndicError
@@ -19,7 +19,7 @@ from syndic.runtime.flare.coordinator import Flare
 from syndic.study import Study
 from syndic.study.party_folder import run_digest
 from syndic.study.plan import plan
-from syndic.study.study_folder import Shelf
+from syndic.study.study_folder import StudyFolder
 from syndic.version import __version__
 
 # two requests at once would both find that nothing runs
@@ -50,13 +50,13 @@ def receive(folder: Path, sent: Sent) -> StudyLine:
     study = read_study(sent)
     study.check()
     check_list(study, Coordinator.open(folder))
-    Shelf.of(folder, study.digest).put_study(study)
+    StudyFolder.of(folder, study.digest).put_study(study)
     return _line(folder, study.digest)
 
 
 def study(folder: Path, run: str) -> StudyView:
     """Return all about a study: its plan, its parties, and whether it could run."""
-    line, content = _line(folder, run), shelf_of(folder, run).study()
+    line, content = _line(folder, run), folder_of_study(folder, run).study()
     problem, planned = "", None
     try:
         planned = plan(content)
@@ -96,7 +96,7 @@ def parties(folder: Path) -> tuple[PartyLine, ...]:
 def run(folder: Path, which: str, asked: Run) -> StudyLine:
     """Start the run in a process of its own; it goes on from its journal if it was stopped before."""
     with _STARTING:
-        return _run(folder, shelf_of(folder, which).study(), asked)
+        return _run(folder, folder_of_study(folder, which).study(), asked)
 
 
 def _run(folder: Path, content: Study, asked: Run) -> StudyLine:
@@ -105,14 +105,14 @@ def _run(folder: Path, content: Study, asked: Run) -> StudyLine:
     if state is not None and state.state == "running" and state.alive:
         raise RefusedError("this run is running already")
     check_list(content, Coordinator.open(folder))
-    shelf = Shelf.of(folder, digest)
-    shelf.put_study(content)
+    stored = StudyFolder.of(folder, digest)
+    stored.put_study(content)
     target = folder / "releases" / (digest[:16] + ("" if asked.rehearsal is None else "-rehearsal"))
     target.parent.mkdir(exist_ok=True, mode=0o700)
-    command = [sys.executable, "-m", "syndic", "run", str(shelf.folder / "study.json"), "--home", str(folder)]
+    command = [sys.executable, "-m", "syndic", "run", str(stored.folder / "study.json"), "--home", str(folder)]
     command += ["--out", str(target), "--json"]
     command += [] if asked.rehearsal is None else ["--rehearsal", str(asked.rehearsal)]
-    with (shelf.folder / "run.log").open("wb") as log:
+    with (stored.folder / "run.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
     note_start(folder, digest, process.pid)
     # somebody has to hear that it ended, or it would count as alive
@@ -122,7 +122,7 @@ def _run(folder: Path, content: Study, asked: Run) -> StudyLine:
 
 def progress(folder: Path, run: str) -> ProgressView:
     """Return which steps were asked, and whom the run waits for."""
-    content, line, state = shelf_of(folder, run).study(), _line(folder, run), read_state(folder, run)
+    content, line, state = folder_of_study(folder, run).study(), _line(folder, run), read_state(folder, run)
     return ProgressView(
         run=run,
         study=content.name,
@@ -136,13 +136,13 @@ def progress(folder: Path, run: str) -> ProgressView:
 
 
 def _line(folder: Path, run: str) -> StudyLine:
-    shelf = shelf_of(folder, run)
+    stored = folder_of_study(folder, run)
     try:
-        content = shelf.study()
+        content = stored.study()
     except SyndicError as error:
         return StudyLine(study=f"damaged: {error}", run=run, state="damaged")
     state = read_state(folder, run)
-    own = content.digest.startswith(shelf.digest[:16])
+    own = content.digest.startswith(stored.digest[:16])
     return StudyLine(
         study=content.name if own else f"{content.name} (rehearsal)",
         run=content.digest if own else state.run if state else run,

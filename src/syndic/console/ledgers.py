@@ -11,7 +11,7 @@ from syndic.document import Document
 from syndic.errors import IntegrityError
 from syndic.privacy import Cost, Entry, Ledger
 from syndic.report import Curve, Line
-from syndic.study import Home
+from syndic.study import PartyFolder
 from syndic.study import agreement as owner
 
 _MOST_ENTRIES = 200
@@ -62,7 +62,7 @@ def verify(folder: Path, asked: Verify) -> Verified:
             words, whole = "The ledger is whole: every entry follows from the one before.", True
         except IntegrityError as error:
             # without the folder: the owner knows it, and a screenshot need not
-            words, whole = str(error).removeprefix(f"{Home(folder=folder).ledger}: "), False
+            words, whole = str(error).removeprefix(f"{PartyFolder(folder=folder).ledger}: "), False
         try:
             return Verified(whole=whole, words=words, entries=sum(1 for _ in book.entries()), head=book.head())
         except IntegrityError:
@@ -105,7 +105,7 @@ def _exported(folder: Path, name: str) -> bytes:
 
 
 def _open(folder: Path) -> Ledger:
-    home = Home(folder=folder)
+    home = PartyFolder(folder=folder)
     # with the cap that the owner's file says now
     owner.studies(home)
     return Ledger.open(home.ledger, create=False)

@@ -8,14 +8,14 @@ from syndic.console.views import ProgressView, State, StepLine
 from syndic.kernel import steps_asked, steps_of
 from syndic.kernel.memory import stored_bytes
 from syndic.privacy import Entry, Ledger
-from syndic.study import Home, Study
-from syndic.study.study_folder import Shelf
+from syndic.study import PartyFolder, Study
+from syndic.study.study_folder import StudyFolder
 
 _LIVE = timedelta(minutes=15)
 _DIGEST_LETTERS = 64
 
 
-def is_running(home: Home, run: str) -> bool:
+def is_running(home: PartyFolder, run: str) -> bool:
     """Return whether the run was asked about not long ago."""
     with Ledger.open(home.ledger) as ledger:
         calls = ledger.calls(run)
@@ -24,7 +24,7 @@ def is_running(home: Home, run: str) -> bool:
 
 def party_progress(folder: Path, run: str, study: Study, state: State) -> ProgressView:
     """Return which steps the party answered. It is told nothing about the others."""
-    home = Home(folder=folder)
+    home = PartyFolder(folder=folder)
     with Ledger.open(home.ledger) as ledger:
         calls = ledger.calls(run)
     steps = step_lines(study, calls)
@@ -35,7 +35,7 @@ def party_progress(folder: Path, run: str, study: Study, state: State) -> Progre
         words=_words(state, steps),
         steps=steps,
         waiting=("the coordinator's next question",) if state == "running" else (),
-        said=f"answers of {stored_bytes(Shelf.of(folder, run).memory):,} bytes",
+        said=f"answers of {stored_bytes(StudyFolder.of(folder, run).memory):,} bytes",
         updated=shown_time(calls[-1].time) if calls else "",
     )
 

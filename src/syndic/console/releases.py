@@ -34,7 +34,7 @@ from syndic.errors import InputError, SyndicError
 from syndic.report import Bars, Series, report
 from syndic.study import Release
 from syndic.study.statement import Statement, state
-from syndic.study.study_folder import Shelf
+from syndic.study.study_folder import StudyFolder
 
 ARCHIVE_BYTES: Final = 64 * 10**6
 _UNPACKED_BYTES: Final = 512 * 10**6
@@ -88,17 +88,17 @@ def archive(folder: Path, name: str) -> bytes:
 
 def add_release(folder: Path, content: bytes) -> ReleaseLine:
     """Unpack an archive that somebody sent, if it is a release; its report is left out, it is made anew when read."""
-    shelf = folder / "releases"
-    shelf.mkdir(exist_ok=True, mode=0o700)
-    with tempfile.TemporaryDirectory(dir=shelf, prefix=".arriving-") as draft:
+    stored = folder / "releases"
+    stored.mkdir(exist_ok=True, mode=0o700)
+    with tempfile.TemporaryDirectory(dir=stored, prefix=".arriving-") as draft:
         _unpack(content, Path(draft))
         _check_sizes(Path(draft))
         read = _loaded(Path(draft))
         _check_statement(read)
         name = f"{read.statement.digest[:16]}{'' if read.statement.protects else '-rehearsal'}"
-        if (shelf / name).exists():
+        if (stored / name).exists():
             raise InputError(f"release {name} is here already")
-        target = shelf / name
+        target = stored / name
         try:
             shutil.copytree(draft, target)
         except FileExistsError:
@@ -178,7 +178,7 @@ def _distances(one: Release, two: Release) -> tuple[ColumnDistance, ...]:
 
 def _line(folder: Path, name: str, statement: Statement) -> ReleaseLine:
     known = any(
-        (Shelf.of(folder, place.name).folder / "study.json").is_file() and statement.digest.startswith(place.name)
+        (StudyFolder.of(folder, place.name).folder / "study.json").is_file() and statement.digest.startswith(place.name)
         for place in (folder / "studies").glob("*")
     )
     return ReleaseLine(
@@ -195,10 +195,10 @@ def _line(folder: Path, name: str, statement: Statement) -> ReleaseLine:
 
 def _places(folder: Path) -> dict[str, Path]:
     """Return the folders of releases by name; links that lead elsewhere are left out."""
-    shelf = (folder / "releases").resolve()
+    stored = (folder / "releases").resolve()
     return {
         place.name: place
-        for place in sorted(shelf.glob("*"))
+        for place in sorted(stored.glob("*"))
         if _NAME.fullmatch(place.name) and place.resolve() == place and (place / "statement.json").is_file()
     }
 

@@ -24,11 +24,11 @@ from syndic.data import Column
 from syndic.document import Document, from_json, from_toml, to_readable_json
 from syndic.errors import InputError, RefusedError, SyndicError
 from syndic.kernel import PublicIdentity
-from syndic.study import Home, Study
+from syndic.study import PartyFolder, Study
 from syndic.study import agreement as owner
 from syndic.study.identity import Identity
 from syndic.study.plan import Plan, plan
-from syndic.study.study_folder import Shelf, write_whole
+from syndic.study.study_folder import StudyFolder, write_whole
 from syndic.version import __version__
 
 Kind = Literal["toml", "json"]
@@ -74,7 +74,7 @@ class Declined(Document):
 
 def overview(folder: Path) -> Overview:
     """Return whose home this is, and how many studies are in which state."""
-    home = Home(folder=folder)
+    home = PartyFolder(folder=folder)
     found = [line.state for line in studies(folder)]
     keys = home.keys.exists()
     return Overview(
@@ -88,7 +88,7 @@ def overview(folder: Path) -> Overview:
 
 def studies(folder: Path) -> tuple[StudyLine, ...]:
     """Return the home's studies, those that wait for the owner first."""
-    home = Home(folder=folder)
+    home = PartyFolder(folder=folder)
     lines = [_line(home, one) for one in owner.studies(home)]
     order = ("pending", "running", "agreed")
     return tuple(sorted(lines, key=lambda line: (order.index(line.state) if line.state in order else 9, line.study)))
@@ -99,7 +99,7 @@ def receive(folder: Path, sent: Sent) -> StudyLine:
     study = read_study(sent)
     if not any(party.identity for party in study.parties):
         raise InputError(f"{study.name}: a study between organisations gives the identity of every party")
-    home = Home(folder=folder)
+    home = PartyFolder(folder=folder)
     owner.keep_offer(home, study)
     return _found(folder, study.digest)
 
@@ -111,10 +111,10 @@ def read_study(sent: Sent) -> Study:
 
 def study(folder: Path, run: str) -> StudyView:
     """Return all that the owner looks at before deciding. Reads no row."""
-    home, line = Home(folder=folder), _found(folder, run)
+    home, line = PartyFolder(folder=folder), _found(folder, run)
     if line.state == "damaged":
         return StudyView(line=line, digest="", purpose="", plan=None, members=(), columns=(), problem=line.study)
-    content = shelf_of(folder, run).study()
+    content = folder_of_study(folder, run).study()
     planned, cost, problem = _judged(home, content, line.rehearsal)
     others = tuple(one for one in studies(folder) if one.run != line.run and one.state != "damaged")
     earlier = _earlier(folder, content, others)
@@ -134,14 +134,14 @@ def study(folder: Path, run: str) -> StudyView:
 
 def agree(folder: Path, run: str, answer: Agree) -> StudyLine:
     """Sign the owner's agreement; the typed letters show that the digest was looked at."""
-    home, content, line = Home(folder=folder), shelf_of(folder, run).study(), _found(folder, run)
+    home, content, line = PartyFolder(folder=folder), folder_of_study(folder, run).study(), _found(folder, run)
     if not content.digest.startswith(run) and not line.run.startswith(run):
         raise RefusedError("the study in this folder is not the one that was shown: open its page anew")
     _check_typed(answer.typed, content.digest)
     if not 1 <= answer.days <= _MOST_DAYS:
         raise InputError(f"days ({answer.days}) must be 1 to {_MOST_DAYS}")
     signed = owner.agree(home, content, lasts=timedelta(days=answer.days), rehearsal=answer.rehearsal)
-    (Shelf.of(folder, signed.run).folder / _DECLINED).unlink(missing_ok=True)
+    (StudyFolder.of(folder, signed.run).folder / _DECLINED).unlink(missing_ok=True)
     return _found(folder, signed.run)
 
 
@@ -151,7 +151,7 @@ def decline(folder: Path, run: str, answer: Decline) -> StudyLine:
     if line.state not in {"pending", "declined"}:
         raise RefusedError(f"{line.study} is {line.state}: withdraw instead")
     kept = Declined(why=answer.why[:1000], at=datetime.now(UTC))
-    write_whole(shelf_of(folder, run).folder / _DECLINED, to_readable_json(kept))
+    write_whole(folder_of_study(folder, run).folder / _DECLINED, to_readable_json(kept))
     return _found(folder, run)
 
 
@@ -159,13 +159,13 @@ def withdraw(folder: Path, run: str, answer: Withdraw) -> StudyLine:
     """Take back the agreement. From the next call on nothing is answered."""
     line = _found(folder, run)
     _check_typed(answer.typed, line.run)
-    owner.withdraw(Home(folder=folder), line.run, why=answer.why[:1000])
+    owner.withdraw(PartyFolder(folder=folder), line.run, why=answer.why[:1000])
     return _found(folder, run)
 
 
 def difference(folder: Path, run: str, other: str) -> Difference:
     """Return what differs between two studies of the home."""
-    one, two = shelf_of(folder, run).study(), shelf_of(folder, other).study()
+    one, two = folder_of_study(folder, run).study(), folder_of_study(folder, other).study()
     return _difference(one, two, run=_found(folder, run).run, other=_found(folder, other).run)
 
 
@@ -176,21 +176,21 @@ def advice(folder: Path, run: str) -> Advice:
         InputError: where the advisor does not know the method, or misses a public number.
     """
     try:
-        return advise_on(shelf_of(folder, run).study())
+        return advise_on(folder_of_study(folder, run).study())
     except InputError:
         raise
     except (SyndicError, ValueError, NotImplementedError) as error:
         raise InputError(f"the advisor cannot judge this study: {error}") from None
 
 
-def shelf_of(folder: Path, run: str) -> Shelf:
-    """Return the shelf of a run that is in the folder; only digests ever become part of a path."""
+def folder_of_study(folder: Path, run: str) -> StudyFolder:
+    """Return the stored of a run that is in the folder; only digests ever become part of a path."""
     if not re.fullmatch("[0-9a-f]{16,64}", run):
         raise UnknownError("a run is named by its digest, 16 to 64 hexadecimal letters")
-    shelf = Shelf.of(folder, run)
-    if not (shelf.folder / "study.json").is_file():
+    stored = StudyFolder.of(folder, run)
+    if not (stored.folder / "study.json").is_file():
         raise UnknownError(f"there is no study {run[:12]} here")
-    return shelf
+    return stored
 
 
 def members(content: Study, mine: str) -> tuple[MemberLine, ...]:
@@ -228,7 +228,7 @@ def _costs(content: Study) -> dict[str, float]:
         return {}
 
 
-def _judged(home: Home, content: Study, rehearsal: int | None) -> tuple[Plan | None, CostLine | None, str]:
+def _judged(home: PartyFolder, content: Study, rehearsal: int | None) -> tuple[Plan | None, CostLine | None, str]:
     """Return the plan and the cost as far as they can be told, and what stands in the way."""
     planned = None
     try:
@@ -247,13 +247,13 @@ def _judged(home: Home, content: Study, rehearsal: int | None) -> tuple[Plan | N
     return planned, cost, ""
 
 
-def _line(home: Home, one: owner.Standing) -> StudyLine:
+def _line(home: PartyFolder, one: owner.Standing) -> StudyLine:
     try:
-        content = Shelf.of(home.folder, one.run).study()
+        content = StudyFolder.of(home.folder, one.run).study()
     except SyndicError:
         return StudyLine(study=one.study, run=one.run, state="damaged")
     state: State = one.state
-    if state == "pending" and (Shelf.of(home.folder, one.run).folder / _DECLINED).exists():
+    if state == "pending" and (StudyFolder.of(home.folder, one.run).folder / _DECLINED).exists():
         state = "declined"
     elif state == "agreed" and is_running(home, one.run):
         state = "running"
@@ -269,7 +269,7 @@ def _line(home: Home, one: owner.Standing) -> StudyLine:
 
 
 def _found(folder: Path, run: str) -> StudyLine:
-    shelf_of(folder, run)
+    folder_of_study(folder, run)
     for line in studies(folder):
         if line.run[:16] == run[:16]:
             return line
@@ -289,7 +289,7 @@ def _earlier(folder: Path, content: Study, others: tuple[StudyLine, ...]) -> Dif
     if not before:
         return None
     last = max(before, key=lambda one: one.edition)
-    return _difference(content, shelf_of(folder, last.run).study(), run=content.digest, other=last.run)
+    return _difference(content, folder_of_study(folder, last.run).study(), run=content.digest, other=last.run)
 
 
 def _difference(one: Study, two: Study, *, run: str, other: str) -> Difference:

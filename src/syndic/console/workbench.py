@@ -17,7 +17,7 @@ from syndic.console.views import ColumnCheck, LevelLine, SchemaCheck, SchemaText
 from syndic.data import Column, Instead, Schema, Source, open_source
 from syndic.document import Document, from_toml
 from syndic.errors import InputError, RefusedError
-from syndic.study import Home
+from syndic.study import PartyFolder
 from syndic.study.study_folder import write_whole
 
 _FILE: Final = "schema.toml"
@@ -57,7 +57,7 @@ def save_schema(folder: Path, asked: Save) -> SchemaText:
 
 def check_schema(folder: Path, asked: Write) -> SchemaCheck:
     """Hold a schema against the rows of the home. Private, for the owner's screen."""
-    source = open_source(Home(folder=folder).owner().source)
+    source = open_source(PartyFolder(folder=folder).owner().source)
     names = source.names()
     problem, schema = "", None
     if asked.text.strip():

@@ -25,7 +25,7 @@ from syndic.errors import InputError, RefusedError
 from syndic.evaluation.distance import k_marginal
 from syndic.evaluation.rows import released as rows_of
 from syndic.evaluation.sets import Clique, is_dense
-from syndic.kernel import Desk, member
+from syndic.kernel import PartyState, member
 from syndic.kernel.memory import Stored
 from syndic.methods.refusals import wrong_size
 from syndic.noise import DiscreteLaplace
@@ -87,7 +87,7 @@ class PaidScores(Document, frozen=True, kw_only=True):
 
 
 def paid_scores(
-    desk: Desk,
+    state: PartyState,
     released: ReleasedTable,
     *,
     epsilon: Fraction,
@@ -100,7 +100,7 @@ def paid_scores(
     the same call with another question is refused.
 
     Args:
-        desk: the party's table, ledger, memory and randomness for the study, `Home.node(...).desk`. The charge
+        state: the party's table, ledger, memory and randomness for the study, `PartyFolder.node(...).state`. The charge
             stands under "scores of DIGEST" in the ledger, beside what the study itself may spend.
         released: the public table to score; it must have passed the parties' doors.
         epsilon: the price, for one person at this party, of all scores together; a person at several parties
@@ -112,42 +112,42 @@ def paid_scores(
         BudgetError: if the price does not fit under the owner's cap. Nothing was spent.
         RefusedError: if the call id stands for another question, or its stored answer is gone.
     """
-    table = desk.open_table()
-    cliques = [*((name,) for name in table.schema.names), *_checked(table, desk.terms.unit, pairs)]
-    public = rows_of(released, desk.terms.schema).marginals(cliques)
-    question = _question(desk, public, epsilon)
-    with desk.memory.one_call():
-        stored = desk.memory.answer(call)
+    table = state.open_table()
+    cliques = [*((name,) for name in table.schema.names), *_checked(table, state.terms.unit, pairs)]
+    public = rows_of(released, state.terms.schema).marginals(cliques)
+    question = _question(state, public, epsilon)
+    with state.memory.one_call():
+        stored = state.memory.answer(call)
         if stored is None:
-            answer = _answered(desk, table, public, epsilon=epsilon, call=call)
+            answer = _answered(state, table, public, epsilon=epsilon, call=call)
             stored = Stored(asked=question, charged=True, reply=to_json(answer))
-            desk.memory.store(call, stored)
+            state.memory.store(call, stored)
         elif stored.asked != question:
             raise RefusedError(f"call {call!r} was answered before, for another question: use a new call id")
-    desk.ledger.commit(call, hashlib.sha256(stored.reply).hexdigest())
+    state.ledger.commit(call, hashlib.sha256(stored.reply).hexdigest())
     return from_json(stored.reply, PaidScores, where=f"stored answer of call {call!r}")
 
 
-def _answered(desk: Desk, table: Table, public: Sequence[Factor], *, epsilon: Fraction, call: str) -> PaidScores:
+def _answered(state: PartyState, table: Table, public: Sequence[Factor], *, epsilon: Fraction, call: str) -> PaidScores:
     """Charge, then draw."""
-    unit = desk.terms.unit
-    people = member(desk.terms, desk.name).people
+    unit = state.terms.unit
+    people = member(state.terms, state.name).people
     if _size_is_public(unit) and table.rows() != people:
-        raise wrong_size(desk.name, people)
+        raise wrong_size(state.name, people)
     noises = _noises(unit, epsilon, len(public))
     events = tuple(_event(noise, what) for what, noise in noises.items())
-    charged_to = f"scores of {desk.study}"
-    reservation = desk.ledger.reserve(
-        dataset=desk.dataset, study=charged_to, call=call, door="1", events=events, why="noisy scores of a release"
+    charged_to = f"scores of {state.study}"
+    reservation = state.ledger.reserve(
+        dataset=state.dataset, study=charged_to, call=call, door="1", events=events, why="noisy scores of a release"
     )
     if reservation.reply is not None:
         # new noise on an old charge would be a second release
         raise RefusedError(f"call {call!r} was answered before and its stored answer is gone: use a new call id")
-    randomness = desk.randomness(f"{call}/1")
+    randomness = state.randomness(f"{call}/1")
     size, noisy, rounding = _drawn(table, public, noises, randomness)
     return PaidScores(
-        party=desk.name,
-        study=desk.study,
+        party=state.name,
+        study=state.study,
         charged_to=charged_to,
         unit=unit,
         epsilon=epsilon,
@@ -260,10 +260,10 @@ def _argument(unit: Unit, scores: int) -> str:
     )
 
 
-def _question(desk: Desk, public: Sequence[Factor], epsilon: Fraction) -> str:
+def _question(state: PartyState, public: Sequence[Factor], epsilon: Fraction) -> str:
     """Return a digest of everything public that the answer depends on."""
     counts = hashlib.sha256()
     for factor in public:
         counts.update(factor.values.astype("<i8").tobytes())
-    asked = {"dataset": desk.dataset, "study": desk.study, "epsilon": epsilon, "released": counts.hexdigest()}
+    asked = {"dataset": state.dataset, "study": state.study, "epsilon": epsilon, "released": counts.hexdigest()}
     return hashlib.sha256(to_json({**asked, "columns": [factor.domain.names for factor in public]})).hexdigest()

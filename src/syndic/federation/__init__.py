@@ -3,6 +3,6 @@
 from syndic.federation.coordinator import Coordinator
 from syndic.federation.party import accept, check_site, prepare
 from syndic.federation.requests import Admitted, Approval, Request
-from syndic.federation.run import run_study
+from syndic.federation.run import run_federated
 
-__all__ = ["Admitted", "Approval", "Coordinator", "Request", "accept", "check_site", "prepare", "run_study"]
+__all__ = ["Admitted", "Approval", "Coordinator", "Request", "accept", "check_site", "prepare", "run_federated"]

@@ -21,7 +21,7 @@ from syndic.federation.run import check_list
 from syndic.runtime.flare.coordinator import Flare
 from syndic.study.agreement import studies
 from syndic.study.document import Study
-from syndic.study.party_folder import Home, run_digest
+from syndic.study.party_folder import PartyFolder, run_digest
 from syndic.version import __version__
 
 _SOON_DAYS = 30
@@ -159,7 +159,7 @@ def _check_server(line: ssl.SSLSocket) -> None:
 
 def _agreed(home: Path, study: Study | None) -> Iterator[Finding]:
     try:
-        standings = studies(Home(folder=home))
+        standings = studies(PartyFolder(folder=home))
     except SyndicError as error:
         yield _bad("party.toml", str(error), "write it as in the guide")
         return

@@ -13,7 +13,7 @@ from syndic.errors import InputError
 from syndic.federation import certificate as certificates
 from syndic.federation.flare_config import check_files, site_kit, write_files
 from syndic.federation.requests import Approval, Request, check_name
-from syndic.study import Home
+from syndic.study import PartyFolder
 from syndic.study.identity import Identity
 from syndic.study.study_folder import write_whole
 from syndic.version import __version__
@@ -39,7 +39,7 @@ def prepare(home: Path, *, name: str, renew: bool = False) -> Request:
         folder.chmod(0o700)
     if (startup / "client.key").exists() and not renew:
         raise InputError(f"{home}: has a key already: add --renew to replace it")
-    keys = Home(folder=home).keys
+    keys = PartyFolder(folder=home).keys
     identity = Identity.load(keys) if keys.exists() else Identity.make(keys)
     key = certificates.new_key()
     # beside the one in use, so that the site goes on until the approval is here
@@ -94,7 +94,7 @@ def check_site(home: Path) -> Approval:
     certificates.check_certificate(signed, root, name=approval.party)
     if not certificates.same_key(certificates.read_key(startup / "client.key"), signed):
         raise InputError("client.key is not the key of client.crt: restore the pair, or renew it")
-    owner = Home(folder=home).owner()
+    owner = PartyFolder(folder=home).owner()
     if owner.name != approval.party:
         raise InputError(f"party.toml is of '{owner.name}', but the site was admitted as '{approval.party}'")
     return approval

@@ -11,11 +11,11 @@ from syndic.runtime.flare.coordinator import Flare
 from syndic.study.document import Study
 from syndic.study.party_folder import run_digest
 from syndic.study.release import Release
-from syndic.study.run import conduct, may_run
-from syndic.study.study_folder import Shelf
+from syndic.study.run import check_runnable, run_study
+from syndic.study.study_folder import StudyFolder
 
 
-def run_study(
+def run_federated(
     study: Study,
     coordinator: Coordinator,
     *,
@@ -38,7 +38,7 @@ def run_study(
         InputError: if the study is not usable, or the server does not run. Nothing was spent.
         PartyError: if a party refused, failed or stayed silent.
     """
-    may_run(study, seed)
+    check_runnable(study, seed)
     check_list(study, coordinator)
     digest = run_digest(study, seed)
     most = study.limits.message_mb * 10**6 + ENVELOPE_BYTES
@@ -47,11 +47,11 @@ def run_study(
     kept.mkdir(exist_ok=True)
     kept.chmod(0o700)
     # its own copy and how far the run is, for whoever looks at the folder meanwhile
-    Shelf.of(coordinator.folder, digest).put_study(study)
+    StudyFolder.of(coordinator.folder, digest).put_study(study)
     runtime = Watched(server, folder=coordinator.folder, run=digest, progress=progress)
     try:
         _wait_for(server, study, patience, runtime.progress)
-        release = conduct(study, runtime, seed=seed, folder=kept, progress=runtime.progress, seconds=seconds)
+        release = run_study(study, runtime, seed=seed, folder=kept, progress=runtime.progress, seconds=seconds)
     except BaseException as error:
         runtime.end(error)
         raise

@@ -13,7 +13,7 @@ from typing import Literal, final
 from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import InputError
 from syndic.kernel import Delivery, Progress, Runtime
-from syndic.study.study_folder import Shelf, write_whole
+from syndic.study.study_folder import StudyFolder, write_whole
 
 _FILE = "progress.json"
 _MOST_AT_ONCE = 256
@@ -56,7 +56,7 @@ class RunState(Document):
 
 def read_state(folder: Path, run: str) -> RunState | None:
     """Return how far a run of a coordinator's folder is; None if it never began."""
-    path = Shelf.of(folder, run).folder / _FILE
+    path = StudyFolder.of(folder, run).folder / _FILE
     return from_file(path, RunState) if path.is_file() else None
 
 
@@ -80,7 +80,7 @@ def _first(run: str, process: int) -> RunState:
 
 
 def _write(folder: Path, state: RunState) -> None:
-    path = Shelf.of(folder, state.run).folder / _FILE
+    path = StudyFolder.of(folder, state.run).folder / _FILE
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_whole(path, to_readable_json(state))
@@ -93,7 +93,7 @@ class Watched:
     """A runtime that writes down how far it is; each party is asked by itself, so that the slow one has a name."""
 
     def __init__(self, runtime: Runtime, *, folder: Path, run: str, progress: Progress) -> None:
-        """Watch `runtime` in a run with that digest; its shelf in `folder` gets the file."""
+        """Watch `runtime` in a run with that digest; its stored in `folder` gets the file."""
         self._runtime = runtime
         self._folder = folder
         self._progress = progress

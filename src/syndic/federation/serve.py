@@ -8,7 +8,7 @@ from syndic.errors import RefusedError
 from syndic.kernel import Reply, encode
 from syndic.runtime import serve
 from syndic.runtime.frame import receive_frame, send_frame
-from syndic.study import Home
+from syndic.study import PartyFolder
 
 _MOST = 10**10
 
@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("--study", required=True)
     parser.add_argument("--socket", type=int, required=True)
     options = parser.parse_args()
-    home = Home(folder=options.home)
+    home = PartyFolder(folder=options.home)
     with socket.socket(fileno=options.socket) as connection:
         try:
             node = home.agreed_node(options.study)

@@ -17,8 +17,8 @@ from syndic.errors import RefusedError
 from syndic.kernel import Reply, encode
 from syndic.runtime import Processes
 from syndic.runtime.flare.site import Site
-from syndic.study import Home
-from syndic.study.study_folder import Shelf
+from syndic.study import PartyFolder
+from syndic.study.study_folder import StudyFolder
 
 # A step that takes longer is stopped; its party's memory makes the next attempt no dearer.
 _LONGEST_SECONDS = 24 * 3600.0
@@ -36,7 +36,7 @@ class PartySite(Site):
     def __init__(self, home: str) -> None:
         """Answer from this home."""
         super().__init__()
-        self._home = Home(folder=Path(home).resolve())
+        self._home = PartyFolder(folder=Path(home).resolve())
         self._workers: dict[str, _Worker] = {}
         self._guard = threading.Lock()
 
@@ -57,12 +57,12 @@ class PartySite(Site):
         if not re.fullmatch("[0-9a-f]{64}", study):
             raise RefusedError("the call names no study")
         name = self._home.owner().name
-        shelf = Shelf.of(self._home.folder, study)
-        agreement = shelf.agreement(name)
+        stored = StudyFolder.of(self._home.folder, study)
+        agreement = stored.agreement(name)
         # the folder's name is the beginning of a digest only: others would start a process each
         if agreement is None or agreement.run != study:
             raise RefusedError(f"{name} has not agreed to study {study[:12]}: its owner runs syndic agree")
-        return shelf.study().limits.message_mb * 10**6
+        return stored.study().limits.message_mb * 10**6
 
     def answer(self, study: str, data: bytes) -> bytes:
         """Let the study's own process answer; calls of one study wait for each other."""

@@ -6,9 +6,9 @@ from syndic.kernel.codec import Message, Nothing, decode, encode
 from syndic.kernel.identity import PublicIdentity
 from syndic.kernel.journal import Journal
 from syndic.kernel.memory import Memory
-from syndic.kernel.method import Disclosure, Estimate, Protocol, Result, run, steps_asked
+from syndic.kernel.method import Disclosure, Estimate, Method, Result, run, steps_asked
 from syndic.kernel.node import Node, answer
-from syndic.kernel.party import Desk, Party, no_bond
+from syndic.kernel.party import Party, PartyState, no_bond
 from syndic.kernel.session import Exchange, Progress, Session, silent_progress
 from syndic.kernel.step import Reveals, Step, step, steps_of
 from syndic.kernel.terms import Limits, Member, Terms, budget_of, identified, member, people_of, schema_of
@@ -19,7 +19,6 @@ __all__ = [
     "Agreements",
     "Call",
     "Delivery",
-    "Desk",
     "Disclosure",
     "Estimate",
     "Exchange",
@@ -28,11 +27,12 @@ __all__ = [
     "Member",
     "Memory",
     "Message",
+    "Method",
     "Node",
     "Nothing",
     "Party",
+    "PartyState",
     "Progress",
-    "Protocol",
     "PublicIdentity",
     "Ready",
     "Reply",

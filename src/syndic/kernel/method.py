@@ -49,7 +49,7 @@ class Result(abc.ABC):
         """Return a few public facts for the terminal and the statement."""
 
 
-class Protocol(Document, tag_field="method"):
+class Method(Document, tag_field="method"):
     """A method. A subclass names itself with `tag=`, holds public parameters only, and keeps no state."""
 
     title: ClassVar[str]
@@ -105,13 +105,13 @@ class Protocol(Document, tag_field="method"):
         """Read back what the result wrote into `folder`."""
 
 
-def steps_asked(protocol: Protocol, terms: Terms) -> tuple[str, ...]:
+def steps_asked(protocol: Method, terms: Terms) -> tuple[str, ...]:
     """Return the names of all steps that a party answers, `meet` among them between organisations, in their order."""
     first = ("ready", "meet") if identified(terms) else ("ready",)
     return (*first, *(name for name in protocol.asked(terms) if name not in first))
 
 
-def run(protocol: Protocol, session: Session) -> Result:
+def run(protocol: Method, session: Session) -> Result:
     """Ask every party whether it is ready, show each the agreements of all, and only then run the protocol.
 
     So nothing is spent if one is not ready or has not agreed.

@@ -12,8 +12,8 @@ from syndic.errors import BudgetError, DoorError, PublicError, RefusedError
 from syndic.kernel.call import Call, Reply
 from syndic.kernel.codec import Message, decode, encode
 from syndic.kernel.memory import Stored
-from syndic.kernel.method import Protocol, steps_asked
-from syndic.kernel.party import Desk, Party
+from syndic.kernel.method import Method, steps_asked
+from syndic.kernel.party import Party, PartyState
 from syndic.kernel.step import Step, steps_of
 from syndic.privacy import Called
 
@@ -25,20 +25,20 @@ _MOST_LETTERS = 64
 @final
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """One organisation's side of one study: the method, and the desk it works at."""
+    """One organisation's side of one study: the method, and the state it works at."""
 
-    protocol: Protocol
-    desk: Desk
+    protocol: Method
+    state: PartyState
 
     @property
     def name(self) -> str:
         """The party's name."""
-        return self.desk.name
+        return self.state.name
 
     def close(self) -> None:
         """Close the ledger and the memory."""
-        self.desk.ledger.close()
-        self.desk.memory.close()
+        self.state.ledger.close()
+        self.state.memory.close()
 
 
 def answer(node: Node, data: bytes) -> bytes:
@@ -53,14 +53,14 @@ def answer(node: Node, data: bytes) -> bytes:
         _LOG.getChild(node.name).exception("%s failed to answer a call", node.name)
         reply = _noted(node, data, _INTERNAL)
     reply = reply.to(data)
-    if node.desk.sign is not None:
-        reply = replace(reply, signature=node.desk.sign(reply.signed_text()))
+    if node.state.sign is not None:
+        reply = replace(reply, signature=node.state.sign(reply.signed_text()))
     return encode(reply)
 
 
 def _public_text(node: Node, error: PublicError) -> str:
     """Return what the coordinator is told; between organisations, what other studies spent is the owner's to know."""
-    if isinstance(error, BudgetError) and node.desk.agreement is not None:
+    if isinstance(error, BudgetError) and node.state.agreement is not None:
         return f"over the cap of {node.name}'s owner; the numbers are in its own log"
     return str(error)
 
@@ -90,31 +90,31 @@ def _log_call(node: Node, data: bytes, *, reply: str, call: Call | None = None, 
 
     In a simulation one person runs everybody's calls, and the transcript tells what was said.
     """
-    desk = node.desk
-    if desk.agreement is not None:
+    state = node.state
+    if state.agreement is not None:
         known = {"call": call.call, "step": call.step} if call else {"call": "", "step": ""}
         asked = hashlib.sha256(data).hexdigest()
-        desk.ledger.log_call(
-            Called(dataset=desk.dataset, study=desk.study, asked=asked, reply=reply, **known), charged=charged
+        state.ledger.log_call(
+            Called(dataset=state.dataset, study=state.study, asked=asked, reply=reply, **known), charged=charged
         )
     elif call is not None and charged:
-        desk.ledger.commit(call.call, reply)
+        state.ledger.commit(call.call, reply)
 
 
 def _answered(node: Node, data: bytes) -> bytes:
-    most = node.desk.terms.limits.message_mb * 10**6
+    most = node.state.terms.limits.message_mb * 10**6
     if len(data) > most:
-        raise RefusedError(f"the message is larger than the study's limit of {node.desk.terms.limits.message_mb} MB")
+        raise RefusedError(f"the message is larger than the study's limit of {node.state.terms.limits.message_mb} MB")
     call = decode(data, Call)
     step = _step_of(node, call)
-    node.desk.check_agreed(step.name)
+    node.state.check_agreed(step.name)
     asked = hashlib.sha256(data).hexdigest()
-    with node.desk.memory.one_call():
-        stored = node.desk.memory.answer(call.call)
+    with node.state.memory.one_call():
+        stored = node.state.memory.answer(call.call)
         if stored is None:
             stored = _run(node, call, step, asked)
             if not step.fresh:
-                node.desk.memory.store(call.call, stored)
+                node.state.memory.store(call.call, stored)
         elif stored.asked != asked:
             raise RefusedError("this call id was answered before, for another question")
     digest = hashlib.sha256(stored.reply).hexdigest()
@@ -123,16 +123,16 @@ def _answered(node: Node, data: bytes) -> bytes:
 
 
 def _step_of(node: Node, call: Call) -> Step:
-    if call.study != node.desk.study:
+    if call.study != node.state.study:
         raise RefusedError(
-            f"the call is for study {call.study[:12]}, but {node.name} agreed to {node.desk.study[:12]}: "
+            f"the call is for study {call.study[:12]}, but {node.name} agreed to {node.state.study[:12]}: "
             "compare the two study files; they must be the same"
         )
     if call.party != node.name:
         raise RefusedError(f"the call is for another party, not for {node.name}")
     if len(call.call) > _MOST_LETTERS:
         raise RefusedError(f"a call id has at most {_MOST_LETTERS} letters")
-    asked = steps_asked(node.protocol, node.desk.terms)
+    asked = steps_asked(node.protocol, node.state.terms)
     if call.step not in asked:
         raise RefusedError(f"{node.protocol.title} has no such step in this study; its steps are {', '.join(asked)}")
     return steps_of(type(node.protocol))[call.step]
@@ -140,7 +140,7 @@ def _step_of(node: Node, call: Call) -> Step:
 
 def _run(node: Node, call: Call, step: Step, asked: str) -> Stored:
     message = decode(call.body, step.takes)
-    party = Party(node.desk, call=call.call, step=step)
+    party = Party(node.state, call=call.call, step=step)
     if node.protocol.simulation_only and not party.simulated:
         raise RefusedError(f"{node.protocol.title} as printed does not keep its promise: simulation only")
     function: Callable[[Party, Message], Any] = getattr(node.protocol, step.name)

@@ -35,7 +35,7 @@ def no_bond(peer: str) -> bytes:
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Desk:
+class PartyState:
     """What a party has for one study and keeps between calls.
 
     `study` is the digest of this party's own copy, `spends` all that the study may ever charge here, and
@@ -80,40 +80,40 @@ class Party:
     durably first and only then hands out randomness.
     """
 
-    def __init__(self, desk: Desk, *, call: str, step: Step) -> None:
+    def __init__(self, state: PartyState, *, call: str, step: Step) -> None:
         """Bind the party to one call of one step."""
-        self.name = desk.name
-        self.terms = desk.terms
-        self.study = desk.study
+        self.name = state.name
+        self.terms = state.terms
+        self.study = state.study
         self.rows_read = False
         self.doors_used = 0
-        self._desk = desk
+        self._state = state
         self._call = call
         self._step = step
 
     @property
     def simulated(self) -> bool:
         """Whether this run repeats itself from a seed, and so protects nobody."""
-        return self._desk.randomness("simulated").simulated
+        return self._state.randomness("simulated").simulated
 
     @property
     def table(self) -> Table:
         """The party's rows, coded by the schema. What is computed from them leaves through a door only."""
         self.rows_read = True
-        return self._desk.open_table()
+        return self._state.open_table()
 
     def check_ready(self) -> None:
         """Raise `PublicError` unless the source can be opened with every column and the cap has room for the study."""
-        self._desk.open_table()
-        self._desk.ledger.check(dataset=self._desk.dataset, study=self._desk.study, events=self._desk.spends)
+        self._state.open_table()
+        self._state.ledger.check(dataset=self._state.dataset, study=self._state.study, events=self._state.spends)
 
     def agreement(self) -> bytes:
         """Return this party's signed agreement to the run; empty in a simulation."""
-        return self._desk.agreement() if self._desk.agreement else b""
+        return self._state.agreement() if self._state.agreement else b""
 
     def meet(self, message: Agreements) -> None:
         """Keep the agreements of all parties; raise `RefusedError` if one is missing or not good for this run."""
-        if self._desk.agreement is not None:
+        if self._state.agreement is not None:
             check_all(message.agreements, self.terms, run=self.study, syndic=__version__)
             own = {one.name: message.agreements[one.name] for one in self.terms.parties}
             self.remember(_met(), Agreements(agreements=own))
@@ -123,7 +123,7 @@ class Party:
 
         Private. Never use them alone: `syndic.mpc.key` mixes them into secrets that are new in every run.
         """
-        return self._desk.bond(peer)
+        return self._state.bond(peer)
 
     def release(self, mechanism: Mechanism[Input, Output], values: Input, *, why: str) -> Output:
         """Charge the mechanism's cost, then return its noisy output."""
@@ -142,30 +142,30 @@ class Party:
         """Charge an event durably and return the randomness to draw it with."""
         self.doors_used += 1
         door = str(self.doors_used)
-        reservation = self._desk.ledger.reserve(
-            dataset=self._desk.dataset,
-            study=self._desk.study,
+        reservation = self._state.ledger.reserve(
+            dataset=self._state.dataset,
+            study=self._state.study,
             call=self._call,
             door=door,
             events=(event,),
             why=why,
-            limit=self._desk.limit,
+            limit=self._state.limit,
         )
         if reservation.reply is not None:
             # new noise on an old charge would be a second release: only the stored answer may be given
             raise RefusedError("this call was answered before and its stored answer is gone: use a new edition")
-        return self._desk.randomness(f"{self._call}/{door}")
+        return self._state.randomness(f"{self._call}/{door}")
 
-    def entropy(self, label: str) -> Randomness:
+    def key_randomness(self, label: str) -> Randomness:
         """Return randomness for keys and masks, another stream for every label.
 
         It is no door: noise that protects people comes from `charge`, after the ledger was written.
         """
-        return self._desk.randomness(f"{self._call}/entropy/{label}")
+        return self._state.randomness(f"{self._call}/entropy/{label}")
 
     def remember(self, name: str, value: Message) -> None:
         """Keep a message for later steps of this study; it becomes durable together with the answer."""
-        self._desk.memory.keep(self._desk.study, name, encode(value))
+        self._state.memory.keep(self._state.study, name, encode(value))
 
     def recall(self, name: str, kind: type[Kept]) -> Kept:
         """Return what an earlier step kept under `name`."""
@@ -176,5 +176,5 @@ class Party:
 
     def kept(self, name: str, kind: type[Kept]) -> Kept | None:
         """Return what an earlier step kept under `name`, or None if none did; what cannot be read is refused."""
-        value = self._desk.memory.kept(self._desk.study, name)
+        value = self._state.memory.kept(self._state.study, name)
         return None if value is None else decode(value, kind)

@@ -1,60 +1,60 @@
-"""The methods, one file each. `AnyProtocol` is the closed list of what a study may name."""
+"""The methods, one file each. `AnyMethod` is the closed list of what a study may name."""
 
 from syndic.methods.align import Align
-from syndic.methods.comparison.distdiffgen import DistDiffGen
-from syndic.methods.comparison.dplt import LatentTreeSynthesis
+from syndic.methods.comparison.distdiffgen import Distdiffgen
+from syndic.methods.comparison.dplt import Dplt
 from syndic.methods.comparison.glued import Glued
-from syndic.methods.comparison.vertigan import VertiGan
+from syndic.methods.comparison.vertigan import Vertigan
 from syndic.methods.estimate.estimate import Estimation
 from syndic.methods.histogram.average import Average
-from syndic.methods.histogram.crosstables import CrossTabulation
+from syndic.methods.histogram.crosstables import Crosstables
 from syndic.methods.histogram.homm import Homm
 from syndic.methods.histogram.marginals import Marginals
 from syndic.methods.learning.learn import Risk
-from syndic.methods.regression.gram import GramMatrix
+from syndic.methods.regression.gram import Gram
 from syndic.methods.regression.mixing import Mixing
 from syndic.methods.regression.pooled_gram import PooledGram
 from syndic.methods.synthesis.horizontal import Synthesis
 from syndic.methods.synthesis.vertical import Vertical
-from syndic.methods.vertimrf.vertimrf import VertiMRF
+from syndic.methods.vertimrf.vertimrf import Vertimrf
 
-AnyProtocol = (
+AnyMethod = (
     Align
     | Average
-    | CrossTabulation
-    | DistDiffGen
+    | Crosstables
+    | Distdiffgen
     | Estimation
     | Glued
-    | GramMatrix
+    | Gram
     | Homm
-    | LatentTreeSynthesis
+    | Dplt
     | Marginals
     | Mixing
     | PooledGram
     | Risk
     | Synthesis
-    | VertiGan
+    | Vertigan
     | Vertical
-    | VertiMRF
+    | Vertimrf
 )
 
 __all__ = [
     "Align",
-    "AnyProtocol",
+    "AnyMethod",
     "Average",
-    "CrossTabulation",
-    "DistDiffGen",
+    "Crosstables",
+    "Distdiffgen",
+    "Dplt",
     "Estimation",
     "Glued",
-    "GramMatrix",
+    "Gram",
     "Homm",
-    "LatentTreeSynthesis",
     "Marginals",
     "Mixing",
     "PooledGram",
     "Risk",
     "Synthesis",
-    "VertiGan",
-    "VertiMRF",
     "Vertical",
+    "Vertigan",
+    "Vertimrf",
 ]

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import RefusedError
-from syndic.kernel import Message, Party, Protocol, Terms, step
+from syndic.kernel import Message, Method, Party, Terms, step
 from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, context, derive, key_pair
 from syndic.mpc.mask import expand
 from syndic.mpc.order import advance
@@ -89,7 +89,7 @@ class _Wraps(Message):
     bits: bytes
 
 
-class UsesProducts(Protocol):
+class UsesProducts(Method):
     """What a protocol inherits to multiply, once or several times.
 
     Its own step, `reveals="masked"`, takes a `ProductClose`, gets its shares from `product_shares`, adds noise through
@@ -113,7 +113,7 @@ class UsesProducts(Protocol):
         advance(party, label, 1)
         if len(message.seed) != KEY_BYTES:
             raise RefusedError(f"the dealer's seed must have {KEY_BYTES} bytes")
-        pair = key_pair(party.entropy("product keys"))
+        pair = key_pair(party.key_randomness("product keys"))
         party.remember(f"{label} own", _Own(seed=message.seed, pair=pair))
         return ProductKey(public=pair.public)
 
@@ -133,7 +133,7 @@ class UsesProducts(Protocol):
         matrix = self.product_matrix(party, *sizes.span(message.chunk))
         _note_masked(work, party, message.chunk, matrix)
         opened = opening(matrix, stock.mask(message.chunk, matrix.shape[1]), sizes.small)
-        randomness = party.entropy("product seal")
+        randomness = party.key_randomness("product seal")
         fresh = randomness.bytes(KEY_BYTES)
         body = seal(
             fresh, sizes.small.pack(opened), _place(work, party, message.chunk, party.name, _EVERYONE), randomness
@@ -164,7 +164,7 @@ class UsesProducts(Protocol):
                 party.remember(f"{work.label} wraps {name} {chunk}", _Wraps(bits=np.packbits(wraps).tobytes()))
                 text = sizes.carry.pack(masked_wraps(wraps, stock.wrap(name, chunk, shape), sizes))
                 place = _place(work, party, chunk, party.name, name, "wraps")
-                boxes[name] = seal(secret, text, place, party.entropy(f"product wraps {name}"))
+                boxes[name] = seal(secret, text, place, party.key_randomness(f"product wraps {name}"))
         return Mail(boxes=boxes)
 
     def product_shares(self, party: Party, message: ProductClose) -> dict[str, NDArray[Any]]:

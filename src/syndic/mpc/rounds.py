@@ -35,7 +35,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import Message, Nothing, Party, Protocol, Session, Terms, step
+from syndic.kernel import Message, Method, Nothing, Party, Session, Terms, step
 from syndic.mpc.graph import MOST_PARTIES, SumPlan
 from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, context, key_pair
 from syndic.mpc.listing import bits, marked, pieces
@@ -106,7 +106,7 @@ class _Sent(Message):
     answered: bool
 
 
-class UsesRounds(Protocol):
+class UsesRounds(Method):
     """What a protocol inherits to add up under masks many times.
 
     Its own step, `reveals="masked"`, takes a message with the round's number, asks `round_masks` for the masks, adds
@@ -122,7 +122,7 @@ class UsesRounds(Protocol):
         """Make a key for all masked sums of this study; publish its public half."""
         label = message.label
         advance(party, f"rounds {label}", 1)
-        randomness = party.entropy("rounds keys")
+        randomness = party.key_randomness("rounds keys")
         own = _Own(pair=key_pair(randomness), root=randomness.bytes(KEY_BYTES))
         party.remember(f"rounds {label} own", own)
         return RoundsKey(public=own.pair.public)

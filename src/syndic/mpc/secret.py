@@ -15,7 +15,7 @@ import hashlib
 from collections.abc import Mapping
 
 from syndic.errors import RefusedError
-from syndic.kernel import Message, Party, Protocol, Session, step
+from syndic.kernel import Message, Method, Party, Session, step
 from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, context, derive, key_pair
 from syndic.mpc.order import advance
 from syndic.mpc.seal import Mail, Place, seal, unseal
@@ -99,14 +99,14 @@ def digest_of(offers: Mapping[str, SecretOffer]) -> bytes:
     return hashlib.sha256(context("secret offers", *parts)).digest()
 
 
-class UsesSharedSecret(Protocol):
+class UsesSharedSecret(Method):
     """What a protocol inherits to give its parties a secret; `shared_secret` runs it, `secret_of` returns it."""
 
     @step(reveals="public")
     def secret_offer(self, party: Party, message: SecretStart) -> SecretOffer:
         """Draw a piece of a shared secret; publish a key and a commitment to the piece."""
         advance(party, f"secret {message.label}", 1)
-        randomness = party.entropy("secret offer")
+        randomness = party.key_randomness("secret offer")
         own = _Own(pair=key_pair(randomness), piece=randomness.bytes(KEY_BYTES))
         party.remember(f"secret {message.label} own", own)
         commitment = commitment_to(own.piece, study=party.study, label=message.label, party=party.name)
@@ -123,7 +123,7 @@ class UsesSharedSecret(Protocol):
             raise RefusedError(f"the offers for the secret '{label}' are not those of all parties of the study")
         party.remember(f"secret {label} seen", _Seen(offers=offers))
         agreed = _agreed(party, own, offers)
-        randomness = party.entropy("secret send")
+        randomness = party.key_randomness("secret send")
         text = own.piece + digest_of(offers)
         return Mail(
             boxes={

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import RefusedError
-from syndic.kernel import Message, Party, Protocol, Session, Terms, step
+from syndic.kernel import Message, Method, Party, Session, Terms, step
 from syndic.mpc.graph import SumPlan
 from syndic.mpc.key import KEY_BYTES, agree_with, derive
 from syndic.mpc.listing import bits, marked, pieces
@@ -118,7 +118,7 @@ class _Held(Message):
     shares: bytes
 
 
-class UsesMaskedSum(Protocol):
+class UsesMaskedSum(Method):
     """What a protocol inherits to sum under masks.
 
     Its own step, `reveals="masked"`, takes a `SumInbox`, asks `sum_masks` for its masks, counts, adds noise through
@@ -134,7 +134,7 @@ class UsesMaskedSum(Protocol):
         """Make keys and a seed for one masked sum; publish the public keys and a commitment."""
         advance(party, f"sum {message.label}", 1)
         table, place = _table(self, party, message.label)
-        secrets = make_secrets(party.entropy("sum keys"))
+        secrets = make_secrets(party.key_randomness("sum keys"))
         party.remember(f"sum {message.label} secrets", secrets)
         commitment = table.commitment(place, secrets.seed)
         return SumKeys(seal=secrets.seal.public, mask=secrets.mask.public, commitment=commitment)
@@ -149,7 +149,7 @@ class UsesMaskedSum(Protocol):
         present = marked(table.neighbours(place), message.present)
         keys = dict(zip(present, pieces(message.keys, _PAIR_BYTES, len(present)), strict=True))
         agreed = _agreed(party, table, secrets, keys)
-        boxes = deal(table, place, secrets, agreed, party.entropy("sum shares"))
+        boxes = deal(table, place, secrets, agreed, party.key_randomness("sum shares"))
         met = _Met(present=message.present, keys=message.keys, agreed=b"".join(agreed.values()))
         party.remember(f"sum {label} met", met)
         return SumBoxes(boxes=b"".join(boxes.values()))

@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import Mapping
 
 from syndic.errors import RefusedError
-from syndic.kernel import Message, Party, Protocol, Session, step
+from syndic.kernel import Message, Method, Party, Session, step
 from syndic.mpc.key import KEY_BYTES, context, derive
 from syndic.mpc.order import advance
 
@@ -80,14 +80,14 @@ def check_pieces(toss: Toss, commitments: Mapping[str, bytes], *, study: str) ->
             raise RefusedError(f"{name}'s piece of the toss '{toss.label}' does not fit its commitment: it changed it")
 
 
-class UsesToss(Protocol):
+class UsesToss(Method):
     """What a protocol inherits to let its parties toss; `public_toss` runs it, `toss_of` checks and returns it."""
 
     @step(reveals="public")
     def toss_commit(self, party: Party, message: TossStart) -> TossCommitment:
         """Draw a piece of a public coin toss and publish a commitment to it."""
         advance(party, f"toss {message.label}", 1)
-        piece = party.entropy("toss").bytes(KEY_BYTES)
+        piece = party.key_randomness("toss").bytes(KEY_BYTES)
         party.remember(f"toss {message.label} own", _Own(piece=piece))
         made = toss_commitment(piece, study=party.study, label=message.label, party=party.name)
         return TossCommitment(commitment=made)

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import RefusedError
-from syndic.kernel import Message, Nothing, Party, Protocol, Session, Terms, step
+from syndic.kernel import Message, Method, Nothing, Party, Session, Terms, step
 from syndic.mpc import gmw
 from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, derive, key_pair
 from syndic.mpc.mask import expand
@@ -127,7 +127,7 @@ class _Tree(Message):
     equal: NDArray[np.uint64]
 
 
-class UsesTwoServers(Protocol):
+class UsesTwoServers(Method):
     """What a protocol inherits to open a sum with noise that nobody knows.
 
     Its own step, `reveals="masked"`, takes `PublicKeys`, hands them to `two_meet`, counts, charges, and returns
@@ -143,7 +143,7 @@ class UsesTwoServers(Protocol):
         """Make a key pair and publish its public key."""
         del message
         advance(party, _WHAT, 1)
-        pair = key_pair(party.entropy("key"))
+        pair = key_pair(party.key_randomness("key"))
         party.remember("two pair", pair)
         return TwoKey(public=pair.public)
 
@@ -159,12 +159,14 @@ class UsesTwoServers(Protocol):
     def two_shares(self, party: Party, values: NDArray[np.int64]) -> TwoShares:
         """Split the values: masked for the second server, the seed sealed for the first."""
         agreed = self.two_servers(party.terms)
-        seed = party.entropy("seed").bytes(KEY_BYTES)
+        seed = party.key_randomness("seed").bytes(KEY_BYTES)
         masks = expand(seed, b"two server values", agreed.dimension, agreed.ring)
         masked = agreed.ring.add(agreed.ring.reduce(values), masks)
         receiver = agreed.servers[0]
-        box = seal(_secret(party, receiver), seed, _place(party, "seed", party.name, receiver), party.entropy("box"))
-        return TwoShares(masked=agreed.ring.pack(masked), box=box, blind=party.entropy("blind").bytes(KEY_BYTES))
+        box = seal(
+            _secret(party, receiver), seed, _place(party, "seed", party.name, receiver), party.key_randomness("box")
+        )
+        return TwoShares(masked=agreed.ring.pack(masked), box=box, blind=party.key_randomness("blind").bytes(KEY_BYTES))
 
     @step(reveals="sealed")
     def two_begin(self, party: Party, message: TwoStart) -> TwoBits:
@@ -281,7 +283,7 @@ def _tell(party: Party, agreed: TwoServers, level: int, node: gmw.Node, planes: 
     receiver = agreed.other(party.name)
     place = _place(party, f"level {level}", party.name, receiver)
     text = planes.astype("<u8", copy=False).tobytes()
-    return TwoBits(level=level, box=seal(_secret(party, receiver), text, place, party.entropy("box")))
+    return TwoBits(level=level, box=seal(_secret(party, receiver), text, place, party.key_randomness("box")))
 
 
 def _hear(party: Party, agreed: TwoServers, message: TwoBits, coins: gmw.Coins) -> gmw.Planes:

@@ -1,7 +1,7 @@
 """HOMM's own section: each party's noisy histogram."""
 
 from syndic.errors import InputError
-from syndic.kernel import Protocol
+from syndic.kernel import Method
 from syndic.methods import Homm
 from syndic.methods.histogram.homm import MergedTable, PrintedLaplace
 from syndic.report.figure import Bars, Figure, Series
@@ -12,7 +12,7 @@ from syndic.study.release import Release
 
 def homm_sections(release: Release) -> tuple[Section, ...]:
     """Return how many cells each party's noisy histogram keeps, and how noisy it is."""
-    protocol: Protocol = release.study.protocol
+    protocol: Method = release.study.protocol
     result, study = release.result, release.study
     if not isinstance(protocol, Homm) or not isinstance(result, MergedTable):
         raise InputError("this section is of HOMM's merged table only")

@@ -102,7 +102,7 @@ class Processes:
 
 def serve(node: Node, connection: socket.socket) -> None:
     """Answer calls on the connection until the other side closes it."""
-    most = node.desk.terms.limits.message_mb * 10**6 + ENVELOPE_BYTES
+    most = node.state.terms.limits.message_mb * 10**6 + ENVELOPE_BYTES
     while True:
         try:
             data = receive_frame(connection, most=most)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from syndic.data import ReleasedTable, Schema, decode_rows
 from syndic.errors import InputError
-from syndic.methods import AnyProtocol, Homm
+from syndic.methods import AnyMethod, Homm
 from syndic.methods.histogram.homm import MergedTable
 from syndic.privacy import Budget
 from syndic.random import generator
@@ -73,7 +73,7 @@ class HommSynthesizer(Synthesizer):
     ) -> None:
         self._keep(locals())
 
-    def _protocol(self) -> AnyProtocol:
+    def _protocol(self) -> AnyMethod:
         return Homm(noise=self.noise, at_least=self.at_least)
 
     def sample(self, n: int | None = None) -> Any:

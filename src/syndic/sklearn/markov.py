@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from syndic.data import ReleasedTable, Schema
 from syndic.errors import InputError
-from syndic.methods import AnyProtocol, Synthesis
+from syndic.methods import AnyMethod, Synthesis
 from syndic.methods.synthesis.result import ReleasedModel, SyntheticTable
 from syndic.privacy import Budget, default_delta
 from syndic.random import generator
@@ -73,7 +73,7 @@ class MarkovSynthesizer(Synthesizer):
     ) -> None:
         self._keep(locals())
 
-    def _protocol(self) -> AnyProtocol:
+    def _protocol(self) -> AnyMethod:
         return Synthesis(selector=self.selector, model_cells=self.model_cells)
 
     def _delta(self, parties: tuple[str, ...]) -> Number:

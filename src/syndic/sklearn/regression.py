@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from syndic.data import Table, open_source
 from syndic.data.coding import Coding, Feature, coded_rows
 from syndic.errors import InputError, MissingExtraError
-from syndic.methods.regression.gram import GramMatrix
+from syndic.methods.regression.gram import Gram
 from syndic.methods.regression.gram_layout import Clip
 from syndic.methods.regression.gram_result import GramResult
 from syndic.methods.regression.pooled_gram import PooledGram
 from syndic.model.gram.consistent import consistent
 from syndic.model.gram.fit import Inference, infer, regress
 from syndic.model.gram.logistic import classify
-from syndic.model.gram.matrix import Gram
+from syndic.model.gram.matrix import GramMatrix
 from syndic.sklearn.parameters import Parametrised
 from syndic.study import Release, Statement, Study
 
@@ -61,7 +61,7 @@ class GramModel(Parametrised):
             classifier_tags=ClassifierTags(multi_class=False) if kind == "classifier" else None,
         )
 
-    def _take(self, source: Any, y: None) -> Gram:
+    def _take(self, source: Any, y: None) -> GramMatrix:
         """Keep what is fitted, and return its matrix."""
         if y is not None:
             raise InputError("y must be None: the label is one of the features, named by `label`")
@@ -73,9 +73,9 @@ class GramModel(Parametrised):
             source = source.result
         if isinstance(source, GramResult):
             source = source.gram
-        if not isinstance(source, Gram):
+        if not isinstance(source, GramMatrix):
             raise InputError("fit takes a release of method gram, its result, or a Gram matrix")
-        self.gram_: Gram = consistent(source)
+        self.gram_: GramMatrix = consistent(source)
         return self.gram_
 
     def _used(self) -> list[Feature]:
@@ -206,7 +206,7 @@ class GramClassifier(GramModel):
 def _blocks(study: Study) -> tuple[Mapping[str, Sequence[Coding]], Mapping[str, Clip], int]:
     """Return, by party, how columns become features and what is shortened; the bits of a feature."""
     protocol = study.protocol
-    if isinstance(protocol, GramMatrix):
+    if isinstance(protocol, Gram):
         layout = protocol.layout(study)
         return layout.codings, layout.clips, layout.bits
     if isinstance(protocol, PooledGram):

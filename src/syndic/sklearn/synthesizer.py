@@ -10,8 +10,8 @@ import numpy as np
 
 from syndic.data import ReleasedTable, Schema, Table, open_source
 from syndic.errors import InputError
-from syndic.kernel import Desk, Member, Memory, Node, Session, run, steps_of
-from syndic.methods import AnyProtocol
+from syndic.kernel import Member, Memory, Node, PartyState, Session, run, steps_of
+from syndic.methods import AnyMethod
 from syndic.privacy import Budget, Ledger, Unit
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
 from syndic.runtime import Local
@@ -41,7 +41,7 @@ class Synthesizer(Parametrised, abc.ABC):
     cap: Number | Budget | None
 
     @abc.abstractmethod
-    def _protocol(self) -> AnyProtocol:
+    def _protocol(self) -> AnyMethod:
         """Return the method that a fit runs."""
 
     @abc.abstractmethod
@@ -163,7 +163,7 @@ class Synthesizer(Parametrised, abc.ABC):
         # people who may be at several parties are one set of people, and pay at each of them from one cap
         alone = party == ONE or self.parties_per_person > 1
         dataset = self.dataset if alone else f"{self.dataset}.{party}"
-        desk = Desk(
+        state = PartyState(
             name=party,
             terms=study,
             study=study.digest,
@@ -179,7 +179,7 @@ class Synthesizer(Parametrised, abc.ABC):
             open_table=lambda: table,
             randomness=lambda _label: SystemRandomness(),
         )
-        return Node(protocol=study.protocol, desk=desk)
+        return Node(protocol=study.protocol, state=state)
 
     def _open_ledger(self, study: Study, dataset: str) -> Ledger:
         """Return the ledger with the data set declared."""

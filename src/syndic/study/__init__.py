@@ -1,10 +1,10 @@
 """The agreed document, its plan, its run and its release."""
 
 from syndic.study.document import Study
-from syndic.study.party_folder import Home, PartyFile
+from syndic.study.party_folder import PartyFile, PartyFolder
 from syndic.study.plan import Plan, plan
 from syndic.study.release import Release
 from syndic.study.simulate import simulate
 from syndic.study.statement import Statement
 
-__all__ = ["Home", "PartyFile", "Plan", "Release", "Statement", "Study", "plan", "simulate"]
+__all__ = ["PartyFile", "PartyFolder", "Plan", "Release", "Statement", "Study", "plan", "simulate"]

@@ -16,9 +16,9 @@ from syndic.errors import InputError, RefusedError
 from syndic.kernel import Agreement, PublicIdentity, identified
 from syndic.privacy import Ledger, Spending
 from syndic.study.document import Study
-from syndic.study.party_folder import Home, PartyFile, run_digest
+from syndic.study.party_folder import PartyFile, PartyFolder, run_digest
 from syndic.study.plan import Plan, plan
-from syndic.study.study_folder import Shelf
+from syndic.study.study_folder import StudyFolder
 from syndic.version import __version__
 
 __all__ = ["Agreement", "Offer", "Standing", "agree", "consider", "keep_offer", "studies", "withdraw"]
@@ -69,7 +69,7 @@ class Standing(Document):
     expires: datetime | None = None
 
 
-def consider(home: Home, study: Study, *, rehearsal: int | None = None) -> Offer:
+def consider(home: PartyFolder, study: Study, *, rehearsal: int | None = None) -> Offer:
     """Return what the owner would agree to. Reads no row, signs nothing, spends nothing.
 
     Raises:
@@ -97,7 +97,7 @@ def consider(home: Home, study: Study, *, rehearsal: int | None = None) -> Offer
 
 
 def agree(
-    home: Home,
+    home: PartyFolder,
     study: Study,
     *,
     lasts: timedelta = timedelta(days=DEFAULT_DAYS),
@@ -114,22 +114,22 @@ def agree(
     )
     identity = home.identity(study, party.name)
     agreement = replace(unsigned, signature=identity.sign(unsigned.text()).hex())
-    shelf = Shelf.of(home.folder, offer.run)
-    shelf.put_study(study)
-    digest = shelf.put_agreement(agreement)
+    stored = StudyFolder.of(home.folder, offer.run)
+    stored.put_study(study)
+    digest = stored.put_agreement(agreement)
     with _ledger(home, party) as ledger:
         why = f"until {agreement.expires:%Y-%m-%d %H:%M} UTC, Syndic {__version__}"
         ledger.log_agreement(dataset=party.dataset, study=offer.run, agreement=digest, why=why)
     return agreement
 
 
-def keep_offer(home: Home, study: Study) -> str:
+def keep_offer(home: PartyFolder, study: Study) -> str:
     """Keep a study that the owner has been asked about, so that `studies` lists it; return its digest."""
-    Shelf.of(home.folder, study.digest).put_study(study)
+    StudyFolder.of(home.folder, study.digest).put_study(study)
     return study.digest
 
 
-def withdraw(home: Home, digest: str, *, why: str = "") -> str:
+def withdraw(home: PartyFolder, digest: str, *, why: str = "") -> str:
     """Take back the agreement to a run, found by the first letters of its digest; return the whole digest.
 
     From the next call on nothing is answered, not even what was answered before. What was spent stays spent.
@@ -147,20 +147,20 @@ def withdraw(home: Home, digest: str, *, why: str = "") -> str:
     return found[0]
 
 
-def studies(home: Home) -> tuple[Standing, ...]:
+def studies(home: PartyFolder) -> tuple[Standing, ...]:
     """Return where every study in the home stands, by folder."""
     party = home.owner()
     folders = sorted(path.parent for path in home.folder.glob("studies/*/study.json"))
     with _ledger(home, party) as ledger:
-        return tuple(_standing(Shelf.of(home.folder, folder.name), party, ledger) for folder in folders)
+        return tuple(_standing(StudyFolder.of(home.folder, folder.name), party, ledger) for folder in folders)
 
 
-def _standing(shelf: Shelf, party: PartyFile, ledger: Ledger) -> Standing:
+def _standing(stored: StudyFolder, party: PartyFile, ledger: Ledger) -> Standing:
     try:
-        study, agreement = shelf.study(), shelf.agreement(party.name)
+        study, agreement = stored.study(), stored.agreement(party.name)
     except (InputError, RefusedError) as error:
         # nothing is answered for it, and it must not stand in the way of the others
-        return Standing(study=f"damaged: {error}", run=shelf.digest, state="pending")
+        return Standing(study=f"damaged: {error}", run=stored.digest, state="pending")
     if agreement is None:
         return Standing(study=study.name, run=study.digest, state="pending")
     last = ledger.standing(agreement.run)
@@ -183,7 +183,7 @@ def _charged_in_full(study: Study, party: str, run: str, ledger: Ledger) -> bool
     return bool(spends) and not spends - Counter(ledger.charged(run))
 
 
-def _ledger(home: Home, party: PartyFile) -> Ledger:
+def _ledger(home: PartyFolder, party: PartyFile) -> Ledger:
     """Open the ledger with the cap that the owner's file says now."""
     home.folder.chmod(0o700)
     ledger = home.open_ledger()

@@ -11,7 +11,7 @@ from syndic.kernel import Memory, decode, schema_of
 from syndic.methods import Align
 from syndic.mpc.align.work import ORDER_NAME, StoredOrder
 from syndic.study.document import Study
-from syndic.study.study_folder import Shelf
+from syndic.study.study_folder import StudyFolder
 
 
 def open_table(
@@ -50,7 +50,7 @@ def stored_alignment(home: Path, alignment: str, seed: int | None) -> Alignment:
     """
     seeded = [] if seed is None else [hashlib.sha256(f"simulation {seed} of {alignment}".encode()).hexdigest()]
     for digest in (*seeded, alignment):
-        for path in (Shelf.of(home, digest).memory, home / "memory.sqlite"):
+        for path in (StudyFolder.of(home, digest).memory, home / "memory.sqlite"):
             value = Memory.look_up(path, digest, ORDER_NAME)
             if value is not None:
                 return decode(value, StoredOrder).alignment

@@ -10,7 +10,7 @@ from syndic.data import Schema
 from syndic.document import Document, from_file, from_toml, json_schema, to_builtins, to_json
 from syndic.errors import InputError
 from syndic.kernel import Limits, Member, PublicIdentity, budget_of, people_of
-from syndic.methods import Align, AnyProtocol
+from syndic.methods import Align, AnyMethod
 from syndic.privacy import Budget, Cost, Unit, check_delta, default_delta, joint_cost
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Study(Document):
     name: str
     unit: Unit
     budget: Budget
-    protocol: AnyProtocol
+    protocol: AnyMethod
     parties: tuple[Member, ...]
     schema: Schema
     limits: Limits = Limits()

@@ -18,13 +18,13 @@ import msgspec
 from syndic.data import SourceSpec
 from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import Desk, Memory, Node, identified, member, no_bond
+from syndic.kernel import Memory, Node, PartyState, identified, member, no_bond
 from syndic.privacy import Budget, Called, Ledger
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
 from syndic.study.aligned import open_table
 from syndic.study.document import Study
 from syndic.study.identity import Identity, rehearsed_bonds
-from syndic.study.study_folder import Shelf, write_whole
+from syndic.study.study_folder import StudyFolder, write_whole
 
 
 class PartyFile(Document):
@@ -47,7 +47,7 @@ class PartyFile(Document):
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Home:
+class PartyFolder:
     """A folder of one party."""
 
     folder: Path
@@ -129,27 +129,27 @@ class Home:
         Raises:
             RefusedError: unless the owner agreed to it, and has not withdrawn, and the agreement has not expired.
         """
-        shelf, party = Shelf.of(self.folder, digest), self.owner()
-        agreement = shelf.agreement(party.name)
+        stored, party = StudyFolder.of(self.folder, digest), self.owner()
+        agreement = stored.agreement(party.name)
         if agreement is None:
             raise RefusedError(f"{party.name} has not agreed to study {digest[:12]}: its owner runs syndic agree")
-        study = shelf.study()
+        study = stored.study()
         if run_digest(study, agreement.rehearsal) != digest:
             raise RefusedError(f"{party.name}'s copy of study {digest[:12]} was changed: agree again")
         identity = self.identity(study, party.name)
-        node = self._node(study, party, agreement.rehearsal, shelf.memory)
-        ledger = node.desk.ledger
+        node = self._node(study, party, agreement.rehearsal, stored.memory)
+        ledger = node.state.ledger
         # the owner may have lowered it since it agreed
         ledger.declare(party.dataset, party.cap, why="the owner's party file")
-        desk = replace(node.desk, agreement=lambda: shelf.in_force(study, party.name, ledger), sign=identity.sign)
+        state = replace(node.state, agreement=lambda: stored.in_force(study, party.name, ledger), sign=identity.sign)
         if agreement.rehearsal is None:
-            desk = replace(desk, bond=identity.bonds(study, digest, party.name))
+            state = replace(state, bond=identity.bonds(study, digest, party.name))
         try:
-            shelf.in_force(study, party.name, ledger)
+            stored.in_force(study, party.name, ledger)
         except RefusedError:
             node.close()
             raise
-        return replace(node, desk=desk)
+        return replace(node, state=state)
 
     def log_refusal(self, run: str, data: bytes, code: str) -> None:
         """Put a call into the owner's log that was refused because no agreement to its run is in force."""
@@ -162,7 +162,7 @@ class Home:
         if party.dataset not in ledger.datasets():
             ledger.declare(party.dataset, party.cap, why="the owner's party file")
         digest = run_digest(study, seed)
-        desk = Desk(
+        state = PartyState(
             name=party.name,
             terms=study,
             study=digest,
@@ -181,7 +181,7 @@ class Home:
             randomness=randomness_of(study, seed, party.name),
             bond=no_bond if seed is None or not identified(study) else rehearsed_bonds(digest, party.name),
         )
-        return Node(protocol=study.protocol, desk=desk)
+        return Node(protocol=study.protocol, state=state)
 
     @contextmanager
     def logging(self, name: str) -> Iterator[None]:

@@ -13,7 +13,7 @@ from syndic.study.statement import state
 from syndic.version import __version__
 
 
-def conduct(
+def run_study(
     study: Study,
     runtime: Runtime,
     *,
@@ -41,7 +41,7 @@ def conduct(
         InputError: if the study is not usable, or the folder's journal is of another version. Nothing was spent.
         PartyError: if a party refused, failed or stayed silent.
     """
-    may_run(study, seed)
+    check_runnable(study, seed)
     digest = run_digest(study, seed)
     with ExitStack() as stack:
         journal = None
@@ -65,7 +65,7 @@ def conduct(
     return Release(study=study, result=result, statement=statement, transcript=tuple(session.transcript))
 
 
-def may_run(study: Study, seed: int | None) -> None:
+def check_runnable(study: Study, seed: int | None) -> None:
     """Raise `InputError` if the study is not coherent, or is a printed variant that needs a seed. Reads no row."""
     study.check()
     if study.protocol.simulation_only and seed is None:

@@ -5,7 +5,7 @@ import socket
 from pathlib import Path
 
 from syndic.runtime import serve
-from syndic.study.party_folder import Home
+from syndic.study.party_folder import PartyFolder
 
 
 def main() -> None:
@@ -15,7 +15,7 @@ def main() -> None:
     parser.add_argument("--socket", type=int, required=True)
     parser.add_argument("--seed", type=int)
     options = parser.parse_args()
-    home = Home(folder=options.home)
+    home = PartyFolder(folder=options.home)
     node = home.node(seed=options.seed)
     with home.logging(node.name), socket.socket(fileno=options.socket) as connection:
         serve(node, connection)

@@ -18,9 +18,9 @@ from syndic.privacy import Budget
 from syndic.runtime import Local, Processes
 from syndic.study.aligned import id_columns_of
 from syndic.study.document import Study
-from syndic.study.party_folder import Home, PartyFile, beside
+from syndic.study.party_folder import PartyFile, PartyFolder, beside
 from syndic.study.release import Release
-from syndic.study.run import conduct, may_run
+from syndic.study.run import check_runnable, run_study
 
 RuntimeName = Literal["local", "processes"]
 
@@ -52,15 +52,15 @@ def simulate(
         InputError: if the study or a source is not usable. Nothing was spent.
         PartyError: if a party refused, failed or stayed silent.
     """
-    may_run(study, seed)
+    check_runnable(study, seed)
     _check_sources(study, sources)
     with ExitStack() as stack:
         place = Path(folder) if folder is not None else Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        homes = {party.name: Home(folder=place / "parties" / party.name) for party in study.parties}
+        homes = {party.name: PartyFolder(folder=place / "parties" / party.name) for party in study.parties}
         carrier = _open(study, sources, homes, seed=seed, runtime=runtime, stack=stack)
         stack.callback(carrier.close)
         own = None if folder is None else place / "coordinator"
-        return conduct(study, carrier, seed=seed, folder=own, progress=progress, seconds=seconds, signatures=False)
+        return run_study(study, carrier, seed=seed, folder=own, progress=progress, seconds=seconds, signatures=False)
 
 
 def _check_sources(study: Study, sources: Mapping[str, Any]) -> None:
@@ -76,7 +76,7 @@ def _check_sources(study: Study, sources: Mapping[str, Any]) -> None:
 def _open(
     study: Study,
     sources: Mapping[str, Any],
-    homes: Mapping[str, Home],
+    homes: Mapping[str, PartyFolder],
     *,
     seed: int | None,
     runtime: RuntimeName,
@@ -108,7 +108,7 @@ def _open(
     raise InputError(f"runtime ({runtime}) must be 'local' or 'processes'")
 
 
-def _party_file(study: Study, name: str, source: Any, home: Home) -> tuple[PartyFile, Any]:
+def _party_file(study: Study, name: str, source: Any, home: PartyFolder) -> tuple[PartyFile, Any]:
     """Return the party's file and, if its rows are in memory, the rows."""
     if isinstance(source, str | Path) and Path(source).name.endswith("party.toml"):
         party = from_file(source, PartyFile)
@@ -137,7 +137,7 @@ def _columns(study: Study, name: str, id_columns: tuple[str, ...]) -> tuple[str,
     return tuple(dict.fromkeys([*schema_of(study, name).names, *person, *id_columns]))
 
 
-def _command(home: Home, seed: int | None) -> Callable[[int], Sequence[str]]:
+def _command(home: PartyFolder, seed: int | None) -> Callable[[int], Sequence[str]]:
     options = [] if seed is None else ["--seed", str(seed)]
 
     def command(descriptor: int) -> Sequence[str]:

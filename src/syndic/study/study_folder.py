@@ -18,15 +18,15 @@ _LETTERS = 16
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Shelf:
-    """The folder of one run; `digest` is the run's, so a rehearsal has a shelf of its own."""
+class StudyFolder:
+    """The folder of one run; `digest` is the run's, so a rehearsal has a stored of its own."""
 
     folder: Path
     digest: str
 
     @classmethod
-    def of(cls, home: Path, digest: str) -> "Shelf":
-        """Return the shelf of a run in a home."""
+    def of(cls, home: Path, digest: str) -> "StudyFolder":
+        """Return the stored of a run in a home."""
         return cls(folder=home / "studies" / digest[:_LETTERS], digest=digest)
 
     @property

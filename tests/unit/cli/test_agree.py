@@ -16,11 +16,11 @@ from syndic.document import to_readable_json
 from syndic.errors import InputError, RefusedError
 from syndic.privacy import Ledger
 from syndic.runtime import Local
-from syndic.study import Home
+from syndic.study import PartyFolder
 from syndic.study.agreement import agree, studies
 from syndic.study.identity import Identity
 from syndic.study.party_folder import run_digest
-from syndic.study.run import conduct
+from syndic.study.run import run_study
 
 Run = Callable[..., Result]
 
@@ -40,8 +40,8 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return lambda *words, **more: CliRunner().invoke(cli, words, prog_name="syndic", **more)
 
 
-def north() -> Home:
-    return Home(folder=Path("north"))
+def north() -> PartyFolder:
+    return PartyFolder(folder=Path("north"))
 
 
 def joint() -> Study:
@@ -95,11 +95,11 @@ def test_an_identity_is_made_once(run: Run) -> None:
 
 
 def test_calls_are_shown_when_asked_for(run: Run) -> None:
-    homes = {name: Home(folder=Path(name)) for name in ("north", "south")}
+    homes = {name: PartyFolder(folder=Path(name)) for name in ("north", "south")}
     for home in homes.values():
         agree(home, joint())
     carrier = Local({name: home.agreed_node(joint().digest) for name, home in homes.items()})
-    conduct(joint(), carrier)
+    run_study(joint(), carrier)
     carrier.close()
     file = str(north().ledger)
     kinds = [

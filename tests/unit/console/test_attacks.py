@@ -9,19 +9,19 @@ import pytest
 from consoles import HOST, ORIGIN, Visitor, study_between, study_file
 from support import COLUMNS
 from syndic.console.web import COOKIE, MOST_BYTES
-from syndic.study import Home, Study
+from syndic.study import PartyFolder, Study
 from syndic.study.agreement import keep_offer, studies
 
 
 @pytest.fixture(scope="module")
-def organisation(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Home]:
+def organisation(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, PartyFolder]:
     study, homes = study_between(tmp_path_factory.mktemp("attacked"))
     keep_offer(homes["north"], study)
     return study, homes["north"]
 
 
 @pytest.fixture(scope="module")
-def visitor(organisation: tuple[Study, Home]) -> Visitor:
+def visitor(organisation: tuple[Study, PartyFolder]) -> Visitor:
     return Visitor(organisation[1].folder)
 
 
@@ -29,11 +29,11 @@ def agreeing(study: Study, token: str) -> dict[str, str]:
     return {"action": "agree", "typed": study.digest[:8], "days": "1", "read": "yes", "token": token}
 
 
-def is_pending(home: Home) -> bool:
+def is_pending(home: PartyFolder) -> bool:
     return [one.state for one in studies(home)] == ["pending"]
 
 
-def test_nobody_sees_anything_without_the_secret(visitor: Visitor, organisation: tuple[Study, Home]) -> None:
+def test_nobody_sees_anything_without_the_secret(visitor: Visitor, organisation: tuple[Study, PartyFolder]) -> None:
     run = organisation[0].digest
     for page in ("/studies", f"/studies/{run}", "/ledger", "/schema", "/releases", f"/studies/{run}/progress"):
         answer = visitor.send("GET", page, cookie="")
@@ -86,7 +86,9 @@ def test_a_new_secret_ends_the_old_one(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_another_origin_is_refused(headers: dict[str, str], visitor: Visitor, organisation: tuple[Study, Home]) -> None:
+def test_another_origin_is_refused(
+    headers: dict[str, str], visitor: Visitor, organisation: tuple[Study, PartyFolder]
+) -> None:
     study, home = organisation
     answer = visitor.form(f"/studies/{study.digest}", agreeing(study, visitor.token), **headers)
     assert answer.status == 403
@@ -101,7 +103,9 @@ def test_another_host_is_refused(host: str, visitor: Visitor) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "0" * 64, "é"])
-def test_a_form_without_its_token_is_refused(token: str, visitor: Visitor, organisation: tuple[Study, Home]) -> None:
+def test_a_form_without_its_token_is_refused(
+    token: str, visitor: Visitor, organisation: tuple[Study, PartyFolder]
+) -> None:
     study, home = organisation
     assert visitor.form(f"/studies/{study.digest}", agreeing(study, token)).status == 403
     body = json.dumps({"typed": study.digest[:8]}).encode()
@@ -116,7 +120,7 @@ def test_a_form_without_its_token_is_refused(token: str, visitor: Visitor, organ
     assert is_pending(home)
 
 
-def test_the_token_of_another_session_is_refused(visitor: Visitor, organisation: tuple[Study, Home]) -> None:
+def test_the_token_of_another_session_is_refused(visitor: Visitor, organisation: tuple[Study, PartyFolder]) -> None:
     study, home = organisation
     other = visitor.form("/login", {"secret": visitor.secret}, cookie="").cookies[0].partition(";")[0]
     assert visitor.form(f"/studies/{study.digest}", agreeing(study, visitor.token), cookie=other).status == 403
@@ -178,7 +182,7 @@ def test_a_length_that_is_no_number_is_refused(length: str, visitor: Visitor) ->
     assert visitor.send("POST", "/studies", body=b"", content_length=length).status == 400
 
 
-def test_every_answer_carries_the_policy(visitor: Visitor, organisation: tuple[Study, Home]) -> None:
+def test_every_answer_carries_the_policy(visitor: Visitor, organisation: tuple[Study, PartyFolder]) -> None:
     paths = [
         "/login",
         "/studies",

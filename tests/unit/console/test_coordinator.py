@@ -15,9 +15,9 @@ from syndic.federation import Coordinator, prepare
 from syndic.federation.run_status import Watched, read_state
 from syndic.kernel import Delivery, silent_progress
 from syndic.runtime import Local
-from syndic.study import Home, Study
-from syndic.study.run import conduct
-from syndic.study.study_folder import Shelf
+from syndic.study import PartyFolder, Study
+from syndic.study.run import run_study
+from syndic.study.study_folder import StudyFolder
 
 NAMES = ("north", "south")
 
@@ -110,7 +110,7 @@ class Slow:
 
 def test_the_one_that_is_waited_for_has_a_name(federation: tuple[Coordinator, Study]) -> None:
     coordinator, study = federation
-    Shelf.of(coordinator.folder, study.digest).put_study(study)
+    StudyFolder.of(coordinator.folder, study.digest).put_study(study)
     slow = Slow(coordinator.folder, study.digest)
     told: list[int] = []
     watched = Watched(slow, folder=coordinator.folder, run=study.digest, progress=silent_progress)  # type: ignore[arg-type]
@@ -130,14 +130,14 @@ def test_the_one_that_is_waited_for_has_a_name(federation: tuple[Coordinator, St
 
 def test_a_process_that_is_gone_has_stopped(federation: tuple[Coordinator, Study]) -> None:
     coordinator, study = federation
-    Shelf.of(coordinator.folder, study.digest).put_study(study)
+    StudyFolder.of(coordinator.folder, study.digest).put_study(study)
     Watched(Local({}), folder=coordinator.folder, run=study.digest, progress=silent_progress)
     visitor = Visitor(coordinator.folder)
     assert visitor.ask("GET", "/studies")[0]["state"] == "running"
     visitor.ask("POST", f"/studies/{study.digest}/run", 409, body={})
     gone = subprocess.Popen(["true"])
     gone.wait()
-    path = Shelf.of(coordinator.folder, study.digest).folder / "progress.json"
+    path = StudyFolder.of(coordinator.folder, study.digest).folder / "progress.json"
     path.write_text(path.read_text().replace(f'"process": {os.getpid()}', f'"process": {gone.pid}'))
     assert visitor.ask("GET", "/studies")[0]["state"] == "stopped"
     assert "nothing is charged twice" in visitor.get(f"/studies/{study.digest}/progress")
@@ -149,20 +149,20 @@ def test_a_watched_run_gives_the_same_release(tmp_path: Path) -> None:
     for name in ("plain", "watched"):
         nodes = {}
         for seed, party in enumerate(study.parties):
-            home = Home(folder=tmp_path / name / party.name)
+            home = PartyFolder(folder=tmp_path / name / party.name)
             home.folder.mkdir(parents=True)
             nodes[party.name] = _node(home, study, party.name, seed)
         local = Local(nodes)
         runtime = local
         if name == "watched":
             runtime = Watched(local, folder=tmp_path, run=study.digest, progress=silent_progress)  # type: ignore[assignment]
-        releases.append(conduct(study, runtime, seed=7))
+        releases.append(run_study(study, runtime, seed=7))
         local.close()
     assert releases[0].table.to_arrow() == releases[1].table.to_arrow()
     assert releases[0].transcript == releases[1].transcript
 
 
-def _node(home: Home, study: Study, name: str, seed: int):  # type: ignore[no-untyped-def]
+def _node(home: PartyFolder, study: Study, name: str, seed: int):  # type: ignore[no-untyped-def]
     from syndic.study.party_folder import PartyFile  # noqa: PLC0415
 
     text = f'name = "{name}"\ndataset = "d"\nsource = {{ path = "x.csv" }}\ncap = {{ epsilon = 9 }}\n'

@@ -28,9 +28,9 @@ from syndic.console.texts import changes
 from syndic.errors import InputError, RefusedError
 from syndic.privacy import Ledger
 from syndic.privacy.ledger import Called
-from syndic.study import Home, Study
+from syndic.study import PartyFolder, Study
 
-Place = tuple[Study, dict[str, Home]]
+Place = tuple[Study, dict[str, PartyFolder]]
 
 
 @pytest.fixture
@@ -167,7 +167,9 @@ def test_a_run_starts_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
         inside.pop()
 
     monkeypatch.setattr(federation, "_run", slow)
-    monkeypatch.setattr(federation, "shelf_of", lambda *_given: type("Shelf", (), {"study": lambda _self: None})())
+    monkeypatch.setattr(
+        federation, "folder_of_study", lambda *_given: type("StudyFolder", (), {"study": lambda _self: None})()
+    )
     threads = [threading.Thread(target=federation.run, args=(tmp_path, "", federation.Run())) for _ in range(4)]
     for thread in threads:
         thread.start()

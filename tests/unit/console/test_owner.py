@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from consoles import Visitor, agree_all, run_between, study_between, study_file
 from syndic.privacy import Ledger
-from syndic.study import Home, Release, Study
+from syndic.study import PartyFolder, Release, Study
 from syndic.study.agreement import studies, withdraw
 from syndic.study.party_folder import run_digest
 
-Place = tuple[Study, dict[str, Home], Release, Visitor]
+Place = tuple[Study, dict[str, PartyFolder], Release, Visitor]
 
 
 @pytest.fixture(scope="module")
@@ -172,10 +172,10 @@ def test_a_refused_call_is_told(tmp_path: Path) -> None:
     withdraw(homes["north"], study.digest)
     from syndic.errors import PartyError  # noqa: PLC0415
     from syndic.runtime import Local  # noqa: PLC0415
-    from syndic.study.run import conduct  # noqa: PLC0415
+    from syndic.study.run import run_study  # noqa: PLC0415
 
     with pytest.raises(PartyError, match="withdrawn"):
-        conduct(study, Local(nodes))
+        run_study(study, Local(nodes))
     for node in nodes.values():
         node.close()
     told = Visitor(homes["north"].folder).ask("GET", f"/studies/{study.digest}/progress")

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from consoles import Visitor, agree_all, run_between, study_between
-from syndic.study import Home, Release, Study
+from syndic.study import PartyFolder, Release, Study
 
-Place = tuple[Study, dict[str, Home], Release, Visitor]
+Place = tuple[Study, dict[str, PartyFolder], Release, Visitor]
 
 
 @pytest.fixture(scope="module")

@@ -19,16 +19,16 @@ from syndic.errors import BudgetError, InputError, RefusedError
 from syndic.evaluation import private_scores as paid
 from syndic.evaluation import tvd
 from syndic.evaluation.private_scores import integer_target
-from syndic.kernel import Desk, Memory
+from syndic.kernel import Memory, PartyState
 from syndic.privacy import Cost, Ledger
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
-from syndic.study import Home, simulate
+from syndic.study import PartyFolder, simulate
 
 ADD_REMOVE = 'neighbours = "add_remove"'
 
 
-class Room:
-    """A party's desk that can be left and come back to."""
+class RoundLimits:
+    """A party's state that can be left and come back to."""
 
     def __init__(self, folder: Path, *, unit: str = ADD_REMOVE, cap: float = 10.0, rows: int = 300) -> None:
         self.folder = folder
@@ -36,14 +36,14 @@ class Room:
         self.cap = cap
         self.rows = support.rows(rows, 1)
         self.randomness: Callable[[str], Randomness] = lambda label: SimulationRandomness(1, label)
-        self.opened: list[Desk] = []
+        self.opened: list[PartyState] = []
 
-    def desk(self, memory: str = "memory.sqlite") -> Desk:
+    def state(self, memory: str = "memory.sqlite") -> PartyState:
         ledger = Ledger.open(self.folder / "ledger.sqlite")
         ledger.declare("people", Budget.of(self.cap))
         unit = self.study.unit
         table = Table(self.study.schema, open_source(self.rows), rows_per_person=unit.rows, person=unit.person)
-        desk = Desk(
+        state = PartyState(
             name="north",
             terms=self.study,
             study=self.study.digest,
@@ -54,8 +54,8 @@ class Room:
             open_table=lambda: table,
             randomness=self.stream,
         )
-        self.opened.append(desk)
-        return desk
+        self.opened.append(state)
+        return state
 
     def stream(self, label: str) -> Randomness:
         return self.randomness(label)
@@ -67,21 +67,21 @@ class Room:
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[Room]:
-    made = Room(tmp_path)
+def room(tmp_path: Path) -> Iterator[RoundLimits]:
+    made = RoundLimits(tmp_path)
     yield made
-    for desk in made.opened:
-        desk.ledger.close()
-        desk.memory.close()
+    for state in made.opened:
+        state.ledger.close()
+        state.memory.close()
 
 
 def release() -> ReleasedTable:
     return ReleasedTable(support.rows(500, 9))
 
 
-def asked(desk: Desk, **changes: Any) -> PaidScores:
+def asked(state: PartyState, **changes: Any) -> PaidScores:
     return paid_scores(
-        desk, release(), **{"epsilon": Fraction(1), "call": "c1", "pairs": [("colour", "age")], **changes}
+        state, release(), **{"epsilon": Fraction(1), "call": "c1", "pairs": [("colour", "age")], **changes}
     )
 
 
@@ -142,8 +142,8 @@ def test_sensitivity_by_brute_force(neighbours: Any, rows: int) -> None:
     assert largest == claimed  # never more, and no less would do
 
 
-def test_noise_is_added_to_the_exact_distance(room: Room) -> None:
-    scores = asked(room.desk(), epsilon=Fraction(10))
+def test_noise_is_added_to_the_exact_distance(room: RoundLimits) -> None:
+    scores = asked(room.state(), epsilon=Fraction(10))
     schema = room.study.schema
     assert [one.columns for one in scores.scores] == [("colour",), ("age",), ("score",), ("colour", "age")]
     for one in scores.scores:
@@ -154,8 +154,8 @@ def test_noise_is_added_to_the_exact_distance(room: Room) -> None:
     assert scores.k_marginal == pytest.approx(1000 * (1 - np.mean(pairs)))
 
 
-def test_the_stated_error_holds_nineteen_times_in_twenty(room: Room) -> None:
-    table = room.desk().open_table()
+def test_the_stated_error_holds_nineteen_times_in_twenty(room: RoundLimits) -> None:
+    table = room.state().open_table()
     cliques = [("colour",), ("age",)]
     noises = paid._noises(room.study.unit, Fraction(1, 2), 2)
     public = Table(room.study.schema, open_source(release().table)).marginals(cliques)
@@ -170,7 +170,7 @@ def test_the_stated_error_holds_nineteen_times_in_twenty(room: Room) -> None:
     assert len({paid._drawn(table, public, noises, SimulationRandomness(seed))[0] for seed in range(9)}) > 3
 
 
-def test_the_ledger_is_charged_first(room: Room) -> None:
+def test_the_ledger_is_charged_first(room: RoundLimits) -> None:
     seen: list[Any] = []
 
     def watched(label: str) -> Randomness:
@@ -178,7 +178,7 @@ def test_the_ledger_is_charged_first(room: Room) -> None:
         return SimulationRandomness(1, label)
 
     room.randomness = watched
-    scores = asked(room.desk())
+    scores = asked(room.state())
     assert seen == [1]
     assert room.spent() == 1
     assert Cost.of(scores.events).epsilon(Fraction(0)) == 1
@@ -189,93 +189,93 @@ def test_the_ledger_is_charged_first(room: Room) -> None:
 
 
 def test_replace_pays_nothing_for_the_size(tmp_path: Path) -> None:
-    room = Room(tmp_path, unit='neighbours = "replace"')
+    room = RoundLimits(tmp_path, unit='neighbours = "replace"')
     with pytest.raises(InputError, match="60 people"):
-        asked(room.desk())
+        asked(room.state())
     room.rows = room.rows.slice(0, 60)
-    scores = asked(room.desk())
+    scores = asked(room.state())
     assert scores.size == 60
     assert [event.epsilon for event in scores.events] == [1]  # type: ignore[union-attr]  # pure
 
 
 def test_several_rows_a_person_make_the_size_private_also_under_replace(tmp_path: Path) -> None:
-    scores = asked(Room(tmp_path, unit='neighbours = "replace"\nrows = 2').desk())
+    scores = asked(RoundLimits(tmp_path, unit='neighbours = "replace"\nrows = 2').state())
     assert [event.epsilon for event in scores.events] == [Fraction(1, 10), Fraction(9, 10)]  # type: ignore[union-attr]
 
 
-def test_a_retry_gets_the_stored_answer(room: Room) -> None:
-    first = asked(room.desk())
+def test_a_retry_gets_the_stored_answer(room: RoundLimits) -> None:
+    first = asked(room.state())
     room.randomness = lambda label: SimulationRandomness(2, label)  # other noise, if it were drawn
-    assert asked(room.desk()) == first
+    assert asked(room.state()) == first
     assert room.spent() == 1
-    other = asked(room.desk(), call="c2")
+    other = asked(room.state(), call="c2")
     assert other.scores != first.scores
     assert room.spent() == 2
 
 
 @pytest.mark.parametrize("change", [{"epsilon": Fraction(2)}, {"pairs": []}, {"pairs": [("age", "score")]}])
-def test_a_call_stands_for_one_question(room: Room, change: dict[str, Any]) -> None:
-    asked(room.desk())
+def test_a_call_stands_for_one_question(room: RoundLimits, change: dict[str, Any]) -> None:
+    asked(room.state())
     with pytest.raises(RefusedError, match="another question"):
-        asked(room.desk(), **change)
+        asked(room.state(), **change)
     with pytest.raises(RefusedError, match="another question"):
         paid_scores(
-            room.desk(), ReleasedTable(support.rows(500, 8)), epsilon=Fraction(1), call="c1", pairs=[("colour", "age")]
+            room.state(), ReleasedTable(support.rows(500, 8)), epsilon=Fraction(1), call="c1", pairs=[("colour", "age")]
         )
     assert room.spent() == 1
 
 
-def test_a_lost_answer_is_not_drawn_again(room: Room) -> None:
-    asked(room.desk())
+def test_a_lost_answer_is_not_drawn_again(room: RoundLimits) -> None:
+    asked(room.state())
     with pytest.raises(RefusedError, match="stored answer is gone"):
-        asked(room.desk(memory="other.sqlite"))
+        asked(room.state(memory="other.sqlite"))
     assert room.spent() == 1
 
 
-def test_a_crash_after_the_charge_costs_once(room: Room) -> None:
+def test_a_crash_after_the_charge_costs_once(room: RoundLimits) -> None:
     def broken(label: str) -> Randomness:
         raise OSError(label)
 
     room.randomness = broken
     with pytest.raises(OSError, match="c1/1"):
-        asked(room.desk())
+        asked(room.state())
     assert room.spent() == 1
     room.randomness = lambda label: SimulationRandomness(1, label)
-    asked(room.desk())
+    asked(room.state())
     assert room.spent() == 1
 
 
-def test_a_crash_before_the_commit_gives_the_same_answer(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_before_the_commit_gives_the_same_answer(room: RoundLimits, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(self: Ledger, call: str, reply_digest: str) -> None:
         raise OSError(call)
 
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "commit", broken)
         with pytest.raises(OSError, match="c1"):
-            asked(room.desk())
+            asked(room.state())
     room.randomness = lambda label: SimulationRandomness(2, label)
-    first = asked(room.desk())
-    assert asked(room.desk()) == first
+    first = asked(room.state())
+    assert asked(room.state()) == first
     assert room.spent() == 1
 
 
 def test_a_cap_is_kept_and_nothing_is_drawn(tmp_path: Path) -> None:
-    room = Room(tmp_path, cap=0.5)
+    room = RoundLimits(tmp_path, cap=0.5)
 
     def forbidden(label: str) -> Randomness:
         raise AssertionError(label)
 
     room.randomness = forbidden
     with pytest.raises(BudgetError, match="asked 1"):
-        asked(room.desk())
+        asked(room.state())
     assert room.spent() == 0
 
 
-def test_it_may_be_bundled(room: Room, tmp_path: Path) -> None:
+def test_it_may_be_bundled(room: RoundLimits, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     simulate(room.study, support.two_parties(), seed=1).write(folder)
     room.randomness = lambda _label: SystemRandomness()
-    scores = asked(room.desk())
+    scores = asked(room.state())
     written = json.loads(scores.write(folder / "scores.json").read_text())
     assert written["owner_only"] is False
     assert written["protects"] is True
@@ -286,14 +286,14 @@ def test_it_may_be_bundled(room: Room, tmp_path: Path) -> None:
         scores.write(folder / "scores.txt")
 
 
-def test_simulated_noise_says_so(room: Room) -> None:
-    scores = asked(room.desk())
+def test_simulated_noise_says_so(room: RoundLimits) -> None:
+    scores = asked(room.state())
     assert scores.protects is False
     assert "SIMULATED NOISE: protects nobody" in str(scores)
 
 
-def test_the_answer_depends_on_rows_through_noise_only(room: Room) -> None:
-    scores = asked(room.desk())
+def test_the_answer_depends_on_rows_through_noise_only(room: RoundLimits) -> None:
+    scores = asked(room.state())
     values = [2 * scores.size * one.tvd for one in scores.scores]
     assert values == pytest.approx(np.round(values))  # whole numbers: nothing of finer grain leaves
     fields = set(json.loads(to_json(scores)))
@@ -311,19 +311,19 @@ def test_the_answer_depends_on_rows_through_noise_only(room: Room) -> None:
         ({"epsilon": 1.0}, "must be a Fraction"),
     ],
 )
-def test_wrong_questions_are_refused_before_the_charge(room: Room, change: dict[str, Any], text: str) -> None:
+def test_wrong_questions_are_refused_before_the_charge(room: RoundLimits, change: dict[str, Any], text: str) -> None:
     with pytest.raises(InputError, match=text):
-        asked(room.desk(), **change)
+        asked(room.state(), **change)
     assert room.spent() == 0
 
 
 def test_a_table_cut_otherwise_than_the_unit_says_is_refused(tmp_path: Path) -> None:
-    room = Room(tmp_path)
+    room = RoundLimits(tmp_path)
     wrong = Table(room.study.schema, open_source(room.rows), rows_per_person=2)
-    desk = room.desk()
-    object.__setattr__(desk, "open_table", lambda: wrong)
+    state = room.state()
+    object.__setattr__(state, "open_table", lambda: wrong)
     with pytest.raises(InputError, match="open it as the unit says"):
-        asked(desk)
+        asked(state)
     assert room.spent() == 0
 
 
@@ -351,12 +351,12 @@ def test_a_partys_own_folder_is_a_desk(tmp_path: Path) -> None:
         )
     sources = {name: tmp_path / f"{name}-party.toml" for name in ("north", "south")}
     made = simulate(study, sources, folder=tmp_path / "run")
-    node = Home(folder=tmp_path / "run" / "parties" / "north").node(seed=None)
+    node = PartyFolder(folder=tmp_path / "run" / "parties" / "north").node(seed=None)
     try:
-        scores = paid_scores(node.desk, made.table, epsilon=Fraction(1, 2), call="scores 1")
+        scores = paid_scores(node.state, made.table, epsilon=Fraction(1, 2), call="scores 1")
         assert scores.protects
-        assert node.desk.ledger.spent("north").left == 0
+        assert node.state.ledger.spent("north").left == 0
         with pytest.raises(BudgetError):
-            paid_scores(node.desk, made.table, epsilon=Fraction(1, 2), call="scores 2")
+            paid_scores(node.state, made.table, epsilon=Fraction(1, 2), call="scores 2")
     finally:
         node.close()

@@ -16,9 +16,9 @@ from syndic.federation.party import connection_of, workspace_of
 from syndic.kernel import Nothing, Reply
 from syndic.privacy import Ledger
 from syndic.runtime import Local
-from syndic.study import Home, Study
-from syndic.study.run import conduct
-from syndic.study.study_folder import Shelf
+from syndic.study import PartyFolder, Study
+from syndic.study.run import run_study
+from syndic.study.study_folder import StudyFolder
 
 
 @pytest.fixture
@@ -33,14 +33,14 @@ def released(organisations: Organisations, study: Study) -> str:
     """Run a study; return the head of north's ledger afterwards."""
     runtime = Local(agreed_nodes(study, organisations.homes))
     try:
-        conduct(study, runtime)
+        run_study(study, runtime)
     finally:
         runtime.close()
     with Ledger.open(organisations.home.ledger) as ledger:
         return ledger.head()
 
 
-def verified(home: Home, head: str) -> tuple[int, str]:
+def verified(home: PartyFolder, head: str) -> tuple[int, str]:
     """Return what `syndic ledger verify` says with a head that was noted elsewhere."""
     result = CliRunner().invoke(cli, ["ledger", "verify", str(home.ledger), "--published", head], prog_name="syndic")
     return result.exit_code, f"{result.output}{result.exception or ''}"
@@ -71,12 +71,12 @@ def test_a_memory_that_is_older_than_its_ledger_draws_no_new_noise(
     organisations.meet(nodes)
     for node in nodes.values():
         node.close()
-    shelf = Shelf.of(organisations.home.folder, organisations.run).folder
-    shutil.copytree(shelf, tmp_path / "copy")
+    stored = StudyFolder.of(organisations.home.folder, organisations.run).folder
+    shutil.copytree(stored, tmp_path / "copy")
     first = asked_once(organisations)
     assert first.code == "ok"
     charged = organisations.entries()
-    put_back(tmp_path / "copy", shelf)
+    put_back(tmp_path / "copy", stored)
     again = asked_once(organisations)
     assert (again.code, again.body) == ("refused", b"")
     assert "its stored answer is gone" in again.text
@@ -92,7 +92,7 @@ def test_a_whole_folder_put_back_elsewhere_gives_the_same_answer(organisations: 
     first = asked_once(organisations)
     charged = [entry for entry in organisations.entries() if entry.kind == "reserve"]
     shutil.move(organisations.home.folder, tmp_path / "elsewhere")
-    organisations.home = organisations.homes["north"] = Home(folder=tmp_path / "elsewhere")
+    organisations.home = organisations.homes["north"] = PartyFolder(folder=tmp_path / "elsewhere")
     assert asked_once(organisations) == first
     assert [entry for entry in organisations.entries() if entry.kind == "reserve"] == charged
     assert first.code == "ok"

@@ -14,15 +14,15 @@ from syndic import Study
 from syndic.data import Table, open_source
 from syndic.kernel import (
     Call,
-    Desk,
     Disclosure,
     Estimate,
     Memory,
     Message,
+    Method,
     Node,
     Nothing,
     Party,
-    Protocol,
+    PartyState,
     Reply,
     Result,
     Session,
@@ -44,7 +44,7 @@ class Counts(Message):
     counts: NDArray[np.int64]
 
 
-class Leaky(Protocol, tag="leaky"):
+class Leaky(Method, tag="leaky"):
     """Steps that do what they should, and steps that try not to."""
 
     title: ClassVar[str] = "leaky"
@@ -142,7 +142,7 @@ def node_at(
     ledger = Ledger.open(folder / "ledger.sqlite")
     ledger.declare("data", Budget(epsilon=Fraction(10)))
     protocol = Leaky(printed=printed)
-    desk = Desk(
+    state = PartyState(
         name="north",
         terms=study,
         study="s",
@@ -153,7 +153,7 @@ def node_at(
         open_table=lambda: Table(study.schema, open_source(rows(20))),
         randomness=randomness or (lambda label: SimulationRandomness(1, label)),
     )
-    return Node(protocol=protocol, desk=desk)
+    return Node(protocol=protocol, state=state)
 
 
 def ask(node: Node, name: str, call: str = "1", *, study: str = "s", party: str = "north") -> Reply:
@@ -162,7 +162,7 @@ def ask(node: Node, name: str, call: str = "1", *, study: str = "s", party: str 
 
 
 def charged(node: Node) -> int:
-    return sum(entry.kind == "reserve" for entry in node.desk.ledger.entries())
+    return sum(entry.kind == "reserve" for entry in node.state.ledger.entries())
 
 
 def test_release_charges_then_answers(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_release_charges_then_answers(tmp_path: Path) -> None:
     reply = ask(node, "honest")
     assert reply.code == "ok"
     assert charged(node) == 1
-    exact = node.desk.open_table().count(["colour"]).values
+    exact = node.state.open_table().count(["colour"]).values
     noisy = decode(reply.body, Counts).counts
     expected = NOISE.apply(exact, SimulationRandomness(1, "1/1"))
     assert noisy.tolist() == expected.tolist()
@@ -248,9 +248,9 @@ def test_what_is_answered_anew_each_time_neither_reads_rows_nor_charges(name: st
 def test_what_is_answered_anew_each_time_is_not_stored(tmp_path: Path) -> None:
     node = node_at(tmp_path)
     assert ask(node, "fresh_nothing").code == "ok"
-    assert node.desk.memory.answer("1") is None
+    assert node.state.memory.answer("1") is None
     assert ask(node, "keep").code == "ok"
-    assert node.desk.memory.answer("1") is not None
+    assert node.state.memory.answer("1") is not None
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from syndic.methods.align import Align, CommonPeople
 from syndic.mpc.align.table import FIELD
 from syndic.mpc.align.work import AlignBox, AlignTable, AlignTurn
 from syndic.mpc.seal import Mail
-from syndic.study import Home, Release
+from syndic.study import PartyFolder, Release
 from syndic.study.aligned import stored_alignment
 
 
@@ -174,8 +174,8 @@ def test_a_step_is_answered_once_so_a_party_gets_no_more_powers_than_its_bound(t
 def test_what_only_the_run_needed_is_written_over(tmp_path: Path) -> None:
     study = align_study()
     simulate(study, {"north": with_ids(50, 1), "south": with_ids(40, 2)}, folder=tmp_path)
-    node = Home(folder=tmp_path / "parties" / "north").node(seed=None, source=with_ids(50, 1))
-    kept = {name: node.desk.memory.kept(study.digest, name) for name in ("align own", "align ids 0", "align tags 0")}
+    node = PartyFolder(folder=tmp_path / "parties" / "north").node(seed=None, source=with_ids(50, 1))
+    kept = {name: node.state.memory.kept(study.digest, name) for name in ("align own", "align ids 0", "align tags 0")}
     node.close()
     assert all(value is not None and len(value) < 50 for value in kept.values())
 

@@ -31,8 +31,8 @@ COMMON = {20, 21, 22, 23, 24, 25, 26, 27, 28, 29}
 
 def inside(carrier: Carrier, study: Study, name: str) -> Party:
     """Return a party as its own steps see it: all its secrets."""
-    desk = carrier.nodes[name].desk
-    return Party(desk, call="0" * 32, step=steps_of(UsesAlignment)["align_collect"])
+    state = carrier.nodes[name].state
+    return Party(state, call="0" * 32, step=steps_of(UsesAlignment)["align_collect"])
 
 
 def kept(party: Party, name: str, kind: type[Message]) -> Any:

@@ -13,7 +13,7 @@ from support import VERTICAL, charges, rows, study_text, vertical_study
 from syndic import Study, simulate
 from syndic.data import Factor, Table, open_source
 from syndic.errors import InputError, PartyError
-from syndic.methods import CrossTabulation
+from syndic.methods import Crosstables
 from syndic.methods.histogram.crosstables import TableNoise, whole_noise
 from syndic.privacy import zcdp_epsilon
 from syndic.random import SimulationRandomness
@@ -31,8 +31,8 @@ def sources(count: int) -> dict[str, pa.Table]:
     return {"north": table.select(["colour", "age"]), "south": table.select(["score"])}
 
 
-def protocol_of(study: Study) -> CrossTabulation:
-    assert isinstance(study.protocol, CrossTabulation)
+def protocol_of(study: Study) -> Crosstables:
+    assert isinstance(study.protocol, Crosstables)
     return study.protocol
 
 

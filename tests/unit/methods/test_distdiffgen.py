@@ -13,7 +13,7 @@ from support import BOTH_LABELLED, VERTICAL, Case, across_study, charges, open_n
 from syndic import Release, Study
 from syndic.errors import InputError, PartyError
 from syndic.kernel import Nothing
-from syndic.methods import DistDiffGen
+from syndic.methods import Distdiffgen
 from syndic.methods.comparison.distdiffgen import Chosen
 from syndic.methods.comparison.distdiffgen_rows import SplitNote
 from syndic.methods.comparison.glued_result import PublishedRows
@@ -41,8 +41,8 @@ def held(agreed: Study, table: pa.Table) -> dict[str, pa.Table]:
     return {party.name: table.select(list(party.columns or ())) for party in agreed.parties}
 
 
-def protocol(agreed: Study) -> DistDiffGen:
-    assert isinstance(agreed.protocol, DistDiffGen)
+def protocol(agreed: Study) -> Distdiffgen:
+    assert isinstance(agreed.protocol, Distdiffgen)
     return agreed.protocol
 
 
@@ -127,7 +127,7 @@ def test_parties_that_were_given_other_groups_open_nothing(tmp_path: Path) -> No
     with pytest.raises(PartyError):
         deal_products(session, made, plan.round_of(chosen[0].cut, chosen[0].digest).work)
     for node in nodes.values():
-        assert sum(entry.kind == "reserve" for entry in node.desk.ledger.entries()) == 1
+        assert sum(entry.kind == "reserve" for entry in node.state.ledger.entries()) == 1
         node.close()
 
 

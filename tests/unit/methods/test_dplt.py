@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from support import COLUMNS, THREE_VERTICAL, VERTICAL, across_study, charges, rows
 from syndic import Release, Study
 from syndic.errors import InputError, PartyError
-from syndic.methods import LatentTreeSynthesis
+from syndic.methods import Dplt
 from syndic.methods.comparison.dplt import LatentNote
 from syndic.methods.comparison.dplt_plan import Plan
 from syndic.methods.comparison.glued_result import PublishedRows
@@ -33,7 +33,7 @@ def held(agreed: Study, table: pa.Table) -> dict[str, pa.Table]:
 
 
 def planned(agreed: Study) -> Plan:
-    assert isinstance(agreed.protocol, LatentTreeSynthesis)
+    assert isinstance(agreed.protocol, Dplt)
     return agreed.protocol.plan_of(agreed)
 
 

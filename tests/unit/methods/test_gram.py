@@ -13,7 +13,7 @@ from support import COLUMNS, MISSING_LEVELS, THREE_VERTICAL, VERTICAL, charges, 
 from syndic import Study, simulate
 from syndic.data import Table, open_source
 from syndic.errors import InputError, PartyError
-from syndic.methods import GramMatrix
+from syndic.methods import Gram
 from syndic.methods.regression.gram_result import GramResult
 from syndic.model.gram.fit import infer
 from syndic.model.gram.moments import moments_of
@@ -31,8 +31,8 @@ def sources(study: Study, table: pa.Table) -> dict[str, pa.Table]:
     return {party.name: table.select(list(party.columns or ())) for party in study.parties}
 
 
-def protocol_of(study: Study) -> GramMatrix:
-    assert isinstance(study.protocol, GramMatrix)
+def protocol_of(study: Study) -> Gram:
+    assert isinstance(study.protocol, Gram)
     return study.protocol
 
 

@@ -207,7 +207,7 @@ def test_tables_are_summed_under_one_label(tmp_path: Path) -> None:
     agreed = Case("marginals", study(), two_parties())
     node = open_nodes(agreed, tmp_path)["north"]
     inbox = encode(SumInbox(label="other", dealt=b"\x80", boxes=b""))
-    call = Call(study=node.desk.study, party="north", step="count", call="a" * 32, body=inbox)
+    call = Call(study=node.state.study, party="north", step="count", call="a" * 32, body=inbox)
     reply = decode(answer(node, encode(call)), Reply)
     assert (reply.code, "under no other" in reply.text) == ("refused", True)
 

@@ -17,7 +17,7 @@ from support import COLUMNS, rows, study_text
 from syndic import Study
 from syndic.data import Table, open_source
 from syndic.data.design import into_ball
-from syndic.methods.learning.query import Holding, ModelQuery, gradient_query, model_query
+from syndic.methods.learning.query import ModelQuery, PartyRows, gradient_query, model_query
 from syndic.methods.learning.rows import Encoding, Rows
 from syndic.model.erm.loss import Huber, Logistic, Loss, Objective, SmoothedHinge, Squared
 from syndic.model.erm.second_order import STEPS
@@ -124,10 +124,10 @@ class Fixed:
         yield self.data
 
 
-def holding(data: Rows, *, people: int, total: int, public: bool = False) -> Holding:
+def holding(data: Rows, *, people: int, total: int, public: bool = False) -> PartyRows:
     fixed: Any = Fixed((data.labels.shape[1], data.features.shape[1]), data)
     nothing: Any = None
-    return Holding(
+    return PartyRows(
         party="p", table=nothing, encoding=fixed, people=people, rows=1, share=people / total, public_size=public
     )
 

@@ -92,7 +92,7 @@ def test_a_party_answers_its_own_rounds_and_shapes_only(tmp_path: Path) -> None:
 
     def asked(number: int, at: Numbers, call: str) -> Reply:
         body = encode(Ask(round=number, weights=at))
-        given = Call(study=node.desk.study, party="p0", step="release", call=call * 32, body=body)
+        given = Call(study=node.state.study, party="p0", step="release", call=call * 32, body=body)
         return decode(answer(node, encode(given)), Reply)
 
     fine = np.zeros((1, 4))
@@ -103,7 +103,7 @@ def test_a_party_answers_its_own_rounds_and_shapes_only(tmp_path: Path) -> None:
     assert asked(1, fine, "c").code == "budget"
     assert asked(2, fine + 1, "d").code == "budget"
     masked = Call(
-        study=node.desk.study, party="p0", step="contribute", call="e" * 32, body=encode(Ask(round=1, weights=fine))
+        study=node.state.study, party="p0", step="contribute", call="e" * 32, body=encode(Ask(round=1, weights=fine))
     )
     assert "no such step" in decode(answer(node, encode(masked)), Reply).text
 

@@ -13,13 +13,13 @@ from syndic.data import Table, open_source
 from syndic.errors import RefusedError
 from syndic.kernel import Call, Reply, answer, decode, encode, steps_of
 from syndic.methods import Synthesis
-from syndic.methods.synthesis.measure import Question, Room, answer_of, check_question
+from syndic.methods.synthesis.measure import Question, RoundLimits, answer_of, check_question
 from syndic.methods.synthesis.rounds import fitting
 from syndic.mpc.rounds import RoundsDirectory, RoundsKey, RoundsStart
 from syndic.study.party_folder import run_digest
 from unit.methods.synthesising import protocol, sources, study
 
-ROOM = Room(tables=2, cells=30)
+ROOM = RoundLimits(tables=2, cells=30)
 PLAIN = tuple(tuple(range(size)) for size in (4, 5, 5))
 
 
@@ -56,10 +56,10 @@ def test_what_may_be_asked() -> None:
 def test_a_round_leaves_out_what_it_has_no_room_for() -> None:
     domain = study().schema.domain
     wanted = [("age", "score"), ("colour", "age"), ("colour",), ("score",)]  # 25, 20, 4 and 5 cells
-    assert fitting(wanted, domain, Room(tables=9, cells=99)) == tuple(wanted)
-    assert fitting(wanted, domain, Room(tables=9, cells=30)) == (("age", "score"), ("colour",))
-    assert fitting(wanted, domain, Room(tables=1, cells=99)) == (("age", "score"),)
-    assert fitting(wanted[:1], domain, Room(tables=9, cells=14)) == (("colour",), ("age",), ("score",))
+    assert fitting(wanted, domain, RoundLimits(tables=9, cells=99)) == tuple(wanted)
+    assert fitting(wanted, domain, RoundLimits(tables=9, cells=30)) == (("age", "score"), ("colour",))
+    assert fitting(wanted, domain, RoundLimits(tables=1, cells=99)) == (("age", "score"),)
+    assert fitting(wanted[:1], domain, RoundLimits(tables=9, cells=14)) == (("colour",), ("age",), ("score",))
 
 
 def test_answers_are_exact_counts_of_groups_cut_to_the_public_bound() -> None:
@@ -113,7 +113,7 @@ def test_a_coordinator_that_asks_too_much_gets_nothing_and_nothing_is_spent(tmp_
     for call, (name, question) in zip("abcdef", bad.items(), strict=True):
         assert (name, ask(node, agreed, "count", question, call).code) == (name, "refused")
     assert ask(node, agreed, "measure", Question(number=1, tables=(("age",),)), "g").code == "refused"
-    assert [entry.kind for entry in node.desk.ledger.entries()] == ["declare"]
+    assert [entry.kind for entry in node.state.ledger.entries()] == ["declare"]
 
 
 def test_every_round_is_answered_once_and_costs_its_part_whatever_is_asked(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_every_round_is_answered_once_and_costs_its_part_whatever_is_asked(tmp_p
         assert ask(node, agreed, "count", Question(number=number, tables=(("age",),)), chr(96 + number)).code == "ok"
         again = ask(node, agreed, "count", Question(number=number, tables=(("colour",),)), "z")
         assert again.code == "refused"
-    charged = [e for entry in node.desk.ledger.entries() if entry.kind == "reserve" for e in entry.events]
+    charged = [e for entry in node.state.ledger.entries() if entry.kind == "reserve" for e in entry.events]
     assert charged == list(protocol(agreed).spends(agreed, "north"))
 
 

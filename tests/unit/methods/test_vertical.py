@@ -60,7 +60,7 @@ def session_of(agreed: Study, table: pa.Table, folder: Path) -> tuple[Session, d
 
 
 def charged(node: Any) -> list[Any]:
-    return [event for entry in node.desk.ledger.entries() if entry.kind == "reserve" for event in entry.events]
+    return [event for entry in node.state.ledger.entries() if entry.kind == "reserve" for event in entry.events]
 
 
 def grouped(agreed: Study, table: pa.Table, names: tuple[str, ...], groups: tuple[tuple[int, ...], ...]) -> Any:

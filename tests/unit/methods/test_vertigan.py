@@ -13,7 +13,7 @@ import pytest
 from support import COLUMNS, THREE_VERTICAL, across_study, charges, rows
 from syndic import Study
 from syndic.errors import InputError, MissingExtraError, PartyError, RefusedError
-from syndic.methods.comparison.vertigan import VertiGan
+from syndic.methods.comparison.vertigan import Vertigan
 from syndic.model.gan.shape import BITS, GanShape, clipped_sum
 from syndic.privacy import ApproximateEvent, Cost
 from syndic.privacy.sampled import sampled_epsilon
@@ -36,8 +36,8 @@ def sources(one: Study, table: pa.Table | None = None) -> dict[str, pa.Table]:
     return {party.name: table.select(list(party.columns or ())) for party in one.parties}
 
 
-def protocol(one: Study) -> VertiGan:
-    assert isinstance(one.protocol, VertiGan)
+def protocol(one: Study) -> Vertigan:
+    assert isinstance(one.protocol, Vertigan)
     return one.protocol
 
 
@@ -237,9 +237,9 @@ def test_a_generator_of_other_networks_is_not_read(tmp_path: Path) -> None:
     one = study()
     simulate(one, sources(one), seed=5).write(tmp_path)
     with pytest.raises(InputError, match=r"generator\.npz"):
-        VertiGan(**{**_options(one), "trunk": (4, 6)}).read_result(one, tmp_path)
+        Vertigan(**{**_options(one), "trunk": (4, 6)}).read_result(one, tmp_path)
     with pytest.raises(InputError, match=r"vertigan\.json"):
-        VertiGan(**{**_options(one), "rounds": 4}).read_result(one, tmp_path)
+        Vertigan(**{**_options(one), "rounds": 4}).read_result(one, tmp_path)
     (tmp_path / "generator.npz").write_bytes(b"no weights")
     with pytest.raises(InputError, match="cannot be read"):
         protocol(one).read_result(one, tmp_path)
@@ -322,11 +322,11 @@ def test_delta_must_leave_room_and_columns_a_holder() -> None:
 )
 def test_parameters_that_mean_nothing(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(options))):
-        VertiGan(**options)
+        Vertigan(**options)
 
 
 def test_the_default_is_the_published_configuration() -> None:
-    plain = VertiGan()
+    plain = Vertigan()
     assert (plain.rounds, plain.critic_steps, plain.batch, plain.rate) == (100, 10, 100, 1e-4)
     assert (plain.trunk, plain.branch, plain.critic) == ((128, 256), (256, 128), 128)
     assert plain.shapes(study())["north"].noise == sum(study().schema.domain.sizes)
@@ -370,4 +370,4 @@ def _released(one: Study) -> Any:
 
 
 def _options(one: Study) -> dict[str, Any]:
-    return {name: getattr(one.protocol, name) for name in VertiGan.__struct_fields__}
+    return {name: getattr(one.protocol, name) for name in Vertigan.__struct_fields__}

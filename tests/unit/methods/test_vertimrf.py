@@ -13,7 +13,7 @@ from support import THREE_VERTICAL, VERTICAL, charges, rows, vertimrf_study
 from syndic import Study, simulate
 from syndic.data import Domain
 from syndic.errors import DoorError, InputError, PartyError, RefusedError
-from syndic.methods import VertiMRF
+from syndic.methods import Vertimrf
 from syndic.methods.vertimrf.account import local_slack
 from syndic.methods.vertimrf.party import Model, Part, model_of, own_model, pair_key
 from syndic.methods.vertimrf.sketch import sketch_delta
@@ -24,8 +24,8 @@ from syndic.random import SimulationRandomness
 ORACLE = 'way = "oracle"'
 
 
-def method(study: Study) -> VertiMRF:
-    assert isinstance(study.protocol, VertiMRF)
+def method(study: Study) -> Vertimrf:
+    assert isinstance(study.protocol, Vertimrf)
     return study.protocol
 
 

@@ -14,7 +14,7 @@ from syndic.data.coding import Coding, coded_rows, coding_of, product_of
 from syndic.data.schema import Column
 from syndic.errors import InputError
 from syndic.methods.regression.gram_layout import Clip
-from syndic.model.gram.matrix import Gram, intercept, places_of, presence, sensitivity_squared
+from syndic.model.gram.matrix import GramMatrix, intercept, places_of, presence, sensitivity_squared
 
 BITS = 6
 NUMBER = Integer(name="n", lower=-1, upper=1, missing=Instead(value=0))
@@ -160,7 +160,7 @@ def test_absent_people_change_no_more_than_the_sensitivity(names: str) -> None:
 def test_the_matrix_is_that_of_the_rows(names: str) -> None:
     blocks = codings(names)
     rows = every_row(blocks)
-    gram = Gram(
+    gram = GramMatrix(
         features=(intercept(), *(feature for block in blocks for feature in block.features)),
         rows=len(rows),
         values=opened(blocks, rows).sum(axis=0),
@@ -177,13 +177,13 @@ def test_noise_travels_as_the_map_says() -> None:
     noise = generator.normal(size=places.max() + 1)
     matrix = np.where(places >= 0, noise[places], 0.0)
     vector = generator.normal(size=len(features))
-    gram = Gram(features=features, rows=10, values=np.zeros_like(noise), sigma=1.0)
+    gram = GramMatrix(features=features, rows=10, values=np.zeros_like(noise), sigma=1.0)
     assert np.allclose(gram.noise_map([0, 2, 3], vector) @ noise, (matrix @ vector)[[0, 2, 3]])
     assert gram.noise_weights(vector) @ noise == pytest.approx(vector @ matrix @ vector)
 
 
 def test_more_noise_adds_in_squares() -> None:
-    gram = Gram.of(np.zeros((5, 40)), [str(place) for place in range(40)], sigma=3.0)
+    gram = GramMatrix.of(np.zeros((5, 40)), [str(place) for place in range(40)], sigma=3.0)
     noisier = gram.renoised(4.0, np.random.default_rng(0))
     assert noisier.sigma == 5.0
     assert (noisier.values - gram.values).std() == pytest.approx(4.0, rel=0.2)
@@ -191,8 +191,8 @@ def test_more_noise_adds_in_squares() -> None:
 
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(InputError, match="has 5 sums"):
-        Gram(features=Gram.of(np.zeros((2, 2)), ["a", "b"]).features, rows=2, values=np.zeros(4), sigma=1.0)
+        GramMatrix(features=GramMatrix.of(np.zeros((2, 2)), ["a", "b"]).features, rows=2, values=np.zeros(4), sigma=1.0)
     with pytest.raises(ValueError, match="distinct"):
-        Gram.of(np.zeros((2, 2)), ["a", "a"])
+        GramMatrix.of(np.zeros((2, 2)), ["a", "a"])
     with pytest.raises(InputError, match="no feature 'q'"):
-        Gram.of(np.zeros((2, 2)), ["a", "b"]).index("q")
+        GramMatrix.of(np.zeros((2, 2)), ["a", "b"]).index("q")

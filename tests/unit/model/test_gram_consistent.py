@@ -10,7 +10,7 @@ from syndic.data.coding import Feature, coded_rows, coding_of, product_of
 from syndic.data.schema import Column
 from syndic.model.gram.consistent import consistent
 from syndic.model.gram.fit import infer
-from syndic.model.gram.matrix import Gram, intercept, places_of, presence
+from syndic.model.gram.matrix import GramMatrix, intercept, places_of, presence
 
 BITS = 6
 COLUMNS: dict[str, Column] = {
@@ -36,12 +36,12 @@ def features_and_rows(names: str, count: int = 300) -> tuple[tuple[Feature, ...]
     return features, np.column_stack([np.ones(count), rows])
 
 
-def gram_of(features: tuple[Feature, ...], rows: NDArray[np.float64], noise: float = 0.0, seed: int = 0) -> Gram:
+def gram_of(features: tuple[Feature, ...], rows: NDArray[np.float64], noise: float = 0.0, seed: int = 0) -> GramMatrix:
     places = places_of(features)
     values = np.zeros(places.max() + 1)
     values[places[places >= 0]] = (rows.T @ rows)[places >= 0]
     drawn = np.random.default_rng(seed).standard_normal(len(values))
-    return Gram(features=features, rows=len(rows), values=values + noise * drawn, sigma=noise)
+    return GramMatrix(features=features, rows=len(rows), values=values + noise * drawn, sigma=noise)
 
 
 @pytest.mark.parametrize("names", SETS)

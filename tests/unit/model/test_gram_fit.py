@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from syndic.data.coding import Feature
 from syndic.errors import InputError
 from syndic.model.gram.fit import default_features, infer, regress
-from syndic.model.gram.matrix import Gram, intercept, places_of
+from syndic.model.gram.matrix import GramMatrix, intercept, places_of
 from syndic.model.gram.moments import moments_of
 
 Numbers = NDArray[np.float64]
@@ -33,7 +33,7 @@ def least_squares(matrix: Numbers) -> Numbers:
 def test_without_noise_every_way_is_least_squares() -> None:
     matrix = rows()
     wanted = least_squares(matrix)
-    gram = Gram.of(matrix, NAMES)
+    gram = GramMatrix.of(matrix, NAMES)
     for ridge in ("adaptive", "adassp", 0.0):
         fit = regress(gram, "y", ridge=ridge)
         assert np.allclose([fit.intercept, *fit.coefficients], wanted)
@@ -50,7 +50,7 @@ def test_without_noise_standard_errors_are_the_usual_ones() -> None:
     residual = matrix[:, -1] - design @ least_squares(matrix)
     variance = residual @ residual / (len(matrix) - 4)
     wanted = np.sqrt(variance * np.diag(np.linalg.inv(design.T @ design)))
-    inference = infer(Gram.of(matrix, NAMES), "y")
+    inference = infer(GramMatrix.of(matrix, NAMES), "y")
     assert np.allclose(inference.standard_errors(), wanted)
     assert np.allclose(inference.standard_errors("privacy"), 0)
     reach = inference.intervals(0.9)[:, 1] - inference.estimates()
@@ -63,21 +63,21 @@ def test_a_ridge_is_added_to_the_centred_squares() -> None:
     centred = matrix - matrix.mean(axis=0)
     square, cross = centred[:, :-1].T @ centred[:, :-1], centred[:, :-1].T @ centred[:, -1]
     wanted = np.linalg.solve(square + 7.5 * np.eye(3), cross)
-    fit = regress(Gram.of(matrix, NAMES), "y", ridge=7.5)
+    fit = regress(GramMatrix.of(matrix, NAMES), "y", ridge=7.5)
     assert np.allclose(fit.coefficients, wanted)
     assert fit.intercept == pytest.approx(matrix[:, -1].mean() - matrix[:, :-1].mean(axis=0) @ wanted)
 
 
 def test_any_label_and_any_features() -> None:
     matrix = rows()
-    fit = regress(Gram.of(matrix, NAMES), "b", ["y", "a"])
+    fit = regress(GramMatrix.of(matrix, NAMES), "b", ["y", "a"])
     assert np.allclose([fit.intercept, *fit.coefficients], least_squares(matrix[:, [3, 0, 1]]))
 
 
 def test_coefficients_in_the_columns_own_units() -> None:
     matrix = rows()
     units = {"a": (50.0, 40.0), "b": (-3.0, 0.5), "y": (1000.0, 900.0)}
-    gram = Gram.of(matrix, NAMES, sigma=0.5, generator=np.random.default_rng(1))
+    gram = GramMatrix.of(matrix, NAMES, sigma=0.5, generator=np.random.default_rng(1))
     features = tuple(
         Feature(name=each.name, block=each.block, values=each.values, middle=middle, half=half)
         for each in gram.features
@@ -100,7 +100,7 @@ def test_coefficients_in_the_columns_own_units() -> None:
 
 def test_noise_is_in_the_standard_errors_as_simulated() -> None:
     matrix, generator = rows(3000), np.random.default_rng(5)
-    exact = Gram.of(matrix, NAMES)
+    exact = GramMatrix.of(matrix, NAMES)
     found = np.array([infer(exact.renoised(2.0, generator), "y").estimates() for _ in range(3000)])
     predicted = infer(exact.renoised(2.0, generator), "y").standard_errors("privacy")
     # of 3000 draws a standard deviation is known to 1.3 %, and the prediction itself is from noisy sums
@@ -113,7 +113,7 @@ def test_shrinkage_beats_least_squares_where_noise_is_large(sigma: float) -> Non
     generator = np.random.default_rng(6)
     x = generator.uniform(-1, 1, (2000, 12))
     truth = generator.uniform(-0.1, 0.1, 12)
-    exact = Gram.of(np.column_stack([x, x @ truth]), [*map(str, range(12)), "y"])
+    exact = GramMatrix.of(np.column_stack([x, x @ truth]), [*map(str, range(12)), "y"])
     errors: dict[str | float, float] = dict.fromkeys(("adaptive", "adassp", 0.0), 0.0)
     for _ in range(100):
         noisy = exact.renoised(sigma, generator)
@@ -124,7 +124,7 @@ def test_shrinkage_beats_least_squares_where_noise_is_large(sigma: float) -> Non
 
 
 def test_hopeless_noise_gives_a_model_near_nothing_and_says_so() -> None:
-    gram = Gram.of(rows(), NAMES, sigma=1e5, generator=np.random.default_rng(2))
+    gram = GramMatrix.of(rows(), NAMES, sigma=1e5, generator=np.random.default_rng(2))
     assert np.abs(regress(gram, "y").coefficients).max() < 5
     assert not infer(gram, "y").reliable
     assert np.abs(regress(gram, "y").predict(np.ones((1, 3)))).max() <= 1
@@ -133,7 +133,7 @@ def test_hopeless_noise_gives_a_model_near_nothing_and_says_so() -> None:
 
 def test_r_squared_is_free_of_what_was_fitted_to_the_noise() -> None:
     matrix, generator = rows(4000), np.random.default_rng(7)
-    exact = Gram.of(matrix, NAMES)
+    exact = GramMatrix.of(matrix, NAMES)
     fits = [regress(exact.renoised(40.0, generator), "y") for _ in range(600)]
     centred = matrix - matrix.mean(axis=0)
     total = (centred[:, -1] ** 2).sum()
@@ -143,7 +143,7 @@ def test_r_squared_is_free_of_what_was_fitted_to_the_noise() -> None:
     assert np.std(np.array(stated) - true) == pytest.approx(np.mean([fit.r_squared_error for fit in fits]), rel=0.25)
 
 
-def mixed() -> tuple[Gram, Numbers]:
+def mixed() -> tuple[GramMatrix, Numbers]:
     """Return a matrix with a list of three values, a number and a product of both."""
     generator = np.random.default_rng(8)
     levels, number = generator.integers(0, 3, 900), generator.uniform(-1, 1, 900)
@@ -161,7 +161,7 @@ def mixed() -> tuple[Gram, Numbers]:
     places = places_of(features)
     values = np.zeros(places.max() + 1)
     values[places[places >= 0]] = (matrix.T @ matrix)[places >= 0]
-    return Gram(features=features, rows=900, values=values, sigma=0.0), matrix
+    return GramMatrix(features=features, rows=900, values=values, sigma=0.0), matrix
 
 
 def test_one_level_of_a_list_is_left_out() -> None:
@@ -177,7 +177,7 @@ def test_one_level_of_a_list_is_left_out() -> None:
 
 def test_correlations_and_components() -> None:
     matrix = rows()
-    moments = moments_of(Gram.of(matrix, NAMES), NAMES)
+    moments = moments_of(GramMatrix.of(matrix, NAMES), NAMES)
     assert np.allclose(moments.correlation(), np.corrcoef(matrix.T))
     assert np.allclose(moments.means, matrix.mean(axis=0))
     inverse = np.linalg.inv(np.cov(matrix.T))
@@ -192,7 +192,7 @@ def test_correlations_and_components() -> None:
 
 
 def test_noise_leaves_correlations_that_could_be() -> None:
-    moments = moments_of(Gram.of(rows(50), NAMES, sigma=30.0, generator=np.random.default_rng(4)), NAMES)
+    moments = moments_of(GramMatrix.of(rows(50), NAMES, sigma=30.0, generator=np.random.default_rng(4)), NAMES)
     assert np.linalg.eigvalsh(moments.centred)[0] < 0
     for found in (moments.correlation(), moments.partial_correlation()):
         assert np.abs(found).max() <= 1
@@ -212,11 +212,11 @@ def test_noise_leaves_correlations_that_could_be() -> None:
         (lambda gram: regress(gram, "y", []), "at least one"),
         (lambda gram: infer(gram, "y", []), "at least one"),
         (lambda gram: regress(gram, "y", [NAMES[0], NAMES[0]]), "named twice"),
-        (lambda _: regress(Gram.of(rows(0), NAMES), "y"), "nobody"),
-        (lambda _: infer(Gram.of(rows(4), NAMES), "y"), "cannot be fitted"),
+        (lambda _: regress(GramMatrix.of(rows(0), NAMES), "y"), "nobody"),
+        (lambda _: infer(GramMatrix.of(rows(4), NAMES), "y"), "cannot be fitted"),
         (lambda gram: moments_of(gram, ["(intercept)"]), "no moments"),
     ],
 )
 def test_what_cannot_be_is_refused(call: object, told: str) -> None:
     with pytest.raises(InputError, match=told):
-        call(Gram.of(rows(), NAMES))  # type: ignore[operator]
+        call(GramMatrix.of(rows(), NAMES))  # type: ignore[operator]

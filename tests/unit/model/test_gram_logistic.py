@@ -11,13 +11,13 @@ from sklearn.metrics import log_loss
 from syndic.data.coding import Feature
 from syndic.errors import InputError
 from syndic.model.gram.logistic import classify
-from syndic.model.gram.matrix import Gram, intercept, places_of
+from syndic.model.gram.matrix import GramMatrix, intercept, places_of
 
 Numbers = NDArray[np.float64]
 COUNT, WIDTH = 20_000, 5
 
 
-def gram_of(x: Numbers, truth: NDArray[np.bool_], *, sign: bool = True, sigma: float = 0.0) -> Gram:
+def gram_of(x: Numbers, truth: NDArray[np.bool_], *, sign: bool = True, sigma: float = 0.0) -> GramMatrix:
     label = 2.0 * truth - 1 if sign else truth.astype(float)
     matrix = np.column_stack([np.ones(len(x)), x, label])
     features = (
@@ -29,7 +29,7 @@ def gram_of(x: Numbers, truth: NDArray[np.bool_], *, sign: bool = True, sigma: f
     values = np.zeros(places.max() + 1)
     values[places[places >= 0]] = (matrix.T @ matrix)[places >= 0]
     noise = sigma * np.random.default_rng(9).standard_normal(len(values))
-    return Gram(features=features, rows=len(x), values=values + noise, sigma=sigma)
+    return GramMatrix(features=features, rows=len(x), values=values + noise, sigma=sigma)
 
 
 def drawn(law: str, size: float, start: float = 0.0) -> tuple[Numbers, NDArray[np.bool_]]:

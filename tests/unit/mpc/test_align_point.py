@@ -114,7 +114,7 @@ def test_powers_and_blindings_take_every_bit_that_the_standard_leaves_free() -> 
 
 
 @final
-class Told:
+class View:
     """Randomness that draws the given numbers."""
 
     simulated: ClassVar[bool] = True
@@ -137,7 +137,7 @@ def test_a_blinding_that_x25519_would_read_otherwise_is_drawn_again(on: int, is_
     first = 2**200 + 12345
     order = 2**252 + 27742317777372353535851937790883648493
     power = on * (2**254 + 8 * first) % order
-    blinding = new_blinding(power.to_bytes(32, "little"), Told(first, *range(1, 60)))
+    blinding = new_blinding(power.to_bytes(32, "little"), View(first, *range(1, 60)))
     assert (coordinate(blinding.on) == on) == is_taken
     assert (coordinate(blinding.off) == 2**254 + 8 * first) == is_taken
     assert 2**254 <= coordinate(blinding.on) < 2**255

@@ -30,9 +30,9 @@ from syndic.mpc.sum import SumBoxes, SumKeys, SumStart
 from syndic.mpc.twoserver import TwoKey, TwoShares
 from syndic.random import SystemRandomness
 from syndic.runtime import Local
-from syndic.study import Home, Study
+from syndic.study import PartyFolder, Study
 from syndic.study.identity import Identity
-from syndic.study.run import conduct
+from syndic.study.run import run_study
 
 EVIL = key_pair(SystemRandomness())
 
@@ -155,11 +155,11 @@ ATTACKS = {
 }
 
 
-def plain_nodes(study: Study, homes: Mapping[str, Home], folder: Path) -> dict[str, Node]:
+def plain_nodes(study: Study, homes: Mapping[str, PartyFolder], folder: Path) -> dict[str, Node]:
     """Open the same organisations' rows as parties of a study without identities."""
     nodes = {}
     for name, home in homes.items():
-        plain = Home(folder=folder / "plain" / name)
+        plain = PartyFolder(folder=folder / "plain" / name)
         plain.keep(study, home.owner())
         nodes[name] = plain.node(seed=None)
     return nodes
@@ -178,10 +178,10 @@ def attacked(attack: Attack, folder: Path, *, identities: bool) -> tuple[Middle,
     failure = None
     try:
         # the coordinator is the one that lies: it does not check what it changed itself
-        conduct(study, middle, signatures=False)
+        run_study(study, middle, signatures=False)
     except PartyError as error:
         failure = error
-    charged = [name for name, node in nodes.items() if node.desk.ledger.charged(study.digest)]
+    charged = [name for name, node in nodes.items() if node.state.ledger.charged(study.digest)]
     middle.close()
     return middle, study, charged, failure
 
@@ -220,7 +220,7 @@ def bonded(fleet: Fleet) -> Fleet:
     members = tuple(Member(name=name, identity=str(one.public)) for name, one in keys.items())
     terms: Any = type("Known", (), {"parties": members})()
     fleet.nodes = {
-        name: replace(node, desk=replace(node.desk, bond=keys[name].bonds(terms, fleet.study.digest, name)))
+        name: replace(node, state=replace(node.state, bond=keys[name].bonds(terms, fleet.study.digest, name)))
         for name, node in fleet.nodes.items()
     }
     return fleet

@@ -13,7 +13,7 @@ from scipy import stats
 from syndic.data import Domain, Schema
 from syndic.document import from_builtins, to_builtins
 from syndic.errors import InputError, RefusedError
-from syndic.methods import CrossTabulation
+from syndic.methods import Crosstables
 from syndic.mpc.dealer import secure_products
 from syndic.mpc.key import agree
 from syndic.mpc.product import ProductClose, _Own
@@ -90,7 +90,7 @@ def test_tables_are_exact_before_noise(options: dict[str, Any], shapes: tuple[tu
     parts = tables(2500, *shapes)
     study = study_of(parts, **options)
     protocol = study.protocol
-    assert isinstance(protocol, CrossTabulation)
+    assert isinstance(protocol, Crosstables)
     assert protocol.product_sizes(study).lifted == options.get("lift", True)
     result = coordinate(study, carrier_of(study, parts))
     assert len(result.tables) == len(protocol.layout(study).tables)
@@ -132,17 +132,17 @@ def cheated(monkeypatch: pytest.MonkeyPatch, change: list[int], **options: Any) 
     parts = tables(3000, (3, 2), (4,))
     study = study_of(parts, **options)
     victim = int(np.flatnonzero(parts[1].codes["p1c0"] == 1)[0])
-    honest = CrossTabulation.product_matrix
+    honest = Crosstables.product_matrix
 
-    def cheat(self: CrossTabulation, party: Any, start: int, stop: int) -> NDArray[np.int64]:
+    def cheat(self: Crosstables, party: Any, start: int, stop: int) -> NDArray[np.int64]:
         matrix: NDArray[np.int64] = honest(self, party, start, stop).astype(np.int64)
         if party.name == "p0" and start == 0:
             matrix[victim, : len(change)] += change
         return matrix
 
-    monkeypatch.setattr(CrossTabulation, "product_matrix", cheat)
+    monkeypatch.setattr(Crosstables, "product_matrix", cheat)
     # a cheat does not stop itself
-    monkeypatch.setattr(CrossTabulation, "product_unchanged", lambda *_: None)
+    monkeypatch.setattr(Crosstables, "product_unchanged", lambda *_: None)
     found: NDArray[np.int64] = coordinate(study, carrier_of(study, parts))["p0c0", "p1c0"].values
     return found - counted(parts, ("p0c0", "p1c0"))
 

@@ -68,7 +68,7 @@ def test_a_party_refuses_a_piece_that_was_changed_after_the_commitments(tmp_path
     pieces = revealed(nodes, committed(nodes))
     reply = ask(nodes["north"], "mix", Toss(label="signs", pieces={**pieces, "south": b"x" * 32}), 3)
     assert (reply.code, "south's piece" in reply.text) == ("refused", True)
-    assert [entry.kind for entry in nodes["north"].desk.ledger.entries()] == ["declare"]
+    assert [entry.kind for entry in nodes["north"].state.ledger.entries()] == ["declare"]
     assert ask(nodes["north"], "mix", Toss(label="signs", pieces=pieces), 4).code == "ok"
     again = ask(nodes["north"], "mix", Toss(label="signs", pieces=pieces), 5)
     assert (again.code, "answered once, in order" in again.text) == ("refused", True)
@@ -111,7 +111,7 @@ def test_a_commitment_is_to_one_piece_of_one_party_in_one_toss() -> None:
     assert len(made) == 8
 
 
-class Told:
+class View:
     """A session in which every party answers as it is told."""
 
     study = "s"
@@ -130,7 +130,7 @@ def test_a_coordinator_publishes_no_toss_with_a_changed_piece() -> None:
         for name, piece in pieces.items()
     }
     uses: Any = SimpleNamespace(toss_commit="commit", toss_reveal="reveal")
-    told: Any = Told(commit=made, reveal={name: TossPiece(piece=piece) for name, piece in pieces.items()})
+    told: Any = View(commit=made, reveal={name: TossPiece(piece=piece) for name, piece in pieces.items()})
     assert public_toss(told, uses, label="l") == Toss(label="l", pieces=pieces)
     told.answers["reveal"]["south"] = TossPiece(piece=bytes(32))
     with pytest.raises(RefusedError, match="south's piece"):

@@ -248,7 +248,7 @@ def test_a_key_that_is_none_is_refused_before_anything_is_charged(tmp_path: Path
     wire = Wire(open_nodes(played, tmp_path, seed=SEED), no_key)
     with pytest.raises(PartyError, match="key"):
         started(played, wire)
-    assert {entry.kind for node in wire.nodes.values() for entry in node.desk.ledger.entries()} == {"declare"}
+    assert {entry.kind for node in wire.nodes.values() for entry in node.state.ledger.entries()} == {"declare"}
 
 
 def test_a_server_that_seals_too_few_bits_for_the_other_is_refused(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_a_server_that_seals_too_few_bits_for_the_other_is_refused(tmp_path: Pat
     def short(call: Call) -> Call:
         if call.step != "two_toss" or call.party != "east":
             return call
-        kept = {name: wire.nodes[name].desk.memory.kept(call.study, "two pair") or b"" for name in ("south", "east")}
+        kept = {name: wire.nodes[name].state.memory.kept(call.study, "two pair") or b"" for name in ("south", "east")}
         pairs = {name: decode(pair, KeyPair) for name, pair in kept.items()}
         secret = agree(pairs["south"].private, pairs["east"].public)
         bits = decode(call.body, TwoBits)

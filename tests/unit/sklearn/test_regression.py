@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from syndic import Study, simulate
 from syndic.errors import InputError
-from syndic.model.gram.matrix import Gram
+from syndic.model.gram.matrix import GramMatrix
 from syndic.sklearn.regression import GramClassifier, GramRegression
 from syndic.study import Release
 
@@ -158,7 +158,7 @@ def test_scikit_learn_takes_them_for_its_own(release: Release) -> None:
 
 def test_a_bare_matrix_knows_no_schema() -> None:
     rows = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    gram = Gram.of(np.column_stack([rows, 0.5 * rows[:, 0]]), ["a", "b", "y"])
+    gram = GramMatrix.of(np.column_stack([rows, 0.5 * rows[:, 0]]), ["a", "b", "y"])
     model = GramRegression("y").fit(gram)
     assert np.allclose(model.predict(rows), 0.5 * rows[:, 0])
     assert not hasattr(model, "statement_")
@@ -169,13 +169,13 @@ def test_a_bare_matrix_knows_no_schema() -> None:
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: GramRegression().fit(Gram.of(np.zeros((3, 1)), ["a"])), "label is missing"),
+        (lambda: GramRegression().fit(GramMatrix.of(np.zeros((3, 1)), ["a"])), "label is missing"),
         (lambda: GramRegression("a").fit(np.zeros((3, 1))), "a release of method gram"),
-        (lambda: GramRegression("a").fit(Gram.of(np.zeros((3, 1)), ["a"]), [1]), "y must be None"),  # type: ignore[arg-type]
+        (lambda: GramRegression("a").fit(GramMatrix.of(np.zeros((3, 1)), ["a"]), [1]), "y must be None"),  # type: ignore[arg-type]
         (lambda: GramRegression("a").predict(np.zeros((3, 1))), "not fitted yet"),
         (lambda: GramRegression("a").set_params(alpha=1), "unknown parameter 'alpha'"),
         (
-            lambda: GramRegression("a").fit(Gram.of(np.eye(3)[:, :2], ["a", "b"])).predict(np.zeros((3, 4))),
+            lambda: GramRegression("a").fit(GramMatrix.of(np.eye(3)[:, :2], ["a", "b"])).predict(np.zeros((3, 4))),
             "rows must have 1 columns",
         ),
     ],

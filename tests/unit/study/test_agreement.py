@@ -18,8 +18,8 @@ from syndic.runtime import Local
 from syndic.study.agreement import agree, consider, keep_offer, studies, withdraw
 from syndic.study.identity import Identity
 from syndic.study.party_folder import run_digest
-from syndic.study.run import conduct
-from syndic.study.study_folder import Shelf
+from syndic.study.run import run_study
+from syndic.study.study_folder import StudyFolder
 
 
 def test_nobody_answers_a_study_without_its_owners_agreement(organisations: Organisations) -> None:
@@ -42,7 +42,7 @@ def test_one_party_without_an_agreement_stops_the_run_before_anything_is_spent(o
     nodes = organisations.nodes()
     withdraw(organisations.homes["south"], organisations.run)
     with pytest.raises(PartyError, match="south has withdrawn"):
-        conduct(organisations.study, Local(nodes))
+        run_study(organisations.study, Local(nodes))
     assert not [entry for entry in organisations.entries() if entry.kind == "reserve"]
 
 
@@ -76,7 +76,7 @@ def test_an_expired_agreement_stops_answers_in_the_middle_of_a_run(organisations
 
 def test_a_file_that_the_log_does_not_name_is_no_agreement(organisations: Organisations) -> None:
     agree(organisations.home, organisations.study, lasts=timedelta(microseconds=1))
-    path = Shelf.of(organisations.home.folder, organisations.run).written
+    path = StudyFolder.of(organisations.home.folder, organisations.run).written
     # signed by the right key and not expired, but not by way of `agree`
     path.write_bytes(organisations.signed())
     with pytest.raises(RefusedError, match="not the one that its owner's log names"):
@@ -85,7 +85,7 @@ def test_a_file_that_the_log_does_not_name_is_no_agreement(organisations: Organi
 
 def test_a_changed_copy_of_the_study_is_found(organisations: Organisations) -> None:
     agree(organisations.home, organisations.study)
-    path = Shelf.of(organisations.home.folder, organisations.run).folder / "study.json"
+    path = StudyFolder.of(organisations.home.folder, organisations.run).folder / "study.json"
     path.write_text(path.read_text().replace('"epsilon": "1"', '"epsilon": "9"'))
     with pytest.raises(RefusedError, match="was changed: agree again"):
         organisations.node()
@@ -142,7 +142,7 @@ def test_the_owner_is_shown_what_the_cap_leaves(organisations: Organisations) ->
     assert "epsilon 50 is left of 50, and this study charges 1" in shown
     assert "REHEARSAL" not in shown
     assert "protects nobody" in str(consider(organisations.home, organisations.study, rehearsal=7))
-    conduct(organisations.study, Local(organisations.nodes()))
+    run_study(organisations.study, Local(organisations.nodes()))
     assert consider(organisations.home, organisations.study).spending.left == Fraction(49)
 
 
@@ -163,7 +163,7 @@ def test_where_studies_stand(organisations: Organisations) -> None:
         ("test", 7): ("finished", run_digest(study, 7)),
         ("test", None): ("agreed", study.digest),
     }
-    conduct(study, Local(organisations.nodes()))
+    run_study(study, Local(organisations.nodes()))
     assert {one.run: one.state for one in studies(home)}[study.digest] == "finished"
 
 
@@ -174,7 +174,7 @@ def test_a_damaged_study_does_not_keep_an_owner_from_withdrawing_from_others(
     home, second = organisations.home, replace(organisations.study, name="second")
     agree(home, organisations.study)
     agree(home, second)
-    (Shelf.of(home.folder, organisations.run).folder / file).write_text("rubbish")
+    (StudyFolder.of(home.folder, organisations.run).folder / file).write_text("rubbish")
     assert withdraw(home, second.digest) == second.digest
     assert {one.run[:16]: one.state for one in studies(home)} == {
         organisations.run[:16]: "pending",

@@ -14,10 +14,10 @@ from syndic.errors import BudgetError, InputError, IntegrityError
 from syndic.kernel import Agreements, Call, Member, Message, Node, Nothing, Ready, Reply, answer, decode, encode
 from syndic.kernel import party as kernel_party
 from syndic.privacy import Ledger
-from syndic.study import Home
+from syndic.study import PartyFolder
 from syndic.study.agreement import agree, keep_offer, studies, withdraw
 from syndic.study.identity import Identity
-from syndic.study.study_folder import Shelf
+from syndic.study.study_folder import StudyFolder
 
 
 class Run(Organisations):
@@ -42,7 +42,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
 @pytest.mark.parametrize("file", ["study.json", "agreement.json"])
 def test_an_owner_can_withdraw_from_a_study_whose_files_are_damaged(run: Run, file: str) -> None:
     run.meet(run.opened)
-    (Shelf.of(run.home.folder, run.study.digest).folder / file).write_text("rubbish")
+    (StudyFolder.of(run.home.folder, run.study.digest).folder / file).write_text("rubbish")
     assert withdraw(run.home, run.study.digest[:8]) == run.study.digest
     reply = run.asked("north", "sanitise", Nothing())
     assert (reply.code, "has withdrawn" in reply.text) == ("refused", True)
@@ -76,12 +76,12 @@ def test_a_lower_cap_holds_when_the_study_is_opened_next(run: Run) -> None:
 
 def test_a_study_whose_digest_begins_alike_does_not_take_the_shelf(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     # sixteen letters are 64 bits: whoever writes both studies can make them alike
-    real = Shelf.of
+    real = StudyFolder.of
 
-    def alike(home: Path, digest: str) -> Shelf:
+    def alike(home: Path, digest: str) -> StudyFolder:
         return replace_folder(real(home, digest), home / "studies" / run.study.digest[:16])
 
-    monkeypatch.setattr(Shelf, "of", alike)
+    monkeypatch.setattr(StudyFolder, "of", alike)
     other = replace(run.study, name="other")
     for attempt in (lambda: keep_offer(run.home, other), lambda: agree(run.home, other)):
         with pytest.raises(InputError, match="another study"):
@@ -90,8 +90,8 @@ def test_a_study_whose_digest_begins_alike_does_not_take_the_shelf(run: Run, mon
     assert run.asked("north", "sanitise", Nothing()).code == "ok"
 
 
-def replace_folder(shelf: Shelf, folder: Path) -> Shelf:
-    return Shelf(folder=folder, digest=shelf.digest)
+def replace_folder(stored: StudyFolder, folder: Path) -> StudyFolder:
+    return StudyFolder(folder=folder, digest=stored.digest)
 
 
 def test_parties_that_met_under_another_version_meet_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_parties_that_met_under_another_version_meet_again(run: Run, monkeypatch
 
 def test_only_agreements_of_the_studys_parties_are_kept(run: Run) -> None:
     run.meet(run.opened, stranger=bytes(10**6))
-    folder = Shelf.of(run.home.folder, run.study.digest).folder
+    folder = StudyFolder.of(run.home.folder, run.study.digest).folder
     assert sum(path.stat().st_size for path in folder.iterdir()) < 10**6
 
 
@@ -139,5 +139,5 @@ def test_a_call_id_of_one_study_does_not_stand_in_for_another(run: Run, tmp_path
     assert decode(answer(north, encode(taken)), Reply).code == "refused"
     for node in nodes.values():
         node.close()
-    with Ledger.open(Home(folder=run.home.folder).ledger) as ledger:
+    with Ledger.open(PartyFolder(folder=run.home.folder).ledger) as ledger:
         assert ledger.charged(second.digest) == ()

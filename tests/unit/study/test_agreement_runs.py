@@ -16,12 +16,12 @@ from syndic.kernel import Call, Delivery, Nothing, answer, encode
 from syndic.privacy import Ledger
 from syndic.runtime import Local
 from syndic.study.agreement import agree
-from syndic.study.run import conduct
+from syndic.study.run import run_study
 
 
 def test_a_run_from_agreement_to_release(organisations: Organisations) -> None:
     nodes = organisations.nodes()
-    release = conduct(organisations.study, Local(nodes))
+    release = run_study(organisations.study, Local(nodes))
     assert release.statement.protects
     assert [each.step for each in release.transcript][:4] == ["ready", "ready", "meet", "meet"]
     entries = organisations.entries()
@@ -50,7 +50,7 @@ def test_what_a_cap_leaves_stays_at_home(organisations: Organisations) -> None:
     party.write_text(party.read_text().replace("epsilon = 50", "epsilon = 0.5"))
     nodes = organisations.nodes()
     with organisations.home.logging("north"), pytest.raises(PartyError) as error:
-        conduct(organisations.study, Local(nodes))
+        run_study(organisations.study, Local(nodes))
     assert "north: budget: over the cap of north's owner" in str(error.value)
     assert error.value.exit_code == 3
     for private in ("people of north", "0.5", "spent", "left"):
@@ -68,7 +68,7 @@ def test_an_answer_that_cannot_be_logged_is_not_sent(
     def full(*_: object, **__: object) -> None:
         raise OSError("no space left on secret disk")
 
-    monkeypatch.setattr(nodes["north"].desk.ledger, "log_call", full)
+    monkeypatch.setattr(nodes["north"].state.ledger, "log_call", full)
     reply = organisations.ask(nodes["north"], "ready", Nothing())
     assert (reply.code, reply.body, "secret" in reply.text) == ("internal", b"", False)
 
@@ -99,9 +99,9 @@ def test_a_stopped_run_goes_on_after_owners_agreed_anew(tmp_path: Path, asks: in
     study, homes = homes_for(Study.loads(gaussian), two_parties(), tmp_path)
     carrier = Local(agreed_nodes(study, homes))
     with pytest.raises(StoppedError):
-        conduct(study, Stopping(carrier, asks), folder=tmp_path / "coordinator")
+        run_study(study, Stopping(carrier, asks), folder=tmp_path / "coordinator")
     agree(homes["south"], study, lasts=timedelta(days=1))
-    conduct(study, carrier, folder=tmp_path / "coordinator")
+    run_study(study, carrier, folder=tmp_path / "coordinator")
     carrier.close()
     for home in homes.values():
         with Ledger.open(home.ledger) as ledger:
@@ -114,7 +114,7 @@ def test_two_studies_share_one_ledger_and_one_cap(organisations: Organisations) 
     for study in (organisations.study, second):
         nodes = agreed_nodes(study, organisations.homes)
         organisations.open += nodes.values()
-        conduct(study, Local(nodes))
+        run_study(study, Local(nodes))
     with Ledger.open(organisations.home.ledger) as ledger:
         assert ledger.spent("people of north").epsilon == 2
     shelves = {path.name for path in (organisations.home.folder / "studies").iterdir()}

@@ -17,7 +17,7 @@ from syndic.errors import PartyError, RefusedError
 from syndic.kernel import Agreement, Agreements, Delivery, Member, Nothing, Reply, check_all, decode, encode
 from syndic.runtime import Local
 from syndic.study.identity import Identity
-from syndic.study.run import conduct
+from syndic.study.run import run_study
 
 KEYS = Identity(signing=bytes(range(32)), sealing=bytes(range(1, 33)))
 _PLAIN = Agreement(
@@ -63,12 +63,12 @@ def test_an_answer_that_its_party_did_not_sign_does_not_count(
     organisations: Organisations, change: Callable[[Reply], Reply]
 ) -> None:
     with pytest.raises(PartyError, match=r"signature of north's identity|belongs to another call"):
-        conduct(organisations.study, Thief(Local(organisations.nodes()), change))
+        run_study(organisations.study, Thief(Local(organisations.nodes()), change))
 
 
 def test_a_refusal_of_the_transport_needs_no_signature(organisations: Organisations) -> None:
     with pytest.raises(PartyError, match="north: refused: gone"):
-        conduct(
+        run_study(
             organisations.study,
             Thief(Local(organisations.nodes()), lambda _reply: Reply(code="refused", text="gone")),
         )
@@ -77,7 +77,7 @@ def test_a_refusal_of_the_transport_needs_no_signature(organisations: Organisati
 def test_a_refusal_cannot_steer_the_coordinators_terminal(organisations: Organisations) -> None:
     rude = Reply(code="refused", text="\x1b[2J\ngone " + 10**6 * "x")
     with pytest.raises(PartyError, match=r"north: refused:  \[2J gone xxx") as error:
-        conduct(organisations.study, Thief(Local(organisations.nodes()), lambda _reply: rude))
+        run_study(organisations.study, Thief(Local(organisations.nodes()), lambda _reply: rude))
     assert str(error.value).isprintable()
     assert len(str(error.value)) < 3000
 

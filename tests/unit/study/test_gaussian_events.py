@@ -13,12 +13,12 @@ from syndic import Study, plan
 from syndic.data import Table, open_source
 from syndic.kernel import (
     Call,
-    Desk,
     Memory,
     Message,
     Node,
     Nothing,
     Party,
+    PartyState,
     Reply,
     Terms,
     answer,
@@ -80,7 +80,7 @@ def test_gaussian_noise_passes_the_doors_up_to_the_cap(tmp_path: Path) -> None:
     table = Table(study.schema, open_source(rows(60)))
     with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
         ledger.declare("data", Budget(epsilon=Fraction(1), delta=Fraction(1, 10**6)))
-        desk = Desk(
+        state = PartyState(
             name="north",
             terms=study,
             study="s",
@@ -91,7 +91,7 @@ def test_gaussian_noise_passes_the_doors_up_to_the_cap(tmp_path: Path) -> None:
             open_table=lambda: table,
             randomness=lambda label: SimulationRandomness(1, label),
         )
-        node = Node(protocol=study.protocol, desk=desk)
+        node = Node(protocol=study.protocol, state=state)
         truth = table.count(["colour"]).values
         for name, call in (("own", "1"), ("shared", "2")):
             noisy = decode(ask(node, name, call).body, Counts).counts
@@ -102,7 +102,7 @@ def test_gaussian_noise_passes_the_doors_up_to_the_cap(tmp_path: Path) -> None:
         charged = [event for entry in ledger.entries() for event in entry.events]
         assert charged == list(study.protocol.spends(study, "north"))
         assert ledger.spent("data").left < Fraction(1, 10**5)
-        desk.memory.close()
+        state.memory.close()
 
 
 def ask(node: Node, name: str, call: str) -> Reply:

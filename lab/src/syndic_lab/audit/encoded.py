@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from syndic.document import exact
 from syndic.kernel import Message
-from syndic.methods import VertiGan, VertiMRF
+from syndic.methods import Vertigan, Vertimrf
 from syndic.methods.vertimrf.sketch import SketchPlan, sketch_delta
 from syndic.privacy import Budget, Cost
 from syndic.privacy.sampled import sampled_epsilon
@@ -59,11 +59,11 @@ def encoded() -> Iterator[tuple[str, str, Callable[[], Setting]]]:
 
 def sketched() -> Setting:
     """Sketch one column of each party, beside their own models."""
-    plan = VertiMRF(local_share=_LOCAL, bins=2 * PEOPLE, repetitions=20, phantoms=8, cap=6)
+    plan = Vertimrf(local_share=_LOCAL, bins=2 * PEOPLE, repetitions=20, phantoms=8, cap=6)
     return sketches_of(plan, {"a": ("x",), "b": ("y",)})
 
 
-def sketches_of(protocol: VertiMRF, parties: Mapping[str, tuple[str, ...]]) -> Setting:
+def sketches_of(protocol: Vertimrf, parties: Mapping[str, tuple[str, ...]]) -> Setting:
     """Give everybody a value of their own in every column, or the next one: nobody else has either.
 
     An attacker asks whether all sketches show the same ranks, which they may under one key.
@@ -119,10 +119,10 @@ def _ranks(run: Run) -> Scores:
 
 def responses() -> Setting:
     """Look at responses beside the parties' own models."""
-    return responses_of(VertiMRF(way="oracle", local_share=_LOCAL), Budget.of(4, "0.0001"))
+    return responses_of(Vertimrf(way="oracle", local_share=_LOCAL), Budget.of(4, "0.0001"))
 
 
-def responses_of(protocol: VertiMRF, budget: Budget) -> Setting:
+def responses_of(protocol: Vertimrf, budget: Budget) -> Setting:
     """Give everybody one value in all columns, or the other."""
     parties = {"a": ("x", "w"), "b": ("y",)}
     study = study_of(
@@ -160,7 +160,7 @@ def _gan(people: int, levels: int, **sizes: Any) -> Any:
     """Return a study of one column a party, of as small networks as there are."""
     tiny: dict[str, Any] = {"trunk": (2,), "branch": (2,), "noise": 1}
     return study_of(
-        VertiGan(rounds=2, critic_steps=1, batch=people // 2, rows=1, **tiny, **sizes),
+        Vertigan(rounds=2, critic_steps=1, batch=people // 2, rows=1, **tiny, **sizes),
         columns=(("x", levels), ("y", levels)),
         parties={"a": (people, ("x",)), "b": (people, ("y",))},
         unit=REPLACE,

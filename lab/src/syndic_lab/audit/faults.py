@@ -16,9 +16,9 @@ from syndic.kernel import (
     Disclosure,
     Estimate,
     Message,
+    Method,
     Nothing,
     Party,
-    Protocol,
     Result,
     Session,
     Terms,
@@ -58,7 +58,7 @@ SumFault = Literal[
 ]
 
 
-class Told(Message):
+class View(Message):
     """What a party with a fault gives out."""
 
     counts: Counts
@@ -95,7 +95,7 @@ class Shown(Result):
         return {}
 
 
-class _Planted(Protocol):
+class _Planted(Method):
     """What both have in common: they never meet real parties."""
 
     title: ClassVar[str] = "A planted fault"
@@ -151,7 +151,7 @@ class PlantedCounts(_Planted, tag="planted counts"):
         return whole
 
     @step(reveals="noisy")
-    def tell(self, party: Party, message: Nothing) -> Told:
+    def tell(self, party: Party, message: Nothing) -> View:
         """Count, add noise, and do something that must not be."""
         del message
         counts, rows = self._counted(party)
@@ -168,7 +168,7 @@ class PlantedCounts(_Planted, tag="planted counts"):
         noisy = counts + noise
         if self.fault == "empty cells left out":
             noisy = noisy[counts > 0]
-        return Told(counts=noisy, more=self._more(counts, rows, noise), floats=self._floats(counts, randomness))
+        return View(counts=noisy, more=self._more(counts, rows, noise), floats=self._floats(counts, randomness))
 
     def _counted(self, party: Party) -> tuple[Counts, Counts]:
         table = party.table
@@ -206,16 +206,16 @@ class PlantedCounts(_Planted, tag="planted counts"):
         """Send bytes that say nothing, but for their number."""
         del message
         length = int(party.recall("counts", Kept).counts[-1]) if self.fault == "length by value" else 0
-        return Filler(box=party.entropy("fill").bytes(40 + length))
+        return Filler(box=party.key_randomness("fill").bytes(40 + length))
 
     @step(reveals="public")
-    def about(self, party: Party, message: Nothing) -> Told:
+    def about(self, party: Party, message: Nothing) -> View:
         """Say something public; the party remembers its rows, and no door is asked."""
         del message
         counts = party.recall("counts", Kept).counts
         nothing = np.zeros(0, dtype=np.int64)
         told = counts if self.fault == "rows in a public answer" else nothing
-        return Told(counts=told, more=nothing, floats=np.zeros(0))
+        return View(counts=told, more=nothing, floats=np.zeros(0))
 
     def coordinate(self, session: Session) -> Shown:
         """Collect what the parties give out."""

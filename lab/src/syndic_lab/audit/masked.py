@@ -10,7 +10,7 @@ import numpy as np
 from syndic.study import Study
 from syndic_lab.audit.observation import Scores
 from syndic_lab.audit.rehearsal import Run, Stage
-from syndic_lab.audit.setting import COALITION, RELEASE, Sees, Tells, Told, laplace_lean
+from syndic_lab.audit.setting import COALITION, RELEASE, Sees, Tells, View, laplace_lean
 
 
 @final
@@ -47,9 +47,9 @@ class MaskedSum:
             COALITION: lambda run: laplace_lean(self._without(run, self.colluding), *self.exact),
         }
 
-    def _told(self, run: Run, names: Sequence[str]) -> Told:
+    def _told(self, run: Run, names: Sequence[str]) -> View:
         values = self._without(run, names)
-        return Told(
+        return View(
             values=values,
             one=self.exact[0],
             other=self.exact[1],

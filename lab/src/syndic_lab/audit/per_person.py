@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.methods import CrossTabulation, Homm, Marginals, Mixing
+from syndic.methods import Crosstables, Homm, Marginals, Mixing
 from syndic.methods.histogram.crosstables import TableNoise
 from syndic.privacy import Budget, Unit, default_delta
 from syndic.random import Randomness
@@ -87,7 +87,7 @@ def _summed(law: Literal["gaussian", "skellam", "laplace"]) -> Draws:
 def _products(count: int, randomness: Randomness) -> list[Trial]:
     """Give everybody a level of their own at one party, and one of two values at the other."""
     people = min(1500, count // 400)
-    protocol = CrossTabulation()
+    protocol = Crosstables()
     parties = {"a": (people, ("x",)), "b": (people, ("y",))}
     budget = Budget.of(4, default_delta(people))
     study = study_of(protocol, columns=(("x", people), ("y", 2)), parties=parties, unit=REPLACE, budget=budget)

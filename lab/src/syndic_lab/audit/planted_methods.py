@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.kernel import Party
-from syndic.methods import DistDiffGen, LatentTreeSynthesis, Vertical, VertiMRF
+from syndic.methods import Distdiffgen, Dplt, Vertical, Vertimrf
 from syndic.methods.comparison.vertigan_account import TrainingAccount
 from syndic.methods.synthesis.account import RoundNoise
 from syndic.noise import FineGaussian, RandomisedResponse
@@ -46,15 +46,15 @@ def _vertical() -> Setting:
 
 
 def _latent() -> Setting:
-    return aligned("dplt", LatentTreeSynthesis(rows=4), UNEVEN, weigh_latent)
+    return aligned("dplt", Dplt(rows=4), UNEVEN, weigh_latent)
 
 
 def _leaves() -> Setting:
-    return aligned("distdiffgen", DistDiffGen(label="y", specialisations=2), LABELLED, weigh_leaves, moved=("y",))
+    return aligned("distdiffgen", Distdiffgen(label="y", specialisations=2), LABELLED, weigh_leaves, moved=("y",))
 
 
 def _four_sketched() -> Setting:
-    plan = VertiMRF(local_models=False, bins=200, repetitions=20, phantoms=26, cap=8)
+    plan = Vertimrf(local_models=False, bins=200, repetitions=20, phantoms=26, cap=8)
     return sketches_of(plan, {"a": ("x", "w"), "b": ("y", "z")})
 
 
@@ -135,7 +135,7 @@ _FAULTS: Final[tuple[tuple[str, str, Callable[[], Setting], Wrong, int], ...]] =
     (
         "vertimrf, half a charge for a response",
         "randomised responses of twice the epsilon that is charged, as printed",
-        lambda: responses_of(VertiMRF(way="oracle", local_models=False), Budget.of(1, "0.0001")),
+        lambda: responses_of(Vertimrf(way="oracle", local_models=False), Budget.of(1, "0.0001")),
         lambda: patch.object(RandomisedResponse, "apply", _doubled),
         50,
     ),

@@ -16,7 +16,20 @@ from numpy.typing import NDArray
 
 from syndic.data import Table, open_source
 from syndic.errors import PartyError
-from syndic.kernel import Call, Delivery, Desk, Memory, Message, Node, Reply, Session, answer, decode, run, steps_of
+from syndic.kernel import (
+    Call,
+    Delivery,
+    Memory,
+    Message,
+    Node,
+    PartyState,
+    Reply,
+    Session,
+    answer,
+    decode,
+    run,
+    steps_of,
+)
 from syndic.kernel import schema_of as columns_of
 from syndic.privacy import Event
 from syndic.random import Randomness, SimulationRandomness
@@ -136,7 +149,7 @@ class Stage:
             except (PartyError, _EnoughError):
                 # a refusal is something to see, too
                 result = None
-        charged = {name: tuple(node.desk.ledger.events) for name, node in nodes.items()}  # type: ignore[attr-defined]
+        charged = {name: tuple(node.state.ledger.events) for name, node in nodes.items()}  # type: ignore[attr-defined]
         with _quiet():
             same = watched.same_again() if again else True
         for node in nodes.values():
@@ -149,12 +162,12 @@ class Stage:
             coins=coins,
             drawn={name: tuple(coins.doors.get(name, ())) for name in nodes},
             asked_again=same,
-            remembered={name: node.desk.memory.remembered for name, node in nodes.items()},  # type: ignore[attr-defined]
+            remembered={name: node.state.memory.remembered for name, node in nodes.items()},  # type: ignore[attr-defined]
         )
 
     def _node(self, name: str, coins: "_Coins") -> Node:
         notes: Any = _Notes()
-        desk = Desk(
+        state = PartyState(
             name=name,
             terms=self.study,
             study=self._digest,
@@ -165,7 +178,7 @@ class Stage:
             open_table=lambda: self._tables[name],
             randomness=lambda label: coins.of(name, label),
         )
-        return Node(protocol=self.study.protocol, desk=desk)
+        return Node(protocol=self.study.protocol, state=state)
 
 
 @final

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from syndic.data import Schema
 from syndic.document import from_builtins
-from syndic.kernel import Member, Protocol
+from syndic.kernel import Member, Method
 from syndic.privacy import Budget, Cost, Unit
 from syndic.study import Study
 from syndic_lab.audit.leaks import look
@@ -30,7 +30,7 @@ _PAIRS: Final = 3
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class View:
     """Numbers with Gaussian noise as one role meets them, what each is without it under either table, its deviation.
 
     Noise of the same `kind`, a number, is looked at together.
@@ -57,7 +57,7 @@ class Told:
         return float(np.linalg.norm(((self.one - self.other) / self.deviation)[self.kind == kind]))
 
 
-Tells = Callable[[Run], Told]
+Tells = Callable[[Run], View]
 
 
 @final
@@ -185,7 +185,7 @@ def _leaning(tells: Tells) -> Sees:
 
 
 def study_of(
-    protocol: Protocol,
+    protocol: Method,
     *,
     columns: Sequence[tuple[str, int]],
     parties: Mapping[str, tuple[int, Sequence[str] | None]],

@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.kernel import Protocol, decode
-from syndic.methods import DistDiffGen, Glued, LatentTreeSynthesis, Synthesis, Vertical
+from syndic.kernel import Method, decode
+from syndic.methods import Distdiffgen, Dplt, Glued, Synthesis, Vertical
 from syndic.methods.comparison.distdiffgen import Chosen
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.vertical_round import PARTNERS, MixedNoise, Round
@@ -21,13 +21,13 @@ from syndic.model.latent.groups import independence_gap
 from syndic.model.markov.curator import SCORE_STEP
 from syndic_lab.audit.horizontal import APPROXIMATE, REPLACE
 from syndic_lab.audit.rehearsal import Run
-from syndic_lab.audit.setting import COALITION, RELEASE, Setting, Tells, Told, rows_of, study_of
+from syndic_lab.audit.setting import COALITION, RELEASE, Setting, Tells, View, rows_of, study_of
 from syndic_lab.audit.tables import Codes, Noisy, counted, less, one_below_other, rounds_of, side_by_side, told_of
 
 PEOPLE: Final = 40
 _SCORES: Final = 2
 Parties = Mapping[str, tuple[str, ...]]
-Weighs = Callable[[Run, Codes, Codes, bool], Told]
+Weighs = Callable[[Run, Codes, Codes, bool], View]
 """What a run told everybody, or (True) those who know the second party's noise, from the codes of both tables."""
 
 TWO: Final[Parties] = {"a": ("x",), "b": ("y",)}
@@ -42,13 +42,13 @@ def syntheses() -> Iterator[Setting]:
         yield _below(f"synthesis {selector}", shared)
     yield aligned("vertical", Vertical(rows=2), TWO, weigh_vertical)
     yield aligned("glued", Glued(rows=4), UNEVEN, _glued, alone=True)
-    yield aligned("dplt", LatentTreeSynthesis(rows=4), UNEVEN, weigh_latent)
-    yield aligned("distdiffgen", DistDiffGen(label="y", specialisations=2), LABELLED, weigh_leaves, moved=("y",))
+    yield aligned("dplt", Dplt(rows=4), UNEVEN, weigh_latent)
+    yield aligned("distdiffgen", Distdiffgen(label="y", specialisations=2), LABELLED, weigh_leaves, moved=("y",))
 
 
 def aligned(
     name: str,
-    protocol: Protocol,
+    protocol: Method,
     parties: Parties,
     weighs: Weighs,
     *,
@@ -111,7 +111,7 @@ def _below(name: str, protocol: Synthesis) -> Setting:
     return Setting(name=name, study=study, one=one, other=other, gaussian=roles, quick=20)
 
 
-def _shared(run: Run, one: Codes, other: Codes, colluding: bool) -> Told:
+def _shared(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
     """Every count has both parties' shares."""
     protocol, tables = run.study.protocol, []
     for door, opened in enumerate(rounds_of(run)):
@@ -132,7 +132,7 @@ def _shared(run: Run, one: Codes, other: Codes, colluding: bool) -> Told:
 # Tables across parties.
 
 
-def weigh_vertical(run: Run, one: Codes, other: Codes, colluding: bool) -> Told:
+def weigh_vertical(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
     """Tables of one party's columns have the whole noise, those across parties a share of each."""
     asked = [decode(each.asked, Question) for each in run.seen if (each.party, each.step) == ("b", "ask_round")]
     protocol: Any = run.study.protocol
@@ -153,7 +153,7 @@ def _across(run: Run, now: Round, opened: list[Noisy], door: int) -> list[Noisy]
     return [less(each, parts[place], left) if place in parts else each for place, each in enumerate(opened)]
 
 
-def _glued(run: Run, one: Codes, other: Codes, colluding: bool) -> Told:
+def _glued(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
     """Every party has tables of its own; after its first round they may be of groups of levels."""
     del colluding
     domain, groups = run.study.schema.domain, run.result.note.groups
@@ -172,7 +172,7 @@ def _glued(run: Run, one: Codes, other: Codes, colluding: bool) -> Told:
 # A latent tree.
 
 
-def weigh_latent(run: Run, one: Codes, other: Codes, colluding: bool) -> Told:
+def weigh_latent(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
     """Scores of pairs of columns, tables of groups of columns, tables of pairs of latent attributes."""
     protocol: Any = run.study.protocol
     plan, note = protocol.plan_of(run.study), run.result.note
@@ -195,7 +195,7 @@ def _with_latents(run: Run, codes: Codes) -> dict[str, NDArray[np.int64]]:
     return known
 
 
-def _scores_of_pairs(run: Run, plan: Any, one: Codes, other: Codes) -> Told:
+def _scores_of_pairs(run: Run, plan: Any, one: Codes, other: Codes) -> View:
     values, exact = [], []
     for party, said in run.replies("learn").items():
         values.append(said.scores / plan.scored.scale)
@@ -209,7 +209,7 @@ def _scores_of_pairs(run: Run, plan: Any, one: Codes, other: Codes) -> Told:
 # Specialisation along trees.
 
 
-def weigh_leaves(run: Run, one: Codes, other: Codes, colluding: bool) -> Told:
+def weigh_leaves(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
     """Scores of groups of values, and the counts of all leaves by class."""
     protocol: Any = run.study.protocol
     plan, (leaves,) = protocol.plan_of(run.study), run.result.tables
@@ -226,9 +226,9 @@ def weigh_leaves(run: Run, one: Codes, other: Codes, colluding: bool) -> Told:
     return _joined(scores, told_of(tables, one, other))
 
 
-def _told(values: NDArray[Any], exact: NDArray[Any], deviation: float) -> Told:
+def _told(values: NDArray[Any], exact: NDArray[Any], deviation: float) -> View:
     size = len(values)
-    return Told(
+    return View(
         values=values,
         one=exact[:, 0],
         other=exact[:, 1],
@@ -237,6 +237,6 @@ def _told(values: NDArray[Any], exact: NDArray[Any], deviation: float) -> Told:
     )
 
 
-def _joined(*parts: Told) -> Told:
+def _joined(*parts: View) -> View:
     names = ("values", "one", "other", "deviation", "kind")
-    return Told(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+    return View(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})

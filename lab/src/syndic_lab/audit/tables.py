@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from syndic.data import Domain
 from syndic.model.markov import Grouping
 from syndic_lab.audit.rehearsal import Run
-from syndic_lab.audit.setting import Told
+from syndic_lab.audit.setting import View
 
 Codes = Mapping[str, NDArray[np.int64]]
 Names = tuple[str, ...]
@@ -48,7 +48,7 @@ def counted(codes: Codes, names: Sequence[str], shape: Sequence[int]) -> NDArray
     return np.bincount(places, minlength=int(np.prod(shape))).astype(np.float64)
 
 
-def told_of(tables: Iterable[Noisy], one: Codes, other: Codes) -> Told:
+def told_of(tables: Iterable[Noisy], one: Codes, other: Codes) -> View:
     """Return all tables together, with their exact counts under either table."""
     found = []
     for table in tables:
@@ -56,7 +56,7 @@ def told_of(tables: Iterable[Noisy], one: Codes, other: Codes) -> Told:
         size = table.values.size
         found.append((table.values.ravel(), *exact, np.full(size, table.deviation), np.full(size, int(table.shared))))
     values, first, second, deviation, kind = (np.concatenate(part) for part in zip(*found, strict=True))
-    return Told(values=values, one=first, other=second, deviation=deviation, kind=kind)
+    return View(values=values, one=first, other=second, deviation=deviation, kind=kind)
 
 
 def _exact(table: Noisy, codes: Codes) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from syndic.kernel import decode
-from syndic.methods import CrossTabulation, GramMatrix, Mixing
+from syndic.methods import Crosstables, Gram, Mixing
 from syndic.methods.histogram.crosstables import TableNoise
 from syndic.methods.regression.mixing import signs_of
 from syndic.model.gram.mixing import Mixer
@@ -35,8 +35,8 @@ def vertical() -> Iterator[Setting]:
 
 def _crosstables() -> Iterator[Setting]:
     for name, protocol in (
-        ("crosstables", CrossTabulation()),
-        ("crosstables checked", CrossTabulation(check_rows=True, lift=False)),
+        ("crosstables", Crosstables()),
+        ("crosstables checked", Crosstables(check_rows=True, lift=False)),
     ):
         study = study_of(protocol, columns=COLUMNS, parties=TWO, unit=REPLACE, budget=APPROXIMATE)
         masked = MaskedSum(
@@ -51,7 +51,7 @@ def _crosstables() -> Iterator[Setting]:
 
 def _dealer() -> Setting:
     """Return the view of the coordinator, who dealt the triples and knows what is in a share but for the mask."""
-    study = study_of(CrossTabulation(lift=False), columns=COLUMNS, parties=TWO, unit=REPLACE, budget=APPROXIMATE)
+    study = study_of(Crosstables(lift=False), columns=COLUMNS, parties=TWO, unit=REPLACE, budget=APPROXIMATE)
     return Setting(
         name="crosstables dealer",
         study=study,
@@ -86,7 +86,7 @@ def _gram() -> Iterator[Setting]:
         ("gram of three", three, {"colluding": 2}),
         ("gram overlap", TWO, {"overlap": True}),
     ):
-        protocol = GramMatrix(bits=4, **options)
+        protocol = Gram(bits=4, **options)
         columns = [(column, 3) for _, held in parties.values() for column in held]
         study = study_of(
             protocol,

@@ -69,7 +69,7 @@ class OpenVertical:
     memory: dict[str, bytes] = field(default_factory=dict)
     drawn: list[NDArray[np.int64]] = field(default_factory=list)
 
-    def entropy(self, label: str) -> Randomness:
+    def key_randomness(self, label: str) -> Randomness:
         """Return randomness for keys and masks."""
         del label
         return self.randomness

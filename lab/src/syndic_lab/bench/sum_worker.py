@@ -11,7 +11,7 @@ from pathlib import Path
 
 from syndic.kernel import answer
 from syndic.runtime.frame import receive_frame, send_frame
-from syndic.study.party_folder import Home
+from syndic.study.party_folder import PartyFolder
 
 _MOST_BYTES = 10**9
 
@@ -21,7 +21,7 @@ def main() -> None:
     with ExitStack() as stack, selectors.DefaultSelector() as waiting:
         for each in sys.argv[1:]:
             folder, descriptor = each.rsplit("=", 1)
-            home = Home(folder=Path(folder))
+            home = PartyFolder(folder=Path(folder))
             node = home.node(seed=None)
             stack.callback(node.close)
             stack.enter_context(home.logging(node.name))

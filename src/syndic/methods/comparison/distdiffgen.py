@@ -79,7 +79,7 @@ class Chosen(Message):
 
 
 @final
-class DistDiffGen(UsesProducts, tag="distdiffgen"):
+class Distdiffgen(UsesProducts, tag="distdiffgen"):
     """Parameters of the two-party specialisation.
 
     `label`: the class, a column that both parties hold. `specialisations`: how many groups are replaced by their
@@ -243,7 +243,7 @@ class DistDiffGen(UsesProducts, tag="distdiffgen"):
 
 
 @lru_cache(maxsize=32)
-def _plan_of(protocol: DistDiffGen, terms: Terms) -> Plan:
+def _plan_of(protocol: Distdiffgen, terms: Terms) -> Plan:
     return plan_of(terms, protocol.label, protocol.taxonomies, protocol.choice_share, protocol.colluding)
 
 

@@ -67,7 +67,7 @@ class LatentNote(RowsNote):
 
 
 @final
-class LatentTreeSynthesis(UsesProducts, tag="dplt"):
+class Dplt(UsesProducts, tag="dplt"):
     """Parameters of the latent tree.
 
     `group`: the most columns of a group. `group_cells`: the most combinations of their values; by default as many as
@@ -242,6 +242,6 @@ class LatentTreeSynthesis(UsesProducts, tag="dplt"):
 
 
 @lru_cache(maxsize=32)
-def _plan_of(protocol: LatentTreeSynthesis, terms: Terms) -> Plan:
+def _plan_of(protocol: Dplt, terms: Terms) -> Plan:
     names = ("group", "group_cells", "levels", "score_share", "pattern_share", "colluding")
     return plan_of(terms, Settings(**{name: getattr(protocol, name) for name in names}))

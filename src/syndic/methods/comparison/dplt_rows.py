@@ -52,7 +52,7 @@ def learn_latents(party: Party, plan: Plan, most_columns: int) -> Learned:
     check_people(party, *(int(one.sum()) for one in tables))
     counts = plan.counted.apply(np.concatenate([one.ravel() for one in tables]), randomness)
     parts = np.split(counts / plan.counted.scale, np.cumsum([one.size for one in tables])[:-1])
-    draws = generator(party.entropy("first guess of latent attributes"))
+    draws = generator(party.key_randomness("first guess of latent attributes"))
     names = plan.latents(party.name)
     latents = [
         latent_of(domain.project(group), part, plan.levels, draws) for group, part in zip(groups, parts, strict=True)

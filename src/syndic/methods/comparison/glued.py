@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from syndic.data import decode_codes
 from syndic.errors import InputError
-from syndic.kernel import Disclosure, Estimate, Message, Nothing, Party, Protocol, Session, Terms, member, step
+from syndic.kernel import Disclosure, Estimate, Message, Method, Nothing, Party, Session, Terms, member, step
 from syndic.methods.comparison.glued_own import OwnCounts, charged, own_account, own_terms
 from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, notes_of, read_rows
 from syndic.methods.synthesis.account import Account, account_of
@@ -56,7 +56,7 @@ class GluedNote(RowsNote):
 
 
 @final
-class Glued(Protocol, tag="glued"):
+class Glued(Method, tag="glued"):
     """Parameters of the glued synthesis.
 
     `selector`, `rounds`, `model_cells` and `rows` are as in the synthesis of rows, for each party by itself; `rows` is
@@ -93,7 +93,7 @@ class Glued(Protocol, tag="glued"):
         people = member(terms, party.name).people or 0
         counts = OwnCounts(party, own, size.rooms, charged(account, parties), people)
         fitted = self.choosing(size.model_cells).run(counts, own.whole)
-        drawn = fitted.sample(self._drawn(terms), generator(party.entropy("rows")))
+        drawn = fitted.sample(self._drawn(terms), generator(party.key_randomness("rows")))
         measured = [table for one in fitted.rounds for table in one]
         return OwnRows(
             codes={name: codes.astype(np.uint32) for name, codes in drawn.items()},

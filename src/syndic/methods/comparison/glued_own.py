@@ -9,7 +9,7 @@ from syndic.data import Domain, Schema
 from syndic.kernel import Limits, Member, Party, Terms, member, schema_of
 from syndic.methods.refusals import check_people
 from syndic.methods.synthesis.account import Account, RoundNoise
-from syndic.methods.synthesis.measure import Question, Room, answer_of, rows_counted, split
+from syndic.methods.synthesis.measure import Question, RoundLimits, answer_of, rows_counted, split
 from syndic.methods.synthesis.rounds import fitting
 from syndic.model.markov import Grouping, Measurement
 from syndic.model.markov.counts import Names
@@ -62,7 +62,7 @@ class OwnCounts:
     """A party's own rows, counted with noise round by round: all that a selector sees of them."""
 
     def __init__(
-        self, party: Party, account: Account, rooms: Sequence[Room], events: Sequence[GaussianEvent], people: int
+        self, party: Party, account: Account, rooms: Sequence[RoundLimits], events: Sequence[GaussianEvent], people: int
     ) -> None:
         """Begin before the first round; each round is charged its event, which covers all parties' rounds."""
         self.domain: Domain = account.domain

@@ -29,9 +29,9 @@ from syndic.kernel import (
     Disclosure,
     Estimate,
     Message,
+    Method,
     Nothing,
     Party,
-    Protocol,
     Session,
     Terms,
     member,
@@ -78,7 +78,7 @@ class _Critic(Message):
 
 
 @final
-class VertiGan(Protocol, tag="vertigan"):
+class Vertigan(Method, tag="vertigan"):
     """Parameters of VertiGAN.
 
     `rounds`: how often the generator changes. `critic_steps`: noisy steps of each critic before each change. `batch`:
@@ -137,7 +137,7 @@ class VertiGan(Protocol, tag="vertigan"):
         _check_torch()
         advance(party, _TRAINING, 1)
         shape = self.shapes(party.terms)[party.name]
-        weights = shape.critic.initial(generator(party.entropy(_CRITIC)))
+        weights = shape.critic.initial(generator(party.key_randomness(_CRITIC)))
         party.remember(_CRITIC, _Critic(weights=_sent(weights), squares=_sent(np.zeros_like(weights))))
         return message
 

@@ -124,7 +124,7 @@ class Estimation(EstimationTerms, tag="estimate"):
         block = blocks_of(len(codes), blocks)
         if not self.as_printed:
             # rows sorted by value would let one row move all others to other blocks
-            block = generator(party.entropy("blocks")).permutation(block)
+            block = generator(party.key_randomness("blocks")).permutation(block)
         estimates = block_estimates(layout.model, layout.statistics(codes), block, blocks, self.correction)
         steps = layout.loose_steps(estimates) if self.as_printed else layout.block_steps(estimates)
         return np.asarray(steps.sum(axis=0))
@@ -260,5 +260,5 @@ class Estimation(EstimationTerms, tag="estimate"):
 def _exactly(people: int, codes: NDArray[np.int64], layout: Layout, party: Party) -> NDArray[np.int64]:
     """Return so many rows' codes: drawn where there are more, with the middle code in place of lacking ones."""
     if len(codes) >= people:
-        return generator(party.entropy("people")).permutation(codes)[:people]
+        return generator(party.key_randomness("people")).permutation(codes)[:people]
     return np.concatenate([codes, np.full(people - len(codes), len(layout.steps) // 2, dtype=np.int64)])

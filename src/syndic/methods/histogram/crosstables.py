@@ -87,7 +87,7 @@ def whole_noise(share: GaussianShare) -> DiscreteGaussian:
 
 
 @final
-class CrossTabulation(UsesProduct, tag="crosstables"):
+class Crosstables(UsesProduct, tag="crosstables"):
     """Parameters of the noisy two-way tables across parties.
 
     `pairs`: the pairs of columns to count, each at two different parties; else all of them. `local`: count every pair

@@ -34,9 +34,9 @@ from syndic.kernel import (
     Disclosure,
     Estimate,
     Message,
+    Method,
     Nothing,
     Party,
-    Protocol,
     Result,
     Session,
     Terms,
@@ -110,7 +110,7 @@ class PrintedLaplace(Document):
 
 
 @final
-class Homm(Protocol, tag="homm"):
+class Homm(Method, tag="homm"):
     """Parameters of HOMM.
 
     `clamp`: keep cells with a noisy count of at least `at_least`; otherwise every cell is published with its

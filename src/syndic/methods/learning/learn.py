@@ -24,7 +24,7 @@ from syndic.errors import BudgetError, RefusedError
 from syndic.kernel import Message, Party, Session, Terms, step
 from syndic.methods.learning.noise import Paid
 from syndic.methods.learning.plan import RiskPlan, delta_of
-from syndic.methods.learning.query import Holding, ModelQuery, Query
+from syndic.methods.learning.query import ModelQuery, PartyRows, Query
 from syndic.methods.learning.result import RiskModel, RiskResult, read_model, split_weights
 from syndic.methods.learning.scheme import Opened, Scheme, follow
 from syndic.methods.learning.simulated import Exact, objective_model
@@ -129,9 +129,9 @@ class Risk(RiskPlan, tag="risk"):
             raise BudgetError(f"round {number} was answered before: the study pays for one answer in each round")
         party.remember("risk answered", _Answered(round=number))
 
-    def _holding(self, party: Party) -> Holding:
+    def _holding(self, party: Party) -> PartyRows:
         terms, people = party.terms, self.people_at(party.terms)
-        return Holding(
+        return PartyRows(
             party=party.name,
             table=party.table,
             encoding=self.encoding_of(terms),

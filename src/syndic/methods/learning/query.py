@@ -25,7 +25,7 @@ _LARGEST_LOSS: Final = 1.25
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Holding:
+class PartyRows:
     """One party's rows; public: its number of people, the most rows of each, the part of all people that it has."""
 
     party: str
@@ -68,7 +68,7 @@ class Query(abc.ABC):
         """Return a public bound on each number of a party with so many people of at most so many rows each."""
 
     @abc.abstractmethod
-    def values(self, holding: Holding, weights: Numbers) -> NDArray[np.int64]:
+    def values(self, holding: PartyRows, weights: Numbers) -> NDArray[np.int64]:
         """Return a party's numbers at some public weights (model, feature). Private."""
 
 
@@ -84,7 +84,7 @@ class GradientQuery(Query):
         """People x rows x clip."""
         return people * rows * ceil(Fraction(self.clip) * STEPS**2)
 
-    def values(self, holding: Holding, weights: Numbers) -> NDArray[np.int64]:
+    def values(self, holding: PartyRows, weights: Numbers) -> NDArray[np.int64]:
         """Return the sums, cut to their public bound, which never moves two neighbours apart."""
         total = np.zeros(holding.encoding.shape, dtype=np.int64)
         for rows in holding.batches():
@@ -119,7 +119,7 @@ class NewtonQuery(Query):
         """The method's own bound."""
         return self.method.largest(self.number, people)
 
-    def values(self, holding: Holding, weights: Numbers) -> NDArray[np.int64]:
+    def values(self, holding: PartyRows, weights: Numbers) -> NDArray[np.int64]:
         """Return the sums, cut to their public bound."""
         total = np.zeros(self.dimension, dtype=np.int64)
         for batch in holding.batches():
@@ -161,11 +161,11 @@ class ModelQuery(Query):
         """The radius that models are cut to."""
         return ceil(self.radius / self.unit) + 1
 
-    def values(self, holding: Holding, weights: Numbers) -> NDArray[np.int64]:  # noqa: ARG002 (asked once)
+    def values(self, holding: PartyRows, weights: Numbers) -> NDArray[np.int64]:  # noqa: ARG002 (asked once)
         """Return the model times the party's part of all people, in steps."""
         return self.steps(self.model(holding), holding.share)
 
-    def model(self, holding: Holding) -> Numbers:
+    def model(self, holding: PartyRows) -> Numbers:
         """Return the party's minimiser (model, feature), inside the public radius. Private."""
         rows, labels = holding.matrix()
         if len(rows) == 0:

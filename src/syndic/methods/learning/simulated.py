@@ -15,7 +15,7 @@ import scipy
 from numpy.typing import NDArray
 
 from syndic.document import Document
-from syndic.methods.learning.query import Holding, Query
+from syndic.methods.learning.query import PartyRows, Query
 from syndic.model.erm.loss import Numbers, Objective
 from syndic.model.erm.noise_law import CoordinateLaplace, Gaussian, Law, ObjectiveNoise, law
 from syndic.model.erm.private import (
@@ -99,7 +99,7 @@ def open_noise(scheme: str, query: Query, setting: Setting, smoothness: float, *
 
 def objective_model(
     objective: Objective,
-    holding: Holding,
+    holding: PartyRows,
     noise: ObjectiveNoise,
     generator: np.random.Generator | None,
     shared: Numbers,

@@ -51,7 +51,7 @@ class OpenedGram(Message):
 
 
 @final
-class GramMatrix(UsesProduct, tag="gram"):
+class Gram(UsesProduct, tag="gram"):
     """Parameters of the noisy Gram matrix.
 
     `products`: pairs of columns of one party whose product is one more column. `colluding`: so many parties may pool

@@ -16,7 +16,7 @@ from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import InputError
 from syndic.kernel import Result
 from syndic.model.gram.consistent import consistent
-from syndic.model.gram.matrix import Gram, places_of
+from syndic.model.gram.matrix import GramMatrix, places_of
 
 
 class GramNote(Document):
@@ -41,7 +41,7 @@ class GramResult(Result):
     sums: NDArray[np.int64]
 
     @cached_property
-    def gram(self) -> Gram:
+    def gram(self) -> GramMatrix:
         """The matrix, in units of z: regressions, correlations and components follow from it without further cost.
 
         What levels of lists must add up to was made to hold, which takes some of the noise away.
@@ -49,11 +49,13 @@ class GramResult(Result):
         return consistent(self.opened)
 
     @property
-    def opened(self) -> Gram:
+    def opened(self) -> GramMatrix:
         """The matrix as it was opened."""
         values = self.sums / 4.0**self.note.bits
         note = self.note
-        return Gram(features=note.features, rows=note.rows, values=values, sigma=note.sigma, shortened=note.shortened)
+        return GramMatrix(
+            features=note.features, rows=note.rows, values=values, sigma=note.sigma, shortened=note.shortened
+        )
 
     def write(self, folder: Path) -> list[Path]:
         """Write `gram.parquet`, a row for each opened sum in whole units of 4^-bits, and `gram.json`."""

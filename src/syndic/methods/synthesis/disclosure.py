@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from syndic.kernel import Disclosure, Estimate, Terms, people_of
 from syndic.methods.synthesis.account import Account
-from syndic.methods.synthesis.measure import Question, Room
+from syndic.methods.synthesis.measure import Question, RoundLimits
 from syndic.methods.synthesis.size import Size
 from syndic.mpc.graph import SumPlan
 
 
-def disclosure_of(terms: Terms, rooms: Sequence[Room], plan: SumPlan | None) -> Disclosure:
+def disclosure_of(terms: Terms, rooms: Sequence[RoundLimits], plan: SumPlan | None) -> Disclosure:
     """State what every role sees; `plan` is that of the masks, None for a single party."""
     unit = terms.unit
     opened = f"the noisy tables of {len(rooms)} rounds, the model fitted to them and the rows drawn from it"

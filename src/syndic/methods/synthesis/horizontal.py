@@ -30,9 +30,9 @@ from syndic.kernel import Disclosure, Estimate, Nothing, Party, Session, Terms, 
 from syndic.methods.refusals import check_people, sizes_are_public
 from syndic.methods.synthesis.account import Account, RoundNoise, account_of
 from syndic.methods.synthesis.disclosure import disclosure_of, estimate_of
-from syndic.methods.synthesis.measure import Question, Room, answer_of, check_question, rows_counted
+from syndic.methods.synthesis.measure import Question, RoundLimits, answer_of, check_question, rows_counted
 from syndic.methods.synthesis.result import SyntheticTable, read_synthesis
-from syndic.methods.synthesis.rounds import Asker, Opened, ask_many, ask_one
+from syndic.methods.synthesis.rounds import Opened, RemoteCounts, ask_many, ask_one
 from syndic.methods.synthesis.size import Size, check_choices, choosing, most_rows, size_of
 from syndic.methods.synthesis.zeros import Zeros
 from syndic.model.markov import Adaptive, Impossible
@@ -143,7 +143,7 @@ class Synthesis(UsesRounds, tag="synthesis"):
         else:
             started = start_rounds(session, self, label=LABEL)
             ask = ask_many(started, account, self.count, most_rows(terms))
-        asker = Asker(session=session, account=account, rooms=rooms, people=self._total(terms), ask=ask)
+        asker = RemoteCounts(session=session, account=account, rooms=rooms, people=self._total(terms), ask=ask)
         fitted = self.selector_of(terms).run(asker, account.whole, zeros=zeros)
         return asker.drawn(fitted, self._rows(terms, fitted.total))
 
@@ -179,7 +179,7 @@ class Synthesis(UsesRounds, tag="synthesis"):
         """Return the impossible cells by code."""
         return tuple(one.mask(terms.schema) for one in self.zeros)
 
-    def rooms_of(self, terms: Terms) -> tuple[Room, ...]:
+    def rooms_of(self, terms: Terms) -> tuple[RoundLimits, ...]:
         """Return what every round may ask."""
         return self.size_of(terms).rooms
 

@@ -47,7 +47,7 @@ class Question(Message):
         return sum(one.size for one in self.domains(domain))
 
 
-class Room(Document):
+class RoundLimits(Document):
     """What one round may ask: the most tables, and the most cells of all of them together.
 
     `traffic`: how many bytes its tables across parties may take, where parties hold different columns.
@@ -58,7 +58,7 @@ class Room(Document):
     traffic: int = 0
 
 
-def check_question(question: Question, domain: Domain, room: Room) -> None:
+def check_question(question: Question, domain: Domain, room: RoundLimits) -> None:
     """Raise `RefusedError` unless the study lets this be asked in its round."""
     where = f"round {question.number}"
     if not 1 <= len(question.tables) <= room.tables:

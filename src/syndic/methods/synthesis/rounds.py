@@ -12,7 +12,7 @@ from syndic.data import Domain
 from syndic.errors import InputError
 from syndic.kernel import Message, Session
 from syndic.methods.synthesis.account import Account
-from syndic.methods.synthesis.measure import Question, Room, check_question, split
+from syndic.methods.synthesis.measure import Question, RoundLimits, check_question, split
 from syndic.methods.synthesis.result import AskedRound, ReleasedModel, SynthesisNote, SyntheticTable
 from syndic.model.markov import Grouping, Measurement, Synthesis
 from syndic.model.markov.measurement import UNKNOWN
@@ -41,7 +41,7 @@ class Answer:
 
 
 @final
-class Asker:
+class RemoteCounts:
     """Asks the parties, and keeps what they answered. A selector sees this and nothing else of them."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Asker:
         *,
         session: Session,
         account: Account,
-        rooms: Sequence[Room],
+        rooms: Sequence[RoundLimits],
         people: int | None,
         ask: "Ask",
         reach: "Reach | None" = None,
@@ -127,18 +127,16 @@ class Reach(Protocol):
 
     def noisier(self, table: Domain) -> float | None:
         """Return how many times the least variance a table has; None if it cannot be counted."""
-        ...
 
     def takes(self, number: int, tables: Sequence[tuple[str, ...]], domain: Domain) -> bool:
         """Return whether round `number` can count all these tables over groups of levels."""
-        ...
 
 
 Taken = Callable[[Sequence[tuple[str, ...]]], bool]
 
 
 def fitting(
-    tables: Sequence[tuple[str, ...]], domain: Domain, room: Room, takes: Taken | None = None
+    tables: Sequence[tuple[str, ...]], domain: Domain, room: RoundLimits, takes: Taken | None = None
 ) -> tuple[tuple[str, ...], ...]:
     """Return those of the tables, in order, that the round has room for; the columns themselves if there is none."""
     kept: list[tuple[str, ...]] = []

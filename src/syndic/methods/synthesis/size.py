@@ -12,7 +12,7 @@ from syndic.document import Document
 from syndic.errors import InputError
 from syndic.kernel import Terms, people_of
 from syndic.methods.synthesis.account import Account
-from syndic.methods.synthesis.measure import Room
+from syndic.methods.synthesis.measure import RoundLimits
 from syndic.methods.synthesis.zeros import check_possible
 from syndic.model.markov import Adaptive, Impossible, OneShot, plan_tree
 
@@ -48,7 +48,7 @@ _STEPS: Final = 16
 class Size(Document):
     """What every round may ask, the cells of the model, and bytes in all at the busiest role, at most."""
 
-    rooms: tuple[Room, ...]
+    rooms: tuple[RoundLimits, ...]
     model_cells: int
     memory_bytes: int
 
@@ -133,7 +133,7 @@ def _too_large(terms: Terms, size: Size, least: int) -> InputError:
     )
 
 
-def _rooms(terms: Terms, account: Account, selector: Adaptive, zeros: Sequence[Impossible]) -> tuple[Room, ...]:
+def _rooms(terms: Terms, account: Account, selector: Adaptive, zeros: Sequence[Impossible]) -> tuple[RoundLimits, ...]:
     """Return what the selector says it asks at most, less what no number of rows could make useful."""
     columns = sum(terms.schema.domain.sizes)
     total = most_rows(terms)
@@ -146,11 +146,11 @@ def _rooms(terms: Terms, account: Account, selector: Adaptive, zeros: Sequence[I
         useful = int(_ROOM * sqrt(limit.tables) * total / one)
         # where no table helps or can be counted, a round asks for the columns once more
         cells = max(columns, limit.cells if place < 2 else min(limit.cells, useful))
-        rooms.append(Room(tables=max(limit.tables, len(terms.schema.columns)), cells=cells))
+        rooms.append(RoundLimits(tables=max(limit.tables, len(terms.schema.columns)), cells=cells))
     return tuple(rooms)
 
 
-def _size(terms: Terms, rooms: Sequence[Room], cells: int, rows: int | None) -> Size:
+def _size(terms: Terms, rooms: Sequence[RoundLimits], cells: int, rows: int | None) -> Size:
     columns = len(terms.schema.columns)
     drawn = 2 * most_rows(terms) if rows is None else rows
     single, pairs, *chosen = (one.cells for one in rooms)

@@ -33,7 +33,7 @@ from syndic.methods.refusals import check_people, wrong_size
 from syndic.methods.synthesis.account import Account, account_of
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.result import SyntheticTable, read_synthesis
-from syndic.methods.synthesis.rounds import Answer, Asker
+from syndic.methods.synthesis.rounds import Answer, RemoteCounts
 from syndic.methods.synthesis.size import Size, check_choices, choosing, size_of
 from syndic.methods.synthesis.vertical_agree import RoundClose, RoundKey, RoundKeys, check_vouchers, key_of, vouchers_of
 from syndic.methods.synthesis.vertical_disclosure import check_size, disclosure_of, estimate_of, with_traffic
@@ -44,7 +44,7 @@ from syndic.methods.synthesis.vertical_round import (
     MixedNoise,
     OpenedRound,
     Round,
-    Spread,
+    RoundPlanner,
     alone,
     pairs_traffic,
     round_of,
@@ -172,7 +172,7 @@ class Vertical(UsesProducts, tag="vertical"):
         terms = session.terms
         spread = self.spread(terms)
         people = terms.parties[0].people
-        asker = Asker(
+        asker = RemoteCounts(
             session=session,
             account=alone(spread.account),
             rooms=spread.rooms,
@@ -218,9 +218,9 @@ class Vertical(UsesProducts, tag="vertical"):
         """Return the impossible cells by code."""
         return tuple(one.mask(terms.schema) for one in self.zeros)
 
-    def spread(self, terms: Terms) -> Spread:
+    def spread(self, terms: Terms) -> RoundPlanner:
         """Return which tables can be counted, in which rounds."""
-        return Spread(terms=terms, account=self.account_of(terms), rooms=self.size_of(terms).rooms)
+        return RoundPlanner(terms=terms, account=self.account_of(terms), rooms=self.size_of(terms).rooms)
 
     def round_of(self, terms: Terms, question: Question) -> Round:
         """Return how a question that was checked is answered."""

@@ -46,7 +46,7 @@ class _Met(Message):
 
 def key_of(party: Party, question: Question) -> RoundKey:
     """Make and keep a key pair for the round."""
-    pair = key_pair(party.entropy("round key"))
+    pair = key_pair(party.key_randomness("round key"))
     party.remember(_name(question, "own"), _Own(pair=pair))
     return RoundKey(public=pair.public)
 

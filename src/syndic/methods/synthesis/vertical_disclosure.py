@@ -3,7 +3,7 @@
 from syndic.kernel import Disclosure, Estimate, Terms
 from syndic.methods.refusals import check_fits
 from syndic.methods.synthesis.account import Account
-from syndic.methods.synthesis.measure import Room
+from syndic.methods.synthesis.measure import RoundLimits
 from syndic.methods.synthesis.size import Size, most_rows
 from syndic.methods.synthesis.vertical_requirements import budgets_of
 from syndic.methods.synthesis.vertical_round import PARTNERS, alone
@@ -23,7 +23,8 @@ def with_traffic(terms: Terms, size: Size, traffic: int, pairs: int) -> Size:
     chosen, second = len(size.rooms) - 2, min(pairs, whole // 2)
     parts = (0, second, *[(whole - second) // chosen] * chosen)
     rooms = tuple(
-        Room(tables=room.tables, cells=room.cells, traffic=part) for room, part in zip(size.rooms, parts, strict=True)
+        RoundLimits(tables=room.tables, cells=room.cells, traffic=part)
+        for room, part in zip(size.rooms, parts, strict=True)
     )
     held = _ENTRY_BYTES * min(_CHUNK_ENTRIES, max(parts))
     return Size(rooms=rooms, model_cells=size.model_cells, memory_bytes=size.memory_bytes + held)

@@ -12,7 +12,7 @@ from syndic.errors import InputError, RefusedError
 from syndic.kernel import Message, Terms
 from syndic.methods.onehot import completed
 from syndic.methods.synthesis.account import Account, RoundNoise
-from syndic.methods.synthesis.measure import Question, Room, check_question
+from syndic.methods.synthesis.measure import Question, RoundLimits, check_question
 from syndic.methods.synthesis.rounds import Answer
 from syndic.methods.synthesis.vertical_layout import Names, RoundLayout, holders, layout_of
 from syndic.model.markov import Adaptive, Grouping
@@ -168,12 +168,12 @@ def _sizes(terms: Terms, layout: RoundLayout, noise: RoundNoise, dimension: int)
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Spread:
+class RoundPlanner:
     """Which tables the parties can count together, and which of them in one round."""
 
     terms: Terms
     account: Account
-    rooms: Sequence[Room]
+    rooms: Sequence[RoundLimits]
 
     def noisier(self, table: Domain) -> float | None:
         """Return the variance beside that of a party's own table; None for columns of more than two parties."""

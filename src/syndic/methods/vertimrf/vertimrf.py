@@ -56,7 +56,7 @@ _ORDER = "VertiMRF"
 
 
 @final
-class VertiMRF(VertiMRFTerms, tag="vertimrf"):
+class Vertimrf(VertiMRFTerms, tag="vertimrf"):
     """The method; its parameters are those of `VertiMRFTerms`."""
 
     title: ClassVar[str] = "VertiMRF: synthesis across parties from local models and encoded columns"
@@ -90,7 +90,7 @@ class VertiMRF(VertiMRFTerms, tag="vertimrf"):
         models: tuple[Model, ...] = ()
         if account.local:
             domain = schema_of(party.terms, party.name).domain
-            randomness = noises.pop(0), party.entropy("choices")
+            randomness = noises.pop(0), party.key_randomness("choices")
             part = account.local[party.name]
             models = (own_model(layout, codes, domain, part, self.learner(), randomness),)
         people = np.zeros(0, dtype=np.int64)

@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from syndic.model.gram.matrix import Gram
+from syndic.model.gram.matrix import GramMatrix
 
 Numbers = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ class Projection:
         return found
 
 
-def consistent(gram: Gram) -> Gram:
+def consistent(gram: GramMatrix) -> GramMatrix:
     """Return the matrix with its sums brought to what levels of lists must add up to; itself if there are no lists."""
     equations, totals = _equations(gram)
     if not len(totals) or len(totals) > _MOST or gram.projection is not None:
@@ -53,7 +53,7 @@ def consistent(gram: Gram) -> Gram:
     return replace(gram, values=values, projection=projection)
 
 
-def _equations(gram: Gram) -> "tuple[scipy.sparse.csr_array, Numbers]":
+def _equations(gram: GramMatrix) -> "tuple[scipy.sparse.csr_array, Numbers]":
     """Return a row for each equation over the opened sums, and what it equals."""
     rows, totals = [], []
     for weights, others in (*_lists(gram), *_products(gram)):
@@ -79,14 +79,14 @@ def _equations(gram: Gram) -> "tuple[scipy.sparse.csr_array, Numbers]":
 Relation = tuple[dict[int, float], Sequence[int]]
 
 
-def _lists(gram: Gram) -> Iterator[Relation]:
+def _lists(gram: GramMatrix) -> Iterator[Relation]:
     """Yield that the levels of a list add up to the ones."""
     every = range(len(gram.features))
     for levels in _complete(gram).values():
         yield {**dict.fromkeys(levels, 1.0), gram.index(gram.features[levels[0]].ones): -1.0}, every
 
 
-def _products(gram: Gram) -> Iterator[Relation]:
+def _products(gram: GramMatrix) -> Iterator[Relation]:
     """Yield that products with all levels of a list add up to the factor, and are zero where the level is another."""
     complete, every = _complete(gram), range(len(gram.features))
     sums: dict[tuple[int, str], dict[int, float]] = {}
@@ -105,7 +105,7 @@ def _products(gram: Gram) -> Iterator[Relation]:
         yield weights, every
 
 
-def _complete(gram: Gram) -> dict[str, list[int]]:
+def _complete(gram: GramMatrix) -> dict[str, list[int]]:
     """Return, by block, the places of the levels of every list of values."""
     blocks: dict[str, list[int]] = {}
     mixed = {feature.block for feature in gram.features if feature.values != "indicator"}

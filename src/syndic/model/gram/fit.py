@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from syndic.data.coding import INTERCEPT
 from syndic.errors import InputError
-from syndic.model.gram.matrix import Gram
+from syndic.model.gram.matrix import GramMatrix
 from syndic.model.gram.moments import Moments, moments_of
 
 Numbers = NDArray[np.float64]
@@ -43,7 +43,7 @@ class Fit:
     and freed of what was fitted to the noise; `r_squared_error` is the noise's part in its standard error.
     """
 
-    gram: Gram
+    gram: GramMatrix
     label: str
     features: tuple[str, ...]
     intercept: float
@@ -111,7 +111,9 @@ class Inference:
         return np.column_stack([self.estimates() - reach, self.estimates() + reach])
 
 
-def regress(gram: Gram, label: str, features: Sequence[str] | None = None, *, ridge: float | str = "adaptive") -> Fit:
+def regress(
+    gram: GramMatrix, label: str, features: Sequence[str] | None = None, *, ridge: float | str = "adaptive"
+) -> Fit:
     """Return a linear model for prediction.
 
     Args:
@@ -131,7 +133,7 @@ def regress(gram: Gram, label: str, features: Sequence[str] | None = None, *, ri
     return _fit(gram, label, chosen, np.concatenate([[start], weights]), moments, fitted)
 
 
-def infer(gram: Gram, label: str, features: Sequence[str] | None = None) -> Inference:
+def infer(gram: GramMatrix, label: str, features: Sequence[str] | None = None) -> Inference:
     """Return least squares with standard errors that count both the sample and the noise."""
     if gram.overlapping:
         raise InputError("people are absent at some parties: there are coefficients (regress), but no intervals")
@@ -161,7 +163,7 @@ def infer(gram: Gram, label: str, features: Sequence[str] | None = None) -> Infe
     )
 
 
-def _chosen(gram: Gram, label: str, features: Sequence[str] | None) -> tuple[str, ...]:
+def _chosen(gram: GramMatrix, label: str, features: Sequence[str] | None) -> tuple[str, ...]:
     target = gram.features[gram.index(label)]
     if gram.rows < 1:
         raise InputError("there is nobody in this Gram matrix")
@@ -179,7 +181,7 @@ def _chosen(gram: Gram, label: str, features: Sequence[str] | None) -> tuple[str
     return chosen
 
 
-def default_features(gram: Gram) -> tuple[str, ...]:
+def default_features(gram: GramMatrix) -> tuple[str, ...]:
     """Return all features but the ones, and but the first level of every list of values: it follows from the others."""
     levels: dict[str, list[str]] = {}
     mixed = {feature.block for feature in gram.features if feature.values != "indicator"}
@@ -194,7 +196,7 @@ def default_features(gram: Gram) -> tuple[str, ...]:
     )
 
 
-def _shares(gram: Gram, name: str, block: str) -> bool:
+def _shares(gram: GramMatrix, name: str, block: str) -> bool:
     """Say whether a feature is made of a column."""
     feature = gram.features[gram.index(name)]
     blocks = {gram.features[gram.index(part)].block for part in feature.parts}
@@ -228,7 +230,9 @@ def _filter(values: Numbers, turned: Numbers, sigma: float) -> Numbers:
     return filtered
 
 
-def _fit(gram: Gram, label: str, features: tuple[str, ...], weights: Numbers, moments: Moments, fitted: float) -> Fit:
+def _fit(
+    gram: GramMatrix, label: str, features: tuple[str, ...], weights: Numbers, moments: Moments, fitted: float
+) -> Fit:
     """Put a model together; `fitted` is how much smaller the noise it was fitted to made its sum of squares."""
     slopes = weights[1:]
     vector = np.append(-slopes, 1.0)
@@ -252,14 +256,14 @@ def _fit(gram: Gram, label: str, features: tuple[str, ...], weights: Numbers, mo
     )
 
 
-def _placed(gram: Gram, names: Sequence[str], values: Numbers) -> Numbers:
+def _placed(gram: GramMatrix, names: Sequence[str], values: Numbers) -> Numbers:
     """Return a vector over all features with the values at the named ones."""
     vector = np.zeros(len(gram.features))
     vector[[gram.index(name) for name in names]] = values
     return vector
 
 
-def _to_original(gram: Gram, label: str, features: Sequence[str]) -> Numbers:
+def _to_original(gram: GramMatrix, label: str, features: Sequence[str]) -> Numbers:
     """Return the matrix that turns coefficients for z into those in the columns' own units.
 
     y = m + h (b + sum w (x - mx) / hx): coefficients h w / hx, intercept h (b - sum w mx / hx), m added by the caller.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from syndic.errors import InputError
 from syndic.model.gram.fit import Fit, regress
-from syndic.model.gram.matrix import Gram
+from syndic.model.gram.matrix import GramMatrix
 from syndic.model.gram.moments import moments_of
 
 Numbers = NDArray[np.float64]
@@ -48,7 +48,9 @@ class Odds:
         return found
 
 
-def classify(gram: Gram, label: str, features: Sequence[str] | None = None, *, ridge: float | str = "adaptive") -> Odds:
+def classify(
+    gram: GramMatrix, label: str, features: Sequence[str] | None = None, *, ridge: float | str = "adaptive"
+) -> Odds:
     """Return a logistic model of a label with two values: a boolean column, or one level of a list of values."""
     kind = gram.features[gram.index(label)].values
     if kind == "number":

@@ -57,7 +57,7 @@ def sensitivity_squared(
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Gram:
+class GramMatrix:
     """Opened sums of products of `features` over `rows` people, each with noise of standard deviation `sigma`.
 
     `values` has one number for each entry of the upper triangle that is neither known beforehand nor the same as
@@ -138,7 +138,7 @@ class Gram:
         found = np.bincount(self.places[noisy], weights=weights[noisy], minlength=len(self.values)).astype(np.float64)
         return found if self.projection is None else self.projection(found[None, :])[0]
 
-    def renoised(self, sigma: float, generator: np.random.Generator) -> "Gram":
+    def renoised(self, sigma: float, generator: np.random.Generator) -> "GramMatrix":
         """Return this matrix with more noise, for experiments."""
         total = float(np.hypot(self.sigma, sigma))
         return replace(self, values=self.values + sigma * generator.standard_normal(len(self.values)), sigma=total)

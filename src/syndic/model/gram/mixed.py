@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from syndic.data.coding import Feature
 from syndic.errors import InputError
-from syndic.model.gram.matrix import Gram, intercept, places_of
+from syndic.model.gram.matrix import GramMatrix, intercept, places_of
 
 Numbers = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ class Mixed:
         table = np.where(moved, (self.table + self.ones[:, None]) / 2, self.table)
         return replace(self, table=table, noise=np.where(moved, self.noise / 2, self.noise))
 
-    def gram(self) -> Gram:
+    def gram(self) -> GramMatrix:
         """Return sums of products freed of the noise's own squares, for values in [-1, 1]; see `freed_sums`."""
         rows = np.column_stack([self.ones, self.table])
         return freed_sums(
@@ -109,7 +109,7 @@ def solved(sums: Numbers, noise: Numbers | float, people: int, ridge: float) -> 
 
 def freed_sums(
     sums: Numbers, features: Sequence[Feature], *, people: int, noise: Numbers, rows: int, mixed: bool
-) -> Gram:
+) -> GramMatrix:
     """Return sums of products of noisy rows, the ones first, freed of the noise's own squares.
 
     Means are regressions on the ones, which are known: what signs leave of products of different people would hide a
@@ -134,4 +134,4 @@ def freed_sums(
     size = float(np.clip(np.diag(centred).mean(), 0.0, people))
     left = size**2 / rows if mixed else 0.0
     error = float(np.sqrt(2 * square * size + rows * square**2 + left))
-    return Gram(features=every, rows=people, values=values, sigma=error)
+    return GramMatrix(features=every, rows=people, values=values, sigma=error)

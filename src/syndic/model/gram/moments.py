@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from syndic.data.coding import INTERCEPT
 from syndic.errors import InputError
-from syndic.model.gram.matrix import Gram
+from syndic.model.gram.matrix import GramMatrix
 
 Numbers = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ class Moments:
         return np.maximum(values[kept], 0.0), vectors[:, kept]
 
 
-def moments_of(gram: Gram, names: Sequence[str]) -> Moments:
+def moments_of(gram: GramMatrix, names: Sequence[str]) -> Moments:
     """Return means and centred sums of some features.
 
     With people absent at some parties each pair of features is taken over the people that both parties have (pairwise
@@ -74,7 +74,7 @@ def moments_of(gram: Gram, names: Sequence[str]) -> Moments:
     return Moments(names=tuple(names), means=means, centred=centred, rows=float(gram.rows), sigma=gram.sigma)
 
 
-def _pairwise(gram: Gram, names: tuple[str, ...], places: list[int]) -> Moments:
+def _pairwise(gram: GramMatrix, names: tuple[str, ...], places: list[int]) -> Moments:
     homes = [gram.index(gram.features[place].ones) for place in places]
     # noise can make a count of people too small to divide by
     counts = np.maximum(gram.matrix[np.ix_(homes, homes)], max(1.0, 3 * gram.sigma))

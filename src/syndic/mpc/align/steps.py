@@ -87,7 +87,7 @@ class UsesAlignment(UsesSharedSecret):
         bound = bound_of(party.terms, party.name)
         if len(ids) > bound:
             raise InputError(f"party '{party.name}': its source has more people than the {bound} of the study")
-        randomness = party.entropy("align")
+        randomness = party.key_randomness("align")
         secret, key = derive(secret_of(party, LABEL), "ids"), randomness.bytes(KEY_BYTES)
         power = new_power(randomness)
         blinding = new_blinding(power, randomness)
@@ -143,7 +143,7 @@ class UsesAlignment(UsesSharedSecret):
         advance(party, LABEL, later_stage_of(party.terms, 2 * message.number))
         tags, shares = all_tags(party)
         keys, bins = field_words(tags[:, :8].tobytes()), bins_of(tags[:, 8:16].tobytes(), shape)
-        words = encoded(keys, bins, shares, part, shape, party.entropy("align table"))
+        words = encoded(keys, bins, shares, part, shape, party.key_randomness("align table"))
         return AlignTable(number=message.number, words=words)
 
     @step(reveals="sealed")
@@ -168,7 +168,7 @@ class UsesAlignment(UsesSharedSecret):
         done, alignment = ordered(party, self.align_rule())
         party.remember("align done", done)
         party.remember("align draft", StoredOrder(alignment=alignment))
-        power = new_power(party.entropy("align vouch"))
+        power = new_power(party.key_randomness("align vouch"))
         party.remember("align meeting", Meeting(power=power, keys={}))
         return sealed_for_all(party, "vouch", dict.fromkeys(pair_secrets(party, LABEL), blinded(party, done, power)))
 

@@ -165,7 +165,7 @@ def sent_on(party: Party, points: bytes, number: int, hop: int) -> Mail:
     receiver = _neighbour(_names(party), party.name, 1)
     secret = pair_secrets(party, LABEL)[receiver]
     place = place_of(party, f"{number} {hop}", party.name, receiver)
-    return Mail(boxes={receiver: seal(secret, points, place, party.entropy("align box"))})
+    return Mail(boxes={receiver: seal(secret, points, place, party.key_randomness("align box"))})
 
 
 def received(party: Party, message: AlignBox) -> bytes:
@@ -187,7 +187,7 @@ def blinded(party: Party, done: AlignDone, power: bytes) -> bytes:
 
 def sealed_for_all(party: Party, what: str, texts: Mapping[str, bytes]) -> Mail:
     """Return a text for each other party, sealed."""
-    secrets, randomness = pair_secrets(party, LABEL), party.entropy(f"align {what} box")
+    secrets, randomness = pair_secrets(party, LABEL), party.key_randomness(f"align {what} box")
     return Mail(
         boxes={
             name: seal(secrets[name], text, place_of(party, what, party.name, name), randomness)

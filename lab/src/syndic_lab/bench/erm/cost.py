@@ -25,7 +25,7 @@ from syndic.methods.learning.result import RiskResult
 from syndic.privacy import Budget, Unit
 from syndic.random import SystemRandomness
 from syndic.study.document import Study
-from syndic.study.party_folder import Home, PartyFile, run_digest
+from syndic.study.party_folder import PartyFile, PartyFolder, run_digest
 from syndic_lab.bench.row import Row
 from syndic_lab.bench.secure.sum import Sockets
 
@@ -142,11 +142,11 @@ def _study(parties: int) -> Study:
     )
 
 
-def _lay_out(study: Study, folder: Path) -> dict[str, Home]:
+def _lay_out(study: Study, folder: Path) -> dict[str, PartyFolder]:
     """Write every party's rows and files."""
     draws, homes = np.random.default_rng(1), {}
     for party in study.parties:
-        home = Home(folder=folder / party.name)
+        home = PartyFolder(folder=folder / party.name)
         source = SourceSpec(path=str(home.folder / "rows.arrow"))
         home.keep(study, PartyFile(name=party.name, dataset=party.name, source=source, cap=study.budget))
         table = pa.table({name: draws.random(_ROWS) < 0.3 for name in study.schema.names})

@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 
 from syndic.data import Table, open_source
 from syndic.methods import (
-    AnyProtocol,
+    AnyMethod,
     Average,
+    Dplt,
     Estimation,
-    GramMatrix,
+    Gram,
     Homm,
-    LatentTreeSynthesis,
     Marginals,
     PooledGram,
     Risk,
     Synthesis,
     Vertical,
-    VertiMRF,
+    Vertimrf,
 )
 from syndic.model.erm.loss import Logistic, Objective
 from syndic.model.erm.solve import minimise
@@ -33,19 +33,19 @@ from syndic_lab.bench.guard.people import SIZES, codes, people, released, schema
 
 Found = tuple[str, str, float]
 Vector = NDArray[np.float64]
-Judged = tuple[AnyProtocol, Callable[[Any], float]]
+Judged = tuple[AnyMethod, Callable[[Any], float]]
 """A method, and how far its result is off."""
 
 PAIRS: Final = tuple(combinations(SIZES, 2))
 _ADD: Final = Unit(neighbours="add_remove")
 _REPLACE: Final = Unit(neighbours="replace")
-_TABLES: Final[tuple[tuple[str, AnyProtocol, Unit], ...]] = (
+_TABLES: Final[tuple[tuple[str, AnyMethod, Unit], ...]] = (
     ("merged histograms, three parties", Homm(), _ADD),
     ("masked tables, three parties", Marginals(), _ADD),
     ("graphical model, three parties", Synthesis(), _ADD),
     ("vertical synthesis, two parties", Vertical(), _REPLACE),
-    ("latent tree, two parties", LatentTreeSynthesis(), _REPLACE),
-    ("VertiMRF with responses, two parties", VertiMRF(way="oracle"), _REPLACE),
+    ("latent tree, two parties", Dplt(), _REPLACE),
+    ("VertiMRF with responses, two parties", Vertimrf(way="oracle"), _REPLACE),
 )
 # errors of few numbers scatter: a run of the guard has the mean of several
 _REPEATS: Final = 6
@@ -58,7 +58,7 @@ def errors(seed: int, epsilon: float = 1.0) -> Iterator[Found]:
         yield name, "distance of all pairs of columns", _mean_distance(released(protocol, unit, epsilon, seed))
     seeds = [_REPEATS * seed + place for place in range(_REPEATS)]
     for name, metric, (protocol, distance) in (
-        ("products across two parties", "error of coefficients", _of_gram(GramMatrix())),
+        ("products across two parties", "error of coefficients", _of_gram(Gram())),
         ("products of three parties", "error of coefficients", _of_gram(PooledGram())),
         ("learning with curvature, three parties", "error of coefficients", _of_risk("newton", 6)),
         ("learning, noise on the result, three parties", "error of coefficients", _of_risk("mpc_out")),
@@ -106,7 +106,7 @@ def _matrix() -> tuple[Vector, Vector]:
     return features.astype(np.float64), codes(table, "a").astype(np.float64)
 
 
-def _of_gram(protocol: GramMatrix | PooledGram) -> Judged:
+def _of_gram(protocol: Gram | PooledGram) -> Judged:
     truth = np.linalg.lstsq(*_matrix(), rcond=None)[0]
 
     def distance(result: Any) -> float:

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from syndic.data import Boolean, Instead, Integer, Schema
 from syndic.kernel import Member
-from syndic.methods import AnyProtocol
+from syndic.methods import AnyMethod
 from syndic.privacy import Budget, Unit
 from syndic.study import Release, Study, simulate
 
@@ -19,7 +19,7 @@ _BY_COLUMNS: Final = (("a", "b"), ("c", "d"))
 _BY_ROWS: Final = 3
 
 
-def released(protocol: AnyProtocol, unit: Unit, epsilon: float, seed: int) -> Release:
+def released(protocol: AnyMethod, unit: Unit, epsilon: float, seed: int) -> Release:
     """Run a study of the people with all parties here."""
     study, table = study_of(protocol, unit, epsilon), people()
     share = PEOPLE // len(study.parties)
@@ -30,7 +30,7 @@ def released(protocol: AnyProtocol, unit: Unit, epsilon: float, seed: int) -> Re
     return simulate(study, parts, seed=seed)
 
 
-def study_of(protocol: AnyProtocol, unit: Unit, epsilon: float) -> Study:
+def study_of(protocol: AnyMethod, unit: Unit, epsilon: float) -> Study:
     """Return the study of a method: it says itself whether the people are cut by rows or by columns."""
     by_columns = tuple(
         Member(name=f"p{place}", people=PEOPLE, columns=names) for place, names in enumerate(_BY_COLUMNS)

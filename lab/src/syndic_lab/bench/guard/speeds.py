@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from syndic.data import Domain, Schema, Table, open_source
-from syndic.methods import CrossTabulation
+from syndic.methods import Crosstables
 from syndic.methods.vertimrf.sketch import People, encode, person_digests, printed_plan
 from syndic.model.markov.kernels import NumpyKernels, kernels
 from syndic.mpc.mask import expand
@@ -132,7 +132,7 @@ def _products() -> Both:
         CodedTable(Domain(tuple(part), sizes), {name: columns[name] for name in part})
         for part, sizes in ((names[:half], _SIZES[:half]), (names[half:], _SIZES[half:]))
     ]
-    study, protocol = study_for(tables), CrossTabulation()
+    study, protocol = study_for(tables), Crosstables()
     pairs = list(product(names[:half], names[half:]))
 
     def plain() -> None:

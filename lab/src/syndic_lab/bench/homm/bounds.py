@@ -23,7 +23,7 @@ class Bound(NamedTuple):
     corrected: float
 
 
-class Spread(NamedTuple):
+class RoundPlanner(NamedTuple):
     """The three quantities that bounds are made of: of the noise, and of people within and across bins."""
 
     noise: float
@@ -67,12 +67,12 @@ class Merged:
         return math.sqrt(self.bins / sum(c.size / e**2 for c, e in zip(self.counts, self.epsilons, strict=True)))
 
     @property
-    def printed(self) -> Spread:
+    def printed(self) -> RoundPlanner:
         """Return m/eps_bar, n2_bar and nn_bar."""
         return self._spread(self.bins / self.printed_epsilon, [1 / counts.size for counts in self.counts])
 
     @property
-    def corrected(self) -> Spread:
+    def corrected(self) -> RoundPlanner:
         """Return sum_k 2 m_k/eps_k^2, and the same sums with bins as wide as they are."""
         noise = sum(2 * c.size / e**2 for c, e in zip(self.counts, self.epsilons, strict=True))
         return self._spread(noise, self.widths)
@@ -82,11 +82,11 @@ class Merged:
         """Width of every party's bins for values from -1 to 1: 2 / m_k^(1/p)."""
         return [2 / counts.size ** (1 / self.dimensions) for counts in self.counts]
 
-    def _spread(self, noise: float, widths: Sequence[float]) -> Spread:
+    def _spread(self, noise: float, widths: Sequence[float]) -> RoundPlanner:
         within = sum(float((c**2).sum()) * w**2 for c, w in zip(self.counts, widths, strict=True))
         total = sum(float(c.sum()) * w for c, w in zip(self.counts, widths, strict=True))
         # sums over pairs of different bins are the square of the sum less the equal pairs
-        return Spread(noise, within, total**2 - within)
+        return RoundPlanner(noise, within, total**2 - within)
 
 
 def mean_bound(merged: Merged, *, bound: float, variance: float) -> Bound:
@@ -106,7 +106,7 @@ def gaussian_mean_bound(merged: Merged, *, mean: float, variance: float) -> Boun
     return mean_bound(merged, bound=largest, variance=variance)
 
 
-def _bracket(merged: Merged, spread: Spread) -> float:
+def _bracket(merged: Merged, spread: RoundPlanner) -> float:
     """Return the bracket of Corollary 2: (m/eps_bar + n2_bar/m + nn_bar) / n^2."""
     return (spread.noise + spread.within / merged.bins + spread.across) / merged.people**2
 
@@ -162,7 +162,7 @@ def generalised_linear_bound(
     # the only eigenvalue of beta beta' that is not zero
     eigenvalue = float(coefficients @ coefficients)
 
-    def loss(spread: Spread) -> float:
+    def loss(spread: RoundPlanner) -> float:
         linear = (6 * spread.noise + spread.within + 2 * spread.across) * bounds.size * reach * outcome_bound**2
         square = eigenvalue**2 * fourth * (6 * spread.noise + spread.across + 2 * spread.within)
         return (linear + square) / merged.people**2

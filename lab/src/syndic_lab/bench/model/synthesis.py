@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from syndic.data import Table, open_source
 from syndic.errors import InputError
-from syndic.kernel import Desk, Member, Memory, Node, Protocol, Session, run, schema_of, steps_of
-from syndic.methods import AnyProtocol, Homm, Synthesis
+from syndic.kernel import Member, Memory, Method, Node, PartyState, Session, run, schema_of, steps_of
+from syndic.methods import AnyMethod, Homm, Synthesis
 from syndic.privacy import Budget, Ledger, Unit
 from syndic.random import SimulationRandomness
 from syndic.runtime import Local
@@ -144,7 +144,7 @@ def homm(data: Coded, epsilon: str, seed: int, cut: Cut, parties: int, at_least:
     return _run(data, Homm(at_least=at_least), epsilon, seed, held)
 
 
-def _run(data: Coded, protocol: AnyProtocol, epsilon: str, seed: int, held: Parts) -> Found:
+def _run(data: Coded, protocol: AnyMethod, epsilon: str, seed: int, held: Parts) -> Found:
     """Run a protocol with every party in this process; delta is one over all rows, as peers have it."""
     delta = Fraction(0) if isinstance(protocol, Homm) else Fraction(1, data.table.num_rows)
     study = Study(
@@ -160,7 +160,7 @@ def _run(data: Coded, protocol: AnyProtocol, epsilon: str, seed: int, held: Part
         for place, part in enumerate(held):
             nodes[f"p{place}"] = simulated_node(study, f"p{place}", data.rows(part), seed)
             stack.callback(nodes[f"p{place}"].close)
-        method: Protocol = protocol
+        method: Method = protocol
         session = Session(
             runtime=Local(nodes),
             study=study.digest,
@@ -180,7 +180,7 @@ def simulated_node(study: Study, party: str, rows: pa.Table, seed: int) -> Node:
     table = Table(schema=schema_of(study, party), source=open_source(rows))
     ledger = Ledger.open(":memory:")
     ledger.declare("rows", Budget.of(100, Fraction(1, 2)))
-    desk = Desk(
+    state = PartyState(
         name=party,
         terms=study,
         study=study.digest,
@@ -191,7 +191,7 @@ def simulated_node(study: Study, party: str, rows: pa.Table, seed: int) -> Node:
         open_table=lambda: table,
         randomness=lambda label: SimulationRandomness(seed, party, label),
     )
-    return Node(protocol=study.protocol, desk=desk)
+    return Node(protocol=study.protocol, state=state)
 
 
 def _held(

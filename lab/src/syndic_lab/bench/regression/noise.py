@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from syndic.data.coding import Feature
 from syndic.document import exact
 from syndic.model.gram.fit import Fit, regress
-from syndic.model.gram.matrix import Gram, intercept
+from syndic.model.gram.matrix import GramMatrix, intercept
 from syndic.model.gram.mixed import freed_sums
 from syndic.model.gram.mixing import Mixer, mixes_for
 from syndic.privacy import mu_squared_for
@@ -93,7 +93,7 @@ class Joint:
         """Return the regression from the secure Gram matrix."""
         values = self.sums[np.triu_indices(len(self.sums))][1:]
         noisy = values + self.sigma * generator.standard_normal(len(values))
-        gram = Gram(features=(intercept(), *self._features), rows=self.people, values=noisy, sigma=self.sigma)
+        gram = GramMatrix(features=(intercept(), *self._features), rows=self.people, values=noisy, sigma=self.sigma)
         return regress(gram, self._features[-1].name)
 
     @property

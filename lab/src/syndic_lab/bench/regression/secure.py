@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain, Schema
 from syndic.document import from_builtins, to_builtins
-from syndic.methods.regression.gram import GramMatrix
+from syndic.methods.regression.gram import Gram
 from syndic.random import SystemRandomness
 from syndic.study import Study
 from syndic_lab.bench.memory import peak_megabytes
@@ -68,7 +68,7 @@ def measure(people: int, columns: int, parties: int) -> dict[str, float]:
     """Run the protocol on made-up rows and return what it took."""
     study, tables = made_up(people, columns, parties)
     protocol = study.protocol
-    if not isinstance(protocol, GramMatrix):  # the study above says so
+    if not isinstance(protocol, Gram):  # the study above says so
         raise TypeError("not a study of a Gram matrix")
     layout = protocol.layout(study)
     carrier = _carrier(study, tables)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain, Schema
 from syndic.document import from_builtins, to_builtins
-from syndic.methods.histogram.crosstables import CrossTabulation
+from syndic.methods.histogram.crosstables import Crosstables
 from syndic.privacy import rho_for
 from syndic.random import SystemRandomness
 from syndic.study import Study
@@ -130,7 +130,7 @@ def carrier_for(study: Study, tables: list[CodedTable], *, noisy: bool = True) -
     return OpenCarrier(terms=study, study=study.digest, members=members, randomness=SystemRandomness())
 
 
-def opened(carrier: OpenCarrier, protocol: CrossTabulation) -> NDArray[np.int64]:
+def opened(carrier: OpenCarrier, protocol: Crosstables) -> NDArray[np.int64]:
     """Run the protocol and return the counts of all tables, one after the other."""
     result = protocol.coordinate(carrier)  # type: ignore[arg-type]  # stands in for a session
     return np.concatenate([table.values.ravel() for table in result.tables])
@@ -140,7 +140,7 @@ def _measure(name: str) -> dict[str, float] | None:
     tables = tables_for(name)
     if tables is None:
         return None
-    study, protocol = study_for(tables), CrossTabulation()
+    study, protocol = study_for(tables), Crosstables()
     sizes, noise = protocol.product_sizes(study), protocol.noise_of(study)
     taken = []
     for _ in range(1 if name == "large" else 5):
@@ -159,7 +159,7 @@ def _measure(name: str) -> dict[str, float] | None:
         "bits": float(sizes.small.bits),
         "wrong": float((opened(carrier_for(study, tables, noisy=False), protocol) != exact).sum()),
         "error": float(np.sqrt(np.mean((noisy - exact) ** 2.0))),
-        "trusting": float(CrossTabulation(colluding=0).noise_of(study).total_variance(2) ** 0.5),
+        "trusting": float(Crosstables(colluding=0).noise_of(study).total_variance(2) ** 0.5),
         "curator": float(noise.sensitivity_squared / (2 * rho)) ** 0.5,
         "memory": memory,
     }

@@ -44,7 +44,7 @@ from syndic.privacy import Budget, Unit
 from syndic.random import SystemRandomness
 from syndic.runtime.frame import receive_frame, send_frame
 from syndic.study.document import Study
-from syndic.study.party_folder import Home, PartyFile, run_digest
+from syndic.study.party_folder import PartyFile, PartyFolder, run_digest
 from syndic_lab.bench.row import Row
 
 # Two servers in Yao's circuits: average of 104 features with noise.
@@ -78,7 +78,7 @@ def _row(row: str, metric: str, value: float, unit: str, **beside: float) -> Row
 class Sockets:
     """A runtime over one socket per party; a few processes serve them all. Counts every byte, framing included."""
 
-    def __init__(self, homes: Mapping[str, Home], processes: int) -> None:
+    def __init__(self, homes: Mapping[str, PartyFolder], processes: int) -> None:
         """Start the processes."""
         self.bytes = 0
         self._here: dict[str, socket.socket] = {}
@@ -199,7 +199,7 @@ def _study(parties: int) -> Study:
     )
 
 
-def _lay_out(study: Study, folder: Path) -> tuple[NDArray[np.int64], dict[str, Home]]:
+def _lay_out(study: Study, folder: Path) -> tuple[NDArray[np.int64], dict[str, PartyFolder]]:
     """Write every party's rows and files; return the plain counts of all rows."""
     draws = np.random.default_rng(1)
     truth = np.zeros(study.schema.domain.size, dtype=np.int64)
@@ -207,7 +207,7 @@ def _lay_out(study: Study, folder: Path) -> tuple[NDArray[np.int64], dict[str, H
     for party in study.parties:
         codes = draws.integers(0, _FEATURES, _ROWS)
         truth += np.bincount(codes, minlength=len(truth))
-        home = Home(folder=folder / party.name)
+        home = PartyFolder(folder=folder / party.name)
         source = SourceSpec(path=str(home.folder / "rows.arrow"))
         home.keep(study, PartyFile(name=party.name, dataset=party.name, source=source, cap=study.budget))
         table = pa.table({"feature": codes})

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from syndic.methods import VertiMRF
+from syndic.methods import Vertimrf
 from syndic_lab.bench.model.synthesis_data import Coded
 from syndic_lab.bench.row import Row
 from syndic_lab.bench.vertical.methods import (
@@ -68,7 +68,7 @@ def of_budget(data: Coded, epsilon: str, seeds: Sequence[int], ways: Sequence[st
     """Yield distances by the part of epsilon for local models; whether a fifth is best of those."""
     for way in ways:
         variants = {
-            share: VertiMRF(way=_way(way), as_printed=True, local_share=Fraction(share)) for share in SHARES_OF_LOCAL
+            share: Vertimrf(way=_way(way), as_printed=True, local_share=Fraction(share)) for share in SHARES_OF_LOCAL
         }
         begin = f"{data.name}, epsilon {epsilon}, printed {WAYS[way]}, part for local models"
         means = yield from _compared(data, epsilon, seeds, begin, variants)
@@ -79,8 +79,8 @@ def of_local(data: Coded, epsilon: str, seeds: Sequence[int], ways: Sequence[str
     """Yield distances with and without local models; whether they help."""
     for way in ways:
         variants = {
-            "with local models": VertiMRF(way=_way(way), as_printed=True),
-            "without local models": VertiMRF(way=_way(way), as_printed=True, local_models=False),
+            "with local models": Vertimrf(way=_way(way), as_printed=True),
+            "without local models": Vertimrf(way=_way(way), as_printed=True, local_models=False),
         }
         begin = f"{data.name}, epsilon {epsilon}, printed {WAYS[way]}"
         means = yield from _compared(data, epsilon, seeds, begin, variants)
@@ -95,8 +95,8 @@ def of_recovery(data: Coded, epsilons: Sequence[str], seeds: Sequence[int], ways
     for epsilon in epsilons:
         for way in ways:
             variants = {
-                "values recovered": VertiMRF(way=_way(way), as_printed=True),
-                "values spread evenly": VertiMRF(way=_way(way), as_printed=True, recovery="uniform"),
+                "values recovered": Vertimrf(way=_way(way), as_printed=True),
+                "values spread evenly": Vertimrf(way=_way(way), as_printed=True, recovery="uniform"),
             }
             begin = f"{data.name}, epsilon {epsilon}, printed {WAYS[way]}"
             means = yield from _compared(data, epsilon, seeds, begin, variants)
@@ -114,8 +114,8 @@ def of_consistency(data: Coded, epsilons: Sequence[str], seeds: Sequence[int], w
     for epsilon in epsilons:
         for way in ways:
             variants = {
-                "made consistent": VertiMRF(way=_way(way), as_printed=True),
-                "not made consistent": VertiMRF(way=_way(way), as_printed=True, consistency=False),
+                "made consistent": Vertimrf(way=_way(way), as_printed=True),
+                "not made consistent": Vertimrf(way=_way(way), as_printed=True, consistency=False),
             }
             begin = f"{data.name}, epsilon {epsilon}, printed {WAYS[way]}"
             means = yield from _compared(data, epsilon, seeds, begin, variants)
@@ -140,7 +140,7 @@ def mean(some: Sequence[Found]) -> float:
 
 
 def _compared(
-    data: Coded, epsilon: str, seeds: Sequence[int], begin: str, variants: Mapping[str, VertiMRF]
+    data: Coded, epsilon: str, seeds: Sequence[int], begin: str, variants: Mapping[str, Vertimrf]
 ) -> Generator[Row, None, dict[str, float]]:
     means: dict[str, float] = {}
     for name, protocol in variants.items():

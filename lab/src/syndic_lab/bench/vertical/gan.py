@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from syndic.methods.comparison.vertigan import VertiGan
+from syndic.methods.comparison.vertigan import Vertigan
 from syndic_lab.bench.model.synthesis_data import Coded, distances
 from syndic_lab.bench.row import Row
 from syndic_lab.bench.vertical.runs import Found, cut, made_by, study_of
@@ -22,7 +22,7 @@ VARIANTS: Final[Mapping[str, Mapping[str, Any]]] = {"VertiGAN": {}, "VertiGAN, p
 
 def gan(data: Coded, epsilon: str, seed: int, parties: int, **options: Any) -> Found:
     """Run VertiGAN once, every party in this process; bytes are those to and from the party that has most."""
-    made = made_by(data, study_of(data, epsilon, cut(data, parties), VertiGan(**options)), seed)
+    made = made_by(data, study_of(data, epsilon, cut(data, parties), Vertigan(**options)), seed)
     sent: Counter[str] = Counter()
     for line in made.transcript:
         sent[line.party] += line.request_bytes + line.reply_bytes

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from syndic.methods import AnyProtocol, Glued, LatentTreeSynthesis, Synthesis, Vertical, VertiGan, VertiMRF
+from syndic.methods import AnyMethod, Dplt, Glued, Synthesis, Vertical, Vertigan, Vertimrf
 from syndic.model.markov import Curator, PrivMRF
 from syndic.privacy import GaussianEvent, mu_squared_for
 from syndic.random import SimulationRandomness, generator
@@ -28,16 +28,16 @@ TREE: Final = "latent tree"
 GAN: Final = "VertiGAN"
 GAN_SUITED: Final = "VertiGAN, suited to noise"
 
-_PROTOCOLS: Final[dict[str, Callable[[], AnyProtocol]]] = {
+_PROTOCOLS: Final[dict[str, Callable[[], AnyMethod]]] = {
     SHARES: Vertical,
-    SKETCH: lambda: VertiMRF(way="sketch"),
-    ORACLE: lambda: VertiMRF(way="oracle"),
-    SKETCH_PRINTED: lambda: VertiMRF(way="sketch", as_printed=True),
-    ORACLE_PRINTED: lambda: VertiMRF(way="oracle", as_printed=True),
+    SKETCH: lambda: Vertimrf(way="sketch"),
+    ORACLE: lambda: Vertimrf(way="oracle"),
+    SKETCH_PRINTED: lambda: Vertimrf(way="sketch", as_printed=True),
+    ORACLE_PRINTED: lambda: Vertimrf(way="oracle", as_printed=True),
     GLUED: Glued,
-    TREE: LatentTreeSynthesis,
-    GAN: VertiGan,
-    GAN_SUITED: lambda: VertiGan(**SUITED),
+    TREE: Dplt,
+    GAN: Vertigan,
+    GAN_SUITED: lambda: Vertigan(**SUITED),
 }
 METHODS: Final = (CURATOR, PRIVMRF, *_PROTOCOLS)
 
@@ -51,9 +51,9 @@ def made(data: Coded, method: str, epsilon: str, seed: int, parties: int = 2) ->
     return made_with(data, _PROTOCOLS[method](), epsilon, seed, parties)
 
 
-def made_with(data: Coded, protocol: AnyProtocol, epsilon: str, seed: int, parties: int = 2) -> Made:
+def made_with(data: Coded, protocol: AnyMethod, epsilon: str, seed: int, parties: int = 2) -> Made:
     """Return the rows of a protocol with these parameters; printed sketches claim to hide who is in."""
-    printed = isinstance(protocol, VertiMRF) and protocol.as_printed and protocol.way == "sketch"
+    printed = isinstance(protocol, Vertimrf) and protocol.as_printed and protocol.way == "sketch"
     neighbours: Any = "add_remove" if printed else "replace"
     return made_by(data, study_of(data, epsilon, cut(data, parties), protocol, neighbours=neighbours), seed)
 

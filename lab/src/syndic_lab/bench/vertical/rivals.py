@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from syndic.methods import DistDiffGen, Glued, LatentTreeSynthesis, Vertical
+from syndic.methods import Distdiffgen, Dplt, Glued, Vertical
 from syndic.model.latent.diffgen import balanced, max_scores, specialised, tree_of
 from syndic.noise import DiscreteLaplace, ExponentialMechanism
 from syndic.random import SimulationRandomness
@@ -21,7 +21,7 @@ from syndic_lab.bench.vertical.runs import Codes, Found, cut, found_by, made_by,
 
 TIMES: Final = 10
 _TEST_SHARE: Final = 0.2
-_RIVALS: Final = {"glued": Glued, "latent tree": LatentTreeSynthesis}
+_RIVALS: Final = {"glued": Glued, "latent tree": Dplt}
 
 
 def rivals(data: Coded, epsilon: str, seeds: Sequence[int], parties: int = 2) -> Iterator[Row]:
@@ -43,7 +43,7 @@ def classification(data: Coded, label: str, epsilon: str, seeds: Sequence[int], 
     training = Coded(data.name, data.schema, data.rows(np.sort(order[held_out:])))
     apart = cut(data, 2)
     both = [columns if label in columns else (*columns, label) for columns in apart]
-    special = study_of(training, epsilon, both, DistDiffGen(label=label, specialisations=times))
+    special = study_of(training, epsilon, both, Distdiffgen(label=label, specialisations=times))
     ways: dict[str, Callable[[int], Codes]] = {
         "two-party specialisation": lambda seed: made_by(training, special, seed).codes,
         "specialisation as published, one curator": lambda seed: published(training, label, epsilon, times, seed),

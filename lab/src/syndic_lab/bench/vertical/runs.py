@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.kernel import Exchange, Member, Session, run, schema_of, steps_of
-from syndic.methods import AnyProtocol, Synthesis, Vertical
+from syndic.methods import AnyMethod, Synthesis, Vertical
 from syndic.privacy import Budget, Unit, gaussian_epsilon, mu_squared_for
 from syndic.random import SimulationRandomness
 from syndic.runtime import Local
@@ -60,7 +60,7 @@ def study_of(
     data: Coded,
     epsilon: str,
     held: Sequence[tuple[str, ...]],
-    protocol: AnyProtocol,
+    protocol: AnyMethod,
     delta: Fraction = DELTA,
     neighbours: Literal["add_remove", "replace"] = "replace",
 ) -> Study:

@@ -10,7 +10,7 @@ from syndic.errors import InputError
 from syndic.runtime import Local
 from syndic.study import simulate
 from syndic.study.party_folder import run_digest
-from syndic.study.run import conduct, journal_path
+from syndic.study.run import journal_path, run_study
 
 SEED = 7
 
@@ -24,15 +24,17 @@ def test_the_release_is_that_of_a_simulation_and_the_runtime_stays_open(tmp_path
     case = case_of("homm laplace")
     told: list[tuple[str, int, int]] = []
     runtime = Local(open_nodes(case, tmp_path))
-    release = conduct(case.study, runtime, seed=SEED, folder=tmp_path / "own", progress=lambda *what: told.append(what))
+    release = run_study(
+        case.study, runtime, seed=SEED, folder=tmp_path / "own", progress=lambda *what: told.append(what)
+    )
     expected = published(simulate(case.study, case.sources, seed=SEED), tmp_path / "a")
     assert published(release, tmp_path / "b") == expected
     assert ("sanitise", 2, 2) in told
     told.clear()
-    again = conduct(case.study, runtime, seed=SEED, folder=tmp_path / "own", progress=lambda *what: told.append(what))
+    again = run_study(case.study, runtime, seed=SEED, folder=tmp_path / "own", progress=lambda *what: told.append(what))
     assert published(again, tmp_path / "c") == expected
     assert {what for what, _, _ in told} == {"draw rows"}
-    without = conduct(case.study, runtime, seed=SEED)
+    without = run_study(case.study, runtime, seed=SEED)
     assert published(without, tmp_path / "d") == expected
     runtime.close()
     assert [path.name for path in (tmp_path / "own").iterdir()] == [f"{run_digest(case.study, SEED)[:16]}.sqlite"]
@@ -46,5 +48,5 @@ def test_each_run_has_a_journal_of_its_own(tmp_path: Path) -> None:
 
 def test_a_printed_variant_needs_a_seed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="in simulation only: give a seed"):
-        conduct(case_of("homm as printed").study, Local({}), folder=tmp_path / "own")
+        run_study(case_of("homm as printed").study, Local({}), folder=tmp_path / "own")
     assert not (tmp_path / "own").exists()
