@@ -66,8 +66,7 @@ def charged(case: Case, folder: Path) -> dict[str, Counter[str]]:
 
 def allowed(case: Case) -> dict[str, Counter[str]]:
     """Return what the study says it will charge."""
-    spends = case.study.protocol.spends
-    return {party: Counter(repr(event) for event in spends(case.study, party)) for party in case.sources}
+    return {party: Counter(repr(event) for event in case.study.plan.events(party)) for party in case.sources}
 
 
 def stored(folder: Path, party: str) -> dict[str, bytes]:

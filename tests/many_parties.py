@@ -28,7 +28,6 @@ from syndic.kernel import (
     decode,
     encode,
     step,
-    steps_of,
 )
 from syndic.mpc.graph import SumPlan, plan_sum
 from syndic.mpc.ring import Ring, ring_for
@@ -113,16 +112,15 @@ class Fleet:
 
         state = PartyState(
             name=name,
-            terms=self.study,
+            plan=self.study.plan,
             study=self.study.digest,
-            spends=(),
             dataset=name,
             ledger=ledger,
             memory=Memory(":memory:"),
             open_table=no_table,
             randomness=lambda label: SimulationRandomness(seed, name, label),
         )
-        return Node(protocol=self.protocol, state=state)
+        return Node(method=self.protocol, state=state)
 
     def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
         replies, silent = {}, {}
@@ -145,8 +143,8 @@ class Fleet:
         return Session(
             runtime=self,
             study=self.study.digest,
-            terms=self.study,
-            steps=steps_of(type(self.protocol)),
+            method=self.protocol,
+            plan=self.study.plan,
             randomness=SimulationRandomness(0),
         )
 

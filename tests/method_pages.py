@@ -53,13 +53,13 @@ def message_rows(kind: type[Method]) -> Iterator[str]:
 
 def role_rows(study: Study) -> Iterator[str]:
     """Yield a line of a table for every role: what it sees."""
-    for role, seen in study.protocol.disclosure(study).sees.items():
+    for role, seen in study.plan.disclosure.sees.items():
         yield f"| {role} | {seen} |"
 
 
 def cost_line(study: Study) -> str:
     """Return what a plan says that a run needs."""
-    need = study.protocol.estimate(study)
+    need = study.plan.resources
     rounds = "1 round" if need.rounds == 1 else f"{need.rounds} rounds"
     size = max(need.reply_bytes, 1000) / 1000
     return f"{rounds}, {need.memory_bytes / 1e6:,.0f} MB of memory, messages of at most {size:,.0f} kB."
@@ -67,5 +67,5 @@ def cost_line(study: Study) -> str:
 
 def limit_lines(study: Study) -> Iterator[str]:
     """Yield what is not protected, a line each."""
-    for text in study.protocol.disclosure(study).not_protected:
+    for text in study.plan.disclosure.not_protected:
         yield f"- {text}"

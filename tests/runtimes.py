@@ -7,7 +7,7 @@ from typing import final
 
 from support import Case, open_nodes
 from syndic import Study
-from syndic.kernel import Call, Delivery, Node, Result, Runtime, Session, answer, decode, run, steps_of
+from syndic.kernel import Call, Delivery, Node, Result, Runtime, Session, answer, decode, run
 from syndic.random import SimulationRandomness
 from syndic.study.party_folder import run_digest
 
@@ -17,8 +17,8 @@ def session_over(runtime: Runtime, study: Study, *, seed: int | None = 7) -> Ses
     return Session(
         runtime=runtime,
         study=run_digest(study, seed),
-        terms=study,
-        steps=steps_of(type(study.protocol)),
+        method=study.protocol,
+        plan=study.plan,
         randomness=SimulationRandomness(1),
     )
 

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from syndic.errors import InputError
-from syndic.kernel import Disclosure, Estimate, Method, Result, Session, Terms
+from syndic.kernel import Disclosure, Resources, Result, Session, Terms, TermsMethod
 from syndic.privacy import Event
 
 
-class Stub(Method):
+class Stub(TermsMethod):
     """Needs nothing, charges nothing and says nothing; subclasses give the steps."""
 
     title: ClassVar[str] = "stub"
@@ -25,8 +25,8 @@ class Stub(Method):
     def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
         return ()
 
-    def estimate(self, terms: Terms) -> Estimate:
-        return Estimate(memory_bytes=0, reply_bytes=0, seconds=0)
+    def estimate(self, terms: Terms) -> Resources:
+        return Resources(memory_bytes=0, reply_bytes=0, seconds=0)
 
     def disclosure(self, terms: Terms) -> Disclosure:
         return Disclosure(sees={}, sensitivity="", not_protected=())

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from syndic import Study
-from syndic.kernel import Node
+from syndic.kernel import Method, Node, Result
 from syndic.privacy import Entry, Ledger
 from syndic.study import PartyFolder
 from syndic.study.simulate import simulate
@@ -351,3 +351,9 @@ def open_nodes(case: Case, folder: Path, *, seed: int | None = 7) -> dict[str, N
             (home.folder / file).write_bytes((folder / "first" / "parties" / name / file).read_bytes())
         nodes[name] = home.node(seed=seed, source=source)
     return nodes
+
+
+def read_back(study: Study, folder: Path) -> Result:
+    """Read a result that was written into a folder, by the study's own method."""
+    method: Method = study.protocol
+    return method.read(study.plan, folder)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from syndic.sklearn.markov import MarkovSynthesizer
     from syndic.sklearn.models import PrivateLogisticRegression, PrivateRidge
     from syndic.sklearn.regression import GramClassifier, GramRegression
-    from syndic.study import Plan, Release, Statement, Study, plan, simulate
+    from syndic.study import PlanSummary, Release, Statement, Study, plan, simulate
 
 __all__ = [
     "Advice",
@@ -62,7 +62,7 @@ __all__ = [
     "Member",
     "Ordinal",
     "PaidScores",
-    "Plan",
+    "PlanSummary",
     "PooledGram",
     "PrivateLogisticRegression",
     "PrivateRidge",
@@ -117,7 +117,7 @@ _HOMES = {
     "Member": "syndic.kernel",
     "Ordinal": "syndic.data",
     "PaidScores": "syndic.evaluation",
-    "Plan": "syndic.study",
+    "PlanSummary": "syndic.study",
     "PooledGram": "syndic.methods",
     "PrivateLogisticRegression": "syndic.sklearn.models",
     "PrivateRidge": "syndic.sklearn.models",

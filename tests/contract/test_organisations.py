@@ -89,7 +89,7 @@ def test_a_real_run_charges_what_it_says_and_logs_every_call(case: Case, tmp_pat
     for name, home in homes.items():
         entries = entries_of(home)
         charged = [event for entry in entries for event in entry.events]
-        assert sorted(charged, key=repr) == sorted(study.protocol.spends(study, name), key=repr)
+        assert sorted(charged, key=repr) == sorted(study.plan.events(name), key=repr)
         calls = [entry for entry in entries if entry.kind == "call"]
         assert [entry.asked for entry in calls] == [hashlib.sha256(data).hexdigest() for data in carrier.sent[name]]
         assert [entry.why for entry in calls] == [decode(data, Call).step for data in carrier.sent[name]]

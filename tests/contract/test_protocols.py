@@ -23,7 +23,7 @@ SEED = 7
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 each_paying_case = pytest.mark.parametrize(
-    "case", [case for case in CASES if case.study.protocol.spends(case.study, "north")], ids=lambda case: case.name
+    "case", [case for case in CASES if case.study.plan.events("north")], ids=lambda case: case.name
 )
 
 
@@ -66,7 +66,7 @@ def test_spends_is_what_was_charged(case: Case, tmp_path: Path) -> None:
     simulate(case.study, case.sources, seed=SEED, folder=tmp_path)
     for party in case.sources:
         charged = [event for entry in charges(tmp_path, party) for event in entry.events]
-        assert sorted(charged, key=repr) == sorted(case.study.protocol.spends(case.study, party), key=repr)
+        assert sorted(charged, key=repr) == sorted(case.study.plan.events(party), key=repr)
 
 
 @each_case

@@ -39,7 +39,7 @@ def test_owners_agree_and_the_coordinator_runs_by_console(federation: Federation
         assert owner.ask("GET", f"/studies/{study.digest}/progress")["state"] == "finished"
         assert owner.ask("POST", "/ledger/verification", body={})["whole"] is True
         with Ledger.open(federation.home(name) / "ledger.sqlite") as ledger:
-            assert len(ledger.charged(study.digest)) == len(study.protocol.spends(study, name))
+            assert len(ledger.charged(study.digest)) == len(study.plan.events(name))
 
 
 def told(coordinator: Visitor, run: str, state: str) -> str:

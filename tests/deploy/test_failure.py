@@ -44,7 +44,7 @@ def agreed(federation: Federation, study: Study) -> Study:
 def charged_once(federation: Federation, study: Study) -> None:
     for party in study.parties:
         charged = [event for entry in federation.charges(study, SEED, party.name) for event in entry.events]
-        assert sorted(map(str, charged)) == sorted(map(str, study.protocol.spends(study, party.name)))
+        assert sorted(map(str, charged)) == sorted(map(str, study.plan.events(party.name)))
 
 
 def test_a_killed_process_of_a_study_is_started_anew(federation: Federation, tmp_path: Path) -> None:

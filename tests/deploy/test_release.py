@@ -33,7 +33,7 @@ def test_the_release_is_that_of_one_process(
     same(release, expected, tmp_path)
     for party in study.parties:
         charged = [event for entry in federation.charges(study, SEED, party.name) for event in entry.events]
-        assert sorted(map(str, charged)) == sorted(map(str, study.protocol.spends(study, party.name)))
+        assert sorted(map(str, charged)) == sorted(map(str, study.plan.events(party.name)))
     again = federation.run(study, SEED)
     same(again, expected, tmp_path)
 

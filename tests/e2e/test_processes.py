@@ -13,7 +13,7 @@ import pytest
 from support import charges, rows, study_text, two_parties
 from syndic import Study, simulate
 from syndic.errors import PartyError
-from syndic.kernel import Session, run, steps_of
+from syndic.kernel import Session, run
 from syndic.random import SimulationRandomness
 from syndic.runtime import Processes
 from syndic.study.party_folder import PartyFolder, run_digest
@@ -39,8 +39,8 @@ def session_of(study: Study, runtime: Processes, seconds: float = 60.0) -> Sessi
     return Session(
         runtime=runtime,
         study=run_digest(study, SEED),
-        terms=study,
-        steps=steps_of(type(study.protocol)),
+        method=study.protocol,
+        plan=study.plan,
         randomness=SimulationRandomness(1),
         seconds=seconds,
     )

@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 from support import charges, rows, study_text
 from syndic import Study
 from syndic.data import SourceSpec
-from syndic.kernel import Call, Delivery, Runtime, Session, decode, run, steps_of
-from syndic.methods import Risk
+from syndic.kernel import Call, Delivery, Runtime, Session, decode, run
 from syndic.methods.learning.result import RiskResult
 from syndic.random import SimulationRandomness
 from syndic.runtime import Local, Processes
@@ -66,8 +65,8 @@ def learn(runtime: Runtime) -> RiskResult:
     session = Session(
         runtime=runtime,
         study=run_digest(STUDY, SEED),
-        terms=STUDY,
-        steps=steps_of(Risk),
+        method=STUDY.protocol,
+        plan=STUDY.plan,
         randomness=SimulationRandomness(1),
         seconds=60.0,
     )

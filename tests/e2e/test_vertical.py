@@ -47,7 +47,7 @@ def test_columns_of_three_processes_become_one_table(tmp_path: Path) -> None:
     assert release.statement.protects
     for party in agreed.parties:
         found = [event for entry in charges(tmp_path, party.name) for event in entry.events]
-        assert found == list(agreed.protocol.spends(agreed, party.name))
+        assert found == list(agreed.plan.events(party.name))
     made = release.table.to_arrow()
     assert made.num_rows == COUNT
     known = [pair for pair in zip(made["colour"].to_pylist(), made["score"].to_pylist(), strict=True) if pair[1]]
@@ -72,7 +72,7 @@ def test_a_party_that_dies_stops_the_run_and_the_next_one_goes_on(
 ) -> None:
     """Killed before or after the rows were multiplied; a coordinator that starts again deals the same seeds."""
     agreed = study()
-    sources, spends = written(tmp_path, agreed), list(agreed.protocol.spends(agreed, "north"))
+    sources, spends = written(tmp_path, agreed), list(agreed.plan.events("north"))
 
     def charged() -> list[list[Any]]:
         return [[one for entry in charges(tmp_path, party.name) for one in entry.events] for party in agreed.parties]
@@ -90,4 +90,4 @@ def test_a_party_that_dies_stops_the_run_and_the_next_one_goes_on(
     monkeypatch.setattr("syndic.methods.synthesis.vertical.deal_products", deal_products)
     release = simulate(agreed, sources, runtime="processes", folder=tmp_path)
     assert release.table.to_arrow().num_rows == COUNT
-    assert charged() == [list(agreed.protocol.spends(agreed, party.name)) for party in agreed.parties]
+    assert charged() == [list(agreed.plan.events(party.name)) for party in agreed.parties]

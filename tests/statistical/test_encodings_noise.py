@@ -68,7 +68,7 @@ def likely(hits: int, tries: int, chance: float, share: float) -> bool:
 
 def test_responses_lie_as_often_as_they_are_charged_for(monkeypatch: pytest.MonkeyPatch) -> None:
     study = vertimrf_study('way = "oracle"', parties=TWO.format(people=PEOPLE), columns=COLUMNS)
-    event = study.protocol.spends(study, "north")[-1]
+    event = study.plan.events("north")[-1]
     assert isinstance(event, PureEvent)
     # a third of the charge for each of three columns, over all parties; truth e^epsilon times as likely as a lie
     ratio = np.exp(float(event.epsilon) / 3)

@@ -7,6 +7,7 @@ import pytest
 
 from syndic.errors import InputError
 from syndic.methods import AnyMethod, Homm, Marginals
+from syndic.methods.histogram.marginals import MarginalsPlan
 from syndic.mpc.product import UsesProducts
 from syndic.noise import GaussianShare
 from syndic.privacy import Budget, Cost
@@ -28,8 +29,8 @@ def masked() -> tuple[Study, Marginals]:
 
 
 def test_a_release_less_the_noise_that_all_coins_give_is_exact() -> None:
-    study, protocol = masked()
-    share = protocol.noise_of(study)
+    study, _protocol = masked()
+    share = study.plan_as(MarginalsPlan).noise
     run = Stage(study, SOURCES).run(3)
     noise = sum(run.own_noise(name, share, 2) for name in THREE)
     assert (run.result.tables[0].values.ravel() - noise).tolist() == [3, 3]

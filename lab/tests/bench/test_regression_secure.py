@@ -17,8 +17,8 @@ def test_a_small_matrix_is_exact_and_counted() -> None:
 
 def test_a_study_of_the_published_shape_fits_the_usual_limits() -> None:
     study, _ = made_up(412_276, 91, 10)
-    study.protocol.check(study)
-    assert study.protocol.estimate(study).memory_bytes < 10**9
+    study.plan.check()
+    assert study.plan.resources.memory_bytes < 10**9
 
 
 def test_columns_are_spread_evenly() -> None:

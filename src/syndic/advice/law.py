@@ -12,7 +12,7 @@ import numpy as np
 
 from syndic.advice.scale import Numbers
 from syndic.errors import InputError
-from syndic.methods.histogram.homm import Homm, PrintedLaplace
+from syndic.methods.histogram.homm import Homm, HommPlan, PrintedLaplace
 from syndic.noise import DiscreteLaplace
 from syndic.study import Study
 
@@ -123,7 +123,7 @@ def homm_of(study: Study) -> Homm:
 def law_of(study: Study, party: str) -> Law:
     """Return the law of one party's cells, calibrated as the protocol itself does it."""
     protocol = homm_of(study)
-    noise = protocol.noise_of(study, party)
+    noise = study.plan_as(HommPlan).noise[party]
     if isinstance(noise, PrintedLaplace):
         scale = float(1 / noise.epsilon)
     else:

@@ -108,7 +108,7 @@ def _variants(study: Study) -> tuple[dict[Variant, Study], list[str]]:
     for name in get_args(Variant):
         changed = msgspec.structs.replace(study, protocol=usual[name])
         try:
-            usual[name].check(changed)
+            changed.plan.check()
         except InputError as error:
             left_out.append(f"{name}: {error}")
         else:
@@ -163,7 +163,7 @@ def _verdict(found: Found) -> tuple[Recommended, str]:
 
 
 def _told(variant: Variant, study: Study, crowds: list[dict[int, float]]) -> VariantAdvice:
-    estimate, people = study.protocol.estimate(study), _people(study)
+    estimate, people = study.plan.resources, _people(study)
     megabytes = len(study.parties) * estimate.reply_bytes / 1e6
     if isinstance(study.protocol, Vertical):
         megabytes = sum(room.traffic for room in study.protocol.size_of(study).rooms) / 1e6

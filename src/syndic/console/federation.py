@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-from syndic.console.progress import shown_time, step_names
+from syndic.console.progress import shown_time
 from syndic.console.studies import Sent, column_line, folder_of_study, members, read_study
 from syndic.console.views import Overview, PartyLine, ProgressView, State, StepLine, StudyLine, StudyView
 from syndic.document import Document
@@ -14,7 +14,7 @@ from syndic.errors import InputError, RefusedError, SyndicError
 from syndic.federation import Coordinator
 from syndic.federation.run import check_list
 from syndic.federation.run_status import RunState, note_start, read_state
-from syndic.kernel import PublicIdentity, steps_of
+from syndic.kernel import PublicIdentity
 from syndic.runtime.flare.coordinator import Flare
 from syndic.study import Study
 from syndic.study.party_folder import run_digest
@@ -159,17 +159,17 @@ def _state(state: RunState | None) -> State:
 
 
 def _steps(content: Study, state: RunState | None) -> tuple[StepLine, ...]:
-    known, asked = steps_of(type(content.protocol)), {one.step: one for one in state.asked} if state else {}
+    asked = {one.step: one for one in state.asked} if state else {}
     return tuple(
         StepLine(
             step=name,
-            reveals=known[name].reveals,
-            means=(getattr(type(content.protocol), name).__doc__ or "").strip().partition("\n")[0],
+            reveals=each.reveals,
+            means=each.means,
             answered=asked[name].times if name in asked else 0,
             refused=len(asked[name].silent) if name in asked else 0,
             last=shown_time(asked[name].at.isoformat()) if name in asked else "",
         )
-        for name in step_names(content)
+        for name, each in content.steps.items()
     )
 
 

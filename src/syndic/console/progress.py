@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from syndic.console.views import ProgressView, State, StepLine
-from syndic.kernel import steps_asked, steps_of
 from syndic.kernel.memory import stored_bytes
 from syndic.privacy import Entry, Ledger
 from syndic.study import PartyFolder, Study
@@ -40,25 +39,18 @@ def party_progress(folder: Path, run: str, study: Study, state: State) -> Progre
     )
 
 
-def step_names(study: Study) -> list[str]:
-    """Return the steps that the study asks, in the order of a run: who is ready and meets comes first."""
-    first = {"ready": 0, "meet": 1}
-    return sorted(steps_asked(study.protocol, study), key=lambda name: first.get(name, 2))
-
-
 def step_lines(study: Study, calls: tuple[Entry, ...]) -> tuple[StepLine, ...]:
     """Return the steps that the study asks, with the calls of each; a reply that is no digest is a refusal's code."""
-    known = steps_of(type(study.protocol))
-    planned = step_names(study)
+    known = study.steps
     answered = Counter(one.why for one in calls if len(one.reply) == _DIGEST_LETTERS)
     refused = Counter(one.why for one in calls if len(one.reply) != _DIGEST_LETTERS)
     last = {one.why: one.time for one in calls}
-    names = [*planned, *sorted(set(last) - set(planned))]
+    names = [*known, *sorted(set(last) - set(known))]
     return tuple(
         StepLine(
             step=name or "(unreadable)",
             reveals=known[name].reveals if name in known else "",
-            means=(getattr(type(study.protocol), name, None).__doc__ or "").strip().partition("\n")[0] if name else "",
+            means=known[name].means if name in known else "",
             answered=answered[name],
             refused=refused[name],
             last=shown_time(last[name]) if name in last else "",

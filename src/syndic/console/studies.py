@@ -27,7 +27,7 @@ from syndic.kernel import PublicIdentity
 from syndic.study import PartyFolder, Study
 from syndic.study import agreement as owner
 from syndic.study.identity import Identity
-from syndic.study.plan import Plan, plan
+from syndic.study.plan import PlanSummary, plan
 from syndic.study.study_folder import StudyFolder, write_whole
 from syndic.version import __version__
 
@@ -228,7 +228,9 @@ def _costs(content: Study) -> dict[str, float]:
         return {}
 
 
-def _judged(home: PartyFolder, content: Study, rehearsal: int | None) -> tuple[Plan | None, CostLine | None, str]:
+def _judged(
+    home: PartyFolder, content: Study, rehearsal: int | None
+) -> tuple[PlanSummary | None, CostLine | None, str]:
     """Return the plan and the cost as far as they can be told, and what stands in the way."""
     planned = None
     try:

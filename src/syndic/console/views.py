@@ -8,7 +8,7 @@ from typing import Literal
 
 from syndic.document import Document
 from syndic.errors import InputError
-from syndic.study.plan import Plan
+from syndic.study.plan import PlanSummary
 from syndic.study.statement import Statement
 
 Role = Literal["party", "coordinator"]
@@ -97,7 +97,7 @@ class StudyView(Document):
     line: StudyLine
     digest: str
     purpose: str
-    plan: Plan | None
+    plan: PlanSummary | None
     members: tuple[MemberLine, ...]
     columns: tuple[ColumnLine, ...]
     problem: str = ""

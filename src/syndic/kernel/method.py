@@ -1,52 +1,23 @@
-"""What a method is: frozen public parameters, the parties' side as steps, the coordinator's side as one function."""
+"""What a method is: frozen public parameters, a plan, the parties' side as steps, the coordinator's as one function."""
 
 import abc
-from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from syndic.document import Document
+from syndic.errors import InputError
 from syndic.kernel.agreement import Agreements, Ready
 from syndic.kernel.codec import Nothing
+from syndic.kernel.disclosure import Disclosure
 from syndic.kernel.party import Party
+from syndic.kernel.plan import Plan, Resources
+from syndic.kernel.requires import Requires
+from syndic.kernel.result import Result
 from syndic.kernel.session import Session
 from syndic.kernel.step import step, steps_of
 from syndic.kernel.terms import Terms, identified
 from syndic.privacy import Event
-
-
-class Estimate(Document):
-    """What a run would need, computed from public numbers before any row is read."""
-
-    memory_bytes: int
-    reply_bytes: int
-    seconds: float
-    rounds: int = 1
-    notes: tuple[str, ...] = ()
-
-
-class Disclosure(Document):
-    """What each role sees, why the stated sensitivity holds, and what is not protected.
-
-    `departures` is for printed variants: which claim of the paper is not met, and what holds instead.
-    """
-
-    sees: dict[str, str]
-    sensitivity: str
-    not_protected: tuple[str, ...]
-    departures: tuple[str, ...] = ()
-
-
-class Result(abc.ABC):
-    """What a protocol publishes."""
-
-    @abc.abstractmethod
-    def write(self, folder: Path) -> list[Path]:
-        """Write the result's files into `folder` and return their paths."""
-
-    @abc.abstractmethod
-    def summary(self) -> Mapping[str, Any]:
-        """Return a few public facts for the terminal and the statement."""
 
 
 class Method(Document, tag_field="method"):
@@ -58,9 +29,14 @@ class Method(Document, tag_field="method"):
     trust: ClassVar[str]
 
     @property
-    @abc.abstractmethod
     def simulation_only(self) -> bool:
-        """Whether this is a printed variant that does not keep its promise; it never meets real parties."""
+        """Whether this is a published variant that does not keep its promise; it never meets real parties."""
+        return False
+
+    @property
+    def requires(self) -> Requires:
+        """What the terms must have; it may depend on the parameters."""
+        return Requires()
 
     @step(reveals="public", fresh=True)
     def ready(self, party: Party, message: Nothing) -> Ready:
@@ -75,10 +51,96 @@ class Method(Document, tag_field="method"):
         party.meet(message)
         return Nothing()
 
+    @abc.abstractmethod
+    def plan(self, terms: Terms) -> Plan:
+        """Work out everything public from terms that meet `requires`. Reads no row and checks no limits."""
+
+    @abc.abstractmethod
+    def coordinate(self, session: Session[Any]) -> Result:
+        """Run the coordinator's side: ask the parties, combine what passed their doors."""
+
+    @abc.abstractmethod
+    def read(self, plan: Any, folder: Path) -> Result:
+        """Read back what the result wrote into `folder`."""
+
+
+def make_plan(method: Method, terms: Terms) -> Plan:
+    """Check what the method requires, and work out its plan; what cannot be made is an `InputError`."""
+    method.requires.check(terms)
+    try:
+        return method.plan(terms)
+    except InputError:
+        raise
+    except (ValueError, ArithmeticError) as error:
+        # a mechanism that cannot be made from these budgets says which number is out of range
+        raise InputError(f"the noise cannot be made: {error}") from None
+
+
+def run(method: Method, session: Session[Any]) -> Result:
+    """Ask every party whether it is ready, show each the agreements of all, and only then run the method.
+
+    So nothing is spent if one is not ready or has not agreed.
+    """
+    ready = session.ask(method.ready, Nothing())
+    if identified(session.terms):
+        # in a simulation nobody has anything to show; it is asked all the same, so that calls have the same ids
+        session.ask(method.meet, Agreements(agreements={name: one.agreement for name, one in ready.items()}))
+    return method.coordinate(session)
+
+
+# What follows goes with the last method that works everything out from the terms whenever it is asked.
+
+
+class TermsPlan(Plan):
+    """The plan of a method that works everything out from the terms whenever it is asked."""
+
+    method: "TermsMethod"
+
+    @cached_property
+    def rounds(self) -> tuple[str, ...]:
+        """Steps as the method lists them."""
+        return tuple(name for name in self.method.asked(self.terms) if name not in {"ready", "meet"})
+
+    def events(self, party: str) -> tuple[Event, ...]:
+        """Ask the method."""
+        return self.method.spends(self.terms, party)
+
+    @cached_property
+    def resources(self) -> Resources:
+        """Ask the method."""
+        return self.method.estimate(self.terms)
+
+    @cached_property
+    def disclosure(self) -> Disclosure:
+        """Ask the method."""
+        return self.method.disclosure(self.terms)
+
+    def check(self) -> None:
+        """Ask the method."""
+        self.method.check(self.terms)
+
+
+class TermsMethod(Method):
+    """A method on the old interface: `check`, `spends`, `estimate` and `disclosure`, each from the terms."""
+
+    @property
+    def requires(self) -> Requires:
+        """Nothing that is declared: `check` has it all."""
+        return Requires(columns="any")
+
+    def plan(self, terms: Terms) -> TermsPlan:
+        """Return a plan that asks this method."""
+        self.check(terms)
+        return TermsPlan(terms=terms, method=self)
+
+    def read(self, plan: Any, folder: Path) -> Result:
+        """Read back what the result wrote into `folder`."""
+        return self.read_result(plan.terms, folder)
+
     def asked(self, terms: Terms) -> tuple[str, ...]:
         """Return the names of the steps that a run on these terms may ask: by default all. A party answers no other."""
         del terms
-        return tuple(name for name in steps_of(type(self)) if name != "meet")
+        return tuple(steps_of(type(self)))
 
     @abc.abstractmethod
     def check(self, terms: Terms) -> None:
@@ -89,7 +151,7 @@ class Method(Document, tag_field="method"):
         """Return everything that the party called `party` will be charged. Reads no row."""
 
     @abc.abstractmethod
-    def estimate(self, terms: Terms) -> Estimate:
+    def estimate(self, terms: Terms) -> Resources:
         """Return what a run would need. Reads no row."""
 
     @abc.abstractmethod
@@ -97,27 +159,5 @@ class Method(Document, tag_field="method"):
         """Return who sees what, and why the cost is what it is."""
 
     @abc.abstractmethod
-    def coordinate(self, session: Session) -> Result:
-        """Run the coordinator's side: ask the parties, combine what passed their doors."""
-
-    @abc.abstractmethod
     def read_result(self, terms: Terms, folder: Path) -> Result:
         """Read back what the result wrote into `folder`."""
-
-
-def steps_asked(protocol: Method, terms: Terms) -> tuple[str, ...]:
-    """Return the names of all steps that a party answers, `meet` among them between organisations, in their order."""
-    first = ("ready", "meet") if identified(terms) else ("ready",)
-    return (*first, *(name for name in protocol.asked(terms) if name not in first))
-
-
-def run(protocol: Method, session: Session) -> Result:
-    """Ask every party whether it is ready, show each the agreements of all, and only then run the protocol.
-
-    So nothing is spent if one is not ready or has not agreed.
-    """
-    ready = session.ask(protocol.ready, Nothing())
-    if identified(session.terms):
-        # in a simulation nobody has anything to show; it is asked all the same, so that calls have the same ids
-        session.ask(protocol.meet, Agreements(agreements={name: one.agreement for name, one in ready.items()}))
-    return protocol.coordinate(session)

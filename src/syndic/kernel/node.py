@@ -2,8 +2,9 @@
 
 import hashlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, final
 
 from msgspec.structs import replace
@@ -12,9 +13,10 @@ from syndic.errors import BudgetError, DoorError, PublicError, RefusedError
 from syndic.kernel.call import Call, Reply
 from syndic.kernel.codec import Message, decode, encode
 from syndic.kernel.memory import Stored
-from syndic.kernel.method import Method, steps_asked
+from syndic.kernel.method import Method
 from syndic.kernel.party import Party, PartyState
-from syndic.kernel.step import Step, steps_of
+from syndic.kernel.plan import steps_of_run
+from syndic.kernel.step import Step
 from syndic.privacy import Called
 
 _LOG = logging.getLogger("syndic.party")
@@ -25,15 +27,20 @@ _MOST_LETTERS = 64
 @final
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """One organisation's side of one study: the method, and the state it works at."""
+    """One organisation's side of one study: the method, and the state it works on."""
 
-    protocol: Method
+    method: Method
     state: PartyState
 
     @property
     def name(self) -> str:
         """The party's name."""
         return self.state.name
+
+    @cached_property
+    def steps(self) -> Mapping[str, tuple[Step, object]]:
+        """The steps that this party answers, each with who declares it: the method, or a part of its plan."""
+        return steps_of_run(self.method, self.state.plan)
 
     def close(self) -> None:
         """Close the ledger and the memory."""
@@ -132,18 +139,17 @@ def _step_of(node: Node, call: Call) -> Step:
         raise RefusedError(f"the call is for another party, not for {node.name}")
     if len(call.call) > _MOST_LETTERS:
         raise RefusedError(f"a call id has at most {_MOST_LETTERS} letters")
-    asked = steps_asked(node.protocol, node.state.terms)
-    if call.step not in asked:
-        raise RefusedError(f"{node.protocol.title} has no such step in this study; its steps are {', '.join(asked)}")
-    return steps_of(type(node.protocol))[call.step]
+    if call.step not in node.steps:
+        raise RefusedError(f"{node.method.title} has no such step in this study; its steps are {', '.join(node.steps)}")
+    return node.steps[call.step][0]
 
 
 def _run(node: Node, call: Call, step: Step, asked: str) -> Stored:
     message = decode(call.body, step.takes)
     party = Party(node.state, call=call.call, step=step)
-    if node.protocol.simulation_only and not party.simulated:
-        raise RefusedError(f"{node.protocol.title} as printed does not keep its promise: simulation only")
-    function: Callable[[Party, Message], Any] = getattr(node.protocol, step.name)
+    if node.method.simulation_only and not party.simulated:
+        raise RefusedError(f"{node.method.title} as printed does not keep its promise: simulation only")
+    function: Callable[[Party, Message], Any] = getattr(node.steps[step.name][1], step.name)
     body = encode(function(party, message))
     _check_doors(party, step)
     return Stored(asked=asked, charged=party.doors_used > 0, reply=body)

@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar, final
+from typing import Generic, TypeVar, final
 
 from syndic.data import Table
 from syndic.errors import DoorError, RefusedError
 from syndic.kernel.agreement import Agreements, check_all
 from syndic.kernel.codec import Message, decode, encode
 from syndic.kernel.memory import Memory
+from syndic.kernel.plan import Planned
 from syndic.kernel.step import Step
 from syndic.kernel.terms import Terms
 from syndic.noise import Mechanism
@@ -35,32 +36,42 @@ def no_bond(peer: str) -> bytes:
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class PartyState:
+class PartyState(Generic[Planned]):
     """What a party has for one study and keeps between calls.
 
-    `study` is the digest of this party's own copy, `spends` all that the study may ever charge here, and
-    `randomness` gives an independent stream for every label. Between organisations `bond` returns 32 bytes that only
-    this party and the named one know, `agreement` this party's signed agreement, or raises if none is in force, and
-    `sign` its identity's signature.
+    `study` is the digest of this party's own copy, `plan` what it works out from that copy, and `randomness` gives an
+    independent stream for every label. `charges` is all that the study may charge to `dataset`, if that is more than
+    this party's own events. Between organisations `bond` returns 32 bytes that only this party and the named one know,
+    `agreement` this party's signed agreement, or raises if none is in force, and `sign` its identity's signature.
     """
 
     name: str
-    terms: Terms
+    plan: Planned
     study: str
-    spends: tuple[Event, ...]
     dataset: str
     ledger: Ledger
     memory: Memory
     open_table: Callable[[], Table]
     randomness: Callable[[str], Randomness]
+    charges: tuple[Event, ...] | None = None
     bond: Callable[[str], bytes] = no_bond
     agreement: Callable[[], bytes] | None = None
     sign: Callable[[bytes], bytes] | None = None
 
+    @property
+    def terms(self) -> Terms:
+        """The public terms of the study."""
+        return self.plan.terms
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """All that the study may ever charge here."""
+        return self.plan.events(self.name) if self.charges is None else self.charges
+
     @cached_property
     def limit(self) -> Cost:
         """The most that this study may cost this party's people; a study may have thousands of charges."""
-        return Cost.of(self.spends)
+        return Cost.of(self.events)
 
     def check_agreed(self, step: str) -> None:
         """Raise `RefusedError` unless the owner's agreement is in force and, but for the first steps, all have met."""
@@ -72,7 +83,7 @@ class PartyState:
 
 
 @final
-class Party:
+class Party(Generic[Planned]):
     """One party during one call.
 
     There are three doors out and no fourth: `release` (full noise here), `contribute` (a share of the noise,
@@ -80,10 +91,11 @@ class Party:
     durably first and only then hands out randomness.
     """
 
-    def __init__(self, state: PartyState, *, call: str, step: Step) -> None:
+    def __init__(self, state: PartyState[Planned], *, call: str, step: Step) -> None:
         """Bind the party to one call of one step."""
         self.name = state.name
-        self.terms = state.terms
+        self.plan = state.plan
+        self.terms = state.plan.terms
         self.study = state.study
         self.rows_read = False
         self.doors_used = 0
@@ -105,7 +117,7 @@ class Party:
     def check_ready(self) -> None:
         """Raise `PublicError` unless the source can be opened with every column and the cap has room for the study."""
         self._state.open_table()
-        self._state.ledger.check(dataset=self._state.dataset, study=self._state.study, events=self._state.spends)
+        self._state.ledger.check(dataset=self._state.dataset, study=self._state.study, events=self._state.events)
 
     def agreement(self) -> bytes:
         """Return this party's signed agreement to the run; empty in a simulation."""

@@ -4,7 +4,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
 from syndic.document import Document
 from syndic.errors import BudgetError, PartyError, RefusedError
@@ -12,6 +12,7 @@ from syndic.kernel.call import ENVELOPE_BYTES, Call, Reply, asked_of
 from syndic.kernel.codec import Message, decode, encode
 from syndic.kernel.identity import PublicIdentity
 from syndic.kernel.journal import Journal, Recalled
+from syndic.kernel.plan import Planned, steps_of_run
 from syndic.kernel.step import Reveals, Step
 from syndic.kernel.terms import Terms
 from syndic.kernel.transport import Delivery, Runtime
@@ -42,7 +43,7 @@ def silent_progress(what: str, done: int, total: int) -> None:
 
 
 @final
-class Session:
+class Session(Generic[Planned]):
     """Carries one run of one study.
 
     A call's id is made of the study, the round, the step and the party, so a coordinator that was killed and
@@ -55,26 +56,27 @@ class Session:
         *,
         runtime: Runtime,
         study: str,
-        terms: Terms,
-        steps: Mapping[str, Step],
+        method: object,
+        plan: Planned,
         randomness: Randomness,
         progress: Progress = silent_progress,
         seconds: float = 600.0,
         journal: Journal | None = None,
         signatures: bool = False,
     ) -> None:
-        """Prepare to ask the parties of `terms`, over `runtime`, about the study with digest `study`.
+        """Prepare to ask the parties of the plan, over `runtime`, about the study with digest `study`.
 
         A party that has not answered a step after `seconds` counts as silent. With `signatures`, so does one whose
         answer does not carry the signature of its identity in the terms.
         """
-        self.terms = terms
+        self.plan = plan
+        self.terms: Terms = plan.terms
         self.randomness = randomness
         self.progress = progress
         self.transcript: list[Exchange] = []
         self._runtime = runtime
         self.study = study
-        self._steps = steps
+        self._steps = steps_of_run(method, plan)
         self._seconds = seconds
         self._journal = journal
         self._signatures = signatures
@@ -96,7 +98,7 @@ class Session:
             PartyError: if more parties than that do. Answers that were given stay stored at the
                 parties, so running the study again loses nothing.
         """
-        declared = self._steps[step.__name__]
+        declared = self._steps[step.__name__][0]
         messages = message if isinstance(message, Mapping) else dict.fromkeys(self.parties, message)
         calls = {party: self._call(declared, party, body) for party, body in messages.items()}
         self._round += 1

@@ -13,7 +13,7 @@ Function = TypeVar("Function", bound=Callable[..., Message])
 
 
 class Step(Document):
-    """Which message a step takes, which it returns, and what the reply gives away.
+    """Which message a step takes, which it returns, what it does in one line, and what the reply gives away.
 
     `public`: nothing of any row. `noisy`: a differentially private release, charged here. `masked`: uniform
     without the other shares. `sealed`: encrypted for another party. A `fresh` step is answered anew each time it
@@ -21,6 +21,7 @@ class Step(Document):
     """
 
     name: str
+    means: str
     reveals: Reveals
     fresh: bool
     takes: type[Message]
@@ -39,13 +40,22 @@ def step(*, reveals: Reveals, fresh: bool = False) -> Callable[[Function], Funct
 
 @cache
 def steps_of(owner: type) -> Mapping[str, Step]:
-    """Return the steps that a class declares, by name."""
-    found = {}
-    for name in dir(owner):
-        function = getattr(owner, name)
-        reveals = getattr(function, "reveals", None)
-        if callable(function) and reveals is not None:
+    """Return the steps that a class declares, by name, in the order in which they stand: those of its bases first."""
+    found: dict[str, Step] = {}
+    for base in reversed(owner.__mro__):
+        for name in vars(base):
+            function = getattr(owner, name)
+            reveals = getattr(function, "reveals", None)
+            if name in found or not callable(function) or reveals is None:
+                continue
             hints = get_type_hints(function)
             taken = next(hint for key, hint in hints.items() if key not in {"party", "return"})
-            found[name] = Step(name=name, reveals=reveals, fresh=function.fresh, takes=taken, returns=hints["return"])
+            found[name] = Step(
+                name=name,
+                means=(function.__doc__ or "").strip().partition("\n")[0],
+                reveals=reveals,
+                fresh=function.fresh,
+                takes=taken,
+                returns=hints["return"],
+            )
     return MappingProxyType(found)

@@ -105,3 +105,13 @@ def people_of(terms: Terms) -> int | None:
     """Return a public bound on the people of all parties together, if every party gives one."""
     bounds = [candidate.people for candidate in terms.parties]
     return None if None in bounds else sum(bound for bound in bounds if bound is not None)
+
+
+def budgets_of(terms: Terms) -> tuple[Budget, ...]:
+    """Return the study's budget and those that parties have of their own: what one sum costs must fit into each."""
+    return (terms.budget, *(party.budget for party in terms.parties if party.budget is not None))
+
+
+def most_rows(terms: Terms, name: str) -> int:
+    """Return the public bound on the rows of the party called `name`; 0 if it gives none."""
+    return (member(terms, name).people or 0) * terms.unit.rows

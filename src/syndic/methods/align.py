@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, final
 from syndic.data.aligned import IdRule, Spelling
 from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import InputError
-from syndic.kernel import Disclosure, Estimate, Result, Session, Terms, member
+from syndic.kernel import Disclosure, Resources, Result, Session, Terms, member
 from syndic.methods.refusals import check_fits
 from syndic.mpc.align.point import HASH_BYTES, POINT_BYTES
 from syndic.mpc.align.steps import UsesAlignment, align
@@ -118,14 +118,14 @@ class Align(UsesAlignment, tag="align"):
         member(terms, party)
         return ()
 
-    def estimate(self, terms: Terms) -> Estimate:
+    def estimate(self, terms: Terms) -> Resources:
         """Time for a party with a processor of its own, memory at the largest party, the largest message."""
         people, parties = most_people(terms), len(terms.parties)
         part = min(table_shape(people).words, 1 << 20)
         each = _HASH_SECONDS + (parties + 1) * _POWER_SECONDS + _TABLE_SECONDS
         carried = 2 * POINT_BYTES * parties * sum(party.people or 0 for party in terms.parties)
         carried += 16 * parties * table_shape(people).words
-        return Estimate(
+        return Resources(
             memory_bytes=15 * 10**7 + people * (600 + HASH_BYTES + 8 * parties) + 64 * part,
             reply_bytes=max(POINT_BYTES * min(people, CHUNK) + OVERHEAD_BYTES, 8 * part) + 1000,
             rounds=8 + chunks_of(terms) * (parties + 1) + 2 * parts_of(terms),

@@ -4,10 +4,10 @@ Where sizes are public, a wrong one may be said aloud; where they are not, nothi
 """
 
 from syndic.errors import InputError
-from syndic.kernel import Estimate, Party, Terms, member
+from syndic.kernel import Party, Resources, Terms, member
 
 
-def check_fits(terms: Terms, estimate: Estimate, way_out: str, *, replies: int = 1, what: str = "a run") -> None:
+def check_fits(terms: Terms, estimate: Resources, way_out: str, *, replies: int = 1, what: str = "a run") -> None:
     """Raise `InputError` if `what` needs more than the study's limits; the largest message holds so many replies."""
     limits, message = terms.limits, replies * estimate.reply_bytes
     if estimate.memory_bytes > limits.memory_mb * 10**6 or message > limits.message_mb * 10**6:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import RefusedError
-from syndic.kernel import Message, Method, Party, Terms, step
+from syndic.kernel import Message, Party, Terms, TermsMethod, step
 from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, context, derive, key_pair
 from syndic.mpc.mask import expand
 from syndic.mpc.order import advance
@@ -89,7 +89,7 @@ class _Wraps(Message):
     bits: bytes
 
 
-class UsesProducts(Method):
+class UsesProducts(TermsMethod):
     """What a protocol inherits to multiply, once or several times.
 
     Its own step, `reveals="masked"`, takes a `ProductClose`, gets its shares from `product_shares`, adds noise through

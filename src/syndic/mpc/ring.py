@@ -16,6 +16,9 @@ from syndic.errors import InputError, RefusedError
 
 _WORD: Final = 64
 
+# The chance that the noise of some value exceeds what a ring has room for, over all values of a sum.
+OVERFLOW: Final = 2.0**-64
+
 
 @final
 @dataclass(frozen=True)

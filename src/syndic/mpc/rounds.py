@@ -35,7 +35,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import Message, Method, Nothing, Party, Session, Terms, step
+from syndic.kernel import Message, Nothing, Party, Session, Terms, TermsMethod, step
 from syndic.mpc.graph import MOST_PARTIES, SumPlan
 from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, context, key_pair
 from syndic.mpc.listing import bits, marked, pieces
@@ -106,7 +106,7 @@ class _Sent(Message):
     answered: bool
 
 
-class UsesRounds(Method):
+class UsesRounds(TermsMethod):
     """What a protocol inherits to add up under masks many times.
 
     Its own step, `reveals="masked"`, takes a message with the round's number, asks `round_masks` for the masks, adds

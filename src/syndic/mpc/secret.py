@@ -15,7 +15,7 @@ import hashlib
 from collections.abc import Mapping
 
 from syndic.errors import RefusedError
-from syndic.kernel import Message, Method, Party, Session, step
+from syndic.kernel import Message, Party, Session, TermsMethod, step
 from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, context, derive, key_pair
 from syndic.mpc.order import advance
 from syndic.mpc.seal import Mail, Place, seal, unseal
@@ -99,7 +99,7 @@ def digest_of(offers: Mapping[str, SecretOffer]) -> bytes:
     return hashlib.sha256(context("secret offers", *parts)).digest()
 
 
-class UsesSharedSecret(Method):
+class UsesSharedSecret(TermsMethod):
     """What a protocol inherits to give its parties a secret; `shared_secret` runs it, `secret_of` returns it."""
 
     @step(reveals="public")

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import RefusedError
-from syndic.kernel import Message, Method, Party, Session, Terms, step
+from syndic.kernel import Message, Party, Session, SubProtocol, Terms, TermsMethod, step
 from syndic.mpc.graph import SumPlan
 from syndic.mpc.key import KEY_BYTES, agree_with, derive
 from syndic.mpc.listing import bits, marked, pieces
@@ -118,50 +118,60 @@ class _Held(Message):
     shares: bytes
 
 
-class UsesMaskedSum(Method):
-    """What a protocol inherits to sum under masks.
+@final
+@dataclass(frozen=True, kw_only=True)
+class Total:
+    """The opened sum, and the parties whose values are in it."""
 
-    Its own step, `reveals="masked"`, takes a `SumInbox`, asks `sum_masks` for its masks, counts, adds noise through
-    `party.contribute` and returns `sum_masked`; its `coordinate` calls `masked_sum` with that step.
+    values: NDArray[np.int64]
+    present: tuple[str, ...]
+
+
+class MaskedSum(SubProtocol):
+    """One masked sum: what it is called, who masks with whom, how many values of which ring. Computed by each party.
+
+    A method's own step, `reveals="masked"`, takes a `SumInbox`, asks `masks` for its masks, counts, adds noise through
+    `party.contribute` and returns `hide`; its `coordinate` calls `open` with that step.
     """
 
-    @abc.abstractmethod
-    def sum_plan(self, terms: Terms) -> SumPlan:
-        """Return how many parties may collude and be missing. Computed by each party from its own study."""
+    label: str
+    graph: SumPlan
+    count: int
+    ring: Ring
+
+    def rounds(self, contribute: str) -> tuple[str, ...]:
+        """Return the names of the steps of one sum, with that of the method's own step, in their order."""
+        return ("sum_keys", "sum_shares", contribute, "sum_open")
 
     @step(reveals="public")
     def sum_keys(self, party: Party, message: SumStart) -> SumKeys:
         """Make keys and a seed for one masked sum; publish the public keys and a commitment."""
-        advance(party, f"sum {message.label}", 1)
-        table, place = _table(self, party, message.label)
+        table, place = self._begin(party, message.label, 1)
         secrets = make_secrets(party.key_randomness("sum keys"))
-        party.remember(f"sum {message.label} secrets", secrets)
+        party.remember(f"sum {self.label} secrets", secrets)
         commitment = table.commitment(place, secrets.seed)
         return SumKeys(seal=secrets.seal.public, mask=secrets.mask.public, commitment=commitment)
 
     @step(reveals="sealed")
     def sum_shares(self, party: Party, message: SumDirectory) -> SumBoxes:
         """Seal for every neighbour a share of what opens this party's masks if it, or others, fall silent."""
-        label = message.label
-        advance(party, f"sum {label}", 2)
-        table, place = _table(self, party, label)
-        secrets = party.recall(f"sum {label} secrets", Secrets)
+        table, place = self._begin(party, message.label, 2)
+        secrets = party.recall(f"sum {self.label} secrets", Secrets)
         present = marked(table.neighbours(place), message.present)
         keys = dict(zip(present, pieces(message.keys, _PAIR_BYTES, len(present)), strict=True))
         agreed = _agreed(party, table, secrets, keys)
         boxes = deal(table, place, secrets, agreed, party.key_randomness("sum shares"))
         met = _Met(present=message.present, keys=message.keys, agreed=b"".join(agreed.values()))
-        party.remember(f"sum {label} met", met)
+        party.remember(f"sum {self.label} met", met)
         return SumBoxes(boxes=b"".join(boxes.values()))
 
-    def sum_masks(self, party: Party, message: SumInbox, count: int, ring: Ring) -> NDArray[Any]:
-        """Open the boxes, keep the shares in them, and return the masks of this party's `count` values.
+    def masks(self, party: Party, message: SumInbox) -> NDArray[Any]:
+        """Open the boxes, keep the shares in them, and return the masks of this party's values.
 
         Nothing is charged yet: a box that was changed on its way costs nobody anything.
         """
-        label = message.label
-        advance(party, f"sum {label}", 3)
-        table, place = _table(self, party, label)
+        label = self.label
+        table, place = self._begin(party, message.label, 3)
         met = party.recall(f"sum {label} met", _Met)
         present = marked(table.neighbours(place), met.present)
         agreed = dict(zip(present, pieces(met.agreed, KEY_BYTES, len(present)), strict=True))
@@ -173,17 +183,17 @@ class UsesMaskedSum(Method):
         shares = collect(table, place, agreed, boxes)
         party.remember(f"sum {label} held", _Held(dealt=message.dealt, shares=b"".join(shares.values())))
         secrets = party.recall(f"sum {label} secrets", Secrets)
-        return masks_of(table, place, secrets, {each: keys[each][KEY_BYTES:] for each in dealt}, count, ring)
+        others = {each: keys[each][KEY_BYTES:] for each in dealt}
+        return masks_of(table, place, secrets, others, self.count, self.ring)
 
-    def sum_masked(self, values: NDArray[np.int64], masks: NDArray[Any], ring: Ring) -> SumMasked:
+    def hide(self, values: NDArray[np.int64], masks: NDArray[Any]) -> SumMasked:
         """Return values, with their share of the noise, under their masks: uniform without the others' shares."""
-        return SumMasked(values=ring.pack(ring.add(ring.reduce(values), masks)))
+        return SumMasked(values=self.ring.pack(self.ring.add(self.ring.reduce(values), masks)))
 
     @step(reveals="public")
     def sum_open(self, party: Party, message: SumSurvivors) -> SumOpenings:
         """Open one kind of share of every neighbour: of the seed if its values arrived, else of its mask key."""
-        advance(party, f"sum {message.label}", 4)
-        table, place = _table(self, party, message.label)
+        table, place = self._begin(party, message.label, 4)
         arrived = marked(list(range(len(table.names))), message.arrived)
         least = len(table.names) - table.plan.missing
         if len(arrived) < least or place not in arrived:
@@ -196,14 +206,55 @@ class UsesMaskedSum(Method):
         shares = dict(zip(dealt, pieces(held.shares, SHARE_BYTES, len(dealt)), strict=True))
         return SumOpenings(halves=b"".join(openings(shares, arrived).values()))
 
+    def open(self, session: Session, contribute: Callable[[Any, SumInbox], SumMasked]) -> Total:
+        """Run the coordinator's side: pass on keys and boxes, add up masked values, open the total.
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class Total:
-    """The opened sum, and the parties whose values are in it."""
+        Raises:
+            PartyError: if more parties than the plan allows fall silent or refuse.
+            RefusedError: if shares do not open what was published. The total stays closed.
+        """
+        return _opened(session, self, self, contribute)
 
-    values: NDArray[np.int64]
-    present: tuple[str, ...]
+    def _begin(self, party: Party, label: str, number: int) -> tuple[Table, int]:
+        if label != self.label:
+            raise RefusedError(f"values are summed under the label '{self.label}' here and under no other")
+        advance(party, f"sum {label}", number)
+        names = tuple(member.name for member in party.terms.parties)
+        return Table(study=party.study, label=label, names=names, plan=self.graph), names.index(party.name)
+
+
+class UsesMaskedSum(TermsMethod):
+    """What a protocol on the old interface inherits to sum under masks, under any label."""
+
+    @abc.abstractmethod
+    def sum_plan(self, terms: Terms) -> SumPlan:
+        """Return how many parties may collude and be missing. Computed by each party from its own study."""
+
+    @step(reveals="public")
+    def sum_keys(self, party: Party, message: SumStart) -> SumKeys:
+        """Make keys and a seed for one masked sum; publish the public keys and a commitment."""
+        return self._sum(party.terms, message.label).sum_keys(party, message)
+
+    @step(reveals="sealed")
+    def sum_shares(self, party: Party, message: SumDirectory) -> SumBoxes:
+        """Seal for every neighbour a share of what opens this party's masks if it, or others, fall silent."""
+        return self._sum(party.terms, message.label).sum_shares(party, message)
+
+    def sum_masks(self, party: Party, message: SumInbox, count: int, ring: Ring) -> NDArray[Any]:
+        """Open the boxes, keep the shares in them, and return the masks of this party's `count` values."""
+        return self._sum(party.terms, message.label, count, ring).masks(party, message)
+
+    def sum_masked(self, values: NDArray[np.int64], masks: NDArray[Any], ring: Ring) -> SumMasked:
+        """Return values, with their share of the noise, under their masks: uniform without the others' shares."""
+        return SumMasked(values=ring.pack(ring.add(ring.reduce(values), masks)))
+
+    @step(reveals="public")
+    def sum_open(self, party: Party, message: SumSurvivors) -> SumOpenings:
+        """Open one kind of share of every neighbour: of the seed if its values arrived, else of its mask key."""
+        return self._sum(party.terms, message.label).sum_open(party, message)
+
+    def _sum(self, terms: Terms, label: str, count: int = 0, ring: Ring = Ring(1)) -> MaskedSum:  # noqa: B008
+        return MaskedSum(label=label, graph=self.sum_plan(terms), count=count, ring=ring)
 
 
 def masked_sum(
@@ -215,33 +266,38 @@ def masked_sum(
     count: int,
     ring: Ring,
 ) -> Total:
-    """Run the coordinator's side: pass on keys and boxes, add up masked values, open the total.
+    """Run the coordinator's side for a protocol on the old interface."""
+    one = MaskedSum(label=label, graph=uses.sum_plan(session.terms), count=count, ring=ring)
+    return _opened(session, one, uses, contribute)
 
-    Raises:
-        PartyError: if more parties than the plan allows fall silent or refuse.
-        RefusedError: if shares do not open what was published. The total stays closed.
-    """
-    table = Table(study=session.study, label=label, names=session.parties, plan=uses.sum_plan(session.terms))
+
+def _opened(
+    session: Session,
+    one: MaskedSum,
+    uses: MaskedSum | UsesMaskedSum,
+    contribute: Callable[[Any, SumInbox], SumMasked],
+) -> Total:
+    table = Table(study=session.study, label=one.label, names=session.parties, plan=one.graph)
     places = {name: place for place, name in enumerate(table.names)}
     least = len(places) - table.plan.missing
-    keys = _ask(session, uses.sum_keys, dict.fromkeys(places.values(), SumStart(label=label)), least)
+    keys = _ask(session, uses.sum_keys, dict.fromkeys(places.values(), SumStart(label=one.label)), least)
     boxes = _ask(session, uses.sum_shares, {place: _directory(table, place, keys) for place in keys}, least)
     inboxes = _inboxes(table, keys, boxes)
     masked = _ask(session, contribute, inboxes, least)
-    survivors = SumSurvivors(label=label, arrived=bits(place in masked for place in range(len(places))))
+    survivors = SumSurvivors(label=one.label, arrived=bits(place in masked for place in range(len(places))))
     opened = _ask(session, uses.sum_open, dict.fromkeys(masked, survivors), least)
     gathered = Gathered(
         table=table,
         commitments={place: each.commitment for place, each in keys.items()},
         mask_keys={place: each.mask for place, each in keys.items()},
         dealt=frozenset(boxes),
-        masked={place: ring.unpack(each.values, count) for place, each in masked.items()},
+        masked={place: one.ring.unpack(each.values, one.count) for place, each in masked.items()},
         opened={
             place: _halves([other for other in table.neighbours(place) if other in boxes], each)
             for place, each in opened.items()
         },
     )
-    return Total(values=unmask(gathered, ring), present=tuple(table.names[place] for place in masked))
+    return Total(values=unmask(gathered, one.ring), present=tuple(table.names[place] for place in masked))
 
 
 Asked = TypeVar("Asked", bound=Message)
@@ -300,9 +356,3 @@ def _agreed(party: Party, table: Table, secrets: Secrets, keys: Mapping[int, byt
     sealing = agree_with(party, secrets.seal.private, {name: keys[each][:KEY_BYTES] for name, each in names.items()})
     masks = {each: sorted((secrets.mask.public, key[KEY_BYTES:])) for each, key in keys.items()}
     return {names[name]: derive(secret, "sum boxes", *masks[names[name]]) for name, secret in sealing.items()}
-
-
-def _table(uses: UsesMaskedSum, party: Party, label: str) -> tuple[Table, int]:
-    names = tuple(member.name for member in party.terms.parties)
-    table = Table(study=party.study, label=label, names=names, plan=uses.sum_plan(party.terms))
-    return table, names.index(party.name)

@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import Mapping
 
 from syndic.errors import RefusedError
-from syndic.kernel import Message, Method, Party, Session, step
+from syndic.kernel import Message, Party, Session, TermsMethod, step
 from syndic.mpc.key import KEY_BYTES, context, derive
 from syndic.mpc.order import advance
 
@@ -80,7 +80,7 @@ def check_pieces(toss: Toss, commitments: Mapping[str, bytes], *, study: str) ->
             raise RefusedError(f"{name}'s piece of the toss '{toss.label}' does not fit its commitment: it changed it")
 
 
-class UsesToss(Method):
+class UsesToss(TermsMethod):
     """What a protocol inherits to let its parties toss; `public_toss` runs it, `toss_of` checks and returns it."""
 
     @step(reveals="public")

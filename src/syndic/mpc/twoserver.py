@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import RefusedError
-from syndic.kernel import Message, Method, Nothing, Party, Session, Terms, step
+from syndic.kernel import Message, Nothing, Party, Session, Terms, TermsMethod, step
 from syndic.mpc import gmw
 from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, derive, key_pair
 from syndic.mpc.mask import expand
@@ -127,7 +127,7 @@ class _Tree(Message):
     equal: NDArray[np.uint64]
 
 
-class UsesTwoServers(Method):
+class UsesTwoServers(TermsMethod):
     """What a protocol inherits to open a sum with noise that nobody knows.
 
     Its own step, `reveals="masked"`, takes `PublicKeys`, hands them to `two_meet`, counts, charges, and returns

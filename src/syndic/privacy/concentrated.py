@@ -6,7 +6,7 @@ may be found in floating point; only the value at that order has to be rounded u
 """
 
 from fractions import Fraction
-from math import ceil, log, log1p, sqrt
+from math import ceil, floor, log, log1p, sqrt
 
 from syndic.errors import InputError
 
@@ -64,3 +64,8 @@ def _best_order(rho: float, tail: float) -> float:
 def _check_delta(delta: Fraction) -> None:
     if not 0 < delta < 1:
         raise InputError(f"delta ({float(delta):g}) must be in (0, 1)")
+
+
+def part_of(amount: Fraction, parts: int) -> Fraction:
+    """Return one of so many equal parts, cut to whole units of the ledger: parts never add up to more."""
+    return Fraction(floor(amount * PICO / parts), PICO)

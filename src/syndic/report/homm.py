@@ -3,7 +3,7 @@
 from syndic.errors import InputError
 from syndic.kernel import Method
 from syndic.methods import Homm
-from syndic.methods.histogram.homm import MergedTable, PrintedLaplace
+from syndic.methods.histogram.homm import HommPlan, MergedTable, spread
 from syndic.report.figure import Bars, Figure, Series
 from syndic.report.section import Grid, Section
 from syndic.report.svg import number
@@ -19,10 +19,9 @@ def homm_sections(release: Release) -> tuple[Section, ...]:
     size = study.schema.domain.size
     rows = []
     for name, counts in result.histograms.items():
-        spread = noise_spread(protocol, release, name)
-        event = protocol.noise_of(study, name).event
+        noise = study.plan_as(HommPlan).noise[name]
         total = int(counts.counts.sum())
-        rows.append((name, number(len(counts.cells)), number(total), f"{spread:.3g}", event.what))
+        rows.append((name, number(len(counts.cells)), number(total), f"{spread(noise):.3g}", noise.event.what))
     table = Grid(
         caption="Noisy histogram of each party (published: cells.parquet)",
         head=(
@@ -44,18 +43,11 @@ def homm_sections(release: Release) -> tuple[Section, ...]:
                 "it: a category as it stands, a number uniformly within its bin.",
                 _rule(protocol),
             ),
-            points=tuple(f"Foreseen before any row was read: {note}." for note in protocol.estimate(study).notes[1:2]),
+            points=tuple(f"Foreseen before any row was read: {note}." for note in study.plan.resources.notes[1:2]),
             tables=(table,),
-            figures=_figures(protocol, release, result),
+            figures=_figures(release, result),
         ),
     )
-
-
-def noise_spread(protocol: Homm, release: Release, party: str) -> float:
-    """Return the standard deviation of the noise on one count of a party, in rows."""
-    noise = protocol.noise_of(release.study, party)
-    variance = 2 / float(noise.epsilon) ** 2 if isinstance(noise, PrintedLaplace) else noise.variance
-    return float(variance**0.5)
 
 
 def _rule(protocol: Homm) -> str:
@@ -68,10 +60,11 @@ def _rule(protocol: Homm) -> str:
     )
 
 
-def _figures(protocol: Homm, release: Release, result: MergedTable) -> tuple[Figure, ...]:
+def _figures(release: Release, result: MergedTable) -> tuple[Figure, ...]:
     names = tuple(result.histograms)
     kept = tuple(float(len(counts.cells)) for counts in result.histograms.values())
-    spread = tuple(noise_spread(protocol, release, name) for name in names)
+    noise = release.study.plan_as(HommPlan).noise
+    deviations = tuple(spread(noise[name]) for name in names)
     return (
         Bars(
             title="Cells kept",
@@ -85,7 +78,7 @@ def _figures(protocol: Homm, release: Release, result: MergedTable) -> tuple[Fig
             title="Noise on one count",
             description="Standard deviation, in rows. More noise protects more and blurs more.",
             labels=names,
-            series=(Series("standard deviation", spread),),
+            series=(Series("standard deviation", deviations),),
             lying=True,
             axis="rows",
         ),

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from syndic.data import ReleasedTable
-from syndic.kernel import Exchange, steps_of
+from syndic.kernel import Exchange
 from syndic.report.section import Grid, Section
 from syndic.report.svg import number
 from syndic.study.release import Release
@@ -90,12 +90,9 @@ def _split(partition: str) -> str:
 
 def messages_section(release: Release) -> Section:
     """Return every message of the transcript, or sums by step where there are many."""
-    steps = steps_of(type(release.study.protocol))
-    protocol = type(release.study.protocol)
+    steps = release.study.steps
     asked = dict.fromkeys(exchange.step for exchange in release.transcript)
-    meanings = [
-        f"{name}: {(getattr(protocol, name).__doc__ or '').strip().splitlines()[0]}" for name in asked if name in steps
-    ]
+    meanings = [f"{name}: {steps[name].means}" for name in asked if name in steps]
     kinds = dict.fromkeys(exchange.reveals for exchange in release.transcript)
     return Section(
         title="Messages",

@@ -10,7 +10,7 @@ import numpy as np
 
 from syndic.data import ReleasedTable, Schema, Table, open_source
 from syndic.errors import InputError
-from syndic.kernel import Member, Memory, Node, PartyState, Session, run, steps_of
+from syndic.kernel import Member, Memory, Node, PartyState, Session, run
 from syndic.methods import AnyMethod
 from syndic.privacy import Budget, Ledger, Unit
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
@@ -145,8 +145,8 @@ class Synthesizer(Parametrised, abc.ABC):
             session = Session(
                 runtime=Local(nodes),
                 study=study.digest,
-                terms=study,
-                steps=steps_of(type(study.protocol)),
+                method=study.protocol,
+                plan=study.plan,
                 randomness=SystemRandomness(),
             )
             result = run(study.protocol, session)
@@ -165,13 +165,13 @@ class Synthesizer(Parametrised, abc.ABC):
         dataset = self.dataset if alone else f"{self.dataset}.{party}"
         state = PartyState(
             name=party,
-            terms=study,
+            plan=study.plan,
             study=study.digest,
-            spends=tuple(
+            charges=tuple(
                 event
                 for other in study.parties
                 if other.name == party or self.parties_per_person > 1
-                for event in study.protocol.spends(study, other.name)
+                for event in study.plan.events(other.name)
             ),
             dataset=dataset,
             ledger=self._open_ledger(study, dataset),
@@ -179,7 +179,7 @@ class Synthesizer(Parametrised, abc.ABC):
             open_table=lambda: table,
             randomness=lambda _label: SystemRandomness(),
         )
-        return Node(protocol=study.protocol, state=state)
+        return Node(method=study.protocol, state=state)
 
     def _open_ledger(self, study: Study, dataset: str) -> Ledger:
         """Return the ledger with the data set declared."""

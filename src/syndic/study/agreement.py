@@ -17,7 +17,7 @@ from syndic.kernel import Agreement, PublicIdentity, identified
 from syndic.privacy import Ledger, Spending
 from syndic.study.document import Study
 from syndic.study.party_folder import PartyFile, PartyFolder, run_digest
-from syndic.study.plan import Plan, plan
+from syndic.study.plan import PlanSummary, plan
 from syndic.study.study_folder import StudyFolder
 from syndic.version import __version__
 
@@ -33,7 +33,7 @@ class Offer(Document):
 
     run: str
     party: str
-    plan: Plan
+    plan: PlanSummary
     peers: dict[str, str]
     syndic: str
     charge: float
@@ -179,7 +179,7 @@ def _standing(stored: StudyFolder, party: PartyFile, ledger: Ledger) -> Standing
 
 def _charged_in_full(study: Study, party: str, run: str, ledger: Ledger) -> bool:
     """Return whether all that the study may charge here was charged: nothing more can be asked that costs."""
-    spends = Counter(study.protocol.spends(study, party))
+    spends = Counter(study.plan.events(party))
     return bool(spends) and not spends - Counter(ledger.charged(run))
 
 

@@ -3,18 +3,18 @@
 import hashlib
 import re
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import Any, Self, TypeVar, final
 
 from syndic.data import Schema
 from syndic.document import Document, from_file, from_toml, json_schema, to_builtins, to_json
 from syndic.errors import InputError
-from syndic.kernel import Limits, Member, PublicIdentity, budget_of, people_of
+from syndic.kernel import Limits, Member, Plan, PublicIdentity, Step, budget_of, make_plan, people_of, steps_of_run
 from syndic.methods import Align, AnyMethod
 from syndic.privacy import Budget, Cost, Unit, check_delta, default_delta, joint_cost
 
-if TYPE_CHECKING:
-    from syndic.study.plan import Plan
+Kind = TypeVar("Kind", bound=Plan)
 
 # Part of every digest: raised when the meaning of a study file changes.
 _FORMAT = b"syndic study 1\n"
@@ -99,7 +99,7 @@ class Study(Document):
     @property
     def costs(self) -> dict[str, Cost]:
         """What each party's ledger will be charged."""
-        return {party.name: Cost.of(self.protocol.spends(self, party.name)) for party in self.parties}
+        return {party.name: Cost.of(self.plan.events(party.name)) for party in self.parties}
 
     @property
     def joint(self) -> Cost:
@@ -111,11 +111,26 @@ class Study(Document):
         """The delta at which guarantees are stated."""
         return max(self.budget.delta, *(budget_of(self, party.name).delta for party in self.parties))
 
-    def plan(self) -> "Plan":
-        """Return what the study would cost, reveal and need. Reads no row, spends nothing."""
-        from syndic.study.plan import plan  # noqa: PLC0415  # the plan is made of a study
+    @property
+    def plan(self) -> Plan:
+        """What the method works out from these terms, once in a process: noise, events, resources, who sees what.
 
-        return plan(self)
+        Raises:
+            InputError: if the method cannot run on these terms. Reads no row.
+        """
+        return _plan_of(self)
+
+    def plan_as(self, kind: type[Kind]) -> Kind:
+        """Return the plan, which must be of this class: that of the study's method."""
+        plan = self.plan
+        if not isinstance(plan, kind):
+            raise InputError(f"the plan of {self.protocol.title} is not a {kind.__name__}: use a study of its method")
+        return plan
+
+    @property
+    def steps(self) -> dict[str, Step]:
+        """The steps that a run asks, in their order."""
+        return {name: each for name, (each, _owner) in steps_of_run(self.protocol, self.plan).items()}
 
     def check(self) -> None:
         """Raise `InputError` if the study cannot run or would cost more than it says. Reads no row."""
@@ -123,7 +138,7 @@ class Study(Document):
         if self.alignment and (self.protocol.partition != "vertical" or isinstance(self.protocol, Align)):
             raise InputError("alignment is for vertical studies that read aligned rows: leave it out")
         try:
-            self.protocol.check(self)
+            self.plan.check()
             epsilon = self.joint.epsilon(self.delta)
         except (ValueError, ArithmeticError) as error:
             # a mechanism that cannot be made from these budgets says which number is out of range, or runs into it
@@ -150,6 +165,12 @@ class Study(Document):
             check_delta(self.delta, people)
         except InputError as error:
             raise InputError(f"{error}; a sound choice is {float(default_delta(people)):g}") from None
+
+
+@lru_cache(maxsize=16)
+def _plan_of(study: Study) -> Plan:
+    """The one cache of plans in a process, by the value of the study."""
+    return make_plan(study.protocol, study)
 
 
 def _meaning(study: Study) -> dict[str, Any]:

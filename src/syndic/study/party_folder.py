@@ -164,9 +164,8 @@ class PartyFolder:
         digest = run_digest(study, seed)
         state = PartyState(
             name=party.name,
-            terms=study,
+            plan=study.plan,
             study=digest,
-            spends=study.protocol.spends(study, party.name),
             dataset=party.dataset,
             ledger=ledger,
             memory=Memory(memory),
@@ -181,7 +180,7 @@ class PartyFolder:
             randomness=randomness_of(study, seed, party.name),
             bond=no_bond if seed is None or not identified(study) else rehearsed_bonds(digest, party.name),
         )
-        return Node(protocol=study.protocol, state=state)
+        return Node(method=study.protocol, state=state)
 
     @contextmanager
     def logging(self, name: str) -> Iterator[None]:

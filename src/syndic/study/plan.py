@@ -4,7 +4,7 @@ from collections import Counter
 from typing import final
 
 from syndic.document import Document
-from syndic.kernel import Estimate, steps_asked, steps_of
+from syndic.kernel import Resources
 from syndic.study.document import Study
 from syndic.study.statement import PartyCost, Statement, odds_for, state
 from syndic.version import __version__
@@ -19,17 +19,17 @@ class PlannedStep(Document):
 
 
 @final
-class Plan(Document):
+class PlanSummary(Document):
     """Everything an owner needs to decide; `str(plan)` is for reading."""
 
     study: str
     digest: str
     statement: Statement
     steps: tuple[PlannedStep, ...]
-    estimate: Estimate
+    resources: Resources
 
     def __str__(self) -> str:
-        statement, estimate = self.statement, self.estimate
+        statement, needs = self.statement, self.resources
         lines = [
             f"{self.study}  (digest {self.digest[:12]})",
             f"  method     {statement.method}; {statement.partition} partition",
@@ -42,31 +42,25 @@ class Plan(Document):
             f"  trust      {statement.trust}",
             *(f"  not kept   {what}" for what in statement.not_protected),
             *(f"  WARNING    {what}" for what in statement.departures),
-            f"  needs      about {estimate.memory_bytes / 1e6:,.0f} MB, {estimate.seconds:g} s, "
-            f"{estimate.rounds} round(s), replies of about {estimate.reply_bytes / 1e6:,.2f} MB",
-            *(f"  note       {note}" for note in estimate.notes),
+            f"  needs      about {needs.memory_bytes / 1e6:,.0f} MB, {needs.seconds:g} s, "
+            f"{needs.rounds} round(s), replies of about {needs.reply_bytes / 1e6:,.2f} MB",
+            *(f"  note       {note}" for note in needs.notes),
         ]
         return "\n".join(lines)
 
 
-def plan(study: Study) -> Plan:
+def plan(study: Study) -> PlanSummary:
     """Check the study and return its plan. Reads no row, spends nothing."""
     study.check()
-    steps = steps_of(type(study.protocol))
-    return Plan(
+    return PlanSummary(
         study=study.name,
         digest=study.digest,
         statement=state(study, simulated=False, version=__version__),
         steps=tuple(
-            PlannedStep(step=name, reveals=steps[name].reveals, means=_first_line(study, name))
-            for name in steps_asked(study.protocol, study)
+            PlannedStep(step=name, reveals=each.reveals, means=each.means) for name, each in study.steps.items()
         ),
-        estimate=study.protocol.estimate(study),
+        resources=study.plan.resources,
     )
-
-
-def _first_line(study: Study, step: str) -> str:
-    return (getattr(type(study.protocol), step).__doc__ or "").strip().splitlines()[0]
 
 
 def _charge(party: PartyCost) -> str:

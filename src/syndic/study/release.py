@@ -11,7 +11,7 @@ import pyarrow as pa
 from syndic.data import ReleasedTable
 from syndic.document import from_file, to_readable_json
 from syndic.errors import InputError
-from syndic.kernel import Exchange, Result
+from syndic.kernel import Exchange, Method, Result
 from syndic.methods.synthesis.result import ReleasedModel
 from syndic.study.document import Study
 from syndic.study.statement import Statement, summary
@@ -67,7 +67,8 @@ class Release:
         folder = Path(folder)
         study = from_file(folder / "study.json", Study)
         try:
-            result = study.protocol.read_result(study, folder)
+            method: Method = study.protocol
+            result = method.read(study.plan, folder)
         except (ArithmeticError, LookupError, TypeError, ValueError, OSError, pa.ArrowException) as error:
             # every method has files of its own, and damage to any of them shows in its own way
             raise InputError(f"{folder.name}: its release cannot be read: {type(error).__name__}") from error

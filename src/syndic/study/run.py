@@ -4,7 +4,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from syndic.errors import InputError
-from syndic.kernel import Journal, Progress, Runtime, Session, identified, run, silent_progress, steps_of
+from syndic.kernel import Journal, Progress, Runtime, Session, identified, run, silent_progress
 from syndic.random import Randomness, SecretRandomness
 from syndic.study.document import Study
 from syndic.study.party_folder import randomness_of, run_digest
@@ -51,8 +51,8 @@ def run_study(
         session = Session(
             runtime=runtime,
             study=digest,
-            terms=study,
-            steps=steps_of(type(study.protocol)),
+            method=study.protocol,
+            plan=study.plan,
             randomness=_draws(study, seed, journal),
             progress=progress,
             seconds=seconds,

@@ -50,7 +50,7 @@ class Statement(Document):
 
 def state(study: Study, *, simulated: bool, version: str) -> Statement:
     """Write the statement of a study. Everything in it is public before a row is read."""
-    disclosure: Disclosure = study.protocol.disclosure(study)
+    disclosure: Disclosure = study.plan.disclosure
     joint = study.joint
     return Statement(
         study=study.name,
@@ -72,7 +72,7 @@ def state(study: Study, *, simulated: bool, version: str) -> Statement:
                 party=party.name,
                 epsilon=_above(study.costs[party.name].epsilon(study.delta)),
                 delta=float(study.delta),
-                events=study.protocol.spends(study, party.name),
+                events=study.plan.events(party.name),
             )
             for party in study.parties
         ),

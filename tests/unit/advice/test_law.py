@@ -6,7 +6,8 @@ import pytest
 from support import study_text
 from syndic import Study
 from syndic.advice.forecast import scaled
-from syndic.advice.law import Law, homm_of, law_of
+from syndic.advice.law import Law, law_of
+from syndic.methods.histogram.homm import HommPlan
 from syndic.random import SimulationRandomness
 
 DRAWS = 400_000
@@ -24,7 +25,7 @@ def test_the_noise_is_that_of_the_mechanism(kind: str, unit: str) -> None:
     budget, protocol = PROTOCOLS[kind]
     study = Study.loads(study_text(unit=unit, budget=budget, protocol=protocol))
     law = law_of(study, "south")
-    real = homm_of(study).noise_of(study, "south").apply(np.zeros(DRAWS, np.int64), SimulationRandomness(1))
+    real = study.plan_as(HommPlan).noise["south"].apply(np.zeros(DRAWS, np.int64), SimulationRandomness(1))
     ours = law.noise(law.standard(DRAWS, np.random.default_rng(2)))
     for value in range(-4, 5):
         chances = (real == value).mean(), (ours == value).mean()

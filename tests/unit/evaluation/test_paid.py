@@ -27,7 +27,7 @@ from syndic.study import PartyFolder, simulate
 ADD_REMOVE = 'neighbours = "add_remove"'
 
 
-class RoundLimits:
+class Room:
     """A party's state that can be left and come back to."""
 
     def __init__(self, folder: Path, *, unit: str = ADD_REMOVE, cap: float = 10.0, rows: int = 300) -> None:
@@ -45,9 +45,8 @@ class RoundLimits:
         table = Table(self.study.schema, open_source(self.rows), rows_per_person=unit.rows, person=unit.person)
         state = PartyState(
             name="north",
-            terms=self.study,
+            plan=self.study.plan,
             study=self.study.digest,
-            spends=(),
             dataset="people",
             ledger=ledger,
             memory=Memory(self.folder / memory),
@@ -67,8 +66,8 @@ class RoundLimits:
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[RoundLimits]:
-    made = RoundLimits(tmp_path)
+def room(tmp_path: Path) -> Iterator[Room]:
+    made = Room(tmp_path)
     yield made
     for state in made.opened:
         state.ledger.close()
@@ -142,7 +141,7 @@ def test_sensitivity_by_brute_force(neighbours: Any, rows: int) -> None:
     assert largest == claimed  # never more, and no less would do
 
 
-def test_noise_is_added_to_the_exact_distance(room: RoundLimits) -> None:
+def test_noise_is_added_to_the_exact_distance(room: Room) -> None:
     scores = asked(room.state(), epsilon=Fraction(10))
     schema = room.study.schema
     assert [one.columns for one in scores.scores] == [("colour",), ("age",), ("score",), ("colour", "age")]
@@ -154,7 +153,7 @@ def test_noise_is_added_to_the_exact_distance(room: RoundLimits) -> None:
     assert scores.k_marginal == pytest.approx(1000 * (1 - np.mean(pairs)))
 
 
-def test_the_stated_error_holds_nineteen_times_in_twenty(room: RoundLimits) -> None:
+def test_the_stated_error_holds_nineteen_times_in_twenty(room: Room) -> None:
     table = room.state().open_table()
     cliques = [("colour",), ("age",)]
     noises = paid._noises(room.study.unit, Fraction(1, 2), 2)
@@ -170,7 +169,7 @@ def test_the_stated_error_holds_nineteen_times_in_twenty(room: RoundLimits) -> N
     assert len({paid._drawn(table, public, noises, SimulationRandomness(seed))[0] for seed in range(9)}) > 3
 
 
-def test_the_ledger_is_charged_first(room: RoundLimits) -> None:
+def test_the_ledger_is_charged_first(room: Room) -> None:
     seen: list[Any] = []
 
     def watched(label: str) -> Randomness:
@@ -189,7 +188,7 @@ def test_the_ledger_is_charged_first(room: RoundLimits) -> None:
 
 
 def test_replace_pays_nothing_for_the_size(tmp_path: Path) -> None:
-    room = RoundLimits(tmp_path, unit='neighbours = "replace"')
+    room = Room(tmp_path, unit='neighbours = "replace"')
     with pytest.raises(InputError, match="60 people"):
         asked(room.state())
     room.rows = room.rows.slice(0, 60)
@@ -199,11 +198,11 @@ def test_replace_pays_nothing_for_the_size(tmp_path: Path) -> None:
 
 
 def test_several_rows_a_person_make_the_size_private_also_under_replace(tmp_path: Path) -> None:
-    scores = asked(RoundLimits(tmp_path, unit='neighbours = "replace"\nrows = 2').state())
+    scores = asked(Room(tmp_path, unit='neighbours = "replace"\nrows = 2').state())
     assert [event.epsilon for event in scores.events] == [Fraction(1, 10), Fraction(9, 10)]  # type: ignore[union-attr]
 
 
-def test_a_retry_gets_the_stored_answer(room: RoundLimits) -> None:
+def test_a_retry_gets_the_stored_answer(room: Room) -> None:
     first = asked(room.state())
     room.randomness = lambda label: SimulationRandomness(2, label)  # other noise, if it were drawn
     assert asked(room.state()) == first
@@ -214,7 +213,7 @@ def test_a_retry_gets_the_stored_answer(room: RoundLimits) -> None:
 
 
 @pytest.mark.parametrize("change", [{"epsilon": Fraction(2)}, {"pairs": []}, {"pairs": [("age", "score")]}])
-def test_a_call_stands_for_one_question(room: RoundLimits, change: dict[str, Any]) -> None:
+def test_a_call_stands_for_one_question(room: Room, change: dict[str, Any]) -> None:
     asked(room.state())
     with pytest.raises(RefusedError, match="another question"):
         asked(room.state(), **change)
@@ -225,14 +224,14 @@ def test_a_call_stands_for_one_question(room: RoundLimits, change: dict[str, Any
     assert room.spent() == 1
 
 
-def test_a_lost_answer_is_not_drawn_again(room: RoundLimits) -> None:
+def test_a_lost_answer_is_not_drawn_again(room: Room) -> None:
     asked(room.state())
     with pytest.raises(RefusedError, match="stored answer is gone"):
         asked(room.state(memory="other.sqlite"))
     assert room.spent() == 1
 
 
-def test_a_crash_after_the_charge_costs_once(room: RoundLimits) -> None:
+def test_a_crash_after_the_charge_costs_once(room: Room) -> None:
     def broken(label: str) -> Randomness:
         raise OSError(label)
 
@@ -245,7 +244,7 @@ def test_a_crash_after_the_charge_costs_once(room: RoundLimits) -> None:
     assert room.spent() == 1
 
 
-def test_a_crash_before_the_commit_gives_the_same_answer(room: RoundLimits, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_before_the_commit_gives_the_same_answer(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(self: Ledger, call: str, reply_digest: str) -> None:
         raise OSError(call)
 
@@ -260,7 +259,7 @@ def test_a_crash_before_the_commit_gives_the_same_answer(room: RoundLimits, monk
 
 
 def test_a_cap_is_kept_and_nothing_is_drawn(tmp_path: Path) -> None:
-    room = RoundLimits(tmp_path, cap=0.5)
+    room = Room(tmp_path, cap=0.5)
 
     def forbidden(label: str) -> Randomness:
         raise AssertionError(label)
@@ -271,7 +270,7 @@ def test_a_cap_is_kept_and_nothing_is_drawn(tmp_path: Path) -> None:
     assert room.spent() == 0
 
 
-def test_it_may_be_bundled(room: RoundLimits, tmp_path: Path) -> None:
+def test_it_may_be_bundled(room: Room, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     simulate(room.study, support.two_parties(), seed=1).write(folder)
     room.randomness = lambda _label: SystemRandomness()
@@ -286,13 +285,13 @@ def test_it_may_be_bundled(room: RoundLimits, tmp_path: Path) -> None:
         scores.write(folder / "scores.txt")
 
 
-def test_simulated_noise_says_so(room: RoundLimits) -> None:
+def test_simulated_noise_says_so(room: Room) -> None:
     scores = asked(room.state())
     assert scores.protects is False
     assert "SIMULATED NOISE: protects nobody" in str(scores)
 
 
-def test_the_answer_depends_on_rows_through_noise_only(room: RoundLimits) -> None:
+def test_the_answer_depends_on_rows_through_noise_only(room: Room) -> None:
     scores = asked(room.state())
     values = [2 * scores.size * one.tvd for one in scores.scores]
     assert values == pytest.approx(np.round(values))  # whole numbers: nothing of finer grain leaves
@@ -311,14 +310,14 @@ def test_the_answer_depends_on_rows_through_noise_only(room: RoundLimits) -> Non
         ({"epsilon": 1.0}, "must be a Fraction"),
     ],
 )
-def test_wrong_questions_are_refused_before_the_charge(room: RoundLimits, change: dict[str, Any], text: str) -> None:
+def test_wrong_questions_are_refused_before_the_charge(room: Room, change: dict[str, Any], text: str) -> None:
     with pytest.raises(InputError, match=text):
         asked(room.state(), **change)
     assert room.spent() == 0
 
 
 def test_a_table_cut_otherwise_than_the_unit_says_is_refused(tmp_path: Path) -> None:
-    room = RoundLimits(tmp_path)
+    room = Room(tmp_path)
     wrong = Table(room.study.schema, open_source(room.rows), rows_per_person=2)
     state = room.state()
     object.__setattr__(state, "open_table", lambda: wrong)

@@ -15,21 +15,22 @@ from syndic.data import Table, open_source
 from syndic.kernel import (
     Call,
     Disclosure,
-    Estimate,
     Memory,
     Message,
-    Method,
     Node,
     Nothing,
     Party,
     PartyState,
     Reply,
+    Resources,
     Result,
     Session,
     Terms,
+    TermsMethod,
     answer,
     decode,
     encode,
+    make_plan,
     step,
     steps_of,
 )
@@ -44,7 +45,7 @@ class Counts(Message):
     counts: NDArray[np.int64]
 
 
-class Leaky(Method, tag="leaky"):
+class Leaky(TermsMethod, tag="leaky"):
     """Steps that do what they should, and steps that try not to."""
 
     title: ClassVar[str] = "leaky"
@@ -63,8 +64,8 @@ class Leaky(Method, tag="leaky"):
     def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
         return (NOISE.event, NOISE.event)
 
-    def estimate(self, terms: Terms) -> Estimate:
-        return Estimate(memory_bytes=0, reply_bytes=0, seconds=0)
+    def estimate(self, terms: Terms) -> Resources:
+        return Resources(memory_bytes=0, reply_bytes=0, seconds=0)
 
     def disclosure(self, terms: Terms) -> Disclosure:
         return Disclosure(sees={}, sensitivity="", not_protected=())
@@ -144,16 +145,15 @@ def node_at(
     protocol = Leaky(printed=printed)
     state = PartyState(
         name="north",
-        terms=study,
+        plan=make_plan(protocol, study),
         study="s",
-        spends=protocol.spends(study, "north"),
         dataset="data",
         ledger=ledger,
         memory=Memory(folder / "memory.sqlite"),
         open_table=lambda: Table(study.schema, open_source(rows(20))),
         randomness=randomness or (lambda label: SimulationRandomness(1, label)),
     )
-    return Node(protocol=protocol, state=state)
+    return Node(method=protocol, state=state)
 
 
 def ask(node: Node, name: str, call: str = "1", *, study: str = "s", party: str = "north") -> Reply:

@@ -14,7 +14,7 @@ import pytest
 from support import study_text
 from syndic import Study
 from syndic.errors import InputError, IntegrityError, PartyError
-from syndic.kernel import Call, Delivery, Journal, Nothing, Reply, Session, Step, decode, encode
+from syndic.kernel import Call, Delivery, Journal, Nothing, Reply, Session, decode, encode, step
 from syndic.kernel.call import asked_of
 from syndic.random import SimulationRandomness
 
@@ -164,27 +164,34 @@ class Parties:
 
 
 STUDY = Study.loads(study_text(top="limits = { message_mb = 1 }"))
-COUNT = Step(name="count", reveals="public", fresh=False, takes=Nothing, returns=Nothing)
 
 
-def count(party: Any, message: Nothing) -> Nothing:
-    """Stands for a step: a session looks at its name."""
-    raise NotImplementedError
+class Asking:
+    """Stands for a method: a session looks at its steps only."""
+
+    @step(reveals="public", fresh=True)
+    def ready(self, party: Any, message: Nothing) -> Nothing:
+        raise NotImplementedError
+
+    @step(reveals="public")
+    def sanitise(self, party: Any, message: Nothing) -> Nothing:
+        """Is called like the one step of the plan's own method."""
+        raise NotImplementedError
 
 
 def session_of(parties: Parties, journal: Journal | None) -> Session:
     return Session(
         runtime=parties,
         study="a" * 64,
-        terms=STUDY,
-        steps={"count": COUNT},
+        method=Asking(),
+        plan=STUDY.plan,
         randomness=SimulationRandomness(1),
         journal=journal,
     )
 
 
 def ask(session: Session, missing: int = 1) -> list[str]:
-    return sorted(session.ask(count, Nothing(), missing=missing))
+    return sorted(session.ask(Asking().sanitise, Nothing(), missing=missing))
 
 
 def test_the_silent_are_asked_again_only_while_nothing_follows(
@@ -193,7 +200,7 @@ def test_the_silent_are_asked_again_only_while_nothing_follows(
     path = tmp_path / "run.sqlite"
     journal = opened(path)
     assert ask(session_of(Parties({"south"}), journal)) == ["north"]
-    assert "step 'count' goes on without south: asleep" in caplog.text
+    assert "step 'sanitise' goes on without south: asleep" in caplog.text
     awake = Parties(set())
     assert ask(session_of(awake, journal)) == ["north", "south"]
     assert awake.asked == ["south"]

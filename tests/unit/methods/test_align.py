@@ -207,7 +207,7 @@ def test_studies_that_cannot_align_are_refused(change: dict[str, Any], told: str
         study = align_study(parties=VERTICAL.partition('[[parties]]\nname = "south"')[0])
     with pytest.raises(InputError, match=told):
         # people are asked for by delta too, which comes first
-        study.protocol.check(study)
+        study.plan.check()
 
 
 def test_parameters_that_make_no_sense_are_refused() -> None:
@@ -237,13 +237,13 @@ def test_a_study_names_its_alignment_and_others_keep_their_digest() -> None:
 
 
 def test_the_plan_says_what_it_takes() -> None:
-    few = plan(align_study()).estimate
+    few = plan(align_study()).resources
     text = to_json(align_study()).decode().replace('"people":60', '"people":300000').replace('"1/100000"', '"0"')
-    many = plan(from_json(text, Study, where="test")).estimate
+    many = plan(from_json(text, Study, where="test")).resources
     assert many.seconds > 30 > few.seconds
     assert many.rounds > few.rounds
     three = plan(align_study(parties=THREE_VERTICAL))
-    assert three.estimate.rounds > few.rounds
+    assert three.resources.rounds > few.rounds
     assert {step.reveals for step in three.steps} == {"public", "sealed", "masked"}
 
 
@@ -251,7 +251,7 @@ def test_the_rounds_are_those_of_the_plan() -> None:
     for parties in (VERTICAL, THREE_VERTICAL):
         study = align_study(parties=parties)
         release = simulate(study, {party.name: with_ids(20, place) for place, party in enumerate(study.parties)})
-        assert max(exchange.round for exchange in release.transcript) == plan(study).estimate.rounds
+        assert max(exchange.round for exchange in release.transcript) == plan(study).resources.rounds
 
 
 def test_many_chunks_and_parts_and_bounds_that_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,7 +149,7 @@ def test_the_distance_of_the_coins_is_charged_as_delta() -> None:
         cost = agreed.costs["south"]
         # far below the ledger's least unit, and never nothing
         assert cost.delta_approximate == 1
-        assert agreed.protocol.spends(agreed, "south")[-1].delta < Fraction(1, 10**30)  # type: ignore[union-attr]
+        assert agreed.plan.events("south")[-1].delta < Fraction(1, 10**30)  # type: ignore[union-attr]
 
 
 def test_a_smaller_budget_of_one_party_holds_for_all() -> None:
@@ -202,7 +202,7 @@ def test_a_server_must_be_a_party() -> None:
 
 
 def test_disclosure_names_the_coalitions_that_break_it() -> None:
-    told = study().protocol.disclosure(study())
+    told = study().plan.disclosure
     assert "two servers collude" in told.not_protected[0]
     assert "coordinator and one server" in told.not_protected[0]
     assert "1122 in l1" in told.sensitivity

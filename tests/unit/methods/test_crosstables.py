@@ -17,7 +17,7 @@ from syndic.methods import Crosstables
 from syndic.methods.histogram.crosstables import TableNoise, whole_noise
 from syndic.privacy import zcdp_epsilon
 from syndic.random import SimulationRandomness
-from syndic.study import Release
+from syndic.study import Release, plan
 
 BUDGET = "epsilon = 1.0\ndelta = 1e-9"
 
@@ -96,7 +96,7 @@ def test_epsilon_is_stated_both_ways() -> None:
     outside, partner = protocol_of(trusting).epsilons(trusting)
     assert outside == pytest.approx(1, rel=1e-3)
     assert partner == pytest.approx(float(zcdp_epsilon(2 * rho, study.delta)), rel=1e-3)
-    assert f"{partner:.4g} against a partner" in str(trusting.plan())
+    assert f"{partner:.4g} against a partner" in str(plan(trusting))
     with_own = vertical_study("local = true")
     assert protocol_of(with_own).epsilons(with_own)[0] == pytest.approx(1, abs=1e-6)
 
@@ -192,7 +192,7 @@ def test_a_source_of_another_size_is_refused_before_anything_is_charged(count: i
 
 def test_the_plan_says_what_will_be_sent() -> None:
     study = vertical_study(parties=sized(100_000), budget=BUDGET)
-    estimate = study.plan().estimate
+    estimate = plan(study).resources
     sizes = protocol_of(study).product_sizes(study)
     assert estimate.reply_bytes >= sizes.small.packed_bytes(sizes.chunk * 6)
     assert any(f"{sizes.small.bits} bits an entry" in note for note in estimate.notes)

@@ -93,7 +93,7 @@ def test_noise_covers_the_scores_of_both_parties_and_one_table() -> None:
     moved = 2 * (2 * 3 - 1)
     assert plan.scored.variance(1) == pytest.approx(moved / (0.25 * whole), rel=1e-6)
     assert plan.account.noise_of(2, 1, 99).variance(2) == pytest.approx(2 * 2 / (0.75 * whole), rel=1e-6)
-    assert 0.999 < float(Cost.of(agreed.protocol.spends(agreed, "north")).epsilon(Fraction(1, 10**5))) <= 1
+    assert 0.999 < float(Cost.of(agreed.plan.events("north")).epsilon(Fraction(1, 10**5))) <= 1
 
 
 def test_rows_know_the_class_from_the_columns_of_both_parties() -> None:

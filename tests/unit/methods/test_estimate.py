@@ -273,7 +273,7 @@ def test_under_add_remove_a_party_gives_exactly_as_many_rows_as_the_study_says(s
     spread = ages.std() / 1200**0.5 if there > 400 else 0.0
     assert found.people == 1200
     assert abs(found.estimate[0] - exact) <= 6 * spread + 0.02
-    told = asked.protocol.disclosure(asked)
+    told = asked.plan.disclosure
     assert "replaces one of them" in told.sensitivity
     assert any("least size" in each for each in told.not_protected)
 

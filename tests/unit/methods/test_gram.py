@@ -18,7 +18,7 @@ from syndic.methods.regression.gram_result import GramResult
 from syndic.model.gram.fit import infer
 from syndic.model.gram.moments import moments_of
 from syndic.privacy import Cost, gaussian_epsilon
-from syndic.study import Release
+from syndic.study import Release, plan
 
 BUDGET = "epsilon = 1.0\ndelta = 1e-7"
 
@@ -168,7 +168,7 @@ def test_long_rows_are_shortened_but_for_exempt_columns() -> None:
 def test_the_strictest_budget_holds() -> None:
     strict = VERTICAL.replace('columns = ["score"]', 'columns = ["score"]\nbudget = {epsilon = 0.5, delta = 1e-6}')
     study = gram_study(parties=strict)
-    event = protocol_of(study).spends(study, "north")[0]
+    event = study.plan.events("north")[0]
     assert Cost.of([event]).epsilon(Fraction(1, 10**6)) <= Fraction(1, 2)
 
 
@@ -178,7 +178,7 @@ def test_epsilon_is_stated_both_ways() -> None:
     mu_squared = protocol_of(study).noise_of(study).mu_squared
     assert pooled == pytest.approx(1, abs=1e-6)
     assert outside == pytest.approx(float(gaussian_epsilon(mu_squared / 2, study.delta)), rel=1e-4)
-    assert f"epsilon {outside:.4g} against all but the parties" in str(study.plan())
+    assert f"epsilon {outside:.4g} against all but the parties" in str(plan(study))
 
 
 PARTIES_ONE = VERTICAL.split("[[parties]]")[1]

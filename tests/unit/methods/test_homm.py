@@ -13,7 +13,7 @@ from syndic import Release, Study, simulate
 from syndic.data import open_source
 from syndic.data.table import Table
 from syndic.errors import InputError
-from syndic.methods.histogram.homm import Homm, MergedTable
+from syndic.methods.histogram.homm import Homm, HommPlan, MergedTable
 from syndic.noise import DiscreteGaussian, DiscreteLaplace
 from syndic.privacy import rho_for
 
@@ -33,7 +33,7 @@ GAUSSIAN = 'method = "homm"\nnoise = "gaussian"'
 def test_laplace_noise_is_made_for_the_unit(unit: str, sensitivity: int, epsilon: Fraction) -> None:
     study = Study.loads(study_text(unit=unit))
     assert isinstance(study.protocol, Homm)
-    assert study.protocol.noise_of(study, "north") == DiscreteLaplace(sensitivity=sensitivity, epsilon=epsilon)
+    assert study.plan_as(HommPlan).noise["north"] == DiscreteLaplace(sensitivity=sensitivity, epsilon=epsilon)
     assert study.joint.epsilon(Fraction(0)) == 1
 
 
@@ -45,7 +45,7 @@ def test_gaussian_noise_is_made_for_the_unit(unit: str, squared: int, parts: int
     study = Study.loads(study_text(unit=unit, budget="epsilon = 1.0\ndelta = 1e-5", protocol=GAUSSIAN))
     rho = rho_for(Fraction(1), Fraction(1, 10**5))
     assert isinstance(study.protocol, Homm)
-    noise = study.protocol.noise_of(study, "north")
+    noise = study.plan_as(HommPlan).noise["north"]
     assert isinstance(noise, DiscreteGaussian)
     assert noise.sensitivity_squared == squared
     assert rho / parts - Fraction(1, 10**12) < noise.rho <= rho / parts
@@ -168,6 +168,6 @@ def test_the_result_is_written_as_two_tables(tmp_path: Path) -> None:
 
 def test_estimates_bound_what_is_sent() -> None:
     study = Study.loads(study_text())
-    estimate = Homm().estimate(study)
+    estimate = study.plan.resources
     largest = max(exchange.reply_bytes for exchange in simulate(study, two_parties(), seed=1).transcript)
     assert largest <= estimate.reply_bytes

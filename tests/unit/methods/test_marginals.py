@@ -14,6 +14,7 @@ from syndic.data import Table, open_source
 from syndic.errors import InputError, PartyError
 from syndic.kernel import Call, Reply, answer, decode, encode
 from syndic.methods import Marginals
+from syndic.methods.histogram.marginals import MarginalsPlan
 from syndic.methods.histogram.tables import MarginalTables
 from syndic.mpc.sum import SumInbox
 from syndic.privacy import ApproximateEvent, PureEvent, rho_for
@@ -34,7 +35,7 @@ def result(release: Release) -> MarginalTables:
 def exact_tables(study: Study, tables: list[pa.Table]) -> list[np.ndarray[Any, Any]]:
     pooled = Table(study.schema, open_source(pa.concat_tables(tables)))
     assert isinstance(study.protocol, Marginals)
-    return [pooled.count(names).values for names in study.protocol.cliques_of(study)]
+    return [pooled.count(names).values for names in study.plan_as(MarginalsPlan).cliques]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,7 @@ def test_one_copy_of_noise_for_all_parties() -> None:
     agreed = study(parties=parties)
     assert isinstance(agreed.protocol, Marginals)
     curator = Fraction(6) / (2 * rho_for(Fraction(1), Fraction("1e-5")))  # six tables, one row
-    variance = agreed.protocol.noise_of(agreed).total_variance(20)
+    variance = agreed.plan_as(MarginalsPlan).noise.total_variance(20)
     assert variance == pytest.approx(float(curator) * 20 / 19, rel=1e-6)
 
 
@@ -83,7 +84,7 @@ def test_the_joint_cost_is_the_budget_and_the_noise_is_that_of_the_whole_change(
     agreed.check()
     assert isinstance(agreed.protocol, Marginals)
     assert Fraction(999, 1000) < agreed.joint.epsilon(agreed.delta) <= 1
-    share = agreed.protocol.noise_of(agreed)
+    share = agreed.plan_as(MarginalsPlan).noise
     one_honest = share.total_variance(1)
     change = 2 if neighbours == "add_remove" else 4  # two rows leave; or two leave and two come
     squared = 4 if neighbours == "add_remove" else 8
@@ -124,7 +125,7 @@ def test_default_cliques_stay_under_the_cap() -> None:
     agreed = study("cell_cap = 20")
     assert isinstance(agreed.protocol, Marginals)
     sizes = dict(zip(agreed.schema.names, agreed.schema.domain.sizes, strict=True))
-    chosen = agreed.protocol.cliques_of(agreed)
+    chosen = agreed.plan_as(MarginalsPlan).cliques
     assert set(chosen) == {
         *((name,) for name in sizes),
         *((one, two) for one, two in (("colour", "age"), ("colour", "score")) if sizes[one] * sizes[two] <= 20),
@@ -176,15 +177,15 @@ def test_a_graph_that_may_fail_is_paid_for(noise: str, tmp_path: Path) -> None:
     options = f'noise = "{noise}"\ncolluding = 10\nmissing = 10'
     agreed = study(options, parties=crowd(60), unit='neighbours = "add_remove"\nparties = 2')
     assert isinstance(agreed.protocol, Marginals)
-    plan = agreed.protocol.sum_plan(agreed)
+    plan = agreed.plan_as(MarginalsPlan).masked_sum.graph
     assert plan.neighbours < 59
     assert 0 < plan.failure <= 2.0**-40 + 1e-18
-    spends = agreed.protocol.spends(agreed, "p0")
+    spends = agreed.plan.events("p0")
     assert [event.delta for event in spends if isinstance(event, ApproximateEvent)] == [plan.failure]
     agreed.check()
     assert Fraction(999, 1000) < agreed.joint.epsilon(agreed.delta) <= 1
     assert agreed.joint.delta_approximate == 2 * plan.failure * 10**18
-    assert any("2^-" in line for line in agreed.protocol.disclosure(agreed).not_protected)
+    assert any("2^-" in line for line in agreed.plan.disclosure.not_protected)
     if noise == "laplace":
         return  # one run of sixty parties is enough
     simulate(agreed, {f"p{number}": rows(5, number) for number in range(60)}, seed=1, folder=tmp_path)
@@ -197,9 +198,12 @@ def test_a_pure_guarantee_takes_a_graph_that_cannot_fail() -> None:
     loose, pure = study(options, parties=crowd(60)), study(options, parties=crowd(60), budget="epsilon = 1.0")
     assert isinstance(loose.protocol, Marginals)
     assert isinstance(pure.protocol, Marginals)
-    assert loose.protocol.sum_plan(loose).neighbours < pure.protocol.sum_plan(pure).neighbours
-    assert pure.protocol.sum_plan(pure).failure == 0
-    assert [type(event) for event in pure.protocol.spends(pure, "p0")] == [PureEvent]
+    assert (
+        loose.plan_as(MarginalsPlan).masked_sum.graph.neighbours
+        < pure.plan_as(MarginalsPlan).masked_sum.graph.neighbours
+    )
+    assert pure.plan_as(MarginalsPlan).masked_sum.graph.failure == 0
+    assert [type(event) for event in pure.plan.events("p0")] == [PureEvent]
     assert pure.joint.epsilon(Fraction(0)) == 1
 
 

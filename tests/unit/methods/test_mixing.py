@@ -3,6 +3,7 @@
 import tracemalloc
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from syndic.methods.regression.mixing_result import MixedResult
 from syndic.model.gram.fit import regress
 from syndic.model.gram.mixing import classical_sigma
 from syndic.privacy import Cost, GaussianEvent, gaussian_epsilon, mu_squared_for
+from syndic.study import plan
 
 NUMBERS = "".join(
     f'[[schema.columns]]\nname = "x{place}"\nkind = "real"\nlower = -1.0\nupper = 1.0\nbins = 2000\n'
@@ -118,7 +120,7 @@ def test_the_parts_of_all_parties_cost_the_budget_together(epsilon: str, scheme:
     )
     study.check()
     layout = protocol_of(study).layout(study)
-    events = [protocol_of(study).spends(study, party.name)[0] for party in study.parties]
+    events = [study.plan.events(party.name)[0] for party in study.parties]
     joint = float(Cost.of(events).epsilon(study.delta))
     assert float(epsilon) * (1 - 1e-4) - 1e-4 < joint <= float(epsilon)
     assert joint == pytest.approx(float(study.joint.epsilon(study.delta)), rel=1e-4)
@@ -146,7 +148,7 @@ def test_the_printed_noise_costs_a_person_more_than_it_says(widths: tuple[int, .
     if joint is not None:
         assert epsilon == pytest.approx(joint, abs=0.005)
     assert epsilon > 1.5
-    departures = " ".join(protocol_of(study).disclosure(study).departures)
+    departures = " ".join(study.plan.disclosure.departures)
     assert f"epsilon {epsilon:.4g}" in departures
     assert protocol_of(study).simulation_only
 
@@ -157,7 +159,7 @@ def test_the_printed_noise_on_unit_values_is_twice_what_they_need() -> None:
     taus = [protocol_of(study).layout(study).tau for study in (symmetric, unit)]
     assert taus[1] == pytest.approx(2 * taus[0])
     assert float(unit.joint.epsilon(unit.delta)) < float(symmetric.joint.epsilon(symmetric.delta))
-    assert "twice" in " ".join(protocol_of(unit).disclosure(unit).departures)
+    assert "twice" in " ".join(unit.plan.disclosure.departures)
 
 
 def test_lists_of_values_move_less_than_numbers() -> None:
@@ -188,21 +190,21 @@ def test_a_release_is_read_back(tmp_path: Path) -> None:
     study = mixing_study()
     result = published(study, rows(60, 3))
     result.write(tmp_path)
-    again = protocol_of(study).read_result(study, tmp_path)
+    again: Any = protocol_of(study).read(study.plan, tmp_path)
     assert again.note == result.note
     assert np.array_equal(again.numbers, result.numbers)
     assert np.array_equal(again.ones, result.ones)
     other = mixing_study("bits = 8")
     with pytest.raises(InputError, match="not of this study"):
-        protocol_of(other).read_result(other, tmp_path)
+        protocol_of(other).read(other.plan, tmp_path)
     stored = pq.read_table(tmp_path / "mixed.parquet")
     halves = pa.array([None, *[0.5] * (len(stored) - 1)], pa.float64())
     pq.write_table(stored.set_column(1, stored.column_names[1], halves), tmp_path / "mixed.parquet")
     with pytest.raises(InputError, match="whole numbers"):
-        protocol_of(study).read_result(study, tmp_path)
+        protocol_of(study).read(study.plan, tmp_path)
     (tmp_path / "mixed.parquet").write_bytes(b"nothing")
     with pytest.raises(InputError, match="cannot be read"):
-        protocol_of(study).read_result(study, tmp_path)
+        protocol_of(study).read(study.plan, tmp_path)
 
 
 def test_a_party_with_other_people_than_said_stops_the_run_before_it_pays(tmp_path: Path) -> None:
@@ -262,10 +264,10 @@ def test_features_that_would_have_one_name_are_refused_before_anything_is_spent(
 def test_what_needs_too_much_memory_is_refused() -> None:
     study = mixing_study('scheme = "dgm"', parties=of_numbers(5, 6, people=2 * 10**7), columns=NUMBERS)
     with pytest.raises(InputError, match="MB of memory"):
-        protocol_of(study).check(study)
+        study.plan.check()
     mixed = mixing_study("mixes = 3575", parties=of_numbers(5, 6, people=3 * 10**6), columns=NUMBERS)
-    protocol_of(mixed).check(mixed)
-    assert protocol_of(mixed).estimate(mixed).memory_bytes < 200 * 10**6
+    mixed.plan.check()
+    assert mixed.plan.resources.memory_bytes < 200 * 10**6
 
 
 def test_the_peak_is_below_what_was_announced() -> None:
@@ -282,9 +284,9 @@ def test_the_peak_is_below_what_was_announced() -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert 1.2 * 10**8 < peak < protocol_of(study).estimate(study).memory_bytes
+    assert 1.2 * 10**8 < peak < study.plan.resources.memory_bytes
 
 
 def test_the_statement_says_that_aligning_shows_who_is_in() -> None:
     study = mixing_study()
-    assert "aligning the rows shows every party who is in" in " ".join(study.plan().statement.not_protected)
+    assert "aligning the rows shows every party who is in" in " ".join(plan(study).statement.not_protected)

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from support import charges, rows
+from support import charges, read_back, rows
 from syndic import plan
 from syndic.data import Table, open_source
 from syndic.methods.learning.result import RiskResult, weights_of
@@ -90,7 +90,7 @@ def test_the_guarantee_is_for_people_at_parties_of_different_budgets() -> None:
     )
     strict = msgspec.structs.replace(of.parties[0], budget=Budget(epsilon=Fraction(15), delta=Fraction(1, 10**5)))
     mixed = msgspec.structs.replace(of, parties=(strict, *of.parties[1:]))
-    costs = {party.name: Cost.of(protocol_of(mixed).spends(mixed, party.name)) for party in mixed.parties}
+    costs = {party.name: Cost.of(mixed.plan.events(party.name)) for party in mixed.parties}
     last = protocol_of(mixed).guarantee_of(mixed)[-1]
     assert last == (3, float(joint_cost(costs, mixed.unit).epsilon(Fraction(1, 10**5))))
 
@@ -98,7 +98,7 @@ def test_the_guarantee_is_for_people_at_parties_of_different_budgets() -> None:
 def test_a_tiny_delta_is_accounted_for_by_rho() -> None:
     for epsilon, kind in ((1, "gaussian"), (12, "concentrated")):
         of = study(f"{BINARY}iterations = 50", budget=f"epsilon = {epsilon}.0\ndelta = 1e-11")
-        events = protocol_of(of).spends(of, "p0")
+        events = of.plan.events("p0")
         assert {event.__struct_config__.tag for event in events} == {kind}
         assert 0.99 * epsilon <= plan(of).statement.epsilon <= epsilon
 
@@ -127,7 +127,7 @@ def test_small_parties_abstain_by_their_public_number(tmp_path: Path) -> None:
     of = study(f"{BINARY}iterations = 5\nminimum = 10\nrate = 1.0", sizes=sizes, budget=NOISELESS)
     result = simulate(of, data, seed=1, folder=tmp_path).result
     assert isinstance(result, RiskResult)
-    assert protocol_of(of).spends(of, "p3") == ()
+    assert of.plan.events("p3") == ()
     assert charges(tmp_path, "p3") == []
     big = {name: each for name, each in data.items() if name != "p3"}
     expected = cohort(of, big, Objective(Logistic(), 0.01)).descend(1, [5], nothing)[0, :, 0]
@@ -140,7 +140,7 @@ def test_the_result_is_read_back_and_predicts(tmp_path: Path) -> None:
     release = simulate(of, sources(), seed=1)
     paths = release.write(tmp_path)
     assert {path.name for path in paths} >= {"model.json", "coefficients.csv", "path.csv"}
-    result, again = release.result, of.protocol.read_result(of, tmp_path)
+    result, again = release.result, read_back(of, tmp_path)
     assert isinstance(result, RiskResult)
     assert isinstance(again, RiskResult)
     assert again.model == result.model

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support import Case, open_nodes, rows
+from support import Case, open_nodes, read_back, rows
 from syndic import plan
 from syndic.errors import InputError, PartyError
 from syndic.kernel import Call, Reply, answer, decode, encode
@@ -119,13 +119,13 @@ def test_a_changed_model_file_is_refused(tmp_path: Path) -> None:
     of, other = study('label = "colour"\niterations = 1'), study(f"{BINARY}iterations = 1")
     simulate(of, sources(), seed=1).write(tmp_path)
     with pytest.raises(InputError, match="features and classes"):
-        other.protocol.read_result(other, tmp_path)
+        read_back(other, tmp_path)
     model = tmp_path / "model.json"
     for before, after in (('"age"', '"rage"'), ('"label": "colour"', '"label": "score"'), ('"red"', '"pink"')):
         text = model.read_text()
         assert before in text
         model.write_text(text.replace(before, after))
         with pytest.raises(InputError, match="features and classes"):
-            of.protocol.read_result(of, tmp_path)
+            read_back(of, tmp_path)
         model.write_text(text)
-    of.protocol.read_result(of, tmp_path)
+    read_back(of, tmp_path)

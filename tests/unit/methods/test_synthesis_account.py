@@ -19,7 +19,7 @@ def test_rounds_add_up_to_the_budget_and_no_more(parties: int, overlap: int, nei
     agreed = study(parties=parties, unit=f'neighbours = "{neighbours}"\nrows = 2\nparties = {overlap}')
     agreed.check()
     whole = mu_squared_for(Fraction(1), Fraction("1e-5"))
-    events = agreed.protocol.spends(agreed, "north")
+    events = agreed.plan.events("north")
     assert all(isinstance(event, GaussianEvent) for event in events)
     spent = overlap * sum(event.mu_squared for event in events if isinstance(event, GaussianEvent))
     assert 0.9999 * whole < spent <= whole
@@ -68,7 +68,7 @@ def test_many_parties_pay_for_the_chance_that_their_sparse_graph_fails_once() ->
     members = "".join(f'[[parties]]\nname = "p{place}"\npeople = 5\n' for place in range(100))
     agreed = Study.loads(study_text(protocol='method = "synthesis"\ncolluding = 20', budget=ONE, parties=members))
     agreed.check()
-    *rounds, graph = agreed.protocol.spends(agreed, "p0")
+    *rounds, graph = agreed.plan.events("p0")
     assert isinstance(graph, ApproximateEvent)
     assert len(rounds) == len(protocol(agreed).rooms_of(agreed))
     assert 0.999 < agreed.joint.epsilon(agreed.delta) <= 1

@@ -79,7 +79,7 @@ def test_the_plan_says_what_is_asked_and_needed() -> None:
     alone = str(plan(study(parties=1)))
     assert "measure: noisy" in alone
     assert "masks" not in alone.partition("trust")[0]
-    small = plan(study("model_cells = 1000")).estimate.memory_bytes
-    assert plan(study("model_cells = 1001000")).estimate.memory_bytes - small >= 96 * 1_000_000
+    small = plan(study("model_cells = 1000")).resources.memory_bytes
+    assert plan(study("model_cells = 1001000")).resources.memory_bytes - small >= 96 * 1_000_000
     # by default no more than a model of all combinations, of which there are 100
     assert protocol(study()).size_of(study()).model_cells == 100

@@ -125,7 +125,7 @@ def test_rounds_add_up_to_the_strictest_budget_and_every_party_pays_it_whole() -
     strict = VERTICAL + "budget = { epsilon = 0.5, delta = 1e-6 }\n"
     agreed = synthesis_across(parties=strict)
     agreed.check()
-    north, south = (agreed.protocol.spends(agreed, name) for name in ("north", "south"))
+    north, south = (agreed.plan.events(name) for name in ("north", "south"))
     assert north == south
     spent = sum(event.mu_squared for event in north if isinstance(event, GaussianEvent))
     assert 0.9999 < spent / mu_squared_for(Fraction("0.5"), Fraction("1e-6")) <= 1
@@ -205,7 +205,7 @@ def test_a_round_is_answered_once_and_in_order(tmp_path: Path) -> None:
     assert ask(node, agreed, "vouch_round", RoundKeys(keys={"south": bytes(range(32))}), "e").code == "refused"
     assert ask(node, agreed, "open_round", close, "c").code == "ok"
     assert ask(node, agreed, "open_round", close, "d").code == "refused"
-    assert charged(node) == list(agreed.protocol.spends(agreed, "north")[:1])
+    assert charged(node) == list(agreed.plan.events("north")[:1])
 
 
 def divide(session: Session, questions: dict[str, Question]) -> None:
@@ -250,7 +250,7 @@ def test_the_table_and_the_model_come_back_from_disk(parties: str, tmp_path: Pat
     release = simulate(agreed, held(agreed, rows(60, 3)), seed=3, folder=tmp_path / "run")
     for party in agreed.parties:
         found = [event for entry in charges(tmp_path / "run", party.name) for event in entry.events]
-        assert found == list(agreed.protocol.spends(agreed, party.name))
+        assert found == list(agreed.plan.events(party.name))
     made = result(release)
     assert made.table.names == agreed.schema.names
     assert len(made.table) == 60

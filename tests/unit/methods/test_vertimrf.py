@@ -49,7 +49,7 @@ def test_the_whole_account_is_within_the_budget_and_uses_it(options: str, kinds:
     study = vertimrf_study(options if ORACLE in options else f"{options}\nphantoms = 120\ncap = 10")
     study.check()
     for party in study.parties:
-        events = study.protocol.spends(study, party.name)
+        events = study.plan.events(party.name)
         assert tuple(map(type, events)) == kinds
         epsilon = float(Cost.of(events).epsilon(study.budget.delta))
         assert 0.97 * float(study.budget.epsilon) < epsilon <= float(study.budget.epsilon)
@@ -67,7 +67,7 @@ def test_the_strictest_budget_counts_for_everybody() -> None:
         ),
     )
     for party in strict.parties:
-        assert Cost.of(strict.protocol.spends(strict, party.name)).epsilon(strict.budget.delta) <= Fraction(1, 2)
+        assert Cost.of(strict.plan.events(party.name)).epsilon(strict.budget.delta) <= Fraction(1, 2)
 
 
 def wide_study(columns: int, budget: str) -> Study:
@@ -83,8 +83,8 @@ def wide_study(columns: int, budget: str) -> Study:
 
 def test_responses_take_the_better_of_two_compositions() -> None:
     few, many = wide_study(2, "epsilon = 1\ndelta = 1e-5"), wide_study(60, "epsilon = 1\ndelta = 1e-5")
-    assert isinstance(few.protocol.spends(few, "north")[-1], PureEvent)
-    event = many.protocol.spends(many, "north")[-1]
+    assert isinstance(few.plan.events("north")[-1], PureEvent)
+    event = many.plan.events("north")[-1]
     assert isinstance(event, ConcentratedEvent)
     (each,) = {one.epsilon for one in method(many).account_of(many).responses.values()}
     assert event.rho == 60 * each**2 / 2
@@ -127,21 +127,21 @@ def test_a_plan_is_searched_where_none_is_given() -> None:
 )
 def test_the_disclosure_names_what_a_coordinator_gets_and_no_more(options: str, models: bool, counts: bool) -> None:
     study = vertimrf_study(options)
-    told = study.protocol.disclosure(study)
+    told = study.plan.disclosure
     assert ("own noisy model" in told.sees["coordinator"]) == ("local model" in told.sensitivity) == models
     assert ("noisy counts" in told.sees["coordinator"]) == ("values are counted" in told.sensitivity) == counts
 
 
 def test_printed_variants_say_what_holds() -> None:
     sketched = vertimrf_study("as_printed = true", neighbours="add_remove")
-    words = " ".join(sketched.protocol.disclosure(sketched).departures)
+    words = " ".join(sketched.plan.disclosure.departures)
     assert "makes the true delta 0.0" in words
     responded = vertimrf_study(f"{ORACLE}\nas_printed = true")
-    event = responded.protocol.spends(responded, "north")[-1]
+    event = responded.plan.events("north")[-1]
     # three codes of twice their part of the three tenths of epsilon 10: 6, not 3
     assert isinstance(event, PureEvent)
     assert event.epsilon == 6
-    assert "each cost 6" in " ".join(responded.protocol.disclosure(responded).departures)
+    assert "each cost 6" in " ".join(responded.plan.disclosure.departures)
     for study in (sketched, responded):
         assert study.protocol.simulation_only
 

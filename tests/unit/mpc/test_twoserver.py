@@ -13,7 +13,7 @@ import pytest
 from support import Case, open_nodes, study_text
 from syndic import Study
 from syndic.errors import PartyError
-from syndic.kernel import Call, Delivery, Node, Reply, Session, answer, decode, encode, run, steps_of
+from syndic.kernel import Call, Delivery, Node, Reply, Session, answer, decode, encode, run
 from syndic.mpc import gmw
 from syndic.mpc.key import KeyPair, agree
 from syndic.mpc.ring import Ring
@@ -71,8 +71,8 @@ def started(played: Case, wire: Wire, seed: int = SEED) -> Any:
     session = Session(
         runtime=wire,
         study=run_digest(played.study, seed),
-        terms=played.study,
-        steps=steps_of(type(played.study.protocol)),
+        method=played.study.protocol,
+        plan=played.study.plan,
         randomness=SimulationRandomness(1),
     )
     return run(played.study.protocol, session)
@@ -146,7 +146,7 @@ def test_rounds_and_sizes_are_as_stated(tmp_path: Path) -> None:
     _, wire = play(played, tmp_path)
     asked = [call.step for call, _ in wire.seen]
     assert asked.count("two_toss") == 2 * gmw.LEVELS == 12
-    estimate = played.study.protocol.estimate(played.study)
+    estimate = played.study.plan.resources
     assert estimate.rounds == 5 + gmw.LEVELS
     assert max(len(reply.body) for _, reply in wire.seen) <= estimate.reply_bytes
     start = [decode(call.body, TwoStart) for call, _ in wire.seen if call.step == "two_begin"]

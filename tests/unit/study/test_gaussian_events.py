@@ -82,16 +82,15 @@ def test_gaussian_noise_passes_the_doors_up_to_the_cap(tmp_path: Path) -> None:
         ledger.declare("data", Budget(epsilon=Fraction(1), delta=Fraction(1, 10**6)))
         state = PartyState(
             name="north",
-            terms=study,
+            plan=study.plan,
             study="s",
-            spends=study.protocol.spends(study, "north"),
             dataset="data",
             ledger=ledger,
             memory=Memory(tmp_path / "memory.sqlite"),
             open_table=lambda: table,
             randomness=lambda label: SimulationRandomness(1, label),
         )
-        node = Node(protocol=study.protocol, state=state)
+        node = Node(method=study.protocol, state=state)
         truth = table.count(["colour"]).values
         for name, call in (("own", "1"), ("shared", "2")):
             noisy = decode(ask(node, name, call).body, Counts).counts
@@ -100,7 +99,7 @@ def test_gaussian_noise_passes_the_doors_up_to_the_cap(tmp_path: Path) -> None:
         assert again.code == "budget"
         ledger.verify()
         charged = [event for entry in ledger.entries() for event in entry.events]
-        assert charged == list(study.protocol.spends(study, "north"))
+        assert charged == list(study.plan.events("north"))
         assert ledger.spent("data").left < Fraction(1, 10**5)
         state.memory.close()
 

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from syndic.errors import InputError
 from syndic.kernel import (
     Disclosure,
-    Estimate,
     Message,
-    Method,
     Nothing,
     Party,
+    Resources,
     Result,
     Session,
     Terms,
+    TermsMethod,
     budget_of,
     step,
 )
@@ -95,7 +95,7 @@ class Shown(Result):
         return {}
 
 
-class _Planted(Method):
+class _Planted(TermsMethod):
     """What both have in common: they never meet real parties."""
 
     title: ClassVar[str] = "A planted fault"
@@ -115,10 +115,10 @@ class _Planted(Method):
     def check(self, terms: Terms) -> None:
         """Accept everything."""
 
-    def estimate(self, terms: Terms) -> Estimate:
+    def estimate(self, terms: Terms) -> Resources:
         """Say that it is small."""
         del terms
-        return Estimate(memory_bytes=1, reply_bytes=1, seconds=1.0)
+        return Resources(memory_bytes=1, reply_bytes=1, seconds=1.0)
 
     def disclosure(self, terms: Terms) -> Disclosure:
         """Say that it is a fault."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from syndic.methods import Average, Estimation, Homm, Marginals, PooledGram
 from syndic.methods.estimate.layout import FINE
+from syndic.methods.histogram.marginals import MarginalsPlan
 from syndic.model.families.discrete import Multinomial, Poisson
 from syndic.privacy import Budget, Unit
 from syndic_lab.audit.masked import MaskedSum
@@ -139,7 +140,7 @@ def _marginals() -> Iterator[Setting]:
             study=study,
             tables=(one, other),
             opened=_first_table,
-            share=protocol.noise_of(study),
+            share=study.plan_as(MarginalsPlan).noise,
             colluding=("b",),
         )
         yield Setting(

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from syndic.document import exact
 from syndic.methods import Homm, Marginals
+from syndic.methods.histogram.marginals import MarginalsPlan
 from syndic.methods.vertimrf.sketch import People, SketchPlan, encode, person_digests, phantoms_needed, sketch_cost
 from syndic.methods.vertimrf.sketch.oracle import oracle, oracle_events
 from syndic.mpc import gmw
@@ -68,7 +69,7 @@ def _one_run_sum(count: int, randomness: Randomness) -> list[Trial]:
     sources = {"a": rows_of(x=np.flatnonzero(coins == 1).tolist()), "b": rows_of(x=[]), "c": rows_of(x=[])}
     run = Stage(study, sources).run(_seed(randomness))
     opened = run.result.tables[0].values.ravel()
-    less = opened - run.own_noise("b", protocol.noise_of(study), cells)
+    less = opened - run.own_noise("b", study.plan_as(MarginalsPlan).noise, cells)
     return [
         OneRun(view=view, coins=coins, scores=np.where(seen >= 1, 1.0, -1.0), cost=study.joint, delta=0.0)
         for view, seen in (

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from syndic.methods import Crosstables, Homm, Marginals, Mixing
 from syndic.methods.histogram.crosstables import TableNoise
+from syndic.methods.histogram.marginals import MarginalsPlan
 from syndic.privacy import Budget, Unit, default_delta
 from syndic.random import Randomness
 from syndic.study import Study
@@ -71,7 +72,7 @@ def _summed(law: Literal["gaussian", "skellam", "laplace"]) -> Draws:
         unit = Unit(neighbours="add_remove", rows=_ROWS)
         budget = PURE if law == "laplace" else APPROXIMATE
         study = study_of(protocol, columns=(("x", cells),), parties=THREE, unit=unit, budget=budget)
-        share, empty = protocol.noise_of(study), rows_of(x=[])
+        share, empty = study.plan_as(MarginalsPlan).noise, rows_of(x=[])
         everybody = rows_of(x=np.repeat(np.arange(cells), _ROWS).tolist())
         tables = [{"a": own, "b": empty, "c": empty} for own in (everybody, empty)]
 

@@ -28,7 +28,7 @@ from syndic.kernel import (
     answer,
     decode,
     run,
-    steps_of,
+    steps_of_run,
 )
 from syndic.kernel import schema_of as columns_of
 from syndic.privacy import Event
@@ -116,8 +116,7 @@ class Stage:
         self.study = study
         self._memory = memory or (lambda: Memory(":memory:"))
         self._digest = study.digest
-        self._steps = steps_of(type(study.protocol))
-        self._spends = {party.name: study.protocol.spends(study, party.name) for party in study.parties}
+        self._steps = {name: each for name, (each, _owner) in steps_of_run(study.protocol, study.plan).items()}
         self._tables = {
             party.name: Table(
                 schema=columns_of(study, party.name),
@@ -139,8 +138,8 @@ class Stage:
         session = Session(
             runtime=watched,
             study=self._digest,
-            terms=self.study,
-            steps=self._steps,
+            method=self.study.protocol,
+            plan=self.study.plan,
             randomness=coins("coordinator", "draws"),
         )
         with _quiet():
@@ -169,16 +168,15 @@ class Stage:
         notes: Any = _Notes()
         state = PartyState(
             name=name,
-            terms=self.study,
+            plan=self.study.plan,
             study=self._digest,
-            spends=self._spends[name],
             dataset=name,
             ledger=notes,
             memory=_Tapped(self._memory()),  # type: ignore[arg-type]  # it has all that a memory has
             open_table=lambda: self._tables[name],
             randomness=lambda label: coins.of(name, label),
         )
-        return Node(protocol=self.study.protocol, state=state)
+        return Node(method=self.study.protocol, state=state)
 
 
 @final

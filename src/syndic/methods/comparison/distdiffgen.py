@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from syndic.data import decode_codes
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import Disclosure, Estimate, Message, Nothing, Party, Session, Terms, encode, member, step
+from syndic.kernel import Disclosure, Message, Nothing, Party, Resources, Session, Terms, encode, member, step
 from syndic.methods.comparison.distdiffgen_disclosure import check_terms, disclosure_of, estimate_of
 from syndic.methods.comparison.distdiffgen_plan import Plan, Taxonomy, plan_of
 from syndic.methods.comparison.distdiffgen_rows import (
@@ -233,7 +233,7 @@ class Distdiffgen(UsesProducts, tag="distdiffgen"):
         member(terms, party)
         return self.plan_of(terms).account.events
 
-    def estimate(self, terms: Terms) -> Estimate:
+    def estimate(self, terms: Terms) -> Resources:
         """Bytes of the largest reply, memory, time for multiplying."""
         return estimate_of(terms, self.plan_of(terms), self.specialisations, self.colluding)
 

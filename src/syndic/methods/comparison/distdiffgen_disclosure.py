@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from syndic.errors import InputError
-from syndic.kernel import Disclosure, Estimate, Terms
+from syndic.kernel import Disclosure, Resources, Terms
 from syndic.methods.comparison.distdiffgen_plan import MOST_LEAVES, MOST_SIDE, Plan
 from syndic.methods.synthesis.vertical_requirements import budgets_of
 from syndic.methods.synthesis.vertical_round import PARTNERS
@@ -49,7 +49,7 @@ def epsilons(terms: Terms, plan: Plan, colluding: int) -> tuple[float, float]:
     return float(Cost.of([scores, leaves]).epsilon(delta)), float(Cost.of([scores, left]).epsilon(delta))
 
 
-def estimate_of(terms: Terms, plan: Plan, times: int, colluding: int) -> Estimate:
+def estimate_of(terms: Terms, plan: Plan, times: int, colluding: int) -> Resources:
     """Return memory at the busiest role, bytes of the largest message, and about how long it takes."""
     people = terms.parties[0].people or 1
     most = max((len(below) for tree in plan.every().values() for below in tree.children), default=1)
@@ -59,7 +59,7 @@ def estimate_of(terms: Terms, plan: Plan, times: int, colluding: int) -> Estimat
     chunk = min(_CHUNK_BYTES, terms.limits.message_mb * 10**6 // (4 * PARTNERS), 8 * people * side)
     outside, partner = epsilons(terms, plan, colluding)
     noise = plan.account.noise_of(2, 1, 2)
-    return Estimate(
+    return Resources(
         memory_bytes=2 * 10**8 + 32 * chunk + 256 * leaves + 32 * people * len(terms.schema.columns),
         reply_bytes=chunk + 16 * leaves,
         rounds=6,

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from syndic.data import decode_codes
 from syndic.errors import InputError
-from syndic.kernel import Disclosure, Estimate, Nothing, Party, Session, Terms, member, step
+from syndic.kernel import Disclosure, Nothing, Party, Resources, Session, Terms, member, step
 from syndic.methods.comparison.dplt_disclosure import disclosure_of, estimate_of
 from syndic.methods.comparison.dplt_plan import MOST_LEVELS, Plan, Settings, plan_of
 from syndic.methods.comparison.dplt_rows import Latents, Learned, count_latents, latent_rows, learn_latents
@@ -232,7 +232,7 @@ class Dplt(UsesProducts, tag="dplt"):
         member(terms, party)
         return self.plan_of(terms).events
 
-    def estimate(self, terms: Terms) -> Estimate:
+    def estimate(self, terms: Terms) -> Resources:
         """Bytes of the largest reply, memory, time for learning and multiplying."""
         return estimate_of(terms, self.plan_of(terms), self.colluding)
 

@@ -1,6 +1,6 @@
 """What the latent tree says about itself before any row is read."""
 
-from syndic.kernel import Disclosure, Estimate, Terms
+from syndic.kernel import Disclosure, Resources, Terms
 from syndic.methods.comparison.dplt_plan import GAP_SENSITIVITY, Plan
 from syndic.methods.synthesis.vertical_requirements import budgets_of
 from syndic.methods.synthesis.vertical_round import PARTNERS
@@ -19,7 +19,7 @@ def epsilons(terms: Terms, plan: Plan, colluding: int) -> tuple[float, float]:
     return float(Cost.of(plan.events).epsilon(delta)), float(Cost.of([learning, left]).epsilon(delta))
 
 
-def estimate_of(terms: Terms, plan: Plan, colluding: int) -> Estimate:
+def estimate_of(terms: Terms, plan: Plan, colluding: int) -> Resources:
     """Return memory at the busiest role, bytes of the largest message, and about how long it takes."""
     sizes, layout = plan.round.sizes, plan.round.layout
     widths = [sum(each) for each in layout.widths.values()]
@@ -29,7 +29,7 @@ def estimate_of(terms: Terms, plan: Plan, colluding: int) -> Estimate:
     largest = max(plan.most_cells, *terms.schema.domain.sizes)
     people, (outside, partner) = sizes.rows, epsilons(terms, plan, colluding)
     deviation = plan.counted.variance(1) ** 0.5
-    return Estimate(
+    return Resources(
         memory_bytes=2 * 10**8
         + _ENTRY_BYTES * sizes.chunk * sum(widths)
         + 64 * cells

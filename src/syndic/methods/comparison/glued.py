@@ -22,7 +22,18 @@ from numpy.typing import NDArray
 
 from syndic.data import decode_codes
 from syndic.errors import InputError
-from syndic.kernel import Disclosure, Estimate, Message, Method, Nothing, Party, Session, Terms, member, step
+from syndic.kernel import (
+    Disclosure,
+    Message,
+    Nothing,
+    Party,
+    Resources,
+    Session,
+    Terms,
+    TermsMethod,
+    member,
+    step,
+)
 from syndic.methods.comparison.glued_own import OwnCounts, charged, own_account, own_terms
 from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, notes_of, read_rows
 from syndic.methods.synthesis.account import Account, account_of
@@ -56,7 +67,7 @@ class GluedNote(RowsNote):
 
 
 @final
-class Glued(Method, tag="glued"):
+class Glued(TermsMethod, tag="glued"):
     """Parameters of the glued synthesis.
 
     `selector`, `rounds`, `model_cells` and `rows` are as in the synthesis of rows, for each party by itself; `rows` is
@@ -153,14 +164,14 @@ class Glued(Method, tag="glued"):
         member(terms, party)
         return charged(self.account_of(terms), len(terms.parties))
 
-    def estimate(self, terms: Terms) -> Estimate:
+    def estimate(self, terms: Terms) -> Resources:
         """Memory of the largest party, bytes of its reply, time to fit."""
         sizes = [self.size_of(terms, party.name) for party in terms.parties]
         rows, rounds = self._drawn(terms), len(sizes[0].rooms)
         columns = max(len(party.columns or ()) for party in terms.parties)
         own = own_account(self.account_of(terms), terms.schema.domain, len(terms.parties))
         deviation = own.noise_of(rounds, 1, 1).variance(1) ** 0.5
-        return Estimate(
+        return Resources(
             memory_bytes=max(one.memory_bytes for one in sizes),
             reply_bytes=4 * rows * columns + 8 * max(sum(room.cells for room in one.rooms) for one in sizes),
             seconds=round(1.0 + rounds * rows / 1e6 + 3e-6 * max(one.model_cells for one in sizes), 1),

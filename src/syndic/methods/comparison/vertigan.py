@@ -27,13 +27,13 @@ from numpy.typing import NDArray
 from syndic.errors import InputError, MissingExtraError, RefusedError
 from syndic.kernel import (
     Disclosure,
-    Estimate,
     Message,
-    Method,
     Nothing,
     Party,
+    Resources,
     Session,
     Terms,
+    TermsMethod,
     member,
     schema_of,
     step,
@@ -78,7 +78,7 @@ class _Critic(Message):
 
 
 @final
-class Vertigan(Method, tag="vertigan"):
+class Vertigan(TermsMethod, tag="vertigan"):
     """Parameters of VertiGAN.
 
     `rounds`: how often the generator changes. `critic_steps`: noisy steps of each critic before each change. `batch`:
@@ -265,7 +265,7 @@ class Vertigan(Method, tag="vertigan"):
         member(terms, party)
         return self.account(terms).events
 
-    def estimate(self, terms: Terms) -> Estimate:
+    def estimate(self, terms: Terms) -> Resources:
         """Bytes of a message, memory, and time for gradients and noise."""
         return estimate_of(
             terms,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from syndic.kernel import Disclosure, Estimate, Terms
+from syndic.kernel import Disclosure, Resources, Terms
 from syndic.methods.comparison.vertigan_account import TrainingAccount
 from syndic.methods.synthesis.vertical_requirements import budgets_of
 from syndic.model.gan.shape import GanShape
@@ -26,7 +26,7 @@ def estimate_of(
     critic_steps: int,
     batch: int,
     rows: int | None,
-) -> Estimate:
+) -> Resources:
     """Return memory at the busiest role, bytes of a message, and about how long all roles work."""
     people = terms.parties[0].people or 0
     drawn = people if rows is None else rows
@@ -37,7 +37,7 @@ def estimate_of(
     each = sum(batch * shape.critic.length * _PER_WEIGHT + people * _PER_PERSON + 2e-3 for shape in shapes.values())
     moves = rounds * sum(1e-7 * (shape.trunk.length + shape.branch.length) for shape in shapes.values())
     reads = rounds * people * columns * 3e-8
-    return Estimate(
+    return Resources(
         memory_bytes=4 * 10**8 + _PEOPLE * critic * _GRADIENT_BYTES + 64 * people + 8 * columns * (people + 3 * drawn),
         reply_bytes=message + 200,
         rounds=rounds + 2,

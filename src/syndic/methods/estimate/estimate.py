@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import (
     Disclosure,
-    Estimate,
     Message,
     Nothing,
     Party,
+    Resources,
     Session,
     Terms,
     budget_of,
@@ -217,13 +217,13 @@ class Estimation(EstimationTerms, tag="estimate"):
         member(terms, party)
         return ((self.share_of(terms) if self.scheme == "masked" else self.law_of(terms, party)).event,)
 
-    def estimate(self, terms: Terms) -> Estimate:
+    def estimate(self, terms: Terms) -> Resources:
         """Memory for one column's codes and statistics, time for reading them, and how much noise to expect."""
         largest = max(party.people or 0 for party in terms.parties)
         layout = self.layout_of(terms)
         masked = self.scheme == "masked"
         reply = self.sum_plan(terms).neighbours * BOX_BYTES + 256 if masked else 8 * layout.dimension + 64
-        return Estimate(
+        return Resources(
             memory_bytes=10**8 + largest * (16 + (48 * layout.dimension if self.in_blocks else 0)),
             reply_bytes=reply,
             rounds=5 if masked else 2,

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from syndic.data import Integer, Real, Schema
 from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import InputError
-from syndic.kernel import Disclosure, Estimate, Party, Result, Session, Terms, budget_of, people_of, step
+from syndic.kernel import Disclosure, Party, Resources, Result, Session, Terms, budget_of, people_of, step
 from syndic.methods.refusals import check_fits, check_people
 from syndic.mpc import gmw
 from syndic.mpc.ring import ring_for
@@ -220,12 +220,12 @@ class Average(UsesTwoServers, tag="average"):
             ApproximateEvent(epsilon=Fraction(1, PICO), delta=delta, what="distance of the coins from the law"),
         )
 
-    def estimate(self, terms: Terms) -> Estimate:
+    def estimate(self, terms: Terms) -> Resources:
         """Bytes and seconds of both servers, from the number of coins."""
         agreed = self.two_servers(terms)
         coins = agreed.coins
         carried, largest = _carried(agreed)
-        return Estimate(
+        return Resources(
             memory_bytes=10**8 + 4 * WIDTH * coins.count,
             reply_bytes=largest,
             rounds=5 + gmw.LEVELS,

@@ -26,9 +26,9 @@ from syndic.document import Document
 from syndic.errors import InputError
 from syndic.kernel import (
     Disclosure,
-    Estimate,
     Message,
     Party,
+    Resources,
     Session,
     Terms,
     member,
@@ -227,14 +227,14 @@ class Crosstables(UsesProduct, tag="crosstables"):
         member(terms, party)
         return (self.noise_of(terms).event,)
 
-    def estimate(self, terms: Terms) -> Estimate:
+    def estimate(self, terms: Terms) -> Resources:
         """Bytes of the largest reply, memory, time for dealing and multiplying."""
         layout, note = self.layout(terms), self._note(terms)
         sizes, cells, widths = layout.sizes, layout.cells, [sum(each) for each in layout.groups.values()]
         partners, chunk = len(terms.parties) - 1, sizes.small.packed_bytes(sizes.chunk * max(widths))
         wraps = sizes.carry.packed_bytes(sum(cells) * -(-sizes.rows // sizes.block)) if sizes.lifted else 0
         outside, partner = self.epsilons(terms)
-        return Estimate(
+        return Resources(
             memory_bytes=10**8 + 16 * chunk * (partners + 1) + 6 * wraps + 64 * sum(cells),
             reply_bytes=max(chunk, partners * wraps // max(1, len(cells)), 8 * max(cells)) + 1000,
             rounds=3 + 2 * sizes.chunks,

@@ -15,47 +15,126 @@ uniform. A party knows its own share of the noise: parties - `colluding` - `miss
 
 import itertools
 from fractions import Fraction
-from functools import lru_cache
-from math import floor
 from pathlib import Path
 from typing import ClassVar, Literal, final
 
 import numpy as np
 
 from syndic.data import Domain
-from syndic.errors import InputError, RefusedError
+from syndic.errors import InputError
 from syndic.kernel import (
+    GROUPS,
+    MADE_UP,
     Disclosure,
-    Estimate,
-    Member,
+    Method,
     Party,
+    Plan,
+    Requires,
+    Resources,
     Session,
     Terms,
-    budget_of,
+    beyond_unit,
+    budgets_of,
+    change_of,
     member,
+    most_rows,
     people_of,
     step,
 )
 from syndic.methods.histogram.tables import MarginalsNote, MarginalTables, cut, read_marginals
-from syndic.methods.refusals import check_fits, check_people
+from syndic.methods.refusals import check_people
 from syndic.mpc.graph import SumPlan, plan_within
 from syndic.mpc.masked import BOX_BYTES
-from syndic.mpc.ring import Ring, ring_for
-from syndic.mpc.sum import SumInbox, SumMasked, UsesMaskedSum, masked_sum
+from syndic.mpc.ring import OVERFLOW, ring_for
+from syndic.mpc.sum import MaskedSum, SumInbox, SumMasked
 from syndic.noise import GaussianShare, LaplaceShare, SkellamShare
-from syndic.privacy import Budget, Cost, Event, rho_for
-from syndic.privacy.concentrated import PICO
+from syndic.privacy import Cost, Event, rho_for
+from syndic.privacy.concentrated import PICO, part_of
 from syndic.privacy.cost import ATTO
 
 Share = GaussianShare | LaplaceShare | SkellamShare
 
-# The noise of one value exceeds what the ring has room for with a chance below this over all values.
-_OVERFLOW = 2.0**-64
-_LABEL = "marginals"
+
+@final
+class MarginalsPlan(Plan):
+    """Which tables are counted, every party's share of their noise, and the one sum that opens them."""
+
+    domains: tuple[Domain, ...]
+    noise: Share
+    masked_sum: MaskedSum
+
+    @property
+    def cliques(self) -> tuple[tuple[str, ...], ...]:
+        """The sets of columns that are counted."""
+        return tuple(domain.names for domain in self.domains)
+
+    def events(self, party: str) -> tuple[Event, ...]:
+        """One release of all tables, charged whole to every party, and the chance that a sparse graph fails."""
+        member(self.terms, party)
+        return (self.noise.event, *self.masked_sum.graph.events)
+
+    @property
+    def resources(self) -> Resources:
+        """Bytes of the largest reply, memory at the coordinator, time for counting and masks."""
+        cells, graph, ring = self.masked_sum.count, self.masked_sum.graph, self.masked_sum.ring
+        parties, people = len(self.terms.parties), people_of(self.terms) or 0
+        deviation = self.noise.total_variance(parties) ** 0.5
+        certainty = (
+            "and cannot fail" if graph.failure_bits == float("inf") else f"and fail once in 2^{graph.failure_bits:.0f}"
+        )
+        return Resources(
+            memory_bytes=8 * cells * (parties + 8) + 10**8,
+            reply_bytes=max(ring.packed_bytes(cells), graph.neighbours * BOX_BYTES) + 64,
+            rounds=5,
+            seconds=round(1.0 + people / 1e6 + parties * graph.neighbours * (2e-4 + cells * 2e-8), 1),
+            notes=(
+                f"{len(self.domains):,} tables, {cells:,} cells, {ring.bits} bits a cell under masks",
+                f"standard deviation {deviation:.3g} on every count of all parties together",
+                f"{graph.neighbours} neighbours a party; {graph.threshold} shares open one secret {certainty}",
+            ),
+        )
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What every role sees."""
+        unit, graph = self.terms.unit, self.masked_sum.graph
+        noisy = "the noisy tables of all parties together"
+        return Disclosure(
+            sees={
+                "coordinator": f"every party's tables under masks, which look uniform, who fell silent, and {noisy}",
+                "other parties": f"sealed shares of masks, and {noisy}; each knows its own counts and share of noise",
+                "anyone with the release": noisy,
+            },
+            sensitivity=(
+                f"{change_of(unit)} one person's {unit.rows} row(s) at one party changes each of {len(self.domains)} "
+                f"table(s) by at most {unit.l1_of_counts()} in l1 and {unit.l2_squared_of_counts()} in squared l2; at "
+                f"up to {unit.parties} of the parties the changes add up in the same sum, so the noise is made for "
+                f"{unit.parties} time(s) that, and each of these parties is charged 1/{unit.parties} of the budget"
+            ),
+            not_protected=(
+                GROUPS,
+                beyond_unit(unit),
+                f"against more than {graph.colluding} parties that pool their shares of the noise, or more than "
+                f"{graph.missing} that leave theirs out: less noise is left than stated",
+                *graph.not_protected,
+                MADE_UP,
+                "which parties take part or fall silent, the columns, bounds and people: they are public",
+            ),
+        )
+
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        """Keys and shares of masks, the masked counts, what opens their sum."""
+        return self.masked_sum.rounds("count")
+
+    @property
+    def too_large(self) -> tuple[str, str]:
+        """What is too large if the run does not fit, and what to change."""
+        return f"the tables have {self.masked_sum.count:,} cells; a run", "name fewer cliques or lower cell_cap"
 
 
 @final
-class Marginals(UsesMaskedSum, tag="marginals"):
+class Marginals(Method, tag="marginals"):
     """Parameters of the noisy marginal tables.
 
     `cliques`: the sets of columns to count, else every column and every pair with at most `cell_cap` cells.
@@ -91,73 +170,67 @@ class Marginals(UsesMaskedSum, tag="marginals"):
             raise ValueError("cliques names the same set of columns twice: it would be paid for twice")
 
     @property
-    def simulation_only(self) -> bool:
-        """It keeps its promise."""
-        return False
+    def requires(self) -> Requires:
+        """Public bounds on people, since rings have a size; noise that is not pure needs delta."""
+        return Requires(
+            people="bound",
+            delta="" if self.noise == "laplace" else f"{self.noise} noise",
+            parties=1 if self.noise == "skellam" else None,
+            because="skellam noise does not cover people at several parties",
+        )
 
-    # The parties' side; keys, shares and openings are those of the masked sum.
+    def plan(self, terms: Terms) -> MarginalsPlan:
+        """Choose the tables, make the noise for the strictest budget, and the ring with room for both."""
+        domains = self._domains(terms)
+        delta = min(budget.delta for budget in budgets_of(terms)) / (2 * terms.unit.parties)
+        # a sparse graph that may fail only where that fits into every delta twice
+        graph = plan_within(delta, len(terms.parties), colluding=self.colluding, missing=self.missing)
+        noise = self._noise(terms, graph, domains)
+        rows = sum(most_rows(terms, party.name) for party in terms.parties)
+        # room for all rows of all parties in one cell, and for the noise
+        ring = ring_for(rows + noise.tail(OVERFLOW / noise.dimension, noise.parties))
+        masked_sum = MaskedSum(label="marginals", graph=graph, count=noise.dimension, ring=ring)
+        return MarginalsPlan(terms=terms, domains=domains, noise=noise, masked_sum=masked_sum)
 
     @step(reveals="masked")
-    def count(self, party: Party, message: SumInbox) -> SumMasked:
+    def count(self, party: Party[MarginalsPlan], message: SumInbox) -> SumMasked:
         """Count the tables, add this party's share of the noise, and mask the result."""
-        terms = party.terms
-        if message.label != _LABEL:
-            raise RefusedError(f"the tables are summed under the label '{_LABEL}' and under no other")
-        noise, ring = self.noise_of(terms), self.ring_of(terms)
-        masks = self.sum_masks(party, message, noise.dimension, ring)
-        tables = party.table.marginals(self.cliques_of(terms))
+        plan = party.plan
+        masks = plan.masked_sum.masks(party, message)
+        tables = party.table.marginals(plan.cliques)
         check_people(party, int(tables[0].sum()))
         counts = np.concatenate([table.values.ravel() for table in tables])
         # the bound is public and lowering a count to it never moves two neighbours apart
-        clipped = np.minimum(counts, _most_rows(terms, member(terms, party.name)))
-        for event in self.sum_plan(terms).events:
+        clipped = np.minimum(counts, most_rows(party.terms, party.name))
+        for event in plan.masked_sum.graph.events:
             party.charge(event, why="chance that the masks of a sparse graph do not hide one party's tables")
-        noisy = party.contribute(noise, clipped, why="noisy marginal tables, one sum over all parties")
-        return self.sum_masked(noisy, masks, ring)
+        noisy = party.contribute(plan.noise, clipped, why="noisy marginal tables, one sum over all parties")
+        return plan.masked_sum.hide(noisy, masks)
 
-    # The coordinator's side.
-
-    def coordinate(self, session: Session) -> MarginalTables:
+    def coordinate(self, session: Session[MarginalsPlan]) -> MarginalTables:
         """Open the sum of all parties' tables, with its noise."""
-        terms, noise = session.terms, self.noise_of(session.terms)
-        ring = self.ring_of(terms)
-        total = masked_sum(session, self, self.count, label=_LABEL, count=noise.dimension, ring=ring)
-        note = MarginalsNote(
-            present=total.present,
-            standard_deviation=noise.total_variance(len(total.present)) ** 0.5,
-            tables=self.cliques_of(terms),
-        )
-        return MarginalTables(note=note, tables=cut(self.domains_of(terms), total.values))
+        plan = session.plan
+        total = plan.masked_sum.open(session, self.count)
+        deviation = plan.noise.total_variance(len(total.present)) ** 0.5
+        note = MarginalsNote(present=total.present, standard_deviation=deviation, tables=plan.cliques)
+        return MarginalTables(note=note, tables=cut(plan.domains, total.values))
 
-    def read_result(self, terms: Terms, folder: Path) -> MarginalTables:
+    def read(self, plan: MarginalsPlan, folder: Path) -> MarginalTables:
         """Read back `marginals.parquet` and `marginals.json`."""
-        return read_marginals(self.domains_of(terms), folder)
+        return read_marginals(plan.domains, folder)
 
-    # What is known before any row is read.
-
-    def cliques_of(self, terms: Terms) -> tuple[tuple[str, ...], ...]:
-        """Return the sets of columns that are counted."""
-        if self.cliques:
-            return self.cliques
+    def _domains(self, terms: Terms) -> tuple[Domain, ...]:
+        """Return the domain of every table that is counted."""
         names, domain = terms.schema.names, terms.schema.domain
-        pairs = itertools.combinations(names, 2)
-        wanted = [*((name,) for name in names), *pairs]
-        return tuple(columns for columns in wanted if domain.project(columns).size <= self.cell_cap)
+        if self.cliques:
+            return tuple(domain.project(columns) for columns in self.cliques)
+        wanted = [*((name,) for name in names), *itertools.combinations(names, 2)]
+        found = tuple(each for each in map(domain.project, wanted) if each.size <= self.cell_cap)
+        if not found:
+            raise InputError(f"no column has at most cell_cap ({self.cell_cap}) cells: raise it or name cliques")
+        return found
 
-    def domains_of(self, terms: Terms) -> tuple[Domain, ...]:
-        """Return the domain of every table."""
-        return tuple(terms.schema.domain.project(names) for names in self.cliques_of(terms))
-
-    def dimension_of(self, terms: Terms) -> int:
-        """Return the number of cells of all tables together."""
-        return sum(domain.size for domain in self.domains_of(terms))
-
-    def sum_plan(self, terms: Terms) -> SumPlan:
-        """Return who masks with whom: a sparse graph that may fail only where that fits into every delta twice."""
-        delta = min(budget.delta for budget in _budgets(terms)) / (2 * terms.unit.parties)
-        return plan_within(delta, len(terms.parties), colluding=self.colluding, missing=self.missing)
-
-    def noise_of(self, terms: Terms) -> Share:
+    def _noise(self, terms: Terms, graph: SumPlan, domains: tuple[Domain, ...]) -> Share:
         """Return the share of the noise that every party adds: one law for all, made for the strictest budget.
 
         Let a person change one party's counts by at most s in l2 (d in l1) over all tables, and be at r parties:
@@ -165,123 +238,23 @@ class Marginals(UsesMaskedSum, tag="marginals"):
         variance is (r s)^2 / (2 rho) = r s^2 / (2 rho / r): a share for r s^2 at rho / r. With Laplace noise the
         scale is r d / epsilon = d / (epsilon / r): a share for d at epsilon / r.
         """
-        unit, tables = terms.unit, len(self.cliques_of(terms))
+        unit, tables = terms.unit, len(domains)
         # every party that a person is at is charged for the graph too
-        graph = Cost.of(self.sum_plan(terms).events).times(unit.parties)
-        less_epsilon, less_delta = Fraction(graph.epsilon_approximate, PICO), Fraction(graph.delta_approximate, ATTO)
-        left = [(budget.epsilon - less_epsilon, budget.delta - less_delta) for budget in _budgets(terms)]
+        less = Cost.of(graph.events).times(unit.parties)
+        less_epsilon, less_delta = Fraction(less.epsilon_approximate, PICO), Fraction(less.delta_approximate, ATTO)
+        left = [(budget.epsilon - less_epsilon, budget.delta - less_delta) for budget in budgets_of(terms)]
         who = {
             "parties": len(terms.parties),
             "colluding": self.colluding,
             "missing": self.missing,
-            "dimension": self.dimension_of(terms),
+            "dimension": sum(domain.size for domain in domains),
         }
         if self.noise == "laplace":
-            epsilon = _part(min(epsilon for epsilon, _ in left), unit.parties)
+            epsilon = part_of(min(epsilon for epsilon, _ in left), unit.parties)
             return LaplaceShare(sensitivity=tables * unit.l1_of_counts(), epsilon=epsilon, **who)
-        rho = _part(min(_rho_of(epsilon, delta) for epsilon, delta in left), unit.parties)
+        rho = part_of(min(rho_for(epsilon, delta) for epsilon, delta in left), unit.parties)
         squared = Fraction(unit.parties * tables * unit.l2_squared_of_counts())
         if self.noise == "gaussian":
             return GaussianShare(sensitivity_squared=squared, rho=rho, **who)
         sensitivity = tables * unit.l1_of_counts()
         return SkellamShare(sensitivity=sensitivity, sensitivity_squared=squared, rho=rho, **who)
-
-    def ring_of(self, terms: Terms) -> Ring:
-        """Return the ring that has room for all rows of all parties in one cell, and for the noise."""
-        noise = self.noise_of(terms)
-        rows = sum(_most_rows(terms, party) for party in terms.parties)
-        return ring_for(rows + noise.tail(_OVERFLOW / noise.dimension, noise.parties))
-
-    def check(self, terms: Terms) -> None:
-        """Refuse what cannot work, with the number it would need."""
-        for party in terms.parties:
-            if party.people is None:
-                raise InputError(f"party '{party.name}': a masked sum needs its public bound on people: set people")
-            if self.noise != "laplace" and budget_of(terms, party.name).delta == 0:
-                raise InputError(f"party '{party.name}': {self.noise} noise needs delta above 0; set it or use laplace")
-            if party.columns is not None:
-                raise InputError(f"party '{party.name}': every party counts all columns here; leave columns out")
-        if self.noise == "skellam" and terms.unit.parties > 1:
-            raise InputError('people at several parties need noise = "gaussian" or "laplace"')
-        if not self.cliques_of(terms):
-            raise InputError(f"no column has at most cell_cap ({self.cell_cap}) cells: raise it or name cliques")
-        self.sum_plan(terms)
-        try:
-            self.ring_of(terms)
-        except ValueError as error:
-            raise InputError(f"the noise shares cannot be made: {error}") from None
-        self._check_size(terms)
-
-    def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
-        """One release of all tables, charged whole to every party, and the chance that a sparse graph fails."""
-        member(terms, party)
-        return (self.noise_of(terms).event, *self.sum_plan(terms).events)
-
-    def estimate(self, terms: Terms) -> Estimate:
-        """Bytes of the largest reply, memory at the coordinator, time for counting and masks."""
-        cells, plan, ring = self.dimension_of(terms), self.sum_plan(terms), self.ring_of(terms)
-        parties, people = len(terms.parties), people_of(terms) or 0
-        deviation = self.noise_of(terms).total_variance(parties) ** 0.5
-        certainty = (
-            "and cannot fail" if plan.failure_bits == float("inf") else f"and fail once in 2^{plan.failure_bits:.0f}"
-        )
-        return Estimate(
-            memory_bytes=8 * cells * (parties + 8) + 10**8,
-            reply_bytes=max(ring.packed_bytes(cells), plan.neighbours * BOX_BYTES) + 64,
-            rounds=5,
-            seconds=round(1.0 + people / 1e6 + parties * plan.neighbours * (2e-4 + cells * 2e-8), 1),
-            notes=(
-                f"{len(self.cliques_of(terms)):,} tables, {cells:,} cells, {ring.bits} bits a cell under masks",
-                f"standard deviation {deviation:.3g} on every count of all parties together",
-                f"{plan.neighbours} neighbours a party; {plan.threshold} shares open one secret {certainty}",
-            ),
-        )
-
-    def disclosure(self, terms: Terms) -> Disclosure:
-        """State what every role sees."""
-        unit, tables = terms.unit, len(self.cliques_of(terms))
-        change = "adding or removing" if unit.neighbours == "add_remove" else "replacing"
-        noisy = "the noisy tables of all parties together"
-        return Disclosure(
-            sees={
-                "coordinator": f"every party's tables under masks, which look uniform, who fell silent, and {noisy}",
-                "other parties": f"sealed shares of masks, and {noisy}; each knows its own counts and share of noise",
-                "anyone with the release": noisy,
-            },
-            sensitivity=(
-                f"{change} one person's {unit.rows} row(s) at one party changes each of {tables} table(s) by at most "
-                f"{unit.l1_of_counts()} in l1 and {unit.l2_squared_of_counts()} in squared l2; at up to "
-                f"{unit.parties} of the parties the changes add up in the same sum, so the noise is made for "
-                f"{unit.parties} time(s) that, and each of these parties is charged 1/{unit.parties} of the budget"
-            ),
-            not_protected=(
-                "what is true of groups: a pattern that many people share shows, as it should",
-                f"people with more than {unit.rows} row(s) at a party, or at more than {unit.parties} of the parties",
-                f"against more than {self.colluding} parties that pool their shares of the noise, or more than "
-                f"{self.missing} that leave theirs out: less noise is left than stated",
-                *self.sum_plan(terms).not_protected,
-                "the total against a party that puts in made-up numbers: nothing checks them",
-                "which parties take part or fall silent, the columns, bounds and people: they are public",
-            ),
-        )
-
-    def _check_size(self, terms: Terms) -> None:
-        what = f"the tables have {self.dimension_of(terms):,} cells; a run"
-        check_fits(terms, self.estimate(terms), "name fewer cliques or lower cell_cap", what=what)
-
-
-_rho_of = lru_cache(maxsize=64)(rho_for)
-
-
-def _budgets(terms: Terms) -> list[Budget]:
-    return [terms.budget, *(party.budget for party in terms.parties if party.budget is not None)]
-
-
-def _part(amount: Fraction, parts: int) -> Fraction:
-    """Return the part, cut to whole units of the ledger, so that the parts never add up to more."""
-    return Fraction(floor(amount * PICO / parts), PICO)
-
-
-def _most_rows(terms: Terms, party: Member) -> int:
-    """Return the public bound on a party's rows."""
-    return (party.people or 0) * terms.unit.rows

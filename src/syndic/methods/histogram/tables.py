@@ -7,13 +7,12 @@ from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from syndic.data import Domain, Factor
-from syndic.document import Document, from_file, to_readable_json
+from syndic.document import Document, from_file
 from syndic.errors import InputError
-from syndic.kernel import Result
+from syndic.kernel import Result, read_table
 
 
 class MarginalsNote(Document):
@@ -32,8 +31,8 @@ class MarginalTables(Result):
     note: MarginalsNote
     tables: tuple[Factor, ...]
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write `marginals.parquet`, a row for each cell, and `marginals.json`."""
+    def files(self) -> Mapping[str, Any]:
+        """Return `marginals.parquet`, a row for each cell, and `marginals.json`."""
         sizes = [table.domain.size for table in self.tables]
         names = [" x ".join(table.domain.names) for table in self.tables]
         cells = pa.table(
@@ -45,9 +44,7 @@ class MarginalTables(Result):
                 "count": np.concatenate([table.values.ravel() for table in self.tables]),
             }
         )
-        pq.write_table(cells, folder / "marginals.parquet")
-        (folder / "marginals.json").write_bytes(to_readable_json(self.note))
-        return [folder / "marginals.parquet", folder / "marginals.json"]
+        return {"marginals.parquet": cells, "marginals.json": self.note}
 
     def summary(self) -> Mapping[str, Any]:
         """Return how much was opened and how far off a count is."""
@@ -67,10 +64,7 @@ def read_marginals(domains: Sequence[Domain], folder: Path) -> MarginalTables:
 
 def read_counts(domains: Sequence[Domain], path: Path) -> tuple[Factor, ...]:
     """Read back the counts of several tables from the column `count`, one table after the other."""
-    try:
-        counts = np.asarray(pq.read_table(path)["count"], dtype=np.int64)
-    except (OSError, pa.ArrowInvalid, KeyError) as error:
-        raise InputError(f"{path.parent.name}: its release cannot be read: {type(error).__name__}") from None
+    counts = np.asarray(read_table(path.parent, path.name)["count"], dtype=np.int64)
     if len(counts) != sum(domain.size for domain in domains):
         raise InputError(f"{path.parent.name}: {path.name} does not have the cells that the study asks for")
     return cut(domains, counts)

@@ -8,7 +8,7 @@ import numpy as np
 from syndic.data import Boolean
 from syndic.data.column import Listed
 from syndic.errors import InputError
-from syndic.kernel import Disclosure, Estimate, Terms, budget_of, member, people_of
+from syndic.kernel import Disclosure, Resources, Terms, budget_of, member, people_of
 from syndic.methods.learning.disclosure import CURVED, PRINTED, SIMULATED, gradient_words, model_words, words
 from syndic.methods.learning.query import Query
 from syndic.methods.learning.requirements import RiskTerms, budgets_of
@@ -149,7 +149,7 @@ class RiskPlan(RiskTerms):
             total, before = total + Cost.of([self.event_of(terms, query, party)]).times(asked), before + times
         return total
 
-    def estimate(self, terms: Terms) -> Estimate:
+    def estimate(self, terms: Terms) -> Resources:
         """Bytes of a reply, memory for the largest party's rows, time for all rounds."""
         scheme, (models, features) = self.scheme_of(terms), self.encoding_of(terms).shape
         largest, parties = max(self.people_at(terms).values()) * terms.unit.rows, len(terms.parties)
@@ -160,7 +160,7 @@ class RiskPlan(RiskTerms):
         widest = max(query.dimension for query, _ in scheme.stages)
         people = people_of(terms) or 0
         each = 5e-3 + neighbours * 2e-5
-        return Estimate(
+        return Resources(
             memory_bytes=10**8 + 32 * held * (features + models) + 24 * parties * widest,
             reply_bytes=8 * widest + 64,
             rounds=trips,

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from syndic.errors import InputError
 from syndic.kernel import (
     Disclosure,
-    Estimate,
     Message,
     Party,
+    Resources,
     Session,
     Terms,
     member,
@@ -198,7 +198,7 @@ class Gram(UsesProduct, tag="gram"):
         member(terms, party)
         return (self.noise_of(terms).event,)
 
-    def estimate(self, terms: Terms) -> Estimate:
+    def estimate(self, terms: Terms) -> Resources:
         """Bytes of the largest reply, memory, time for dealing and multiplying."""
         layout = self.layout(terms)
         sizes, parties = layout.sizes, len(terms.parties)
@@ -206,7 +206,7 @@ class Gram(UsesProduct, tag="gram"):
         chunk = sizes.small.packed_bytes(sizes.chunk * max(widths))
         cells = sum(left * right for left, right in itertools.combinations(widths, 2))
         outside, pooled = self.epsilons(terms)
-        return Estimate(
+        return Resources(
             memory_bytes=10**8 + (4 * parties + 16) * chunk + 64 * layout.count,
             reply_bytes=max(chunk, sizes.whole.packed_bytes(layout.count)) + 1000,
             rounds=3 + 2 * sizes.chunks,

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import (
     Disclosure,
-    Estimate,
     Message,
     Nothing,
     Party,
+    Resources,
     Session,
     Terms,
     member,
@@ -180,14 +180,14 @@ class Mixing(UsesToss, tag="mixing"):
         member(terms, party)
         return (self.layout(terms).noises[party].event,)
 
-    def estimate(self, terms: Terms) -> Estimate:
+    def estimate(self, terms: Terms) -> Resources:
         """Bytes of the largest reply, memory, and time for the signs and the noise."""
         layout = self.layout(terms)
         people, widest = terms.parties[0].people or 0, max(layout.width(party.name) for party in terms.parties)
         rows, every = layout.mixes or people, len(layout.features)
         signs = people * (layout.mixes or 0)
         tile = rows * tile_of(self.bits) // 8 if layout.mixes else 0
-        return Estimate(
+        return Resources(
             memory_bytes=10**8 + 2 * tile + rows * max(_ENTRY_BYTES * widest, 16 * every),
             reply_bytes=8 * rows * widest + 1000,
             rounds=4 if layout.mixes else 2,

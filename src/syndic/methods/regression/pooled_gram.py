@@ -20,7 +20,7 @@ from syndic.data.coding import Coding, Feature, coded_rows, coding_of, product_o
 from syndic.data.table import Coded
 from syndic.document import exact
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import Disclosure, Estimate, Party, Session, Terms, member, people_of, step
+from syndic.kernel import Disclosure, Party, Resources, Session, Terms, member, people_of, step
 from syndic.methods.refusals import check_fits, check_people
 from syndic.methods.regression.gram_layout import MOST_BITS, Clip, Pair, check_names, clip_of, products_of
 from syndic.methods.regression.gram_result import GramNote, GramResult, read_gram
@@ -217,12 +217,12 @@ class PooledGram(UsesMaskedSum, tag="pooled-gram"):
         member(terms, party)
         return (self.noise_of(terms).event, *self.sum_plan(terms).events)
 
-    def estimate(self, terms: Terms) -> Estimate:
+    def estimate(self, terms: Terms) -> Resources:
         """Bytes of the largest reply, memory at the coordinator, time for sums and masks."""
         layout, plan, ring, noise = self.layout(terms), self.sum_plan(terms), self.ring_of(terms), self.noise_of(terms)
         parties, people = len(terms.parties), people_of(terms) or 0
         sigma = float(noise.total_variance(parties) ** 0.5) / float(4**self.bits)
-        return Estimate(
+        return Resources(
             memory_bytes=8 * layout.count * (parties + 8) + 2 * 10**8,
             reply_bytes=max(ring.packed_bytes(layout.count), plan.neighbours * BOX_BYTES) + 64,
             rounds=5,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from syndic.kernel import Disclosure, Estimate, Terms, people_of
+from syndic.kernel import Disclosure, Resources, Terms, people_of
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import Question, RoundLimits
 from syndic.methods.synthesis.size import Size
@@ -42,7 +42,7 @@ def disclosure_of(terms: Terms, rooms: Sequence[RoundLimits], plan: SumPlan | No
     )
 
 
-def estimate_of(terms: Terms, size: Size, account: Account, plan: SumPlan | None) -> Estimate:
+def estimate_of(terms: Terms, size: Size, account: Account, plan: SumPlan | None) -> Resources:
     """Return memory at the coordinator, bytes of the largest reply, and about how long it takes."""
     parties, people, rounds = len(terms.parties), people_of(terms) or 0, len(account.events)
     one = Question(number=rounds, tables=((terms.schema.names[0],),))
@@ -52,7 +52,7 @@ def estimate_of(terms: Terms, size: Size, account: Account, plan: SumPlan | None
     # a round may ask up to round_cells, but what helps at this noise is far less: a tenth of a count a cell
     typical = min(size.round_cells, int(10 * people * terms.unit.rows / noise.variance(parties) ** 0.5) + 1000)
     masked = parties * plan.neighbours * typical * 2e-8 if plan else 0.0
-    return Estimate(
+    return Resources(
         memory_bytes=size.memory_bytes,
         reply_bytes=typical * bits // 8 + 64,
         rounds=rounds + (3 if plan else 1),

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import Disclosure, Estimate, Nothing, Party, Session, Terms, budget_of, member, people_of, step
+from syndic.kernel import Disclosure, Nothing, Party, Resources, Session, Terms, budget_of, member, people_of, step
 from syndic.methods.refusals import check_people, sizes_are_public
 from syndic.methods.synthesis.account import Account, RoundNoise, account_of
 from syndic.methods.synthesis.disclosure import disclosure_of, estimate_of
@@ -224,7 +224,7 @@ class Synthesis(UsesRounds, tag="synthesis"):
         member(terms, party)
         return (*self.account_of(terms).events, *self.graph_of(terms))
 
-    def estimate(self, terms: Terms) -> Estimate:
+    def estimate(self, terms: Terms) -> Resources:
         """Bytes of the largest reply, memory at the coordinator, time for counting, masks and fitting."""
         plan = self.rounds_plan(terms) if len(terms.parties) > 1 else None
         return estimate_of(terms, self.size_of(terms), self.account_of(terms), plan)

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError
-from syndic.kernel import Disclosure, Estimate, Party, Session, Terms, member, step
+from syndic.kernel import Disclosure, Party, Resources, Session, Terms, member, step
 from syndic.methods.refusals import check_people, wrong_size
 from syndic.methods.synthesis.account import Account, account_of
 from syndic.methods.synthesis.measure import Question
@@ -248,7 +248,7 @@ class Vertical(UsesProducts, tag="vertical"):
         member(terms, party)
         return self.account_of(terms).events
 
-    def estimate(self, terms: Terms) -> Estimate:
+    def estimate(self, terms: Terms) -> Resources:
         """Bytes of the largest reply, memory, time for multiplying and fitting."""
         return estimate_of(terms, self.size_of(terms), self.account_of(terms))
 

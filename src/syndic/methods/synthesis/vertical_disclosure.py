@@ -1,6 +1,6 @@
 """What the vertical synthesis says about itself before any row is read, and how much traffic its rounds may take."""
 
-from syndic.kernel import Disclosure, Estimate, Terms
+from syndic.kernel import Disclosure, Resources, Terms
 from syndic.methods.refusals import check_fits
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import RoundLimits
@@ -41,7 +41,7 @@ def epsilons(terms: Terms, account: Account) -> tuple[float, float]:
     return float(Cost.of(account.events).epsilon(delta)), float(Cost.of(left).epsilon(delta))
 
 
-def estimate_of(terms: Terms, size: Size, account: Account) -> Estimate:
+def estimate_of(terms: Terms, size: Size, account: Account) -> Resources:
     """Return memory at the busiest role, bytes of the largest message, and about how long it takes."""
     people, rounds, columns = most_rows(terms), len(size.rooms), len(terms.schema.columns)
     traffic = sum(room.traffic for room in size.rooms)
@@ -49,7 +49,7 @@ def estimate_of(terms: Terms, size: Size, account: Account) -> Estimate:
     noise = account.noise_of(rounds, 1, PARTNERS)
     outside, partner = epsilons(terms, account)
     single, both = alone(account).noise_of(rounds, 1, PARTNERS).variance(1) ** 0.5, noise.variance(PARTNERS) ** 0.5
-    return Estimate(
+    return Resources(
         memory_bytes=size.memory_bytes,
         reply_bytes=min(largest, _CHUNK_ENTRIES) + 8 * size.round_cells,
         rounds=6 * rounds,
@@ -64,7 +64,7 @@ def estimate_of(terms: Terms, size: Size, account: Account) -> Estimate:
     )
 
 
-def check_size(terms: Terms, estimate: Estimate) -> None:
+def check_size(terms: Terms, estimate: Resources) -> None:
     """Raise `InputError` if a run would need more than the study's limits."""
     check_fits(terms, estimate, "set fewer bins, less traffic or larger limits", replies=len(terms.parties) - 1)
 

@@ -4,7 +4,7 @@ from math import sqrt
 from typing import Literal
 
 from syndic.errors import InputError
-from syndic.kernel import Disclosure, Estimate, Terms
+from syndic.kernel import Disclosure, Resources, Terms
 from syndic.methods.refusals import check_fits
 from syndic.methods.synthesis.size import BASE_BYTES, CELL_BYTES, VALUE_BYTES
 from syndic.methods.synthesis.vertical_requirements import budgets_of, check_all_held, check_columns_apart
@@ -73,7 +73,7 @@ def cell_deviation(protocol: VertiMRFTerms, terms: Terms) -> float:
     return sqrt(layout.people * OracleTables(responses=account.responses, codes={}).factor(widest))
 
 
-def estimate_of(protocol: VertiMRFTerms, terms: Terms) -> Estimate:
+def estimate_of(protocol: VertiMRFTerms, terms: Terms) -> Resources:
     """Return memory at the busiest role, bytes of the largest reply, and about how long it takes."""
     layout, account = protocol.layout(terms), protocol.account_of(terms)
     people, columns = layout.people, len(terms.schema.columns)
@@ -91,7 +91,7 @@ def estimate_of(protocol: VertiMRFTerms, terms: Terms) -> Estimate:
     if account.plan is not None:
         plan = account.plan
         notes.insert(0, f"{keys} key(s), {plan.repetitions:,} repetitions, {plan.phantoms:,} phantoms, cap {plan.top}")
-    return Estimate(
+    return Resources(
         memory_bytes=BASE_BYTES + CELL_BYTES * protocol.model_cells + VALUE_BYTES * rows * columns + 4 * encoded,
         reply_bytes=encoded + 8 * protocol.local_cells,
         rounds=(4 if protocol.way == "sketch" else 1) + int(protocol.learns(terms)),

@@ -31,7 +31,7 @@ from typing import ClassVar, Literal, final
 import numpy as np
 
 from syndic.errors import RefusedError
-from syndic.kernel import Disclosure, Estimate, Nothing, Party, Session, Terms, member, schema_of, step, steps_of
+from syndic.kernel import Disclosure, Nothing, Party, Resources, Session, Terms, member, schema_of, step, steps_of
 from syndic.methods.synthesis.result import SyntheticTable, read_synthesis
 from syndic.methods.vertimrf.disclosure import check_study, disclosure_of, estimate_of
 from syndic.methods.vertimrf.party import (
@@ -162,7 +162,7 @@ class Vertimrf(VertiMRFTerms, tag="vertimrf"):
         member(terms, party)
         return self.account_of(terms).events
 
-    def estimate(self, terms: Terms) -> Estimate:
+    def estimate(self, terms: Terms) -> Resources:
         """Bytes of the largest reply, memory at the coordinator, time for hashing and fitting."""
         return estimate_of(self, terms)
 

@@ -14,7 +14,7 @@ from syndic.advice.law import homm_of
 from syndic.data import Categorical, SparseCounts, decode_rows
 from syndic.data.schema import Column
 from syndic.data.sparse import gather
-from syndic.methods.histogram.homm import PrintedLaplace
+from syndic.methods.histogram.homm import HommPlan, PrintedLaplace
 from syndic.noise import DiscreteGaussian, DiscreteLaplace, SparseHistogram
 from syndic.random import SimulationRandomness
 from syndic.study import Study
@@ -133,7 +133,7 @@ def _numbers(column: Column, values: pa.ChunkedArray) -> Numbers:
 
 
 def _noise(study: Study, party: str) -> DiscreteLaplace | DiscreteGaussian:
-    noise = homm_of(study).noise_of(study, party)
+    noise = study.plan_as(HommPlan).noise[party]
     if isinstance(noise, PrintedLaplace):
         raise TypeError("settings use the sound noise only")
     return noise

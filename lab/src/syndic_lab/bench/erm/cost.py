@@ -19,7 +19,7 @@ import pyarrow.ipc
 from syndic.data import Boolean, Instead, Schema, SourceSpec
 from syndic.document import exact
 from syndic.errors import InputError
-from syndic.kernel import Call, Delivery, Member, Nothing, Session, decode, steps_of
+from syndic.kernel import Call, Delivery, Member, Method, Nothing, Session, decode
 from syndic.methods import Risk
 from syndic.methods.learning.result import RiskResult
 from syndic.privacy import Budget, Unit
@@ -105,13 +105,14 @@ def _run(parties: int) -> _Outcome:
     session = Session(
         runtime=carrier,
         study=run_digest(study, None),
-        terms=study,
-        steps=steps_of(Risk),
+        method=study.protocol,
+        plan=study.plan,
         randomness=SystemRandomness(),
     )
     try:
         session.ask(study.protocol.ready, Nothing())  # Python has started and every table is found
-        result = study.protocol.coordinate(session)
+        method: Method = study.protocol
+        result = method.coordinate(session)
     finally:
         carrier.close()
         shutil.rmtree(folder)

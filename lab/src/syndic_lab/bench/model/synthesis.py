@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from syndic.data import Table, open_source
 from syndic.errors import InputError
-from syndic.kernel import Member, Memory, Method, Node, PartyState, Session, run, schema_of, steps_of
+from syndic.kernel import Member, Memory, Method, Node, PartyState, Session, run, schema_of
 from syndic.methods import AnyMethod, Homm, Synthesis
 from syndic.privacy import Budget, Ledger, Unit
 from syndic.random import SimulationRandomness
@@ -164,8 +164,8 @@ def _run(data: Coded, protocol: AnyMethod, epsilon: str, seed: int, held: Parts)
         session = Session(
             runtime=Local(nodes),
             study=study.digest,
-            terms=study,
-            steps=steps_of(type(method)),
+            method=method,
+            plan=study.plan,
             randomness=SimulationRandomness(seed, "draws"),
         )
         begin = time.process_time()
@@ -182,16 +182,15 @@ def simulated_node(study: Study, party: str, rows: pa.Table, seed: int) -> Node:
     ledger.declare("rows", Budget.of(100, Fraction(1, 2)))
     state = PartyState(
         name=party,
-        terms=study,
+        plan=study.plan,
         study=study.digest,
-        spends=study.protocol.spends(study, party),
         dataset="rows",
         ledger=ledger,
         memory=Memory(":memory:"),
         open_table=lambda: table,
         randomness=lambda label: SimulationRandomness(seed, party, label),
     )
-    return Node(protocol=study.protocol, state=state)
+    return Node(method=study.protocol, state=state)
 
 
 def _held(

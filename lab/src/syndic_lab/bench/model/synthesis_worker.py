@@ -48,7 +48,7 @@ def main() -> None:
     """Plan, run, and say what was announced and what was used."""
     columns, rows = (int(word) for word in sys.argv[1:])
     study = study_of(columns, rows)
-    announced = plan(study).estimate.memory_bytes
+    announced = plan(study).resources.memory_bytes
     sources = {party.name: rows_of(study, rows, seed) for seed, party in enumerate(study.parties)}
     begin = time.process_time()
     result = simulate(study, sources, seed=1).result

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from syndic.data import Schema, SourceSpec
 from syndic.document import exact
 from syndic.errors import InputError
-from syndic.kernel import Delivery, Limits, Member, Nothing, Session, steps_of
+from syndic.kernel import Delivery, Limits, Member, Method, Nothing, Session
 from syndic.methods import Marginals
 from syndic.methods.histogram.tables import MarginalTables
 from syndic.mpc.graph import SumPlan, plan_sum
@@ -163,14 +163,15 @@ def _run_over_sockets(parties: int, processes: int) -> _Outcome:
     session = Session(
         runtime=carrier,
         study=run_digest(study, None),
-        terms=study,
-        steps=steps_of(Marginals),
+        method=study.protocol,
+        plan=study.plan,
         randomness=SystemRandomness(),
     )
     try:
         session.ask(study.protocol.ready, Nothing())  # Python has started and every table is found
         carrier.bytes, busy, start = 0, carrier.processor_seconds(), time.perf_counter()
-        result = study.protocol.coordinate(session)
+        method: Method = study.protocol
+        result = method.coordinate(session)
         seconds, busy = time.perf_counter() - start, carrier.processor_seconds() - busy
     finally:
         carrier.close()

@@ -10,7 +10,7 @@ from typing import Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.kernel import Exchange, Member, Session, run, schema_of, steps_of
+from syndic.kernel import Exchange, Member, Session, run, schema_of
 from syndic.methods import AnyMethod, Synthesis, Vertical
 from syndic.privacy import Budget, Unit, gaussian_epsilon, mu_squared_for
 from syndic.random import SimulationRandomness
@@ -116,8 +116,8 @@ def made_by(data: Coded, study: Study, seed: int) -> Made:
         session = Session(
             runtime=Local(nodes),
             study=study.digest,
-            terms=study,
-            steps=steps_of(type(study.protocol)),
+            method=study.protocol,
+            plan=study.plan,
             randomness=SimulationRandomness(seed, "draws"),
         )
         begin = time.process_time()

@@ -1,0 +1,105 @@
+"""The plan: everything public about a run, worked out once in a process from its own copy of the study. Never sent."""
+
+import abc
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from syndic.document import Document
+from syndic.errors import InputError
+from syndic.kernel.disclosure import Disclosure
+from syndic.kernel.step import Step, steps_of
+from syndic.kernel.terms import Terms, identified
+from syndic.privacy import Event
+
+if TYPE_CHECKING:
+    # PEP 696: a bare `Party` is `Party[Plan]`, so what does not read its own plan need not name it
+    from typing_extensions import TypeVar
+
+    Planned = TypeVar("Planned", bound="Plan", covariant=True, default="Plan")  # noqa: PLC0105
+else:
+    from typing import TypeVar
+
+    Planned = TypeVar("Planned", bound="Plan", covariant=True)  # noqa: PLC0105
+
+
+class Resources(Document):
+    """What a run would need, computed from public numbers before any row is read."""
+
+    memory_bytes: int
+    reply_bytes: int
+    seconds: float
+    rounds: int = 1
+    notes: tuple[str, ...] = ()
+
+
+class SubProtocol(Document):
+    """A small protocol that a plan holds: public numbers, and steps of its own that every party then answers.
+
+    Two of one class in a plan need labels of their own. A step that reads rows belongs to the method, which passes
+    them on.
+    """
+
+
+class Plan(Document, dict=True):
+    """What a method works out from the terms. Frozen and equal in every process; subclasses add what steps need."""
+
+    terms: Terms
+
+    @property
+    @abc.abstractmethod
+    def rounds(self) -> tuple[str, ...]:
+        """The names of the steps that a run asks, in their order. A party answers no other."""
+
+    @abc.abstractmethod
+    def events(self, party: str) -> tuple[Event, ...]:
+        """Return everything that the party called `party` will be charged."""
+
+    @property
+    @abc.abstractmethod
+    def resources(self) -> Resources:
+        """What a run would need."""
+
+    @property
+    @abc.abstractmethod
+    def disclosure(self) -> Disclosure:
+        """Who sees what, and why the cost is what it is."""
+
+    @property
+    def too_large(self) -> tuple[str, str]:
+        """What is too large if the run does not fit, as the beginning of a sentence, and what to change then."""
+        return "a run", "use fewer columns"
+
+    @property
+    def largest_message(self) -> int:
+        """The bytes of the largest message, if that is not one reply."""
+        return self.resources.reply_bytes
+
+    @property
+    def sub_protocols(self) -> tuple[SubProtocol, ...]:
+        """The sub-protocols among the fields."""
+        fields: list[Any] = [getattr(self, name) for name in self.__struct_fields__]
+        return tuple(field for field in fields if isinstance(field, SubProtocol))
+
+    def check(self) -> None:
+        """Raise `InputError` if the run needs more than the study's limits."""
+        limits, needs = self.terms.limits, self.resources
+        if needs.memory_bytes > limits.memory_mb * 10**6 or self.largest_message > limits.message_mb * 10**6:
+            what, way_out = self.too_large
+            raise InputError(
+                f"{what} would need about {needs.memory_bytes / 1e6:,.0f} MB of memory (limit {limits.memory_mb}) and "
+                f"messages of {self.largest_message / 1e6:,.1f} MB (limit {limits.message_mb}): {way_out}"
+            )
+
+
+def steps_of_run(method: object, plan: Plan) -> Mapping[str, tuple[Step, object]]:
+    """Return the steps of a run in their order, each with who answers it: the method, or a part of its plan."""
+    declared: dict[str, tuple[Step, object]] = {}
+    for owner in (method, *plan.sub_protocols):
+        kind: Any = type(owner)
+        for name, each in steps_of(kind).items():
+            if name in declared:
+                raise TypeError(f"two steps of {type(method).__name__} are called '{name}'")
+            declared[name] = (each, owner)
+    # agreements are shown between organisations only
+    first = ("ready", "meet") if identified(plan.terms) else ("ready",)
+    return {name: declared[name] for name in (*first, *plan.rounds)}

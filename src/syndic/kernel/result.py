@@ -1,0 +1,53 @@
+"""What a method publishes: tables, models and a note, each a file; one way to write them and to read them back."""
+
+import abc
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from syndic.data import ReleasedTable
+from syndic.document import to_readable_json
+from syndic.errors import InputError
+
+
+class Result(abc.ABC):
+    """What a method publishes. Everything in it passed the parties' doors: anyone may see it."""
+
+    def files(self) -> Mapping[str, Any]:
+        """Return what is published by file name.
+
+        A `.parquet` file is a released or an Arrow table, a `.json` file a document; any other has `save(path)`.
+        """
+        raise NotImplementedError
+
+    @abc.abstractmethod
+    def summary(self) -> Mapping[str, Any]:
+        """Return a few public facts for the terminal and the statement."""
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write the result's files into `folder` and return their paths."""
+        for name, content in self.files().items():
+            path = folder / name
+            if path.suffix == ".parquet":
+                pq.write_table(content.table if isinstance(content, ReleasedTable) else content, path)
+            elif path.suffix == ".json":
+                path.write_bytes(to_readable_json(content))
+            else:
+                content.save(path)
+        return [folder / name for name in self.files()]
+
+
+def read_table(folder: Path, name: str) -> pa.Table:
+    """Read back a `.parquet` file of a result."""
+    try:
+        return pq.read_table(folder / name)
+    except (OSError, pa.ArrowException) as error:
+        raise unreadable(folder, error) from None
+
+
+def unreadable(folder: Path, error: Exception) -> InputError:
+    """Return the error of a release whose files are damaged or missing."""
+    return InputError(f"{folder.name}: its release cannot be read: {type(error).__name__}")
