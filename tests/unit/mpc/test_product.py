@@ -16,8 +16,8 @@ from syndic.errors import InputError, RefusedError
 from syndic.methods import Crosstables
 from syndic.mpc.dealer import secure_products
 from syndic.mpc.key import agree
-from syndic.mpc.product import ProductClose, _Own
-from syndic.mpc.product_work import ProductInbox, ProductStart, ProductTurn
+from syndic.mpc.product import _Own
+from syndic.mpc.product_messages import ProductClose, ProductInbox, ProductStart, ProductTurn
 from syndic.mpc.seal import Place, unseal
 from syndic.mpc.triple import ProductSizes, Stock, dealt_half, product_sizes
 from syndic.random import SimulationRandomness

@@ -10,7 +10,7 @@ from syndic.methods import Crosstables, Gram, Mixing
 from syndic.methods.histogram.crosstables import TableNoise
 from syndic.methods.regression.mixing import signs_of
 from syndic.model.gram.mixing import Mixer
-from syndic.mpc.product_work import ProductStart
+from syndic.mpc.product_messages import ProductStart
 from syndic.mpc.triple import Stock
 from syndic.privacy import Unit
 from syndic_lab.audit.horizontal import APPROXIMATE, REPLACE

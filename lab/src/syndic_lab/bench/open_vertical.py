@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from syndic.data import Domain, Factor
 from syndic.errors import RefusedError
 from syndic.kernel import Message, Progress, Terms, decode, encode, silent_progress
-from syndic.mpc.product import ProductClose
-from syndic.mpc.product_work import ProductInbox
+from syndic.mpc.product_messages import ProductClose, ProductInbox
 from syndic.random import Randomness
 
 Kept = TypeVar("Kept", bound=Message)

@@ -41,8 +41,8 @@ from syndic.methods.onehot import completed, onehot
 from syndic.methods.refusals import check_fits, check_people, wrong_size
 from syndic.methods.synthesis.vertical_requirements import budgets_of, check_aligned
 from syndic.mpc.dealer import secure_products
-from syndic.mpc.product import ProductClose, UsesProduct
-from syndic.mpc.product_work import partners_of
+from syndic.mpc.product import UsesProduct
+from syndic.mpc.product_messages import ProductClose, partners_of
 from syndic.mpc.triple import ProductSizes
 from syndic.noise import DiscreteGaussian, GaussianShare
 from syndic.noise.shares import sum_rho

@@ -38,7 +38,8 @@ from syndic.methods.regression.gram_layout import MOST_BITS, Layout, Pair, layou
 from syndic.methods.regression.gram_result import GramNote, GramResult, read_gram
 from syndic.methods.synthesis.vertical_requirements import budgets_of, check_aligned
 from syndic.mpc.dealer import secure_products
-from syndic.mpc.product import ProductClose, UsesProduct
+from syndic.mpc.product import UsesProduct
+from syndic.mpc.product_messages import ProductClose
 from syndic.mpc.triple import ProductSizes
 from syndic.noise import FineGaussianShare
 from syndic.privacy import Cost, Event
