@@ -8,6 +8,7 @@ import numpy as np
 from syndic.kernel import decode
 from syndic.methods import Crosstables, Gram, Mixing
 from syndic.methods.histogram.crosstables_plan import CrosstablesPlan, TableNoise
+from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.regression.mixing import signs_of
 from syndic.model.gram.mixing import Mixer
 from syndic.mpc.product_messages import ProductStart
@@ -103,7 +104,7 @@ def _gram() -> Iterator[Setting]:
             study=study,
             tables=(one, other),
             opened=lambda run: run.result.sums,
-            share=protocol.noise_of(study),
+            share=study.plan_as(GramPlan).noise,
             colluding=tuple(parties)[1 : 1 + protocol.colluding],
         )
         yield Setting(name=name, study=study, one=one, other=other, gaussian=masked.gaussian)

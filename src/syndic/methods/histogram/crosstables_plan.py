@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain
 from syndic.document import Document
-from syndic.kernel import GROUPS, Disclosure, Plan, Resources, budgets_of, member
+from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, budgets_of, member
 from syndic.methods.histogram.crosstables_result import CrossNote, Pair
 from syndic.mpc.product import SecureProduct
 from syndic.noise import DiscreteGaussian, GaussianShare
@@ -166,7 +166,7 @@ class CrosstablesPlan(Plan):
                 f"a party that does not follow the steps: {rows}",
                 "a coordinator that deals wrong triples: it can shift counts by what it chooses"
                 f"{lifted if self.product.sizes.lifted else ''}",
-                "who the people are and how many: aligned rows show it to every party",
+                ALIGNED,
                 GROUPS,
             ),
         )
