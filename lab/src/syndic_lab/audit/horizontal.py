@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.methods import Average, Estimation, Homm, Marginals, PooledGram
-from syndic.methods.estimate.layout import FINE
+from syndic.methods.estimate.plan import FINE, EstimationPlan
 from syndic.methods.histogram.marginals import MarginalsPlan
 from syndic.methods.regression.pooled_gram import PooledGramPlan
 from syndic.model.families.discrete import Multinomial, Poisson
@@ -199,7 +199,7 @@ def _estimate() -> Iterator[Setting]:
         ),
     ):
         study = study_of(protocol, columns=BIT, parties=ONE_PARTY, unit=unit, budget=budget)
-        layout = protocol.layout_of(study)
+        layout = study.plan_as(EstimationPlan).layout
         sums = [layout.sums(np.array([*codes, 1][:2])) for codes in tables]
         lean = gaussian_lean if protocol.noise == "gaussian" else laplace_lean
 
