@@ -15,7 +15,7 @@ from syndic.errors import InputError, MissingExtraError
 from syndic.methods.regression.gram import Gram
 from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.regression.gram_result import GramResult
-from syndic.methods.regression.pooled_gram import PooledGram
+from syndic.methods.regression.pooled_gram import PooledGram, PooledGramPlan
 from syndic.model.gram.consistent import consistent
 from syndic.model.gram.fit import Inference, infer, regress
 from syndic.model.gram.logistic import classify
@@ -211,6 +211,6 @@ def _blocks(study: Study) -> tuple[Mapping[str, Sequence[Coding]], Mapping[str, 
         plan = study.plan_as(GramPlan)
         return plan.codings, plan.clips, plan.bits
     if isinstance(protocol, PooledGram):
-        pooled = protocol.layout(study)
+        pooled = study.plan_as(PooledGramPlan)
         return {"": pooled.codings}, {} if pooled.clip is None else {"": pooled.clip}, pooled.bits
     raise InputError(f"{protocol.title} publishes no Gram matrix")
