@@ -37,9 +37,9 @@ from syndic.kernel import (
     step,
 )
 from syndic.methods.refusals import check_people
-from syndic.methods.regression.gram_layout import MOST_BITS, Clip, Pair, check_names, clip_of, products_of
 from syndic.methods.regression.gram_result import GramNote, GramResult, read_gram
 from syndic.model.gram.matrix import intercept, places_of, sensitivity_squared
+from syndic.model.gram.rows import MOST_BITS, Clip, Pair, check_names, clip_of, products_of
 from syndic.mpc.graph import SumPlan, plan_within
 from syndic.mpc.masked import BOX_BYTES
 from syndic.mpc.ring import OVERFLOW, ring_for
