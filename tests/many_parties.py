@@ -31,7 +31,8 @@ from syndic.kernel import (
 )
 from syndic.mpc.graph import SumPlan, plan_sum
 from syndic.mpc.ring import Ring, ring_for
-from syndic.mpc.secret import UsesSharedSecret, secret_of
+from syndic.mpc.seal import Mail
+from syndic.mpc.secret import SecretDone, SecretMail, SecretOffer, SecretOffers, SecretStart, SharedSecret
 from syndic.mpc.sum import SumInbox, SumMasked, Total, UsesMaskedSum, masked_sum
 from syndic.privacy import Ledger
 from syndic.random import SimulationRandomness
@@ -41,7 +42,7 @@ class View(Message):
     secret: bytes
 
 
-class AddUp(UsesMaskedSum, UsesSharedSecret, Stub, tag="add-up"):
+class AddUp(UsesMaskedSum, Stub, tag="add-up"):
     """Adds up a public function of each party's name; `extreme` takes the largest values the ring was made for."""
 
     length: int = 20
@@ -72,7 +73,21 @@ class AddUp(UsesMaskedSum, UsesSharedSecret, Stub, tag="add-up"):
     @step(reveals="public")
     def tell(self, party: Party, message: Nothing) -> View:
         """Give the shared secret away, for a test."""
-        return View(secret=secret_of(party, "one"))
+        return View(secret=SharedSecret(label="one").value(party))
+
+    # shared secrets under any label, as a study with several would have them
+
+    @step(reveals="public")
+    def secret_offer(self, party: Party, message: SecretStart) -> SecretOffer:
+        return SharedSecret(label=message.label).secret_offer(party, message)
+
+    @step(reveals="sealed")
+    def secret_send(self, party: Party, message: SecretOffers) -> Mail:
+        return SharedSecret(label=message.label).secret_send(party, message)
+
+    @step(reveals="public")
+    def secret_check(self, party: Party, message: SecretMail) -> SecretDone:
+        return SharedSecret(label=message.label).secret_check(party, message)
 
 
 Change = Callable[[str, str, bytes], bytes]

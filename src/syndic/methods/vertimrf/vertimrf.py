@@ -48,7 +48,7 @@ from syndic.methods.vertimrf.party import (
 from syndic.methods.vertimrf.requirements import VertiMRFTerms
 from syndic.methods.vertimrf.run import Found, synthesised
 from syndic.mpc.order import advance
-from syndic.mpc.secret import UsesSharedSecret, secret_of, shared_secret
+from syndic.mpc.secret import SharedSecret, UsesSharedSecret
 from syndic.privacy import Event
 
 _LABEL = "sketches"
@@ -114,7 +114,7 @@ class Vertimrf(VertiMRFTerms, tag="vertimrf"):
         codes = layout.grouping.recode(read_codes(party, exact=layout.neighbours == "replace"))
         noise = party.charge(account.encoded, why="VertiMRF: sketches of all columns")
         made = one_key_sketches if self.as_printed else sketches
-        return made(layout, party.name, codes, account.plan, secret_of(party, _LABEL), noise)
+        return made(layout, party.name, codes, account.plan, SharedSecret(label=_LABEL).value(party), noise)
 
     @step(reveals="noisy")
     def respond(self, party: Party, message: Nothing) -> Responses:
@@ -140,7 +140,7 @@ class Vertimrf(VertiMRFTerms, tag="vertimrf"):
     def coordinate(self, session: Session) -> SyntheticTable:
         """Let the parties agree on keys, collect models and encodings, build the model, draw rows."""
         if self.way == "sketch":
-            shared_secret(session, self, label=_LABEL)
+            SharedSecret(label=_LABEL).run(session)
         learned: Mapping[str, Learned] = session.ask(self.learn, Nothing()) if self.learns(session.terms) else {}
         found = Found(protocol=self, session=session, learned=learned)
         if self.way == "sketch":
