@@ -15,7 +15,7 @@ from scipy import stats
 
 from support import across_study, vertimrf_study
 from syndic import Study
-from syndic.methods.comparison.vertigan import Vertigan
+from syndic.methods.comparison.vertigan_plan import VertiganPlan
 from syndic.methods.vertimrf.run import Found
 from syndic.methods.vertimrf.vertimrf import Vertimrf
 from syndic.privacy import ApproximateEvent, PureEvent
@@ -114,7 +114,6 @@ def test_critics_add_the_noise_that_is_charged(monkeypatch: pytest.MonkeyPatch) 
 
     options = "rounds = 2\ncritic_steps = 2\nbatch = 8\ntrunk = [4, 5]\nbranch = [6, 3]\ncritic = 128\nnoise = 3\n"
     study = across_study("vertigan", options, parties=TWO.format(people=60), columns=COLUMNS)
-    assert isinstance(study.protocol, Vertigan)
     added: list[Any] = []
     apply = FineGaussian.apply
 
@@ -126,7 +125,7 @@ def test_critics_add_the_noise_that_is_charged(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(FineGaussian, "apply", noted)
     table = alike(60)
     simulate(study, {party.name: table.select(list(party.columns or ())) for party in study.parties})
-    account = study.protocol.account(study)
+    account = study.plan_as(VertiganPlan)
     assert len(added) == account.steps == 8
     whole = np.concatenate(added) / 2.0**20
     squares = float((whole**2).sum()) / float(account.sigma) ** 2

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from syndic.document import exact
 from syndic.kernel import Message
 from syndic.methods import Vertigan, Vertimrf
+from syndic.methods.comparison.vertigan_plan import VertiganPlan
 from syndic.methods.vertimrf.sketch import SketchPlan, sketch_delta
 from syndic.privacy import Budget, Cost
 from syndic.privacy.sampled import sampled_epsilon
@@ -208,7 +209,7 @@ def critics() -> Setting:
 
 def _critic_curve(study: Study) -> dict[float, float]:
     """Return what the account claims at other deltas than the one that is charged."""
-    account: Any = study.protocol.account(study)  # type: ignore[union-attr]  # of this method
+    account = study.plan_as(VertiganPlan)
     deltas = (1e-3, 0.01, 0.03, 0.1, 0.2, 0.3)
     curve = {one: float(sampled_epsilon(account.sigma, exact(one), account.chance, account.steps)) for one in deltas}
     return {float(study.delta): float(study.budget.epsilon), **curve}
@@ -225,7 +226,7 @@ def _worst(shape: Any, weights: NDArray[Any], real: NDArray[Any], *_given: Any) 
 
 def _noisy_sums(run: Run) -> Scores:
     """Return what the noisy sums of all steps say of everybody: the charge is for the law of these."""
-    account: Any = run.study.protocol.account(run.study)  # type: ignore[union-attr]  # of this method
+    account = run.study.plan_as(VertiganPlan)
     chance, sigma = float(account.chance), float(account.sigma)
     total = np.zeros(PEOPLE)
     for party in ("a", "b"):
@@ -236,7 +237,7 @@ def _noisy_sums(run: Run) -> Scores:
         for before, after in pairwise(states):
             # RMSprop backwards: the running mean of squares has the size of a step, the weights its sign
             size = np.sqrt(np.maximum(0.0, after[1] - DECAY * before[1]) / (1 - DECAY))
-            moved = (np.sign(before[0] - after[0]) * size * run.study.protocol.batch)[:PEOPLE]  # type: ignore[union-attr]
+            moved = (np.sign(before[0] - after[0]) * size * account.batch)[:PEOPLE]
             total += _ratio(moved / sigma, chance, 1 / sigma)
     return total
 
