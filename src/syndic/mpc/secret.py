@@ -15,7 +15,7 @@ import hashlib
 from collections.abc import Mapping
 
 from syndic.errors import RefusedError
-from syndic.kernel import Message, Party, Session, SubProtocol, TermsMethod, step
+from syndic.kernel import Message, Party, Session, SubProtocol, step
 from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, context, derive, key_pair
 from syndic.mpc.order import advance
 from syndic.mpc.seal import Mail, Place, seal, unseal
@@ -200,22 +200,3 @@ def _agreed(party: Party, own: _Own, offers: Mapping[str, SecretOffer]) -> dict[
     """Return the secret of this party with every other one."""
     publics = {name: offer.public for name, offer in offers.items() if name != party.name}
     return agree_with(party, own.pair.private, publics)
-
-
-class UsesSharedSecret(TermsMethod):
-    """What a protocol on the old interface inherits to share secrets, under any label."""
-
-    @step(reveals="public")
-    def secret_offer(self, party: Party, message: SecretStart) -> SecretOffer:
-        """Draw a piece of a shared secret; publish a key and a commitment to the piece."""
-        return SharedSecret(label=message.label).secret_offer(party, message)
-
-    @step(reveals="sealed")
-    def secret_send(self, party: Party, message: SecretOffers) -> Mail:
-        """Seal this party's piece of the shared secret for every other party."""
-        return SharedSecret(label=message.label).secret_send(party, message)
-
-    @step(reveals="public")
-    def secret_check(self, party: Party, message: SecretMail) -> SecretDone:
-        """Open the others' pieces, check them against their commitments, keep the secret they make."""
-        return SharedSecret(label=message.label).secret_check(party, message)

@@ -14,6 +14,7 @@ from syndic.document import exact
 from syndic.kernel import Message
 from syndic.methods import Vertigan, Vertimrf
 from syndic.methods.comparison.vertigan_plan import VertiganPlan
+from syndic.methods.vertimrf.plan import VertimrfPlan
 from syndic.methods.vertimrf.sketch import SketchPlan, sketch_delta
 from syndic.privacy import Budget, Cost
 from syndic.privacy.sampled import sampled_epsilon
@@ -80,9 +81,10 @@ def sketches_of(protocol: Vertimrf, parties: Mapping[str, tuple[str, ...]]) -> S
         {party: rows_of(**{name: range(place, 2 * PEOPLE, 2) for name in held}) for party, held in parties.items()}
         for place in (0, 1)
     )
-    account: Any = protocol.account_of(study)
+    planned = study.plan_as(VertimrfPlan)
+    account: Any = planned.account
     charge = Cost.of([account.encoded])
-    curve = _sketch_curve(account.plan, len(protocol.layout(study).pairs)) | {
+    curve = _sketch_curve(account.sketches, len(planned.layout.pairs)) | {
         float(study.delta): float(account.encoded.epsilon)
     }
     return Setting(
@@ -109,8 +111,8 @@ def _sketch_delta(plan: SketchPlan, keys: int, epsilon: float) -> float:
 
 def _ranks(run: Run) -> Scores:
     """Return, for everybody, how much better the sketches fit the first value than the second."""
-    protocol: Any = run.study.protocol
-    plan, said = protocol.account_of(run.study).plan, run.replies("sketch")
+    plan: Any = run.study.plan_as(VertimrfPlan).account.sketches
+    said = run.replies("sketch")
     sketches = np.concatenate([said[party].ranks.astype(np.int64) for party in ("a", "b")], axis=1)
     ranks = sketches.reshape(len(sketches), -1, 2 * PEOPLE)
     values = log_ratios(plan, ranks.transpose(0, 2, 1).reshape(-1, ranks.shape[1]))
@@ -142,7 +144,7 @@ def responses_of(protocol: Vertimrf, budget: Budget) -> Setting:
         study=study,
         one=one,
         other=other,
-        canaries={RELEASE: Canaries(sees=_answers, cost=Cost.of([protocol.account_of(study).encoded]))},
+        canaries={RELEASE: Canaries(sees=_answers, cost=Cost.of([study.plan_as(VertimrfPlan).account.encoded]))},
         until="respond",
         quick=5,
         full=300,
