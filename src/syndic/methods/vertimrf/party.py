@@ -1,6 +1,6 @@
 """A party's side of VertiMRF: its own model, counts of values, and encodings."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import final
 
@@ -93,6 +93,35 @@ Learner = Callable[[Curator, Fraction, np.random.Generator], Synthesis]
 """Fits a model to noisy tables of a curator's rows; the generator makes choices that protect nobody."""
 
 
+def learn_columns(
+    plan: VertimrfPlan,
+    party: str,
+    codes: Codes,
+    learner: Learner,
+    noises: Sequence[Randomness],
+    choices: Randomness,
+) -> Learned:
+    """Return a party's own model, the number of people and counts of values, as far as the plan has them.
+
+    `noises` are those of the charges, in their order.
+    """
+    account, charged = plan.account, iter(noises)
+    models: tuple[Model, ...] = ()
+    people = counts = np.zeros(0, dtype=np.int64)
+    if account.local:
+        domain = schema_of(plan.terms, party).domain
+        randomness = next(charged), choices
+        models = (own_model(plan.layout, codes, domain, account.local[party], learner, randomness),)
+    if account.number is not None:
+        noise = next(charged)
+        # the first party says it for all
+        if party == plan.terms.parties[0].name:
+            people = account.number.apply(np.array([len(next(iter(codes.values())))]), noise)
+    if account.counts is not None:
+        counts = account.counts.apply(_count_values(plan.layout, party, codes), next(charged))
+    return Learned(models=models, counts=counts, people=people)
+
+
 def own_model(
     layout: Layout,
     codes: Codes,
@@ -151,7 +180,7 @@ def _refused() -> RefusedError:
     return RefusedError("a party's own model is not of its columns, or larger than the study allows")
 
 
-def count_values(layout: Layout, party: str, codes: Codes) -> NDArray[np.int64]:
+def _count_values(layout: Layout, party: str, codes: Codes) -> NDArray[np.int64]:
     """Return the exact counts of the values of a party's large columns, one after the other. Private."""
     domain = layout.grouping.domain
     counted = [np.bincount(codes[name], minlength=domain[name]) for name in layout.large_of(party)]

@@ -30,10 +30,9 @@ from pathlib import Path
 from typing import ClassVar, Literal, final
 
 import msgspec
-import numpy as np
 
 from syndic.errors import InputError
-from syndic.kernel import Method, Nothing, Party, Requires, Session, Terms, budgets_of, schema_of, step
+from syndic.kernel import Method, Nothing, Party, Requires, Session, Terms, budgets_of, step
 from syndic.methods.synthesis.result import SyntheticTable, read_synthesis
 from syndic.methods.vertimrf.account import Shares, oracle_account, printed_account, sketch_account
 from syndic.methods.vertimrf.coordinator import (
@@ -48,11 +47,9 @@ from syndic.methods.vertimrf.model import Across, Build, Built, LocalModel
 from syndic.methods.vertimrf.party import (
     Learned,
     Learner,
-    Model,
     Responses,
     Sketches,
-    count_values,
-    own_model,
+    learn_columns,
     read_codes,
     respond_by_column,
     sketch_columns,
@@ -191,26 +188,12 @@ class Vertimrf(Method, tag="vertimrf"):
     def learn(self, party: Party[VertimrfPlan], message: Nothing) -> Learned:
         """Fit a model to noisy tables of the own columns; count the values of large columns with noise."""
         del message
-        layout, account = party.plan.layout, party.plan.account
+        account = party.plan.account
         if account.sketches is not None:
             advance(party, _ORDER, 1)
         codes = read_codes(party)
         noises = [party.charge(event, why="VertiMRF: own models, counts of values") for event in account.learned]
-        models: tuple[Model, ...] = ()
-        if account.local:
-            domain = schema_of(party.terms, party.name).domain
-            randomness = noises.pop(0), party.key_randomness("choices")
-            part = account.local[party.name]
-            models = (own_model(layout, codes, domain, part, self.learner(), randomness),)
-        people = np.zeros(0, dtype=np.int64)
-        if account.number is not None:
-            noise = noises.pop(0)
-            if party.name == party.terms.parties[0].name:
-                people = account.number.apply(np.array([len(next(iter(codes.values())))]), noise)
-        counts = np.zeros(0, dtype=np.int64)
-        if account.counts is not None:
-            counts = account.counts.apply(count_values(layout, party.name, codes), noises.pop(0))
-        return Learned(models=models, counts=counts, people=people)
+        return learn_columns(party.plan, party.name, codes, self.learner(), noises, party.key_randomness("choices"))
 
     @step(reveals="noisy")
     def sketch(self, party: Party[VertimrfPlan], message: Nothing) -> Sketches:
