@@ -31,7 +31,8 @@ from syndic.kernel import (
 )
 from syndic.mpc.graph import plan_sum
 from syndic.mpc.ring import Ring, ring_for
-from syndic.mpc.secret import UsesSharedSecret, secret_of
+from syndic.mpc.seal import Mail
+from syndic.mpc.secret import SecretDone, SecretMail, SecretOffer, SecretOffers, SecretStart, SharedSecret
 from syndic.mpc.sum import (
     MaskedSum,
     SumBoxes,
@@ -52,7 +53,7 @@ class View(Message):
     secret: bytes
 
 
-class AddUp(UsesSharedSecret, Stub, tag="add-up"):
+class AddUp(Stub, tag="add-up"):
     """Adds up a public function of each party's name; `extreme` takes the largest values the ring was made for."""
 
     length: int = 20
@@ -97,7 +98,21 @@ class AddUp(UsesSharedSecret, Stub, tag="add-up"):
     @step(reveals="public")
     def tell(self, party: Party, message: Nothing) -> View:
         """Give the shared secret away, for a test."""
-        return View(secret=secret_of(party, "one"))
+        return View(secret=SharedSecret(label="one").value(party))
+
+    # shared secrets under any label, as a study with several would have them
+
+    @step(reveals="public")
+    def secret_offer(self, party: Party, message: SecretStart) -> SecretOffer:
+        return SharedSecret(label=message.label).secret_offer(party, message)
+
+    @step(reveals="sealed")
+    def secret_send(self, party: Party, message: SecretOffers) -> Mail:
+        return SharedSecret(label=message.label).secret_send(party, message)
+
+    @step(reveals="public")
+    def secret_check(self, party: Party, message: SecretMail) -> SecretDone:
+        return SharedSecret(label=message.label).secret_check(party, message)
 
 
 Change = Callable[[str, str, bytes], bytes]

@@ -15,9 +15,9 @@ from scipy import stats
 
 from support import across_study, vertimrf_study
 from syndic import Study
-from syndic.methods.comparison.vertigan import Vertigan
-from syndic.methods.vertimrf.run import Found
-from syndic.methods.vertimrf.vertimrf import Vertimrf
+from syndic.methods.comparison.vertigan_plan import VertiganPlan
+from syndic.methods.vertimrf import vertimrf
+from syndic.methods.vertimrf.plan import VertimrfPlan
 from syndic.privacy import ApproximateEvent, PureEvent
 from syndic.study import simulate
 
@@ -46,16 +46,16 @@ def alike(people: int) -> pa.Table:
     return pa.table({name: [0] * people for name in "abc"})
 
 
-def sent_by(study: Study, people: int, step: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+def sent_by(study: Study, people: int, reader: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Run with fresh noise on people who are all alike; return what the parties answered."""
     seen: list[Any] = []
-    before = getattr(Found, step)
+    before = getattr(vertimrf, reader)
 
-    def noted(found: Any, sent: Any) -> Any:
+    def noted(planned: Any, sent: Any, *rest: Any) -> Any:
         seen.append(sent)
-        return before(found, sent)
+        return before(planned, sent, *rest)
 
-    monkeypatch.setattr(Found, step, noted)
+    monkeypatch.setattr(vertimrf, reader, noted)
     table = alike(people)
     simulate(study, {party.name: table.select(list(party.columns or ())) for party in study.parties})
     return seen[0]
@@ -72,7 +72,7 @@ def test_responses_lie_as_often_as_they_are_charged_for(monkeypatch: pytest.Monk
     assert isinstance(event, PureEvent)
     # a third of the charge for each of three columns, over all parties; truth e^epsilon times as likely as a lie
     ratio = np.exp(float(event.epsilon) / 3)
-    answers = sent_by(study, PEOPLE, "responded", monkeypatch)
+    answers = sent_by(study, PEOPLE, "read_responses", monkeypatch)
     codes = np.concatenate([answers[name].codes for name in ("north", "south")], axis=1)
     assert codes.shape == (PEOPLE, 3)
     for column in codes.T:
@@ -87,14 +87,13 @@ def test_a_sketch_of_nobody_is_that_of_its_phantoms(monkeypatch: pytest.MonkeyPa
     study = vertimrf_study(
         "phantoms = 120\ncap = 10\nrepetitions = 150", parties=TWO.format(people=60), columns=COLUMNS
     )
-    assert isinstance(study.protocol, Vertimrf)
-    account = study.protocol.account_of(study)
-    assert account.plan is not None
+    account = study.plan_as(VertimrfPlan).account
+    assert account.sketches is not None
     assert isinstance(account.encoded, ApproximateEvent)
-    answers = sent_by(study, 60, "sketched", monkeypatch)
+    answers = sent_by(study, 60, "read_sketches", monkeypatch)
     # two keys, (a, c) and (b, c): everybody has 0, so the sketches of 1 and 2 are of phantoms alone
     empty = np.concatenate([answers[name].ranks.reshape(150, 2, 3)[:, :, 1:] for name in ("north", "south")], axis=1)
-    cuts = range(account.plan.floor, account.plan.top)
+    cuts = range(account.sketches.floor, account.sketches.top)
     for cut in cuts:
         chance = (1 - 2.0**-cut) ** 120
         assert likely(int((empty <= cut).sum()), empty.size, chance, ALLOWED / (2 * len(cuts)))
@@ -114,7 +113,6 @@ def test_critics_add_the_noise_that_is_charged(monkeypatch: pytest.MonkeyPatch) 
 
     options = "rounds = 2\ncritic_steps = 2\nbatch = 8\ntrunk = [4, 5]\nbranch = [6, 3]\ncritic = 128\nnoise = 3\n"
     study = across_study("vertigan", options, parties=TWO.format(people=60), columns=COLUMNS)
-    assert isinstance(study.protocol, Vertigan)
     added: list[Any] = []
     apply = FineGaussian.apply
 
@@ -126,7 +124,7 @@ def test_critics_add_the_noise_that_is_charged(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(FineGaussian, "apply", noted)
     table = alike(60)
     simulate(study, {party.name: table.select(list(party.columns or ())) for party in study.parties})
-    account = study.protocol.account(study)
+    account = study.plan_as(VertiganPlan)
     assert len(added) == account.steps == 8
     whole = np.concatenate(added) / 2.0**20
     squares = float((whole**2).sum()) / float(account.sigma) ** 2

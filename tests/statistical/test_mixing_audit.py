@@ -20,6 +20,7 @@ from syndic.document import from_builtins
 from syndic.kernel import Nothing, Terms
 from syndic.methods import Mixing
 from syndic.methods.regression.mixing import signs_of
+from syndic.methods.regression.mixing_plan import MixingPlan
 from syndic.model.gram.mixing import Mixer
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
 from syndic.study import Study
@@ -39,8 +40,12 @@ class OpenParty:
 
     name: str
     table: Table
-    terms: Terms
+    plan: MixingPlan
     randomness: Randomness
+
+    @property
+    def terms(self) -> Terms:
+        return self.plan.terms
 
     def release(self, mechanism: Any, values: Any, *, why: str) -> Any:
         return mechanism.apply(values, self.randomness)
@@ -73,21 +78,21 @@ def leanings(study: Study, value: float, randomness: Randomness) -> NDArray[np.f
     for place in range(PARTIES):
         source = open_source(pa.table({f"c{place}": np.full(TRIES, value)}))
         table = Table(study.schema.select([f"c{place}"]), source)
-        party: Any = OpenParty(f"p{place}", table, study, randomness)
+        party: Any = OpenParty(f"p{place}", table, study.plan_as(MixingPlan), randomness)
         total += protocol_of(study).publish(party, Nothing()).values[:, 0]
     return total
 
 
 def mixed_leanings(study: Study, value: int, randomness: Randomness) -> NDArray[np.float64]:
     """Return the attacker's sum for mixed rows of three people, the second of whom has `value`; signs are known."""
-    layout, seed = protocol_of(study).layout(study), bytes(range(32))
-    signs = Mixer(mixes=layout.mixes or 1, width=1, bits=10, stream=signs_of(seed))
+    planned, seed = study.plan_as(MixingPlan), bytes(range(32))
+    signs = Mixer(mixes=planned.mixes or 1, width=1, bits=10, stream=signs_of(seed))
     signs.add(np.array([[0], [1], [0]], dtype=np.int32))
-    mixer = Mixer(mixes=layout.mixes or 1, width=1, bits=10, stream=signs_of(seed))
+    mixer = Mixer(mixes=planned.mixes or 1, width=1, bits=10, stream=signs_of(seed))
     mixer.add(np.array([[1024], [value], [-1024]], dtype=np.int32))
     mixed, own = mixer.total(), signs.total()[:, 0]
     total = np.zeros(TRIES)
-    for noise in layout.noises.values():
+    for noise in planned.noise.values():
         noisy = noise.apply(np.broadcast_to(mixed[:, 0], (TRIES, len(mixed))), randomness)
         total += noisy @ own
     return total
@@ -106,7 +111,7 @@ def reached(one: NDArray[np.float64], other: NDArray[np.float64], mu: float) -> 
 
 
 def mu_of(study: Study) -> float:
-    return sqrt(sum(noise.event.mu_squared for noise in protocol_of(study).layout(study).noises.values()))
+    return sqrt(sum(noise.event.mu_squared for noise in study.plan_as(MixingPlan).noise.values()))
 
 
 def best(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
@@ -131,8 +136,8 @@ def test_the_printed_noise_breaks_the_claim_jointly() -> None:
 
 def test_the_printed_noise_keeps_the_claim_for_a_single_party() -> None:
     study, randomness = study_for(TRIES, scheme="dgm", as_printed=True), SimulationRandomness(2)
-    mu = sqrt(protocol_of(study).layout(study).noises["p0"].event.mu_squared)
-    noise = protocol_of(study).layout(study).noises["p0"]
+    mu = sqrt(study.plan_as(MixingPlan).noise["p0"].event.mu_squared)
+    noise = study.plan_as(MixingPlan).noise["p0"]
     one, other = (noise.apply(np.full(TRIES, value), randomness).astype(np.float64) for value in (1024, -1024))
     assert reached(one, other, mu) <= DELTA
 
@@ -153,8 +158,8 @@ def test_printed_mixed_rows_break_the_claim_jointly() -> None:
 @pytest.mark.parametrize("options", [{"scheme": "dgm"}, {"mixes": 8}])
 def test_the_noise_is_gaussian_of_the_stated_size(options: dict[str, Any]) -> None:
     study = study_for(3, **options)
-    layout = protocol_of(study).layout(study)
-    noise = layout.noises["p3"].draw(TRIES, SystemRandomness())
-    scaled = noise / (layout.tau * 2.0**18 * (layout.mixes or 1) ** 0.5)
+    planned = study.plan_as(MixingPlan)
+    noise = planned.noise["p3"].draw(TRIES, SystemRandomness())
+    scaled = noise / (planned.tau * 2.0**18 * (planned.mixes or 1) ** 0.5)
     assert stats.kstest(scaled, "norm").pvalue > MISS
     assert stats.chi2.ppf(MISS, TRIES) < float((scaled**2).sum()) < stats.chi2.ppf(1 - MISS, TRIES)

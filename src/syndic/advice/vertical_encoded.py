@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 from syndic.advice.vertical_people import Codes
 from syndic.kernel import schema_of
 from syndic.methods import Vertimrf
-from syndic.methods.vertimrf.account import Account
-from syndic.methods.vertimrf.layout import Layout
+from syndic.methods.vertimrf.coordinator import fitted_of
 from syndic.methods.vertimrf.model import OracleTables
 from syndic.methods.vertimrf.party import model_of, own_model
-from syndic.methods.vertimrf.run import build_of, fitted_of
+from syndic.methods.vertimrf.plan import Account, Layout, VertimrfPlan
 from syndic.methods.vertimrf.sketch import cell_error
 from syndic.random import SimulationRandomness
 from syndic.study import Study
@@ -44,11 +43,11 @@ class MadeUpTables:
 
     def variance(self, names: Names) -> float:
         """Return about the variance of one of its cells."""
-        people, plan = self.layout.people, self.account.plan
-        if plan is None:
+        people, made = self.layout.people, self.account.sketches
+        if made is None:
             return people * OracleTables(responses=self.account.responses, codes={}).factor(names)
         sketches = sum(self.layout.bins[name] - 1 for name in names)
-        return min(cell_error(plan, people=people, sketches=sketches), 1e4 * people) ** 2
+        return min(cell_error(made, people=people, sketches=sketches), 1e4 * people) ** 2
 
 
 def forecast_encoded(study: Study, people: Codes, draws: np.random.Generator) -> Codes:
@@ -56,7 +55,8 @@ def forecast_encoded(study: Study, people: Codes, draws: np.random.Generator) ->
     protocol = study.protocol
     if not isinstance(protocol, Vertimrf):
         raise TypeError("this forecast is of VertiMRF")
-    layout, account, seed = protocol.layout(study), protocol.account_of(study), int(draws.integers(2**31))
+    plan, seed = study.plan_as(VertimrfPlan), int(draws.integers(2**31))
+    layout, account = plan.layout, plan.account
     local = []
     for name, part in account.local.items():
         domain = schema_of(study, name).domain
@@ -65,5 +65,5 @@ def forecast_encoded(study: Study, people: Codes, draws: np.random.Generator) ->
         sent = own_model(layout, own, domain, part, protocol.learner(), randomness)
         local.append(model_of(sent, domain, layout.people, protocol.local_cells))
     across = MadeUpTables(layout=layout, account=account, codes=layout.grouping.recode(people), draws=draws)
-    built = build_of(protocol, study, across, people=layout.people, local=local, counts={})
+    built = protocol.build(layout, across, people=layout.people, local=local, counts={})
     return {name: codes.astype(np.int64) for name, codes in fitted_of(built).sample(layout.people, draws).items()}

@@ -9,16 +9,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, final
 
-from syndic.data.aligned import IdRule, Spelling
-from syndic.document import Document, from_file, to_readable_json
-from syndic.errors import InputError
-from syndic.kernel import Disclosure, Resources, Result, Session, Terms, member
-from syndic.methods.refusals import check_fits
+from syndic.data.aligned import IdRule, Spelling, distinct_ids
+from syndic.document import Document, from_file
+from syndic.kernel import (
+    Disclosure,
+    Method,
+    Nothing,
+    Party,
+    Plan,
+    Requires,
+    Resources,
+    Result,
+    Session,
+    SubProtocol,
+    Terms,
+    member,
+    step,
+)
 from syndic.mpc.align.point import HASH_BYTES, POINT_BYTES
-from syndic.mpc.align.steps import UsesAlignment, align
+from syndic.mpc.align.steps import PrivateIntersection
 from syndic.mpc.align.table import table_shape
-from syndic.mpc.align.work import CHUNK, chunks_of, most_people, parts_of
+from syndic.mpc.align.work import CHUNK
 from syndic.mpc.seal import OVERHEAD_BYTES
+from syndic.mpc.secret import SharedSecret
 from syndic.privacy import Event
 
 _HASH_SECONDS, _POWER_SECONDS, _TABLE_SECONDS = 3.2e-5, 4e-5, 1.5e-5
@@ -38,11 +51,9 @@ class CommonPeople(Result):
 
     note: CommonNote
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write `alignment.json`."""
-        path = folder / "alignment.json"
-        path.write_bytes(to_readable_json(self.note))
-        return [path]
+    def files(self) -> Mapping[str, Any]:
+        """Return `alignment.json`."""
+        return {"alignment.json": self.note}
 
     def summary(self) -> Mapping[str, Any]:
         """Return how many people are common."""
@@ -50,7 +61,82 @@ class CommonPeople(Result):
 
 
 @final
-class Align(UsesAlignment, tag="align"):
+class AlignPlan(Plan):
+    """The bounds on everybody's ids and what is found between them: nothing of it costs privacy budget."""
+
+    intersection: PrivateIntersection
+
+    @property
+    def sub_protocols(self) -> tuple[SubProtocol, ...]:
+        """The intersection, and the secret that comes first in it."""
+        return (self.intersection, self.intersection.secret)
+
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        """A shared secret, powers of points that go round, tables, and a comparison of what was found."""
+        return self.intersection.rounds("align_collect")
+
+    def events(self, party: str) -> tuple[Event, ...]:
+        """Nothing: what it tells is outside differential privacy, and `disclosure` says so."""
+        member(self.terms, party)
+        return ()
+
+    @property
+    def resources(self) -> Resources:
+        """Time for a party with a processor of its own, memory at the largest party, the largest message."""
+        shape, bounds = self.intersection.shape, self.intersection.bounds
+        people, parties = max(bounds.values()), len(bounds)
+        part = min(shape.words, 1 << 20)
+        each = _HASH_SECONDS + (parties + 1) * _POWER_SECONDS + _TABLE_SECONDS
+        carried = 2 * POINT_BYTES * parties * sum(bounds.values()) + 16 * parties * shape.words
+        return Resources(
+            memory_bytes=15 * 10**7 + people * (600 + HASH_BYTES + 8 * parties) + 64 * part,
+            reply_bytes=max(POINT_BYTES * min(people, self.intersection.chunk) + OVERHEAD_BYTES, 8 * part) + 1000,
+            rounds=8 + self.intersection.chunks * (parties + 1) + 2 * self.intersection.parts,
+            seconds=round(1.0 + people * each, 1),
+            notes=(
+                f"about {carried / 1e6:,.1f} MB through the coordinator",
+                f"ids are filled up to each party's bound, the largest {people:,}: a bound far too high costs time",
+            ),
+        )
+
+    @property
+    def too_large(self) -> tuple[str, str]:
+        """What is too large if the run does not fit, and what to change."""
+        return "a run", "raise the limits, or lower the bounds people"
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What every role sees."""
+        bounds = self.intersection.bounds
+        pooled = (
+            "parties that pool what they know: of ids that one of them brought they learn whether all the others hold "
+            "them; with two parties that is what each learns anyway"
+        )
+        return Disclosure(
+            sees={
+                "coordinator": "the bounds in the study and how many people are common; ids reach it in no form",
+                "each party": "which of its own people all parties hold; of its other people nothing",
+                "anyone with the release": "how many people are common, and a digest of their order",
+            },
+            sensitivity=(
+                "nothing is charged: no value but the ids is read, and the one number that is released is the size of "
+                "the joined table, which neighbours = replace holds public"
+            ),
+            not_protected=(
+                "who the common people are: every party learns it, exactly and for good, outside any epsilon. Somebody "
+                "whose presence in one of the tables is a secret must not be aligned",
+                pooled,
+                *_lying(len(bounds)),
+                f"a party that brings ids of people it does not hold: it learns which of them all the other parties "
+                f"hold, for as many ids as its bound, {max(bounds.values()):,} at most",
+                "people whose id is written in ways that the public rule does not make equal: they are left out",
+            ),
+        )
+
+
+@final
+class Align(Method, tag="align"):
     """Parameters of an alignment: how ids are read, the same for everybody.
 
     `id`: the columns that together are a person's id, where a party's own file does not name others. `spelling`: what
@@ -77,91 +163,54 @@ class Align(UsesAlignment, tag="align"):
             raise ValueError("spelling names a rule twice, or both alphanumeric and digits: the latter contains it")
 
     @property
-    def simulation_only(self) -> bool:
-        """It keeps its promise."""
-        return False
-
-    def align_rule(self) -> IdRule:
-        """Return how ids are read."""
+    def rule(self) -> IdRule:
+        """How ids are read."""
         return IdRule(spelling=self.spelling, duplicates=self.duplicates)
 
-    # The coordinator's side; the parties' side is that of `syndic.mpc.align.steps`.
+    @property
+    def requires(self) -> Requires:
+        """Two or more parties, a public bound on the ids of each: it hides their number."""
+        return Requires(
+            people="bound",
+            columns="any",
+            neighbours="replace",
+            rows=1,
+            parties=1,
+            because="an alignment shows who is in",
+            least_parties=2,
+        )
 
-    def coordinate(self, session: Session) -> CommonPeople:
+    def plan(self, terms: Terms) -> AlignPlan:
+        """Size the points and tables by the bounds."""
+        bounds = {party.name: party.people or 0 for party in terms.parties}
+        intersection = PrivateIntersection(
+            bounds=bounds,
+            rule=self.rule,
+            shape=table_shape(max(bounds.values())),
+            chunk=CHUNK,
+            secret=SharedSecret(label="align"),
+        )
+        return AlignPlan(terms=terms, intersection=intersection)
+
+    @step(reveals="sealed")
+    def align_collect(self, party: Party[AlignPlan], message: Nothing) -> Nothing:
+        """Read this party's ids, hash them, and fill up with random ones to the public bound. Sends nothing."""
+        intersection = party.plan.intersection
+        intersection.begin(party)
+        table = party.table
+        ids = distinct_ids(table.source, table.id_columns, intersection.rule)
+        intersection.keep(party, ids, table.id_columns)
+        return message
+
+    def coordinate(self, session: Session[AlignPlan]) -> CommonPeople:
         """Carry the parties' sealed points round, add up their tables, and publish how many people are common."""
-        done = align(session, self)
+        done = session.plan.intersection.run(session, self.align_collect)
         return CommonPeople(note=CommonNote(people=done.people, order=done.digest.hex()))
 
-    def read_result(self, terms: Terms, folder: Path) -> CommonPeople:
+    def read(self, plan: AlignPlan, folder: Path) -> CommonPeople:
         """Read back `alignment.json`."""
-        del terms
+        del plan
         return CommonPeople(note=from_file(folder / "alignment.json", CommonNote))
-
-    # What is known before any row is read.
-
-    def check(self, terms: Terms) -> None:
-        """Refuse what cannot work, with what to change."""
-        unit = terms.unit
-        if unit.neighbours != "replace" or unit.rows != 1 or unit.parties != 1:
-            raise InputError(
-                'an alignment shows who is in: the unit must be neighbours = "replace" with one row, and unit.parties 1'
-            )
-        if len(terms.parties) < 2:
-            raise InputError("an alignment needs two or more parties")
-        for party in terms.parties:
-            if party.people is None:
-                raise InputError(f"party '{party.name}': set people, a public bound on its ids: it hides their number")
-        check_fits(terms, self.estimate(terms), "raise the limits, or lower the bounds people")
-
-    def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
-        """Nothing: what it tells is outside differential privacy, and `disclosure` says so."""
-        member(terms, party)
-        return ()
-
-    def estimate(self, terms: Terms) -> Resources:
-        """Time for a party with a processor of its own, memory at the largest party, the largest message."""
-        people, parties = most_people(terms), len(terms.parties)
-        part = min(table_shape(people).words, 1 << 20)
-        each = _HASH_SECONDS + (parties + 1) * _POWER_SECONDS + _TABLE_SECONDS
-        carried = 2 * POINT_BYTES * parties * sum(party.people or 0 for party in terms.parties)
-        carried += 16 * parties * table_shape(people).words
-        return Resources(
-            memory_bytes=15 * 10**7 + people * (600 + HASH_BYTES + 8 * parties) + 64 * part,
-            reply_bytes=max(POINT_BYTES * min(people, CHUNK) + OVERHEAD_BYTES, 8 * part) + 1000,
-            rounds=8 + chunks_of(terms) * (parties + 1) + 2 * parts_of(terms),
-            seconds=round(1.0 + people * each, 1),
-            notes=(
-                f"about {carried / 1e6:,.1f} MB through the coordinator",
-                f"ids are filled up to each party's bound, the largest {people:,}: a bound far too high costs time",
-            ),
-        )
-
-    def disclosure(self, terms: Terms) -> Disclosure:
-        """State what every role sees."""
-        pooled = (
-            "parties that pool what they know: of ids that one of them brought they learn whether all the others hold "
-            "them; with two parties that is what each learns anyway"
-        )
-        return Disclosure(
-            sees={
-                "coordinator": "the bounds in the study and how many people are common; ids reach it in no form",
-                "each party": "which of its own people all parties hold; of its other people nothing",
-                "anyone with the release": "how many people are common, and a digest of their order",
-            },
-            sensitivity=(
-                "nothing is charged: no value but the ids is read, and the one number that is released is the size of "
-                "the joined table, which neighbours = replace holds public"
-            ),
-            not_protected=(
-                "who the common people are: every party learns it, exactly and for good, outside any epsilon. Somebody "
-                "whose presence in one of the tables is a secret must not be aligned",
-                pooled,
-                *_lying(len(terms.parties)),
-                f"a party that brings ids of people it does not hold: it learns which of them all the other parties "
-                f"hold, for as many ids as its bound, {most_people(terms):,} at most",
-                "people whose id is written in ways that the public rule does not make equal: they are left out",
-            ),
-        )
 
 
 def _lying(parties: int) -> tuple[str, ...]:

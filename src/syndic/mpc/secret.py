@@ -15,7 +15,7 @@ import hashlib
 from collections.abc import Mapping
 
 from syndic.errors import RefusedError
-from syndic.kernel import Message, Party, Session, TermsMethod, step
+from syndic.kernel import Message, Party, Session, SubProtocol, step
 from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, context, derive, key_pair
 from syndic.mpc.order import advance
 from syndic.mpc.seal import Mail, Place, seal, unseal
@@ -99,51 +99,56 @@ def digest_of(offers: Mapping[str, SecretOffer]) -> bytes:
     return hashlib.sha256(context("secret offers", *parts)).digest()
 
 
-class UsesSharedSecret(TermsMethod):
-    """What a protocol inherits to give its parties a secret; `shared_secret` runs it, `secret_of` returns it."""
+class SharedSecret(SubProtocol):
+    """One shared secret, under a public label. The coordinator calls `run`; afterwards parties have `value`."""
+
+    label: str
+
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        """The names of its steps, in their order."""
+        return ("secret_offer", "secret_send", "secret_check")
 
     @step(reveals="public")
     def secret_offer(self, party: Party, message: SecretStart) -> SecretOffer:
         """Draw a piece of a shared secret; publish a key and a commitment to the piece."""
-        advance(party, f"secret {message.label}", 1)
+        self._begin(party, message.label, 1)
         randomness = party.key_randomness("secret offer")
         own = _Own(pair=key_pair(randomness), piece=randomness.bytes(KEY_BYTES))
-        party.remember(f"secret {message.label} own", own)
-        commitment = commitment_to(own.piece, study=party.study, label=message.label, party=party.name)
-        return SecretOffer(public=own.pair.public, commitment=commitment)
+        party.remember(f"secret {self.label} own", own)
+        return SecretOffer(public=own.pair.public, commitment=self._commitment(party, own.piece))
 
     @step(reveals="sealed")
     def secret_send(self, party: Party, message: SecretOffers) -> Mail:
         """Seal this party's piece of the shared secret for every other party."""
-        label, offers = message.label, message.offers
-        advance(party, f"secret {label}", 2)
-        own = party.recall(f"secret {label} own", _Own)
-        commitment = commitment_to(own.piece, study=party.study, label=label, party=party.name)
-        if offers.keys() != _names(party) or offers[party.name].commitment != commitment:
-            raise RefusedError(f"the offers for the secret '{label}' are not those of all parties of the study")
-        party.remember(f"secret {label} seen", _Seen(offers=offers))
-        agreed = _agreed(party, own, offers)
+        offers = message.offers
+        self._begin(party, message.label, 2)
+        own = party.recall(f"secret {self.label} own", _Own)
+        names = {member.name for member in party.terms.parties}
+        if offers.keys() != names or offers[party.name].commitment != self._commitment(party, own.piece):
+            raise RefusedError(f"the offers for the secret '{self.label}' are not those of all parties of the study")
+        party.remember(f"secret {self.label} seen", _Seen(offers=offers))
         randomness = party.key_randomness("secret send")
         text = own.piece + digest_of(offers)
         return Mail(
             boxes={
-                name: seal(secret, text, _place(party, label, party.name, name), randomness)
-                for name, secret in agreed.items()
+                name: seal(secret, text, self._place(party, party.name, name), randomness)
+                for name, secret in _agreed(party, own, offers).items()
             }
         )
 
     @step(reveals="public")
     def secret_check(self, party: Party, message: SecretMail) -> SecretDone:
         """Open the others' pieces, check them against their commitments, keep the secret they make."""
-        label = message.label
-        advance(party, f"secret {label}", 3)
+        label = self.label
+        self._begin(party, message.label, 3)
         own = party.recall(f"secret {label} own", _Own)
         offers = party.recall(f"secret {label} seen", _Seen).offers
         agreed = _agreed(party, own, offers)
         if message.boxes.keys() != agreed.keys():
             raise RefusedError(f"the pieces of the secret '{label}' are not those of all other parties")
         texts = {
-            name: unseal(secret, message.boxes[name], _place(party, label, name, party.name))
+            name: unseal(secret, message.boxes[name], self._place(party, name, party.name))
             for name, secret in agreed.items()
         }
         pieces = checked_pieces(texts, offers, study=party.study, label=label)
@@ -152,45 +157,46 @@ class UsesSharedSecret(TermsMethod):
         party.remember(f"secret {label} shared", _Shared(secret=secret))
         return SecretDone(check=derive(secret, "check"))
 
+    def value(self, party: Party) -> bytes:
+        """Return the secret that all parties share. Private to the parties: `derive` keys from it."""
+        return party.recall(f"secret {self.label} shared", _Shared).secret
 
-def secret_of(party: Party, label: str) -> bytes:
-    """Return the secret that all parties share under `label`. Private to the parties: `derive` keys from it."""
-    return party.recall(f"secret {label} shared", _Shared).secret
+    def pairs(self, party: Party) -> dict[str, bytes]:
+        """Return the secrets that only this party and one other have, by name. Private: `derive` keys."""
+        own = party.recall(f"secret {self.label} own", _Own)
+        return _agreed(party, own, party.recall(f"secret {self.label} seen", _Seen).offers)
 
+    def run(self, session: Session) -> None:
+        """Run the coordinator's side: pass on offers, then sealed pieces. Afterwards every party has the secret."""
+        label = self.label
+        offers = session.ask(self.secret_offer, SecretStart(label=label))
+        mail = session.ask(self.secret_send, SecretOffers(label=label, offers=offers))
+        for sender, sent in mail.items():
+            if sent.boxes.keys() != set(offers) - {sender}:
+                raise RefusedError(f"{sender} did not send its piece of the secret '{label}' to every other party")
+        inboxes = {
+            name: SecretMail(
+                label=label, boxes={sender: sent.boxes[name] for sender, sent in mail.items() if sender != name}
+            )
+            for name in offers
+        }
+        done = session.ask(self.secret_check, inboxes)
+        if len({answer.check for answer in done.values()}) != 1:
+            raise RefusedError(f"the parties do not have the same secret '{label}': do not go on")
 
-def pair_secrets(party: Party, label: str) -> dict[str, bytes]:
-    """Return the secrets under `label` that only this party and one other have, by name. Private: `derive` keys."""
-    own = party.recall(f"secret {label} own", _Own)
-    return _agreed(party, own, party.recall(f"secret {label} seen", _Seen).offers)
+    def _begin(self, party: Party, label: str, number: int) -> None:
+        if label != self.label:
+            raise RefusedError(f"the secret '{self.label}' is shared here, under this label and no other")
+        advance(party, f"secret {label}", number)
 
+    def _commitment(self, party: Party, piece: bytes) -> bytes:
+        return commitment_to(piece, study=party.study, label=self.label, party=party.name)
 
-def shared_secret(session: Session, uses: UsesSharedSecret, *, label: str) -> None:
-    """Run the coordinator's side: pass on offers, then sealed pieces. Afterwards every party has the secret."""
-    offers = session.ask(uses.secret_offer, SecretStart(label=label))
-    mail = session.ask(uses.secret_send, SecretOffers(label=label, offers=offers))
-    for sender, sent in mail.items():
-        if sent.boxes.keys() != set(offers) - {sender}:
-            raise RefusedError(f"{sender} did not send its piece of the secret '{label}' to every other party")
-    inboxes = {
-        name: SecretMail(
-            label=label, boxes={sender: sent.boxes[name] for sender, sent in mail.items() if sender != name}
-        )
-        for name in offers
-    }
-    done = session.ask(uses.secret_check, inboxes)
-    if len({answer.check for answer in done.values()}) != 1:
-        raise RefusedError(f"the parties do not have the same secret '{label}': do not go on")
+    def _place(self, party: Party, sender: str, receiver: str) -> Place:
+        return Place(study=party.study, label=f"secret {self.label}", sender=sender, receiver=receiver)
 
 
 def _agreed(party: Party, own: _Own, offers: Mapping[str, SecretOffer]) -> dict[str, bytes]:
     """Return the secret of this party with every other one."""
     publics = {name: offer.public for name, offer in offers.items() if name != party.name}
     return agree_with(party, own.pair.private, publics)
-
-
-def _names(party: Party) -> set[str]:
-    return {member.name for member in party.terms.parties}
-
-
-def _place(party: Party, label: str, sender: str, receiver: str) -> Place:
-    return Place(study=party.study, label=f"secret {label}", sender=sender, receiver=receiver)

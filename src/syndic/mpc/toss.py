@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import Mapping
 
 from syndic.errors import RefusedError
-from syndic.kernel import Message, Party, Session, TermsMethod, step
+from syndic.kernel import Message, Party, Session, SubProtocol, step
 from syndic.mpc.key import KEY_BYTES, context, derive
 from syndic.mpc.order import advance
 
@@ -80,43 +80,55 @@ def check_pieces(toss: Toss, commitments: Mapping[str, bytes], *, study: str) ->
             raise RefusedError(f"{name}'s piece of the toss '{toss.label}' does not fit its commitment: it changed it")
 
 
-class UsesToss(TermsMethod):
-    """What a protocol inherits to let its parties toss; `public_toss` runs it, `toss_of` checks and returns it."""
+class PublicToss(SubProtocol):
+    """One toss, under a public label. The coordinator calls `run`; a step that gets its pieces calls `check`."""
+
+    label: str
+
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        """The names of its steps, in their order."""
+        return ("toss_commit", "toss_reveal")
 
     @step(reveals="public")
     def toss_commit(self, party: Party, message: TossStart) -> TossCommitment:
         """Draw a piece of a public coin toss and publish a commitment to it."""
-        advance(party, f"toss {message.label}", 1)
+        self._begin(party, message.label, 1)
         piece = party.key_randomness("toss").bytes(KEY_BYTES)
-        party.remember(f"toss {message.label} own", _Own(piece=piece))
-        made = toss_commitment(piece, study=party.study, label=message.label, party=party.name)
-        return TossCommitment(commitment=made)
+        party.remember(f"toss {self.label} own", _Own(piece=piece))
+        return TossCommitment(commitment=self._commitment(party, piece))
 
     @step(reveals="public")
     def toss_reveal(self, party: Party, message: TossCommitments) -> TossPiece:
         """Publish this party's piece of the toss, now that everybody is bound to one."""
-        label, commitments = message.label, message.commitments
-        advance(party, f"toss {label}", 2)
-        own = party.recall(f"toss {label} own", _Own)
-        made = toss_commitment(own.piece, study=party.study, label=label, party=party.name)
-        if commitments.keys() != {member.name for member in party.terms.parties} or commitments[party.name] != made:
-            raise RefusedError(f"the commitments for the toss '{label}' are not those of all parties of the study")
-        party.remember(f"toss {label} seen", _Seen(commitments=commitments))
+        commitments = message.commitments
+        self._begin(party, message.label, 2)
+        own = party.recall(f"toss {self.label} own", _Own)
+        names = {member.name for member in party.terms.parties}
+        if commitments.keys() != names or commitments[party.name] != self._commitment(party, own.piece):
+            raise RefusedError(f"the commitments for the toss '{self.label}' are not those of all parties of the study")
+        party.remember(f"toss {self.label} seen", _Seen(commitments=commitments))
         return TossPiece(piece=own.piece)
 
+    def check(self, party: Party, toss: Toss) -> bytes:
+        """Return the tossed bytes, after a check of every piece against the commitment that this party saw."""
+        self._begin(party, toss.label, 3)
+        check_pieces(toss, party.recall(f"toss {self.label} seen", _Seen).commitments, study=party.study)
+        return tossed(toss, study=party.study)
 
-def toss_of(party: Party, toss: Toss) -> bytes:
-    """Return the tossed bytes, after a check of every piece against the commitment that this party saw."""
-    advance(party, f"toss {toss.label}", 3)
-    check_pieces(toss, party.recall(f"toss {toss.label} seen", _Seen).commitments, study=party.study)
-    return tossed(toss, study=party.study)
+    def run(self, session: Session) -> Toss:
+        """Run the coordinator's side and return the pieces; `tossed` makes bytes of them."""
+        started = session.ask(self.toss_commit, TossStart(label=self.label))
+        commitments = {name: answer.commitment for name, answer in started.items()}
+        revealed = session.ask(self.toss_reveal, TossCommitments(label=self.label, commitments=commitments))
+        toss = Toss(label=self.label, pieces={name: answer.piece for name, answer in revealed.items()})
+        check_pieces(toss, commitments, study=session.study)
+        return toss
 
+    def _begin(self, party: Party, label: str, number: int) -> None:
+        if label != self.label:
+            raise RefusedError(f"'{self.label}' is tossed here, under this label and no other")
+        advance(party, f"toss {label}", number)
 
-def public_toss(session: Session, uses: UsesToss, *, label: str) -> Toss:
-    """Run the coordinator's side and return the pieces; `tossed` makes bytes of them."""
-    started = session.ask(uses.toss_commit, TossStart(label=label))
-    commitments = {name: answer.commitment for name, answer in started.items()}
-    revealed = session.ask(uses.toss_reveal, TossCommitments(label=label, commitments=commitments))
-    toss = Toss(label=label, pieces={name: answer.piece for name, answer in revealed.items()})
-    check_pieces(toss, commitments, study=session.study)
-    return toss
+    def _commitment(self, party: Party, piece: bytes) -> bytes:
+        return toss_commitment(piece, study=party.study, label=self.label, party=party.name)

@@ -18,6 +18,7 @@ from syndic.document import from_json, to_json
 from syndic.errors import InputError, PartyError, RefusedError
 from syndic.kernel import Call, Reply, answer, decode, encode, run
 from syndic.methods.align import Align, CommonPeople
+from syndic.mpc.align.steps import PrivateIntersection
 from syndic.mpc.align.table import FIELD
 from syndic.mpc.align.work import AlignBox, AlignTable, AlignTurn
 from syndic.mpc.seal import Mail
@@ -192,9 +193,9 @@ def test_more_people_than_the_bound_and_a_missing_column_stop_it(tmp_path: Path)
     ("change", "told"),
     [
         ({"neighbours": "add_remove"}, "shows who is in"),
-        ({"people": None}, "public bound"),
+        ({"people": None}, "public number"),
         ({"memory": 1}, "raise the limits"),
-        ({"parties": 1}, "two or more"),
+        ({"parties": 1}, "2 or more"),
     ],
 )
 def test_studies_that_cannot_align_are_refused(change: dict[str, Any], told: str) -> None:
@@ -219,7 +220,7 @@ def test_parameters_that_make_no_sense_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match=r"id|spelling"):
             Align(**bad)
-    assert Align().align_rule() == IdRule()
+    assert Align().rule == IdRule()
 
 
 def test_a_study_names_its_alignment_and_others_keep_their_digest() -> None:
@@ -256,8 +257,7 @@ def test_the_rounds_are_those_of_the_plan() -> None:
 
 def test_many_chunks_and_parts_and_bounds_that_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The smallest party runs out of points long before the largest, and the table takes several messages."""
-    for module in ("align", "align_work"):
-        monkeypatch.setattr(f"syndic.mpc.{module}.CHUNK", 16)
+    monkeypatch.setattr("syndic.methods.align.CHUNK", 16)
     monkeypatch.setattr("syndic.mpc.align.table._PART", 150)
     parties = THREE_VERTICAL
     for bound in (90, 20, 70):
@@ -276,6 +276,6 @@ def test_many_chunks_and_parts_and_bounds_that_differ(tmp_path: Path, monkeypatc
 
 
 def test_mail_for_somebody_else_is_refused_by_the_coordinator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syndic.mpc.align.steps.sent_on", lambda *_: Mail(boxes={"nobody": b""}))
+    monkeypatch.setattr(PrivateIntersection, "send_on", lambda *_: Mail(boxes={"nobody": b""}))
     with pytest.raises(RefusedError, match="did not send its points"):
         simulate(align_study(), {"north": with_ids(5, 1), "south": with_ids(5, 2)})

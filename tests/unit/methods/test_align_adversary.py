@@ -17,22 +17,21 @@ from syndic import Study
 from syndic.data.aligned import id_batches
 from syndic.errors import PartyError
 from syndic.kernel import Call, Message, Party, Reply, decode, encode, run, steps_of
+from syndic.methods.align import Align, AlignPlan
 from syndic.mpc.align.point import points_of, raised
-from syndic.mpc.align.steps import UsesAlignment
 from syndic.mpc.align.table import FIELD, bins_of, field_words, table_shape
-from syndic.mpc.align.work import AlignBox, AlignTable, Own, all_tags
+from syndic.mpc.align.work import AlignBox, AlignTable, Own
 from syndic.mpc.key import context, derive
 from syndic.mpc.seal import Mail, Place, unseal
-from syndic.mpc.secret import pair_secrets, secret_of
 
 HELD = {"north": range(40), "south": range(20, 60), "east": [*range(30), *range(50, 60)]}
 COMMON = {20, 21, 22, 23, 24, 25, 26, 27, 28, 29}
 
 
-def inside(carrier: Carrier, study: Study, name: str) -> Party:
+def inside(carrier: Carrier, study: Study, name: str) -> Party[AlignPlan]:
     """Return a party as its own steps see it: all its secrets."""
-    state = carrier.nodes[name].state
-    return Party(state, call="0" * 32, step=steps_of(UsesAlignment)["align_collect"])
+    state: Any = carrier.nodes[name].state
+    return Party(state, call="0" * 32, step=steps_of(Align)["align_collect"])
 
 
 def kept(party: Party, name: str, kind: type[Message]) -> Any:
@@ -56,9 +55,9 @@ class Spied:
             if step == "align_match":
                 own = inside(self.carrier, study, party)
                 self.owns[party] = kept(own, "align own", Own)
-                self.shared[party] = secret_of(own, "align")
-                self.pairs[party] = pair_secrets(own, "align")
-                self.tags[party] = all_tags(own)[0]
+                self.shared[party] = own.plan.intersection.secret.value(own)
+                self.pairs[party] = own.plan.intersection.secret.pairs(own)
+                self.tags[party] = own.plan.intersection.tags(own)[0]
                 self.sums.append(decode(body, AlignTable))
             return body
 
@@ -79,9 +78,9 @@ class Spied:
 
 
 def hashed(ids: Iterable[int], secret: bytes, study: Study) -> list[bytes]:
-    assert isinstance(study.protocol, UsesAlignment)
+    assert isinstance(study.protocol, Align)
     batch = pa.record_batch({"id": pa.array(list(ids))})
-    (read,) = id_batches([batch], ["id"], study.protocol.align_rule())
+    (read,) = id_batches([batch], ["id"], study.protocol.rule)
     key = derive(secret, "ids")
     points = points_of(hmac.digest(key, each, "sha512") for each in read if each is not None)
     return [points[start : start + 32] for start in range(0, len(points), 32)]
@@ -176,8 +175,8 @@ def test_a_lying_coordinator_and_one_of_three_do_not_read_whom_another_holds(tmp
         if step != "align_match":
             return body
         south = inside(carrier, study, "south")
-        tags = all_tags(south)[0][[list(HELD["south"]).index(person) for person in probes]]
-        known.update(tags=[each[16:].tobytes() for each in tags], secrets=pair_secrets(south, "align"))
+        tags = south.plan.intersection.tags(south)[0][[list(HELD["south"]).index(person) for person in probes]]
+        known.update(tags=[each[16:].tobytes() for each in tags], secrets=south.plan.intersection.secret.pairs(south))
         known["powers"] = [south.recall("align own", Own).power]
         polynomial = [1]
         for key in field_words(tags[:, :8].tobytes()).tolist():

@@ -14,6 +14,7 @@ from support import COLUMNS, THREE_VERTICAL, across_study, charges, rows
 from syndic import Study
 from syndic.errors import InputError, MissingExtraError, PartyError, RefusedError
 from syndic.methods.comparison.vertigan import Vertigan
+from syndic.methods.comparison.vertigan_plan import VertiganPlan
 from syndic.model.gan.shape import BITS, GanShape, clipped_sum
 from syndic.privacy import ApproximateEvent, Cost
 from syndic.privacy.sampled import sampled_epsilon
@@ -36,9 +37,10 @@ def sources(one: Study, table: pa.Table | None = None) -> dict[str, pa.Table]:
     return {party.name: table.select(list(party.columns or ())) for party in one.parties}
 
 
-def protocol(one: Study) -> Vertigan:
-    assert isinstance(one.protocol, Vertigan)
-    return one.protocol
+def planned(one: Study, **options: Any) -> VertiganPlan:
+    """Return the study's plan, or that of the same study with other options."""
+    given = {name: getattr(one.protocol, name) for name in Vertigan.__struct_fields__}
+    return Vertigan(**{**given, **options}).plan(one)
 
 
 # what is charged
@@ -46,11 +48,11 @@ def protocol(one: Study) -> Vertigan:
 
 def test_the_parts_are_the_budget_and_the_first_covers_the_whole() -> None:
     one = study()
-    events = protocol(one).spends(one, "north")
-    assert events == protocol(one).spends(one, "south")
+    events = one.plan.events("north")
+    assert events == one.plan.events("south")
     assert len(events) == 3
     assert Cost.of(events).epsilon(one.budget.delta) == one.budget.epsilon
-    first, account = events[0], protocol(one).account(one)
+    first, account = events[0], planned(one)
     assert isinstance(first, ApproximateEvent)
     # three rounds of two steps at two parties, each person drawn by 8 in 60
     assert (account.steps, account.chance) == (12, Fraction(8, 60))
@@ -63,12 +65,12 @@ def test_the_strictest_budget_counts_for_all() -> None:
     strict = THREE_VERTICAL + "budget = { epsilon = 2.0, delta = 1e-6 }\n"
     one = study(parties=strict)
     for party in one.parties:
-        assert Cost.of(protocol(one).spends(one, party.name)).epsilon(Fraction(1, 10**6)) == 2
-    assert protocol(one).account(one).steps == 18
+        assert Cost.of(one.plan.events(party.name)).epsilon(Fraction(1, 10**6)) == 2
+    assert planned(one).steps == 18
 
 
 def test_noise_is_for_vectors_of_length_one() -> None:
-    account = protocol(study()).account(study())
+    account = planned(study())
     noise = account.noise(1000)
     assert float(noise.sigma_squared) ** 0.5 == pytest.approx(float(account.sigma) * 2**BITS)
     assert noise.scale == 1
@@ -77,14 +79,14 @@ def test_noise_is_for_vectors_of_length_one() -> None:
 
 def test_the_printed_list_costs_what_it_costs() -> None:
     one = study("as_printed = true", budget="epsilon = 0.8\ndelta = 1e-5")
-    account = protocol(one).account(one)
+    account = planned(one)
     assert account.sigma == Fraction("1.2")
-    first = account.events[0]
+    first = account.charges[0]
     assert isinstance(first, ApproximateEvent)
     # one in eight is drawn of sixty people: the list was made for one in two hundred
     assert first.epsilon == sampled_epsilon(Fraction("1.2"), Fraction(1, 10**5), Fraction(8, 60), 12) > 2
-    assert protocol(one).simulation_only
-    assert f"{float(first.epsilon):.4g}" in protocol(one).disclosure(one).departures[0]
+    assert one.protocol.simulation_only
+    assert f"{float(first.epsilon):.4g}" in one.plan.disclosure.departures[0]
     with pytest.raises(InputError, match=r"0\.4, 0\.8, 1\.6, 3\.2"):
         study("as_printed = true").check()
 
@@ -109,7 +111,7 @@ def summed(codes: Any, batch: int) -> Any:
     from syndic.methods.comparison.vertigan_work import CriticWork  # noqa: PLC0415
 
     one = study()
-    shape = protocol(one).shapes(one)["north"]
+    shape = planned(one).shapes["north"]
     draws = np.random.default_rng(1)
     recorder: Any = Recorder()
     work = CriticWork(shape=shape, noise=recorder, steps=1, batch=batch, rate=0.1, penalty=10.0, temperature=0.5)
@@ -122,7 +124,7 @@ def summed(codes: Any, batch: int) -> Any:
 def codes_of(count: int) -> Any:
     one = study()
     draws = np.random.default_rng(2)
-    return np.stack([draws.integers(0, size, count) for size in protocol(one).shapes(one)["north"].sizes], axis=1)
+    return np.stack([draws.integers(0, size, count) for size in planned(one).shapes["north"].sizes], axis=1)
 
 
 @needs_torch
@@ -142,7 +144,7 @@ def test_who_else_is_drawn_changes_nothing_for_a_person() -> None:
     from syndic.model.gan.networks import critic_gradients, made_rows  # noqa: PLC0415
 
     codes, one = codes_of(40), study()
-    shape = protocol(one).shapes(one)["north"]
+    shape = planned(one).shapes["north"]
     draws = np.random.default_rng(1)
     critic = 2 * shape.critic.initial(draws)
     network = shape.trunk.initial(draws), shape.branch.initial(draws)
@@ -194,7 +196,7 @@ def test_everybody_is_drawn_by_the_stated_chance(monkeypatch: pytest.MonkeyPatch
     sizes: list[int] = []
     monkeypatch.setattr(vertigan_work.CriticWork, "summed", counted)
     one = study()
-    shape = protocol(one).shapes(one)["north"]
+    shape = planned(one).shapes["north"]
     recorder: Any = Recorder()
     work = vertigan_work.CriticWork(
         shape=shape, noise=recorder, steps=3000, batch=8, rate=0.1, penalty=1.0, temperature=0.5
@@ -237,12 +239,12 @@ def test_a_generator_of_other_networks_is_not_read(tmp_path: Path) -> None:
     one = study()
     simulate(one, sources(one), seed=5).write(tmp_path)
     with pytest.raises(InputError, match=r"generator\.npz"):
-        Vertigan(**{**_options(one), "trunk": (4, 6)}).read_result(one, tmp_path)
+        Vertigan().read(planned(one, trunk=(4, 6)), tmp_path)
     with pytest.raises(InputError, match=r"vertigan\.json"):
-        Vertigan(**{**_options(one), "rounds": 4}).read_result(one, tmp_path)
+        Vertigan().read(planned(one, rounds=4), tmp_path)
     (tmp_path / "generator.npz").write_bytes(b"no weights")
     with pytest.raises(InputError, match="cannot be read"):
-        protocol(one).read_result(one, tmp_path)
+        Vertigan().read(planned(one), tmp_path)
 
 
 @needs_torch
@@ -302,7 +304,7 @@ def test_what_cannot_run_is_said_before(options: str, says: str) -> None:
 def test_delta_must_leave_room_and_columns_a_holder() -> None:
     with pytest.raises(InputError, match="delta"):
         study(budget="epsilon = 1.0\ndelta = 1e-11").check()
-    with pytest.raises(InputError, match="no party holds the column extra"):
+    with pytest.raises(InputError, match="'extra' is at no party"):
         study(columns=COLUMNS + '[[schema.columns]]\nname = "extra"\nkind = "boolean"\n').check()
 
 
@@ -329,7 +331,7 @@ def test_the_default_is_the_published_configuration() -> None:
     plain = Vertigan()
     assert (plain.rounds, plain.critic_steps, plain.batch, plain.rate) == (100, 10, 100, 1e-4)
     assert (plain.trunk, plain.branch, plain.critic) == ((128, 256), (256, 128), 128)
-    assert plain.shapes(study())["north"].noise == sum(study().schema.domain.sizes)
+    assert planned(study(), noise=None).shapes["north"].noise == sum(study().schema.domain.sizes)
 
 
 # without torch
@@ -359,15 +361,11 @@ def test_without_torch_one_sentence_names_the_extra(monkeypatch: pytest.MonkeyPa
 def _released(one: Study) -> Any:
     from syndic.methods.comparison.vertigan_result import ReleasedGenerator  # noqa: PLC0415
 
-    shapes = protocol(one).shapes(one)
+    shapes = planned(one).shapes
     return ReleasedGenerator(
         schema=one.schema,
-        columns=protocol(one).columns(one),
+        columns=planned(one).columns,
         shapes=shapes,
         trunk=np.zeros(shapes["north"].trunk.length, dtype=np.float32),
         branches={name: np.zeros(shape.branch.length, dtype=np.float32) for name, shape in shapes.items()},
     )
-
-
-def _options(one: Study) -> dict[str, Any]:
-    return {name: getattr(one.protocol, name) for name in Vertigan.__struct_fields__}

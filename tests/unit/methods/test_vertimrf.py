@@ -16,6 +16,7 @@ from syndic.errors import DoorError, InputError, PartyError, RefusedError
 from syndic.methods import Vertimrf
 from syndic.methods.vertimrf.account import local_slack
 from syndic.methods.vertimrf.party import Model, Part, model_of, own_model, pair_key
+from syndic.methods.vertimrf.plan import VertimrfPlan
 from syndic.methods.vertimrf.sketch import sketch_delta
 from syndic.model.markov import Adaptive, Curator, PrivMRF
 from syndic.privacy import ApproximateEvent, ConcentratedEvent, Cost, GaussianEvent, PureEvent
@@ -86,18 +87,18 @@ def test_responses_take_the_better_of_two_compositions() -> None:
     assert isinstance(few.plan.events("north")[-1], PureEvent)
     event = many.plan.events("north")[-1]
     assert isinstance(event, ConcentratedEvent)
-    (each,) = {one.epsilon for one in method(many).account_of(many).responses.values()}
+    (each,) = {one.epsilon for one in many.plan_as(VertimrfPlan).account.responses.values()}
     assert event.rho == 60 * each**2 / 2
     assert 60 * each > Fraction(1, 4)  # more than its part of epsilon would buy by adding up
 
 
 def test_sketches_keep_what_they_are_charged_for() -> None:
     study = vertimrf_study()
-    account = method(study).account_of(study)
-    assert account.plan is not None
+    account = study.plan_as(VertimrfPlan).account
+    assert account.sketches is not None
     assert isinstance(account.encoded, ApproximateEvent)
     true = sketch_delta(
-        account.plan, columns=2, keys=2, epsilon=float(account.encoded.epsilon), neighbours="replace", points=2**17
+        account.sketches, columns=2, keys=2, epsilon=float(account.encoded.epsilon), neighbours="replace", points=2**17
     )
     assert true.upper <= account.encoded.delta
     too_few = vertimrf_study("phantoms = 2\ncap = 10")
@@ -110,7 +111,7 @@ def test_a_plan_is_searched_where_none_is_given() -> None:
     free = msgspec.structs.replace(
         study, protocol=msgspec.structs.replace(method(study), phantoms=None, cap=None, repetitions=20)
     )
-    plan = method(free).account_of(free).plan
+    plan = free.plan_as(VertimrfPlan).account.sketches
     assert plan is not None
     assert plan.cap is not None
     assert plan.phantoms > 1
@@ -168,9 +169,9 @@ def test_parameters_that_cannot_be(options: str, words: str) -> None:
         (vertimrf_study(ORACLE, neighbours="add_remove"), 'neighbours = "replace"'),
         (vertimrf_study("as_printed = true"), 'neighbours = "add_remove"'),
         (vertimrf_study(ORACLE, budget="epsilon = 1"), "delta above 0"),
-        (vertimrf_study(ORACLE, parties=VERTICAL.replace("60", "50", 1)), "the same people"),
-        (vertimrf_study(ORACLE, parties=VERTICAL.replace(', "age"', "")), "no party holds the column age"),
-        (vertimrf_study(ORACLE, parties=VERTICAL.replace('["score"]', '["age"]')), "no column may be at two parties"),
+        (vertimrf_study(ORACLE, parties=VERTICAL.replace("60", "50", 1)), "the same number"),
+        (vertimrf_study(ORACLE, parties=VERTICAL.replace(', "age"', "")), "'age' is at no party"),
+        (vertimrf_study(ORACLE, parties=VERTICAL.replace('["score"]', '["age"]')), "exactly one"),
         (vertimrf_study(f"{ORACLE}\nlocal_cells = 6"), "set fewer bins"),
         (vertimrf_study(f"{ORACLE}\nmodel_cells = 9"), "model_cells"),
         (vertimrf_study(f'{ORACLE}\nvalues = "noisy"\nlocal_share = 0.8'), "leave something"),
@@ -282,7 +283,7 @@ def local_model(learner: Any = None) -> Model:
     draws = np.random.default_rng(1)
     codes = {"a": draws.integers(0, 3, 400), "b": draws.integers(0, 4, 400)}
     study = vertimrf_study(ORACLE)
-    layout = method(study).layout(study)
+    layout = study.plan_as(VertimrfPlan).layout
     randomness = SimulationRandomness(1), SimulationRandomness(2)
     learner = learner or (lambda curator, mu, _: Adaptive(cells=100).run(curator, mu))
     return own_model(layout, codes, DOMAIN, Fraction(1), learner, randomness)

@@ -8,12 +8,13 @@ import pytest
 
 from aligning import carried, table
 from support import THREE_VERTICAL, align_study
-from syndic.data.aligned import NAME_BYTES
+from syndic.data.aligned import NAME_BYTES, IdRule
 from syndic.errors import PartyError, RefusedError
 from syndic.kernel import Call, Message, Node, Reply, answer, decode, encode, run
 from syndic.methods.align import CommonPeople
-from syndic.mpc.align import steps as align
+from syndic.mpc.align import steps
 from syndic.mpc.align.point import HASH_BYTES, POINT_BYTES
+from syndic.mpc.align.steps import PrivateIntersection
 from syndic.mpc.align.table import FIELD, TableShape
 from syndic.mpc.align.work import (
     ORDER_NAME,
@@ -23,11 +24,8 @@ from syndic.mpc.align.work import (
     AlignTable,
     Ids,
     Tags,
-    count_of,
-    later_stage_of,
-    part_of,
-    stage_of,
 )
+from syndic.mpc.secret import SharedSecret
 
 SOURCES = {"north": table(list(range(9))), "south": table(list(range(5, 15)))}
 
@@ -53,29 +51,29 @@ def test_what_only_the_alignment_needed_is_written_over(tmp_path: Path) -> None:
     carrier.close()
 
 
-def test_a_party_has_as_many_points_as_its_bound_and_every_step_a_place_of_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_party_has_as_many_points_as_its_bound_and_every_step_a_place_of_its_own() -> None:
     """One point more would be one more guess; a chunk after the last would come at the place of a later step."""
-    monkeypatch.setattr("syndic.mpc.align.work.CHUNK", 16)
-    parties = THREE_VERTICAL
-    for bound in (90, 20, 70):
-        parties = parties.replace("people = 60", f"people = {bound}", 1)
-    terms = align_study(parties=parties)
-    counts = {name: [count_of(terms, name, number) for number in range(6)] for name in ("north", "south", "east")}
+    parted = PrivateIntersection(
+        bounds={"north": 90, "south": 20, "east": 70},
+        rule=IdRule(),
+        shape=TableShape(bins=4, points=3),
+        chunk=16,
+        secret=SharedSecret(label="align"),
+    )
+    counts = {name: [parted.count(name, number) for number in range(6)] for name in parted.names}
     assert counts == {
         "north": [16, 16, 16, 16, 16, 10],
         "south": [16, 4, 0, 0, 0, 0],
         "east": [16, 16, 16, 16, 6, 0],
     }
-    stages = [stage_of(terms, number, hop) for number in range(6) for hop in range(4)]
-    assert [*stages, *(later_stage_of(terms, number) for number in range(5))] == list(range(2, 31))
+    stages = [parted.stage(number, hop) for number in range(6) for hop in range(4)]
+    assert [*stages, *(parted.later_stage(number) for number in range(5))] == list(range(2, 31))
     for number in (-1, 6):
         with pytest.raises(RefusedError, match="no such chunk"):
-            stage_of(terms, number, 0)
+            parted.stage(number, 0)
     for number in (-1, 1):
         with pytest.raises(RefusedError, match="no such part"):
-            part_of(TableShape(bins=4, points=3), number)
+            parted.part(number)
 
 
 def test_hashes_are_gone_as_soon_as_they_are_blinded(tmp_path: Path) -> None:
@@ -177,24 +175,25 @@ def test_a_message_about_the_order_that_is_missing_ends_the_run(step: str, tmp_p
     ("function", "text"),
     [
         ("blinded", "about the order has another length than the study says"),
-        ("sent_on", "north sent another number of points for north than the study says"),
+        ("send_on", "north sent another number of points for north than the study says"),
     ],
 )
 def test_a_party_that_seals_less_than_the_study_says_is_found(
     function: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = getattr(align, function)
+    owner: Any = PrivateIntersection if function == "send_on" else steps
+    original = getattr(owner, function)
 
-    def short(party: Any, *rest: Any) -> Any:
-        if function == "blinded":
-            return original(party, *rest)[: -1 if party.name == "north" else None]
-        points, *more = rest
-        return original(party, points[:-POINT_BYTES] if party.name == "north" else points, *more)
+    def short_digest(party: Any, *rest: Any) -> Any:
+        return original(party, *rest)[: -1 if party.name == "north" else None]
+
+    def short_points(intersection: Any, party: Any, points: bytes, *rest: Any) -> Any:
+        return original(intersection, party, points[:-POINT_BYTES] if party.name == "north" else points, *rest)
 
     # of three parties, so that one of the two messages that a party gets is right
     study = align_study(parties=THREE_VERTICAL)
     carrier, session = carried(study, {**SOURCES, "east": table(list(range(12)))}, tmp_path)
-    monkeypatch.setattr(align, function, short)
+    monkeypatch.setattr(owner, function, short_digest if function == "blinded" else short_points)
     with pytest.raises(PartyError, match=text):
         run(study.protocol, session)
     carrier.close()

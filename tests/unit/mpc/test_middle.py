@@ -25,7 +25,7 @@ from syndic.mpc.mask import expand
 from syndic.mpc.product_messages import ProductKey, ProductOpening
 from syndic.mpc.rounds import RoundMasked, RoundsKey
 from syndic.mpc.seal import Mail, Place, unseal
-from syndic.mpc.secret import SecretOffer, shared_secret
+from syndic.mpc.secret import SecretOffer, SharedSecret
 from syndic.mpc.sum import SumBoxes, SumKeys, SumStart
 from syndic.mpc.twoserver import TwoKey, TwoShares
 from syndic.random import SystemRandomness
@@ -241,7 +241,7 @@ def test_pieces_of_a_shared_secret(identities: bool, tmp_path: Path) -> None:
 
     fleet.reply = forge
     with pytest.raises(PartyError, match="does not open"):
-        shared_secret(fleet.session(), fleet.protocol, label="one")
+        SharedSecret(label="one").run(fleet.session())
     box = decode(fleet.seen["secret_send", "p0"], Mail).boxes["p1"]
     secret = agree(EVIL.private, true["p0"].public)
     assert opens(secret, box, fleet.study, "secret one", "p0", "p1") == (not identities)
@@ -249,7 +249,7 @@ def test_pieces_of_a_shared_secret(identities: bool, tmp_path: Path) -> None:
 
 def test_sums_and_secrets_still_work_with_bonds_also_when_parties_fall_silent(tmp_path: Path) -> None:
     fleet = bonded(Fleet(AddUp(colluding=1, missing=2), 8, tmp_path))
-    shared_secret(fleet.session(), fleet.protocol, label="one")
+    SharedSecret(label="one").run(fleet.session())
     fleet.lost = {"add": {"p2"}, "sum_shares": {"p5"}}
     total = fleet.total()
     assert set(total.present) == set(fleet.names) - {"p2", "p5"}

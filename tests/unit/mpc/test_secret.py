@@ -15,19 +15,19 @@ from syndic.mpc.secret import (
     SecretOffer,
     SecretOffers,
     SecretStart,
+    SharedSecret,
     _Own,
     checked_pieces,
     combined,
     commitment_to,
     digest_of,
-    shared_secret,
 )
 from syndic.random import SystemRandomness
 
 
 def run(fleet: Fleet) -> set[bytes]:
     session = fleet.session()
-    shared_secret(session, fleet.protocol, label="one")
+    SharedSecret(label="one").run(session)
     return {told.secret for told in session.ask(fleet.protocol.tell, Nothing()).values()}
 
 
@@ -126,7 +126,7 @@ def test_no_label_writes_over_what_another_keeps(tmp_path: Path) -> None:
     fleet = Fleet(AddUp(), 3, tmp_path)
     session = fleet.session()
     for label in ("one", "one stage", "one own", "one shared"):
-        shared_secret(session, fleet.protocol, label=label)
+        SharedSecret(label=label).run(session)
     reply = fleet.asked_again("secret_offer", "p0", SecretStart(label="one"))
     assert (reply.code, "asked after step 3" in reply.text) == ("refused", True)
 

@@ -1,7 +1,6 @@
 """A public coin toss: the same for all, of nobody's choosing, and whoever changes a piece is named."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,13 +9,13 @@ from support import Case, mixing_study, open_nodes, rows
 from syndic.errors import RefusedError
 from syndic.kernel import Call, Reply, answer, decode, encode
 from syndic.mpc.toss import (
+    PublicToss,
     Toss,
     TossCommitment,
     TossCommitments,
     TossPiece,
     TossStart,
     check_pieces,
-    public_toss,
     toss_commitment,
     tossed,
 )
@@ -119,8 +118,8 @@ class View:
     def __init__(self, **answers: Any) -> None:
         self.answers = answers
 
-    def ask(self, step: str, message: Any) -> Any:
-        return self.answers[step]
+    def ask(self, step: Any, message: Any) -> Any:
+        return self.answers[step.__name__]
 
 
 def test_a_coordinator_publishes_no_toss_with_a_changed_piece() -> None:
@@ -129,9 +128,8 @@ def test_a_coordinator_publishes_no_toss_with_a_changed_piece() -> None:
         name: TossCommitment(commitment=toss_commitment(piece, study="s", label="l", party=name))
         for name, piece in pieces.items()
     }
-    uses: Any = SimpleNamespace(toss_commit="commit", toss_reveal="reveal")
-    told: Any = View(commit=made, reveal={name: TossPiece(piece=piece) for name, piece in pieces.items()})
-    assert public_toss(told, uses, label="l") == Toss(label="l", pieces=pieces)
-    told.answers["reveal"]["south"] = TossPiece(piece=bytes(32))
+    told: Any = View(toss_commit=made, toss_reveal={name: TossPiece(piece=piece) for name, piece in pieces.items()})
+    assert PublicToss(label="l").run(told) == Toss(label="l", pieces=pieces)
+    told.answers["toss_reveal"]["south"] = TossPiece(piece=bytes(32))
     with pytest.raises(RefusedError, match="south's piece"):
-        public_toss(told, uses, label="l")
+        PublicToss(label="l").run(told)

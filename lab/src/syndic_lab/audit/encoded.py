@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from syndic.document import exact
 from syndic.kernel import Message
 from syndic.methods import Vertigan, Vertimrf
+from syndic.methods.comparison.vertigan_plan import VertiganPlan
+from syndic.methods.vertimrf.plan import VertimrfPlan
 from syndic.methods.vertimrf.sketch import SketchPlan, sketch_delta
 from syndic.privacy import Budget, Cost
 from syndic.privacy.sampled import sampled_epsilon
@@ -79,9 +81,10 @@ def sketches_of(protocol: Vertimrf, parties: Mapping[str, tuple[str, ...]]) -> S
         {party: rows_of(**{name: range(place, 2 * PEOPLE, 2) for name in held}) for party, held in parties.items()}
         for place in (0, 1)
     )
-    account: Any = protocol.account_of(study)
+    planned = study.plan_as(VertimrfPlan)
+    account: Any = planned.account
     charge = Cost.of([account.encoded])
-    curve = _sketch_curve(account.plan, len(protocol.layout(study).pairs)) | {
+    curve = _sketch_curve(account.sketches, len(planned.layout.pairs)) | {
         float(study.delta): float(account.encoded.epsilon)
     }
     return Setting(
@@ -108,8 +111,8 @@ def _sketch_delta(plan: SketchPlan, keys: int, epsilon: float) -> float:
 
 def _ranks(run: Run) -> Scores:
     """Return, for everybody, how much better the sketches fit the first value than the second."""
-    protocol: Any = run.study.protocol
-    plan, said = protocol.account_of(run.study).plan, run.replies("sketch")
+    plan: Any = run.study.plan_as(VertimrfPlan).account.sketches
+    said = run.replies("sketch")
     sketches = np.concatenate([said[party].ranks.astype(np.int64) for party in ("a", "b")], axis=1)
     ranks = sketches.reshape(len(sketches), -1, 2 * PEOPLE)
     values = log_ratios(plan, ranks.transpose(0, 2, 1).reshape(-1, ranks.shape[1]))
@@ -141,7 +144,7 @@ def responses_of(protocol: Vertimrf, budget: Budget) -> Setting:
         study=study,
         one=one,
         other=other,
-        canaries={RELEASE: Canaries(sees=_answers, cost=Cost.of([protocol.account_of(study).encoded]))},
+        canaries={RELEASE: Canaries(sees=_answers, cost=Cost.of([study.plan_as(VertimrfPlan).account.encoded]))},
         until="respond",
         quick=5,
         full=300,
@@ -208,7 +211,7 @@ def critics() -> Setting:
 
 def _critic_curve(study: Study) -> dict[float, float]:
     """Return what the account claims at other deltas than the one that is charged."""
-    account: Any = study.protocol.account(study)  # type: ignore[union-attr]  # of this method
+    account = study.plan_as(VertiganPlan)
     deltas = (1e-3, 0.01, 0.03, 0.1, 0.2, 0.3)
     curve = {one: float(sampled_epsilon(account.sigma, exact(one), account.chance, account.steps)) for one in deltas}
     return {float(study.delta): float(study.budget.epsilon), **curve}
@@ -225,7 +228,7 @@ def _worst(shape: Any, weights: NDArray[Any], real: NDArray[Any], *_given: Any) 
 
 def _noisy_sums(run: Run) -> Scores:
     """Return what the noisy sums of all steps say of everybody: the charge is for the law of these."""
-    account: Any = run.study.protocol.account(run.study)  # type: ignore[union-attr]  # of this method
+    account = run.study.plan_as(VertiganPlan)
     chance, sigma = float(account.chance), float(account.sigma)
     total = np.zeros(PEOPLE)
     for party in ("a", "b"):
@@ -236,7 +239,7 @@ def _noisy_sums(run: Run) -> Scores:
         for before, after in pairwise(states):
             # RMSprop backwards: the running mean of squares has the size of a step, the weights its sign
             size = np.sqrt(np.maximum(0.0, after[1] - DECAY * before[1]) / (1 - DECAY))
-            moved = (np.sign(before[0] - after[0]) * size * run.study.protocol.batch)[:PEOPLE]  # type: ignore[union-attr]
+            moved = (np.sign(before[0] - after[0]) * size * account.batch)[:PEOPLE]
             total += _ratio(moved / sigma, chance, 1 / sigma)
     return total
 

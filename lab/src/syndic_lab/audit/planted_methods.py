@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from syndic.kernel import Party
 from syndic.methods import Distdiffgen, Dplt, Vertical, Vertimrf
-from syndic.methods.comparison.vertigan_account import TrainingAccount
+from syndic.methods.comparison.vertigan_plan import VertiganPlan
 from syndic.methods.synthesis.account import RoundNoise
 from syndic.noise import FineGaussian, RandomisedResponse
 from syndic.privacy import Budget
@@ -76,14 +76,14 @@ def _halved(noise: RoundNoise, values: NDArray[np.int64], randomness: Randomness
     return np.asarray(values * noise.scale + drawn // 2)
 
 
-def _half_sigma(account: TrainingAccount, length: int) -> FineGaussian:
+def _half_sigma(account: VertiganPlan, length: int) -> FineGaussian:
     whole = _WHOLE_NOISE(account, length)
     return FineGaussian(
         sensitivity_squared=whole.sensitivity_squared, mu_squared=4 * whole.mu_squared, changed=length, fraction_bits=0
     )
 
 
-_WHOLE_NOISE: Final = TrainingAccount.noise
+_WHOLE_NOISE: Final = VertiganPlan.noise
 
 
 def _everybody(count: int, *_given: Any) -> NDArray[np.int64]:
@@ -143,7 +143,7 @@ _FAULTS: Final[tuple[tuple[str, str, Callable[[], Setting], Wrong, int], ...]] =
         "vertigan, half the noise",
         "the noise on sums of gradients is half of what the account says",
         critics,
-        lambda: patch.object(TrainingAccount, "noise", _half_sigma),
+        lambda: patch.object(VertiganPlan, "noise", _half_sigma),
         15,
     ),
     (

@@ -25,27 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError, MissingExtraError, RefusedError
-from syndic.kernel import (
-    Disclosure,
-    Message,
-    Nothing,
-    Party,
-    Resources,
-    Session,
-    Terms,
-    TermsMethod,
-    member,
-    schema_of,
-    step,
-)
-from syndic.methods.comparison.vertigan_account import TrainingAccount, account_of
-from syndic.methods.comparison.vertigan_disclosure import disclosure_of, estimate_of
-from syndic.methods.comparison.vertigan_result import GanNote, GanTable, ReleasedGenerator, read_gan
-from syndic.methods.refusals import check_fits, check_people
-from syndic.methods.synthesis.vertical_requirements import check_aligned, check_all_held
+from syndic.kernel import Message, Method, Nothing, Party, Requires, Session, Terms, schema_of, step
+from syndic.methods.comparison.vertigan_plan import VertiganPlan, plan_training
+from syndic.methods.comparison.vertigan_result import GanTable, ReleasedGenerator, read_gan
+from syndic.methods.refusals import check_people
 from syndic.model.gan.shape import Flat, GanShape, descend
 from syndic.mpc.order import advance
-from syndic.privacy import Event
 from syndic.random import SimulationRandomness, generator
 
 if TYPE_CHECKING:
@@ -78,7 +63,7 @@ class _Critic(Message):
 
 
 @final
-class Vertigan(TermsMethod, tag="vertigan"):
+class Vertigan(Method, tag="vertigan"):
     """Parameters of VertiGAN.
 
     `rounds`: how often the generator changes. `critic_steps`: noisy steps of each critic before each change. `batch`:
@@ -129,22 +114,48 @@ class Vertigan(TermsMethod, tag="vertigan"):
         """The printed list of noise was made for another table, so what it costs is whatever it is."""
         return self.as_printed
 
-    # The parties' side.
+    @property
+    def requires(self) -> Requires:
+        """The same people at every party, each with columns of its own."""
+        return Requires(
+            people="same",
+            columns="apart",
+            delta="Gaussian noise",
+            neighbours="replace",
+            rows=1,
+            parties=1,
+            because="aligned rows show who is in, and every party is charged for the whole release",
+            least_parties=2,
+        )
+
+    def plan(self, terms: Terms) -> VertiganPlan:
+        """Size the networks and make the noise of every step."""
+        people = terms.parties[0].people or 0
+        if self.batch > people:
+            raise InputError(f"batch ({self.batch}) must be at most the number of people ({people})")
+        return plan_training(
+            terms,
+            self._shapes(terms),
+            rounds=self.rounds,
+            critic_steps=self.critic_steps,
+            batch=self.batch,
+            rows=self.rows,
+            as_printed=self.as_printed,
+        )
 
     @step(reveals="public")
-    def begin(self, party: Party, message: Nothing) -> Nothing:
+    def begin(self, party: Party[VertiganPlan], message: Nothing) -> Nothing:
         """Draw a critic that knows nothing yet."""
         _check_torch()
         advance(party, _TRAINING, 1)
-        shape = self.shapes(party.terms)[party.name]
-        weights = shape.critic.initial(generator(party.key_randomness(_CRITIC)))
+        weights = party.plan.shapes[party.name].critic.initial(generator(party.key_randomness(_CRITIC)))
         party.remember(_CRITIC, _Critic(weights=_sent(weights), squares=_sent(np.zeros_like(weights))))
         return message
 
     @step(reveals="noisy")
-    def train(self, party: Party, message: GanRound) -> GanPush:
+    def train(self, party: Party[VertiganPlan], message: GanRound) -> GanPush:
         """Train the critic by noisy gradients on samples of rows, and say how the generator should change."""
-        account, work = self.account(party.terms), self.work(party.terms, party.name)
+        work = self._work(party.plan, party.name)
         if not 1 <= message.number <= self.rounds:
             raise RefusedError(f"round {message.number} was asked; the study has {self.rounds}")
         advance(party, _TRAINING, message.number + 1)
@@ -152,7 +163,7 @@ class Vertigan(TermsMethod, tag="vertigan"):
         network = _received(message.trunk, shape.trunk.length), _received(message.branch, shape.branch.length)
         critic = _received(kept.weights, shape.critic.length), _received(kept.squares, shape.critic.length)
         codes = _codes(party)
-        event = account.events[message.number - 1]
+        event = party.plan.charges[message.number - 1]
         why = f"round {message.number} of {self.rounds}: {self.critic_steps} noisy sums over samples of rows"
         noise = party.charge(event, why=why)
         draws = generator(SimulationRandomness(message.seed, f"critic {party.name}"))
@@ -161,13 +172,11 @@ class Vertigan(TermsMethod, tag="vertigan"):
         pushed = work.pushed(weights, network, generator(SimulationRandomness(message.seed, "common rows")))
         return GanPush(trunk=_sent(pushed[0]), branch=_sent(pushed[1]))
 
-    # The coordinator's side.
-
-    def coordinate(self, session: Session) -> GanTable:
+    def coordinate(self, session: Session[VertiganPlan]) -> GanTable:
         """Change the generator as the critics say, round by round; then draw rows from it."""
         _check_torch()
-        terms = session.terms
-        shapes, draws = self.shapes(terms), generator(session.randomness)
+        plan, shapes = session.plan, session.plan.shapes
+        draws = generator(session.randomness)
         trunk = _fresh(shapes[session.parties[0]].trunk.initial(draws))
         branches = {name: _fresh(shape.branch.initial(draws)) for name, shape in shapes.items()}
         session.ask(self.begin, Nothing())
@@ -186,30 +195,22 @@ class Vertigan(TermsMethod, tag="vertigan"):
                 branches[name] = descend(*branches[name], push, self.rate)
         session.progress("train", self.rounds, self.rounds)
         model = ReleasedGenerator(
-            schema=terms.schema,
-            columns=self.columns(terms),
+            schema=plan.terms.schema,
+            columns=plan.columns,
             shapes=shapes,
             trunk=trunk[0],
             branches={name: one[0] for name, one in branches.items()},
         )
-        people = terms.parties[0].people or 0
-        table = model.sample(people if self.rows is None else self.rows, generator=draws)
-        return GanTable(table=table, model=model, note=self._note(terms))
+        return GanTable(table=model.sample(plan.rows, generator=draws), model=model, note=plan.note)
 
-    def read_result(self, terms: Terms, folder: Path) -> GanTable:
+    def read(self, plan: VertiganPlan, folder: Path) -> GanTable:
         """Read back the synthetic table and the generator."""
-        found = read_gan(terms.schema, self.columns(terms), self.shapes(terms), folder)
-        if found.note != self._note(terms):
+        found = read_gan(plan.terms.schema, plan.columns, plan.shapes, folder)
+        if found.note != plan.note:
             raise InputError(f"{folder.name}: vertigan.json is not of this study")
         return found
 
-    # What is known before any row is read.
-
-    def columns(self, terms: Terms) -> dict[str, tuple[str, ...]]:
-        """Return the columns of each party, in the order of its branch."""
-        return {party.name: schema_of(terms, party.name).names for party in terms.parties}
-
-    def shapes(self, terms: Terms) -> dict[str, GanShape]:
+    def _shapes(self, terms: Terms) -> dict[str, GanShape]:
         """Return the networks of each party."""
         domains = {party.name: schema_of(terms, party.name).domain for party in terms.parties}
         noise = self.noise or sum(sum(domain.sizes) for domain in domains.values())
@@ -224,71 +225,20 @@ class Vertigan(TermsMethod, tag="vertigan"):
             for name, domain in domains.items()
         }
 
-    def account(self, terms: Terms) -> TrainingAccount:
-        """Return the noise of every step and the charge of every round."""
-        return account_of(
-            terms,  # type: ignore[arg-type]  # a study is frozen: it has a hash
-            rounds=self.rounds,
-            critic_steps=self.critic_steps,
-            batch=self.batch,
-            longest=max(shape.critic.length for shape in self.shapes(terms).values()),
-            as_printed=self.as_printed,
-        )
-
-    def work(self, terms: Terms, party: str) -> "CriticWork":
+    def _work(self, plan: VertiganPlan, party: str) -> "CriticWork":
         """Return how a party trains its critic."""
         _check_torch()
         from syndic.methods.comparison.vertigan_work import CriticWork  # noqa: PLC0415 (torch is an extra)
 
-        shape = self.shapes(terms)[party]
+        shape = plan.shapes[party]
         return CriticWork(
             shape=shape,
-            noise=self.account(terms).noise(shape.critic.length),
+            noise=plan.noise(shape.critic.length),
             steps=self.critic_steps,
             batch=self.batch,
             rate=self.rate,
             penalty=self.penalty,
             temperature=self.temperature,
-        )
-
-    def check(self, terms: Terms) -> None:
-        """Refuse what cannot work, with what to change."""
-        check_aligned(terms)
-        check_all_held(terms)
-        people = terms.parties[0].people or 0
-        if self.batch > people:
-            raise InputError(f"batch ({self.batch}) must be at most the number of people ({people})")
-        check_fits(terms, self.estimate(terms), "use smaller networks")
-
-    def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
-        """The whole in the first round, and a mark in every later one; the same for every party."""
-        member(terms, party)
-        return self.account(terms).events
-
-    def estimate(self, terms: Terms) -> Resources:
-        """Bytes of a message, memory, and time for gradients and noise."""
-        return estimate_of(
-            terms,
-            self.account(terms),
-            self.shapes(terms),
-            rounds=self.rounds,
-            critic_steps=self.critic_steps,
-            batch=self.batch,
-            rows=self.rows,
-        )
-
-    def disclosure(self, terms: Terms) -> Disclosure:
-        """State what every role sees."""
-        return disclosure_of(terms, self.account(terms), as_printed=self.as_printed)
-
-    def _note(self, terms: Terms) -> GanNote:
-        account = self.account(terms)
-        return GanNote(
-            rounds=self.rounds,
-            critic_steps=self.critic_steps,
-            batch=self.batch,
-            sigma=float(account.sigma),
-            noisy_steps=account.steps,
         )
 
 

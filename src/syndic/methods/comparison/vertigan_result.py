@@ -6,18 +6,15 @@ from pathlib import Path
 from typing import Any, final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from syndic.data import ReleasedTable, Schema, decode_codes
-from syndic.document import Document, from_file, to_readable_json
+from syndic.document import Document, from_file
 from syndic.errors import InputError, MissingExtraError
-from syndic.kernel import Result
+from syndic.kernel import Result, read_table
+from syndic.kernel.result import unreadable
 from syndic.model.gan.shape import Flat, GanShape
 from syndic.random import SystemRandomness
 from syndic.random import generator as new_generator
-
-_TRUNK = "trunk"
 
 
 @final
@@ -76,12 +73,9 @@ class GanTable(Result):
     model: ReleasedGenerator
     note: GanNote
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write `synthetic.parquet`, the weights `generator.npz`, and `vertigan.json`."""
-        self.table.write(folder / "synthetic.parquet")
-        self.model.save(folder / "generator.npz")
-        (folder / "vertigan.json").write_bytes(to_readable_json(self.note))
-        return [folder / name for name in ("synthetic.parquet", "generator.npz", "vertigan.json")]
+    def files(self) -> Mapping[str, Any]:
+        """Return `synthetic.parquet`, the weights `generator.npz`, and `vertigan.json`."""
+        return {"synthetic.parquet": self.table, "generator.npz": self.model, "vertigan.json": self.note}
 
     def summary(self) -> Mapping[str, Any]:
         """Return a few facts about the table and the training."""
@@ -97,15 +91,15 @@ class GanTable(Result):
 def read_gan(
     schema: Schema, columns: Mapping[str, tuple[str, ...]], shapes: Mapping[str, GanShape], folder: Path
 ) -> GanTable:
-    """Read back what `GanTable.write` wrote."""
+    """Read back what a `GanTable` wrote."""
     note = from_file(folder / "vertigan.json", GanNote)
+    table = read_table(folder, "synthetic.parquet")
     try:
-        table = pq.read_table(folder / "synthetic.parquet")
         with np.load(folder / "generator.npz", allow_pickle=False) as found:
-            trunk = np.asarray(found[_TRUNK], dtype=np.float32)
+            trunk = np.asarray(found["trunk"], dtype=np.float32)
             branches = {name: np.asarray(found[f"branch {name}"], dtype=np.float32) for name in shapes}
-    except (OSError, ValueError, KeyError, pa.ArrowInvalid) as error:
-        raise InputError(f"{folder.name}: its release cannot be read: {type(error).__name__}") from None
+    except (OSError, ValueError, KeyError) as error:
+        raise unreadable(folder, error) from None
     first = next(iter(shapes.values()))
     fits = all(weights.shape == (shapes[name].branch.length,) for name, weights in branches.items())
     if trunk.shape != (first.trunk.length,) or not fits:

@@ -3,19 +3,20 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Literal, final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from syndic.data.coding import INTERCEPT, Feature
-from syndic.document import Document, from_file, to_readable_json
+from syndic.document import Document, from_file
 from syndic.errors import InputError
-from syndic.kernel import Result
-from syndic.methods.regression.mixing_layout import Bounds, Scheme
+from syndic.kernel import Result, read_table
 from syndic.model.gram.mixed import LeastSquares, Mixed, least_squares
+
+Scheme = Literal["rmgm", "dgm", "bgm"]
+Bounds = Literal["symmetric", "unit"]
 
 
 class MixedNote(Document):
@@ -61,13 +62,11 @@ class MixedResult(Result):
         rows = self.mixed.in_unit() if self.note.bounds == "unit" else self.mixed
         return least_squares(rows, label, features, debias=self.note.scheme == "dgm")
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write `mixed.parquet`, whole numbers, and `mixed.json`."""
+    def files(self) -> Mapping[str, Any]:
+        """Return `mixed.parquet`, whole numbers, and `mixed.json`."""
         columns = {INTERCEPT: self.ones}
         columns |= {each.name: self.numbers[:, place] for place, each in enumerate(self.note.features)}
-        pq.write_table(pa.table(columns), folder / "mixed.parquet")
-        (folder / "mixed.json").write_bytes(to_readable_json(self.note))
-        return [folder / "mixed.parquet", folder / "mixed.json"]
+        return {"mixed.parquet": pa.table(columns), "mixed.json": self.note}
 
     def summary(self) -> Mapping[str, Any]:
         """Return how much was published and how noisy it is."""
@@ -81,15 +80,12 @@ class MixedResult(Result):
 
 def read_mixed(folder: Path) -> MixedResult:
     """Read back `mixed.parquet` and `mixed.json`."""
-    note = from_file(folder / "mixed.json", MixedNote)
+    note, table = from_file(folder / "mixed.json", MixedNote), read_table(folder, "mixed.parquet")
     names = [INTERCEPT, *(each.name for each in note.features)]
-    try:
-        table = pq.read_table(folder / "mixed.parquet", columns=names)
-        if any(table[name].type != pa.int64() or table[name].null_count for name in names):
-            raise InputError(f"{folder.name}: mixed.parquet must hold whole numbers only")
-        columns = [np.asarray(table[name], dtype=np.int64) for name in names]
-    except (OSError, pa.ArrowInvalid, KeyError) as error:
-        raise InputError(f"{folder.name}: its release cannot be read: {type(error).__name__}") from None
+    whole = all(name in table.column_names and table[name].type == pa.int64() for name in names)
+    if not whole or any(table[name].null_count for name in names):
+        raise InputError(f"{folder.name}: mixed.parquet must hold whole numbers only, of every feature")
+    columns = [np.asarray(table[name], dtype=np.int64) for name in names]
     if len(columns[0]) != (note.mixes or note.people):
         raise InputError(f"{folder.name}: mixed.parquet does not have the rows that mixed.json says")
     return MixedResult(note=note, numbers=np.column_stack(columns[1:]), ones=columns[0])

@@ -6,25 +6,34 @@ the encodings of all columns cost together, which is more than the sum over colu
 Local models and noisy counts are Gaussian and add up as mu^2, in parts that go with a party's number of columns.
 Sketches are (epsilon, delta) by the exact law of their privacy loss. Responses of a row's d codes cost d epsilon', or
 d epsilon'^2 / 2 of zero-concentrated privacy on one account with the Gaussian part, whichever lets epsilon' be larger.
+At the end stands the account that the paper prints, charged what holds. It is for simulation only.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, exp, floor, isqrt
+from math import ceil, exp, floor, isqrt, log, log1p
 from typing import Final, final
 
+import msgspec
+
 from syndic.errors import InputError
-from syndic.kernel import Terms
-from syndic.methods.vertimrf.layout import Layout
-from syndic.methods.vertimrf.sketch import SketchPlan
-from syndic.methods.vertimrf.sketch_plan import capped_plan, sketch_event
+from syndic.methods.vertimrf.plan import Account, Layout
+from syndic.methods.vertimrf.sketch import (
+    SketchPlan,
+    cell_error,
+    phantoms_needed,
+    printed_oracle,
+    printed_plan,
+    rank_thresholds,
+    sketch_cost,
+)
 from syndic.noise import DiscreteLaplace, FineGaussian
 from syndic.noise.response import RandomisedResponse
 from syndic.privacy import (
+    ApproximateEvent,
     Budget,
     ConcentratedEvent,
-    Cost,
     Event,
     GaussianEvent,
     PureEvent,
@@ -36,6 +45,9 @@ from syndic.privacy.cost import ATTO
 
 # Of delta, for sketches, where Gaussian noise is on the account too: it hardly minds how small its delta is.
 _SKETCH_DELTA: Final = Fraction(3, 4)
+# Of the accountant's grid while plans are tried; what is found is proven again on a finer one, so a little is left.
+_POINTS: Final = 2**15
+_MARGIN: Final = 0.9
 
 
 @final
@@ -53,34 +65,6 @@ class Shares:
         return 1 - self.local - self.values - self.number
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class Account:
-    """Noise and events, the same for every party. `local` has the mu^2 of each party's own model.
-
-    `learned` is charged before local models, numbers and counts are made, `encoded` before encodings are.
-    """
-
-    local: Mapping[str, Fraction]
-    learned: tuple[Event, ...]
-    encoded: Event
-    counts: FineGaussian | DiscreteLaplace | None = None
-    number: DiscreteLaplace | None = None
-    plan: SketchPlan | None = None
-    responses: Mapping[str, RandomisedResponse] = field(default_factory=dict)
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """Everything that every party is charged."""
-        return (*self.learned, self.encoded)
-
-
-def strictest(terms: Terms) -> Budget:
-    """Return a budget that is within every party's."""
-    budgets = [terms.budget, *(party.budget for party in terms.parties if party.budget is not None)]
-    return Budget(epsilon=min(one.epsilon for one in budgets), delta=min(one.delta for one in budgets))
-
-
 def local_slack(mu_squared: Fraction) -> Fraction:
     """Bound how far the noise of a party's own model is from the normal law, whatever the model asks.
 
@@ -96,10 +80,12 @@ def sketch_account(layout: Layout, budget: Budget, shares: Shares, start: Sketch
     alone = shares.local + shares.values == 0
     delta = budget.delta if alone else budget.delta * _SKETCH_DELTA
     epsilon = budget.epsilon if alone else _cut(budget.epsilon * shares.encodings)
-    plan = capped_plan(start, layout, epsilon=epsilon, delta=delta)
-    event = sketch_event(plan, layout, epsilon=epsilon, delta=delta)
+    # where phantoms are given nothing is searched
+    sketches = start if start.phantoms else _search(start, layout, epsilon=float(epsilon), delta=float(delta))
+    keys = len(layout.pairs)
+    event = sketch_cost(sketches, columns=2, keys=keys, epsilon=epsilon, delta=delta, neighbours="replace")
     left = budget.epsilon - epsilon, budget.delta - event.delta
-    return _with_gaussian(layout, shares, _mu_squared(layout, shares, *left, beside=epsilon), event, plan=plan)
+    return _with_gaussian(layout, shares, _mu_squared(layout, shares, *left, beside=epsilon), event, sketches=sketches)
 
 
 def oracle_account(layout: Layout, budget: Budget, shares: Shares) -> Account:
@@ -135,7 +121,7 @@ def _with_gaussian(
     mu_squared: Fraction,
     encoded: Event,
     *,
-    plan: SketchPlan | None = None,
+    sketches: SketchPlan | None = None,
     responses: Mapping[str, RandomisedResponse] | None = None,
 ) -> Account:
     """Cut mu^2 into a part for local models, by columns, and one for counts of values."""
@@ -151,7 +137,12 @@ def _with_gaussian(
         counts = _counts(layout, _half_steps(mu_squared * shares.values / gaussian))
         learned.append(counts.event)
     account = Account(
-        local=local, learned=tuple(learned), encoded=encoded, counts=counts, plan=plan, responses=responses or {}
+        local=local,
+        learned=tuple(learned),
+        encoded=encoded,
+        counts=counts,
+        sketches=sketches,
+        responses=responses or {},
     )
     if any(part <= 0 for part in local.values()):
         raise InputError("the budget leaves nothing for the parties' own models: raise epsilon or local_share")
@@ -200,6 +191,93 @@ def _half_steps(mu_squared: Fraction) -> Fraction:
     return Fraction(2 * floor(mu_squared / 2 * PICO), PICO)
 
 
-def epsilon_of(account: Account, delta: Fraction) -> float:
-    """Return what the whole release costs at delta."""
-    return float(Cost.of(account.events).epsilon(delta))
+def _search(start: SketchPlan, layout: Layout, *, epsilon: float, delta: float) -> SketchPlan:
+    """Return the sketches with the least expected error under a key for each pair.
+
+    Caps above the rank that a union of everybody shows are tried one after the other, each with as many phantoms as
+    the promise takes, until a larger one has a larger error.
+    """
+    best: tuple[float, SketchPlan] | None = None
+    for cap in _caps(layout.people, start.gamma):
+        try:
+            found = phantoms_needed(
+                msgspec.structs.replace(start, phantoms=1, floor=0, cap=cap),
+                columns=2,
+                keys=len(layout.pairs),
+                epsilon=epsilon,
+                delta=_MARGIN * delta,
+                neighbours="replace",
+                points=_POINTS,
+            )
+        except InputError:
+            continue
+        error = cell_error(found, people=layout.people, sketches=layout.sketches)
+        if best is not None and error >= best[0]:
+            break
+        best = error, found
+    if best is None:
+        raise InputError(
+            f"no sketches of {len(layout.pairs)} pairs of columns keep epsilon {epsilon:g} and delta {delta:g}: raise "
+            'them, take fewer columns or repetitions, or way = "oracle"'
+        )
+    return best[1]
+
+
+def _caps(people: int, gamma: Fraction) -> range:
+    """Return caps from the rank that a union of everybody shows on, a factor of two apart."""
+    middle = round(log(max(2, people)) / log1p(float(gamma)))
+    step = max(1, round(log(2) / log1p(float(gamma))))
+    return range(max(2, middle + step), min(len(rank_thresholds(gamma)), middle + 8 * step), step)
+
+
+def printed_account(
+    layout: Layout, budget: Budget, shares: Shares, *, repetitions: int, gamma: Fraction, sketches: bool
+) -> Account:
+    """Return the printed noise, charged what it costs, or what is claimed where no cost can be shown.
+
+    The paper promises encodings their share of epsilon and half of delta (Algorithm 2).
+    """
+    claim = Budget(epsilon=_cut(budget.epsilon * shares.encodings), delta=budget.delta / 2)
+    number = DiscreteLaplace(sensitivity=1, epsilon=_cut(budget.epsilon * shares.number))
+    learned: list[Event] = [number.event]
+    local: dict[str, Fraction] = {}
+    if shares.local:
+        parties = len(layout.held)
+        each = mu_squared_for(budget.epsilon * shares.local / parties, budget.delta / (2 * parties))
+        local = dict.fromkeys(layout.held, each)
+        learned.insert(0, local_event(local))
+    counts = None
+    if shares.values:
+        counts = DiscreteLaplace(sensitivity=len(layout.bins), epsilon=_cut(budget.epsilon * shares.values))
+        times = 1 if layout.neighbours == "add_remove" else 2
+        learned.append(PureEvent(epsilon=times * counts.epsilon, what=counts.event.what))
+    chosen, responses, encoded = _printed_encodings(
+        layout, claim, repetitions=repetitions, gamma=gamma, sketches=sketches
+    )
+    return Account(
+        local=local,
+        learned=tuple(learned),
+        encoded=encoded,
+        counts=counts,
+        number=number,
+        sketches=chosen,
+        responses=responses,
+        claim=claim,
+    )
+
+
+def _printed_encodings(
+    layout: Layout, claim: Budget, *, repetitions: int, gamma: Fraction, sketches: bool
+) -> tuple[SketchPlan | None, dict[str, RandomisedResponse], Event]:
+    columns = len(layout.coded)
+    if sketches:
+        # one key for all columns (Algorithm 3)
+        epsilon, delta = float(claim.epsilon), float(claim.delta)
+        chosen = printed_plan(epsilon=epsilon, delta=delta, columns=columns, repetitions=repetitions, gamma=gamma)
+        # no epsilon can be shown at which one key for many columns keeps so small a delta: no other event would hold
+        what = f"sketches of {columns} columns under one key, as claimed, which does not hold"
+        return chosen, {}, ApproximateEvent(epsilon=claim.epsilon, delta=claim.delta, what=what)
+    made = printed_oracle([layout.bins[name] for name in layout.coded], claim)
+    true = sum((one.epsilon for one in made), Fraction(0))
+    event = PureEvent(epsilon=true, what=f"randomised response of {columns} columns, as printed")
+    return None, dict(zip(layout.coded, made, strict=True)), event

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,9 @@ from syndic.errors import DoorError, InputError, RefusedError
 from syndic.kernel import Message, Party, schema_of
 from syndic.methods.refusals import check_people
 from syndic.methods.vertimrf.account import local_slack
-from syndic.methods.vertimrf.layout import Layout, Names
 from syndic.methods.vertimrf.model import LocalModel
-from syndic.methods.vertimrf.sketch import People, SketchPlan, encode, person_digests
+from syndic.methods.vertimrf.plan import Layout, Names, VertimrfPlan
+from syndic.methods.vertimrf.sketch import People, encode, person_digests
 from syndic.methods.vertimrf.sketch.hashing import KEY_BYTES
 from syndic.model.markov import Curator, Grouping, JunctionTree, MarkovField, Synthesis
 from syndic.mpc.key import derive
@@ -65,13 +65,12 @@ class Responses(Message):
     codes: NDArray[np.uint8]
 
 
-def read_codes(party: Party, *, exact: bool) -> Codes:
+def read_codes(party: Party[VertimrfPlan]) -> Codes:
     """Return the party's rows, column by column; refuse another number of people than is public. Private."""
     names = schema_of(party.terms, party.name).names
     batches = list(party.table.batches(names))
     codes = {name: np.concatenate([np.zeros(0, np.uint8), *(batch[name] for batch in batches)]) for name in names}
-    if exact:
-        check_people(party, len(codes[names[0]]))
+    check_people(party, len(codes[names[0]]))
     return codes
 
 
@@ -92,6 +91,35 @@ class Part:
 
 Learner = Callable[[Curator, Fraction, np.random.Generator], Synthesis]
 """Fits a model to noisy tables of a curator's rows; the generator makes choices that protect nobody."""
+
+
+def learn_columns(
+    plan: VertimrfPlan,
+    party: str,
+    codes: Codes,
+    learner: Learner,
+    noises: Sequence[Randomness],
+    choices: Randomness,
+) -> Learned:
+    """Return a party's own model, the number of people and counts of values, as far as the plan has them.
+
+    `noises` are those of the charges, in their order.
+    """
+    account, charged = plan.account, iter(noises)
+    models: tuple[Model, ...] = ()
+    people = counts = np.zeros(0, dtype=np.int64)
+    if account.local:
+        domain = schema_of(plan.terms, party).domain
+        randomness = next(charged), choices
+        models = (own_model(plan.layout, codes, domain, account.local[party], learner, randomness),)
+    if account.number is not None:
+        noise = next(charged)
+        # the first party says it for all
+        if party == plan.terms.parties[0].name:
+            people = account.number.apply(np.array([len(next(iter(codes.values())))]), noise)
+    if account.counts is not None:
+        counts = account.counts.apply(_count_values(plan.layout, party, codes), next(charged))
+    return Learned(models=models, counts=counts, people=people)
 
 
 def own_model(
@@ -152,40 +180,36 @@ def _refused() -> RefusedError:
     return RefusedError("a party's own model is not of its columns, or larger than the study allows")
 
 
-def value_counts(layout: Layout, party: str, codes: Codes) -> NDArray[np.int64]:
+def _count_values(layout: Layout, party: str, codes: Codes) -> NDArray[np.int64]:
     """Return the exact counts of the values of a party's large columns, one after the other. Private."""
     domain = layout.grouping.domain
     counted = [np.bincount(codes[name], minlength=domain[name]) for name in layout.large_of(party)]
     return np.concatenate([np.zeros(0, np.int64), *counted]).astype(np.int64)
 
 
-def sketches(layout: Layout, party: str, codes: Codes, plan: SketchPlan, secret: bytes, noise: Randomness) -> Sketches:
-    """LocEnc by sketches: under a key for each pair of columns, or one key for all where `pairs` is printed as one."""
+def sketch_columns(plan: VertimrfPlan, party: str, codes: Codes, secret: bytes, noise: Randomness) -> Sketches:
+    """LocEnc by sketches: under a key for each pair of columns, or as printed under one key for all."""
+    made = plan.account.sketches
+    if made is None:
+        raise RefusedError("this study has no sketches")
     rows = len(next(iter(codes.values())))
-    people = person_digests(derive(secret, "people"), (row.to_bytes(8, "little") for row in range(rows)))
-    ranks = [
-        encode(
-            plan, pair_key(secret, names), [_people(people, codes, part)], [layout.bins[name] for name in part], noise
-        )
-        for names, part in layout.sketched_of(party)
-    ]
-    return Sketches(ranks=np.concatenate([np.zeros((plan.repetitions, 0), np.uint16), *ranks], axis=1))
+    digests = person_digests(derive(secret, "people"), (row.to_bytes(8, "little") for row in range(rows)))
+    ranks = [np.zeros((made.repetitions, 0), np.uint16)]
+    for names, part in plan.sketched_of(party):
+        people = People(digests, np.stack([codes[name] for name in part], axis=1))
+        sizes = [plan.layout.bins[name] for name in part]
+        ranks.append(encode(made, pair_key(secret, names), [people], sizes, noise))
+    return Sketches(ranks=np.concatenate(ranks, axis=1))
 
 
-def one_key_sketches(
-    layout: Layout, party: str, codes: Codes, plan: SketchPlan, secret: bytes, noise: Randomness
-) -> Sketches:
-    """LocEnc as printed: all columns of all parties under one key."""
-    rows, own = len(next(iter(codes.values()))), layout.coded_of(party)
-    people = person_digests(derive(secret, "people"), (row.to_bytes(8, "little") for row in range(rows)))
-    if not own:
-        return Sketches(ranks=np.zeros((plan.repetitions, 0), np.uint16))
-    sizes = [layout.bins[name] for name in own]
-    return Sketches(ranks=encode(plan, pair_key(secret, ()), [_people(people, codes, own)], sizes, noise))
-
-
-def _people(digests: NDArray[np.uint8], codes: Mapping[str, NDArray[Any]], names: Sequence[str]) -> People:
-    return People(digests, np.stack([codes[name] for name in names], axis=1))
+def respond_by_column(
+    plan: VertimrfPlan, party: str, codes: Mapping[str, NDArray[np.int64]], noise: Randomness
+) -> Responses:
+    """LocEnc by an oracle: everybody's code of every column by randomised response."""
+    own = plan.layout.coded_of(party)
+    columns = [plan.account.responses[name].apply(codes[name], noise).astype(np.uint8) for name in own]
+    people = np.zeros((len(next(iter(codes.values()))), 0), dtype=np.uint8)
+    return Responses(codes=np.concatenate([people, *(column[:, None] for column in columns)], axis=1))
 
 
 def pair_key(secret: bytes, names: Names) -> bytes:

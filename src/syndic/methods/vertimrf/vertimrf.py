@@ -24,40 +24,61 @@ As printed, one key serves all columns, and the privacy loss has no bound (see `
 cost twice what is said. `as_printed` is for simulation, and charges what holds.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import ClassVar, Literal, final
 
-import numpy as np
+import msgspec
 
-from syndic.errors import RefusedError
-from syndic.kernel import Disclosure, Nothing, Party, Resources, Session, Terms, member, schema_of, step, steps_of
+from syndic.errors import InputError
+from syndic.kernel import Method, Nothing, Party, Requires, Session, Terms, budgets_of, step
 from syndic.methods.synthesis.result import SyntheticTable, read_synthesis
-from syndic.methods.vertimrf.disclosure import check_study, disclosure_of, estimate_of
+from syndic.methods.vertimrf.account import Shares, oracle_account, printed_account, sketch_account
+from syndic.methods.vertimrf.coordinator import (
+    draw_rows,
+    read_counts,
+    read_models,
+    read_people,
+    read_responses,
+    read_sketches,
+)
+from syndic.methods.vertimrf.model import Across, Build, Built, LocalModel
 from syndic.methods.vertimrf.party import (
     Learned,
-    Model,
+    Learner,
     Responses,
     Sketches,
-    one_key_sketches,
-    own_model,
+    learn_columns,
     read_codes,
-    sketches,
-    value_counts,
+    respond_by_column,
+    sketch_columns,
 )
-from syndic.methods.vertimrf.requirements import VertiMRFTerms
-from syndic.methods.vertimrf.run import Found, synthesised
+from syndic.methods.vertimrf.plan import Account, Layout, VertimrfPlan, layout_of
+from syndic.methods.vertimrf.sketch import SketchPlan, floor_for
+from syndic.model.markov import Adaptive, Measurement, PrivMRF
 from syndic.mpc.order import advance
-from syndic.mpc.secret import UsesSharedSecret, secret_of, shared_secret
-from syndic.privacy import Event
+from syndic.mpc.secret import SharedSecret
+from syndic.privacy import Budget
 
-_LABEL = "sketches"
 _ORDER = "VertiMRF"
 
 
 @final
-class Vertimrf(VertiMRFTerms, tag="vertimrf"):
-    """The method; its parameters are those of `VertiMRFTerms`."""
+class Vertimrf(Method, tag="vertimrf"):
+    """Parameters of VertiMRF.
+
+    `way`: how columns are encoded. `local_models`: whether parties send models of their own columns; without, tables
+    within parties are estimated from encodings too. `local_method`: PrivMRF, as printed, or this library's choice of
+    tables. `recovery`: bins are spread over values by what is known of the values, or evenly ("uniform"). `values`:
+    where that is known from: the local models, at no cost, or noisy counts of every value. `consistency`: whether
+    tables across parties are made to agree with the columns' own counts. `local_share`, `values_share`,
+    `number_share`: parts of epsilon for models, for counts of values, and (as printed only) for the number of people;
+    encodings get the rest. `bins`: of a column with more values. `repetitions`, `gamma`, `phantoms`, `cap`: of
+    sketches; the last two are chosen for the least error unless both are given. `clique_cells`, `model_cells`,
+    `local_cells`: how large cliques, the model and local models may be. `edges`: the most between parties. `refined`:
+    tables across parties that the model is fitted to, for each column. `rounds`: in which they are chosen.
+    """
 
     title: ClassVar[str] = "VertiMRF: synthesis across parties from local models and encoded columns"
     paper: ClassVar[str] = (
@@ -70,102 +91,236 @@ class Vertimrf(VertiMRFTerms, tag="vertimrf"):
         "nobody needs to be trusted"
     )
 
+    way: Literal["sketch", "oracle"] = "sketch"
+    local_models: bool = True
+    local_share: Fraction | None = None
+    values: Literal["local", "noisy"] | None = None
+    values_share: Fraction = msgspec.field(default_factory=lambda: Fraction(1, 5))
+    number_share: Fraction = msgspec.field(default_factory=lambda: Fraction(1, 10))
+    recovery: Literal["values", "uniform"] = "values"
+    consistency: bool = True
+    bins: int = 4
+    repetitions: int = 2000
+    gamma: Fraction = msgspec.field(default_factory=lambda: Fraction(1))
+    phantoms: int | None = None
+    cap: int | None = None
+    clique_cells: int = 200_000
+    model_cells: int = 1_000_000
+    local_method: Literal["adaptive", "privmrf"] | None = None
+    local_cells: int = 100_000
+    edges: int | None = None
+    refined: Fraction = msgspec.field(default_factory=lambda: Fraction(4, 5))
+    rounds: int | None = None
+    rows: int | None = None
+    as_printed: bool = False
+
+    def __post_init__(self) -> None:
+        self._check_numbers()
+        given = self.phantoms is not None
+        if given != (self.cap is not None) or (given and (self.as_printed or self.way != "sketch")):
+            raise ValueError("phantoms and cap go together, and with sketches that keep their promise only")
+        if self.values == "local" and not self.local_models:
+            raise ValueError('values = "local" needs local_models')
+
+    def _check_numbers(self) -> None:
+        for name in ("local_share", "values_share", "number_share"):
+            share = getattr(self, name)
+            if share is not None and not 0 < share < 1:
+                raise ValueError(f"{name} ({float(share):g}) must be between 0 and 1")
+        if not 2 <= self.bins <= 256:
+            raise ValueError(f"bins ({self.bins}) must be from 2 to 256")
+        for name in ("repetitions", "phantoms", "cap", "clique_cells", "model_cells", "local_cells", "rounds"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} ({value}) must be at least 1")
+        for name in ("edges", "refined", "rows"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise ValueError(f"{name} ({value}) must not be negative")
+
     @property
     def simulation_only(self) -> bool:
         """The printed account does not keep its promise."""
         return self.as_printed
 
+    @property
+    def requires(self) -> Requires:
+        """The same people at every party, each with columns of its own."""
+        printed = self.as_printed and self.way == "sketch"
+        return Requires(
+            people="same",
+            columns="apart",
+            delta="noise on models and encodings",
+            neighbours="add_remove" if printed else "replace",
+            rows=1,
+            parties=1,
+            because="the printed sketches claim it"
+            if printed
+            else "aligned rows show who is in, and every party is charged for the whole release",
+            least_parties=2,
+        )
+
+    def plan(self, terms: Terms) -> VertimrfPlan:
+        """Choose what is encoded in which bins, and make the noise of models, counts and encodings."""
+        layout = layout_of(terms, self.bins, local_models=self.local_models)
+        if not layout.pairs:
+            raise InputError(
+                "no two columns of different parties have two values or more: there is nothing to learn across"
+            )
+        self._check_cells(terms)
+        budgets = budgets_of(terms)
+        strictest = Budget(epsilon=min(one.epsilon for one in budgets), delta=min(one.delta for one in budgets))
+        return VertimrfPlan(
+            terms=terms,
+            layout=layout,
+            account=self._account(layout, strictest),
+            secret=SharedSecret(label="sketches"),
+            bins=self.bins,
+            rows=layout.people if self.rows is None else self.rows,
+            local_cells=self.local_cells,
+            model_cells=self.model_cells,
+        )
+
     # The parties' side. Where a secret comes first, steps are answered once and in order; where none does, the ledger
     # has no room for a second answer.
 
     @step(reveals="noisy")
-    def learn(self, party: Party, message: Nothing) -> Learned:
+    def learn(self, party: Party[VertimrfPlan], message: Nothing) -> Learned:
         """Fit a model to noisy tables of the own columns; count the values of large columns with noise."""
         del message
-        if self.way == "sketch":
+        account = party.plan.account
+        if account.sketches is not None:
             advance(party, _ORDER, 1)
-        layout, account = self.layout(party.terms), self.account_of(party.terms)
-        codes = read_codes(party, exact=layout.neighbours == "replace")
+        codes = read_codes(party)
         noises = [party.charge(event, why="VertiMRF: own models, counts of values") for event in account.learned]
-        models: tuple[Model, ...] = ()
-        if account.local:
-            domain = schema_of(party.terms, party.name).domain
-            randomness = noises.pop(0), party.key_randomness("choices")
-            part = account.local[party.name]
-            models = (own_model(layout, codes, domain, part, self.learner(), randomness),)
-        people = np.zeros(0, dtype=np.int64)
-        if account.number is not None:
-            noise = noises.pop(0)
-            if party.name == party.terms.parties[0].name:
-                people = account.number.apply(np.array([len(next(iter(codes.values())))]), noise)
-        counts = np.zeros(0, dtype=np.int64)
-        if account.counts is not None:
-            counts = account.counts.apply(value_counts(layout, party.name, codes), noises.pop(0))
-        return Learned(models=models, counts=counts, people=people)
+        return learn_columns(party.plan, party.name, codes, self.learner(), noises, party.key_randomness("choices"))
 
     @step(reveals="noisy")
-    def sketch(self, party: Party, message: Nothing) -> Sketches:
+    def sketch(self, party: Party[VertimrfPlan], message: Nothing) -> Sketches:
         """Sketch every encoded column under the parties' secret keys."""
         del message
-        advance(party, _ORDER, 2 if self.learns(party.terms) else 1)
-        layout, account = self.layout(party.terms), self.account_of(party.terms)
-        if account.plan is None:
-            raise RefusedError("this study has no sketches")
-        codes = layout.grouping.recode(read_codes(party, exact=layout.neighbours == "replace"))
-        noise = party.charge(account.encoded, why="VertiMRF: sketches of all columns")
-        made = one_key_sketches if self.as_printed else sketches
-        return made(layout, party.name, codes, account.plan, secret_of(party, _LABEL), noise)
+        plan = party.plan
+        advance(party, _ORDER, 2 if plan.account.learned else 1)
+        codes = plan.layout.grouping.recode(read_codes(party))
+        noise = party.charge(plan.account.encoded, why="VertiMRF: sketches of all columns")
+        return sketch_columns(plan, party.name, codes, plan.secret.value(party), noise)
 
     @step(reveals="noisy")
-    def respond(self, party: Party, message: Nothing) -> Responses:
+    def respond(self, party: Party[VertimrfPlan], message: Nothing) -> Responses:
         """Answer for every person and column by randomised response."""
         del message
-        layout, account = self.layout(party.terms), self.account_of(party.terms)
-        codes = layout.grouping.recode(read_codes(party, exact=True))
-        noise = party.charge(account.encoded, why="VertiMRF: randomised responses of all columns")
-        own = layout.coded_of(party.name)
-        columns = [account.responses[name].apply(codes[name], noise).astype(np.uint8) for name in own]
-        people = np.zeros((len(next(iter(codes.values()))), 0), dtype=np.uint8)
-        return Responses(codes=np.concatenate([people, *(column[:, None] for column in columns)], axis=1))
+        codes = party.plan.layout.grouping.recode(read_codes(party))
+        noise = party.charge(party.plan.account.encoded, why="VertiMRF: randomised responses of all columns")
+        return respond_by_column(party.plan, party.name, codes, noise)
 
-    def asked(self, terms: Terms) -> tuple[str, ...]:
-        """Return the steps of this way."""
-        secret = set(steps_of(UsesSharedSecret)) - {"ready"}
-        unused = {"respond"} if self.way == "sketch" else {"sketch", *secret}
-        unused |= set() if self.learns(terms) else {"learn"}
-        return tuple(name for name in super().asked(terms) if name not in unused)
-
-    # The coordinator's side.
-
-    def coordinate(self, session: Session) -> SyntheticTable:
+    def coordinate(self, session: Session[VertimrfPlan]) -> SyntheticTable:
         """Let the parties agree on keys, collect models and encodings, build the model, draw rows."""
-        if self.way == "sketch":
-            shared_secret(session, self, label=_LABEL)
-        learned: Mapping[str, Learned] = session.ask(self.learn, Nothing()) if self.learns(session.terms) else {}
-        found = Found(protocol=self, session=session, learned=learned)
-        if self.way == "sketch":
-            return synthesised(found, found.sketched(session.ask(self.sketch, Nothing())))
-        return synthesised(found, found.responded(session.ask(self.respond, Nothing())))
+        plan, sketched = session.plan, session.plan.account.sketches is not None
+        if sketched:
+            plan.secret.run(session)
+        # LocMRF
+        learned: Mapping[str, Learned] = session.ask(self.learn, Nothing()) if plan.account.learned else {}
+        people = read_people(plan, learned)
+        # LocEnc
+        across: Across
+        if sketched:
+            across = read_sketches(plan, session.ask(self.sketch, Nothing()), people)
+        else:
+            across = read_responses(plan, session.ask(self.respond, Nothing()))
+        # GraphCom, InitMRF, OptMRF
+        local, counts = read_models(plan, learned, people), read_counts(plan, learned)
+        built = self.build(plan.layout, across, people=people, local=local, counts=counts)
+        return draw_rows(session, built, round(people) if self.rows is None else self.rows)
 
-    def read_result(self, terms: Terms, folder: Path) -> SyntheticTable:
+    def read(self, plan: VertimrfPlan, folder: Path) -> SyntheticTable:
         """Read back the synthetic table, its model and the tables it was fitted to."""
-        return read_synthesis(terms.schema, folder)
+        return read_synthesis(plan.terms.schema, folder)
 
-    # What is known before any row is read.
+    def learner(self) -> Learner:
+        """Return how parties fit their own models."""
+        if self.local_method == "privmrf" or (self.local_method is None and self.as_printed):
+            printed = PrivMRF(largest_clique=min(self.clique_cells, self.local_cells), cells=self.local_cells)
+            return printed.run
+        chosen = Adaptive(cells=self.local_cells)
+        return lambda curator, mu_squared, _: chosen.run(curator, mu_squared)
 
-    def check(self, terms: Terms) -> None:
-        """Refuse what cannot work, with what to change."""
-        check_study(self, terms)
+    def build(
+        self,
+        layout: Layout,
+        across: Across,
+        *,
+        people: float,
+        local: Sequence[LocalModel],
+        counts: Mapping[str, Measurement],
+    ) -> Built:
+        """Return the model of all columns, from what the parties sent and tables across them."""
+        columns, edges = len(layout.grouping.domain), self.edges
+        if edges is None and self.as_printed:
+            # a fifth of the pairs of columns across parties
+            edges = -(-len(layout.pairs) // 5)
+        return Build(
+            bins=layout.grouping,
+            people=people,
+            pairs=layout.pairs,
+            across=across,
+            local=local,
+            counts=counts,
+            spread=self.recovery == "values",
+            consistency=self.consistency,
+            aware=not self.as_printed,
+            largest=self.clique_cells,
+            cells=self.model_cells,
+            edges=edges,
+            refined=int(self.refined * columns),
+            rounds=self.rounds or max(1, min(columns // 2, 8)),
+        ).run()
 
-    def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
-        """Models and counts of all parties together, and encodings of all parties together."""
-        member(terms, party)
-        return self.account_of(terms).events
+    def _account(self, layout: Layout, budget: Budget) -> Account:
+        """Return noise and events, the same for every party."""
+        shares, sketched = self._shares(layout), self.way == "sketch"
+        if self.as_printed:
+            return printed_account(
+                layout, budget, shares, repetitions=self.repetitions, gamma=self.gamma, sketches=sketched
+            )
+        if not sketched:
+            return oracle_account(layout, budget, shares)
+        floor = 0 if self.phantoms is None else floor_for(self.phantoms, self.gamma)
+        start = SketchPlan(
+            phantoms=self.phantoms or 0,
+            floor=min(floor, (self.cap or 2) - 1),
+            repetitions=self.repetitions,
+            gamma=self.gamma,
+            cap=self.cap,
+        )
+        return sketch_account(layout, budget, shares, start)
 
-    def estimate(self, terms: Terms) -> Resources:
-        """Bytes of the largest reply, memory at the coordinator, time for hashing and fitting."""
-        return estimate_of(self, terms)
+    def _shares(self, layout: Layout) -> Shares:
+        """Return how epsilon is split: only what is made gets a part."""
+        free = not self.as_printed and self.local_models
+        noisy = self.values == "noisy" or (self.values is None and not free)
+        counted = noisy and self.recovery == "values" and bool(layout.large)
+        # sketches tell more for their part than responses do, so these get less
+        usual = Fraction(2, 5) if self.as_printed else Fraction(1, 2) if self.way == "sketch" else Fraction(3, 4)
+        local = usual if self.local_share is None else self.local_share
+        shares = Shares(
+            local=local if self.local_models else Fraction(0),
+            values=self.values_share if counted else Fraction(0),
+            number=self.number_share if self.as_printed else Fraction(0),
+        )
+        if shares.encodings <= 0:
+            raise InputError("local_share, values_share and number_share must leave something for the encodings")
+        return shares
 
-    def disclosure(self, terms: Terms) -> Disclosure:
-        """State what every role sees."""
-        return disclosure_of(self, terms)
+    def _check_cells(self, terms: Terms) -> None:
+        """Refuse columns that do not fit into a model."""
+        for party in terms.parties:
+            sizes = {name: terms.schema.domain[name] for name in party.columns or ()}
+            widest = max(sizes, key=lambda name: sizes[name])
+            if sizes[widest] > self.clique_cells or sum(sizes.values()) > self.local_cells:
+                raise InputError(
+                    f"party '{party.name}': its columns have {sum(sizes.values()):,} values ('{widest}' "
+                    f"{sizes[widest]:,}) and its model at most {self.local_cells:,} cells, a clique "
+                    f"{self.clique_cells:,}: set fewer bins in the schema, or larger local_cells and clique_cells"
+                )
+        if sum(terms.schema.domain.sizes) > self.model_cells:
+            raise InputError(f"all columns together have more values than model_cells ({self.model_cells:,}) allows")

@@ -23,18 +23,30 @@ what they found before they say anything about it, and a party whose order is an
 After Meadows 1986 and Huberman, Franklin and Hogg 1999 (powers that commute).
 """
 
-import abc
+import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from syndic.data.aligned import IdRule, distinct_ids, name_of
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data.aligned import NAME_BYTES, Alignment, IdRule, name_of
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import Nothing, Party, Session, step
-from syndic.mpc.align.point import HASH_BYTES, new_blinding, new_power, points_of, raised
-from syndic.mpc.align.table import FIELD, add, bins_of, encoded, field_words, table_shape, zeros
+from syndic.kernel import Nothing, Party, Session, SubProtocol, step
+from syndic.mpc.align.point import HASH_BYTES, POINT_BYTES, new_blinding, new_power, points_of, raised
+from syndic.mpc.align.table import (
+    FIELD,
+    TableShape,
+    Words,
+    add,
+    bins_of,
+    encoded,
+    field_words,
+    subtract,
+    zeros,
+)
 from syndic.mpc.align.work import (
-    CHUNK,
-    LABEL,
     ORDER_NAME,
     AlignBox,
     AlignDone,
@@ -45,117 +57,153 @@ from syndic.mpc.align.work import (
     Meeting,
     Own,
     StoredOrder,
+    Tags,
     Zeros,
-    all_tags,
     blinded,
-    bound_of,
-    chunks_of,
-    count_of,
-    forget,
-    later_stage_of,
-    most_people,
-    opened_from_all,
-    ordered,
-    part_of,
-    parts_of,
+    inboxes_of,
+    neighbour_of,
     passed_on,
-    received,
-    sealed_for_all,
-    sent_on,
-    stage_of,
-    tags_of,
 )
-from syndic.mpc.key import KEY_BYTES, derive
+from syndic.mpc.key import KEY_BYTES, context, derive
 from syndic.mpc.order import advance
-from syndic.mpc.seal import Mail
-from syndic.mpc.secret import UsesSharedSecret, pair_secrets, secret_of, shared_secret
+from syndic.mpc.seal import Mail, Place, seal, unseal
+from syndic.mpc.secret import SharedSecret
+
+_TAG_BYTES = 8 + 8 + 16  # an id's key in a table, its bin, its place in the common order
 
 
-class UsesAlignment(UsesSharedSecret):
-    """What a protocol inherits to align its parties; `align` runs it."""
+class PrivateIntersection(SubProtocol):
+    """Which ids all parties hold: the public bound on each party's ids, by name, and what follows from the bounds.
 
-    @abc.abstractmethod
-    def align_rule(self) -> IdRule:
-        """Return how ids are read."""
+    `rule`: how ids are read. `shape`: of every party's table. `chunk`: points in a message. `secret`: what ids are
+    hashed with; its steps come first. A method's own step reads the ids, between `begin` and `keep`.
+    """
 
-    @step(reveals="sealed")
-    def align_collect(self, party: Party, message: Nothing) -> Nothing:
-        """Read this party's ids, hash them, and fill up with random ones to the public bound. Sends nothing."""
-        advance(party, LABEL, 1)
-        table, rule = party.table, self.align_rule()
-        ids = distinct_ids(table.source, table.id_columns, rule)
-        bound = bound_of(party.terms, party.name)
-        if len(ids) > bound:
+    bounds: Mapping[str, int]
+    rule: IdRule
+    shape: TableShape
+    chunk: int
+    secret: SharedSecret
+
+    def rounds(self, collect: str) -> tuple[str, ...]:
+        """Return the names of the steps, with that of the method's own, in their order."""
+        powers = ("align_blind", "align_raise", "align_finish", "align_table", "align_match")
+        return (*self.secret.rounds, collect, *powers, "align_vouch", "align_confirm", "align_done")
+
+    # Public numbers.
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parties, in the order in which points go round."""
+        return tuple(self.bounds)
+
+    @property
+    def chunks(self) -> int:
+        """How many messages the points of the largest party take."""
+        return -(-max(self.bounds.values()) // self.chunk)
+
+    @property
+    def parts(self) -> int:
+        """How many messages a table takes."""
+        return len(self.shape.parts())
+
+    def count(self, name: str, number: int) -> int:
+        """Return how many points a party has in a chunk."""
+        return min(max(self.bounds[name] - number * self.chunk, 0), self.chunk)
+
+    def stage(self, number: int, hop: int) -> int:
+        """Return the place of a step on a chunk among all steps; refuse a chunk that is none."""
+        if not 0 <= number < self.chunks:
+            raise RefusedError("there is no such chunk of points in this study")
+        return 2 + number * (len(self.bounds) + 1) + hop
+
+    def later_stage(self, number: int) -> int:
+        """Return the place of a step on tables, and after them, among all steps."""
+        return 2 + self.chunks * (len(self.bounds) + 1) + number
+
+    def part(self, number: int) -> range:
+        """Return the bins of a message; refuse a part of the table that is none."""
+        parts = self.shape.parts()
+        if not 0 <= number < len(parts):
+            raise RefusedError("there is no such part of a table in this study")
+        return parts[number]
+
+    # The parties' side.
+
+    def begin(self, party: Party) -> None:
+        """Refuse, before any id is read, if it is not the time for it."""
+        _advance(party, 1)
+
+    def keep(self, party: Party, ids: Sequence[bytes], columns: tuple[str, ...]) -> None:
+        """Hash this party's ids, fill up with random ones to the public bound, and keep them."""
+        if len(ids) > self.bounds[party.name]:
+            bound = self.bounds[party.name]
             raise InputError(f"party '{party.name}': its source has more people than the {bound} of the study")
         randomness = party.key_randomness("align")
-        secret, key = derive(secret_of(party, LABEL), "ids"), randomness.bytes(KEY_BYTES)
+        secret, key = derive(self.secret.value(party), "ids"), randomness.bytes(KEY_BYTES)
         power = new_power(randomness)
         blinding = new_blinding(power, randomness)
-        own = Own(power=power, on=blinding.on, off=blinding.off, key=key, real=len(ids), columns=table.id_columns)
+        own = Own(power=power, on=blinding.on, off=blinding.off, key=key, real=len(ids), columns=columns)
         party.remember("align own", own)
-        for number in range(chunks_of(party.terms)):
-            some = ids[number * CHUNK : (number + 1) * CHUNK]
-            lacking = count_of(party.terms, party.name, number) - len(some)
+        for number in range(self.chunks):
+            some = ids[number * self.chunk : (number + 1) * self.chunk]
+            lacking = self.count(party.name, number) - len(some)
             hashes = [hmac.digest(secret, each, "sha512") for each in some]
             kept = Ids(
                 hashes=b"".join(hashes) + randomness.bytes(HASH_BYTES * lacking),
                 names=b"".join(name_of(each, key) for each in some),
             )
             party.remember(f"align ids {number}", kept)
-        return message
 
     @step(reveals="sealed")
     def align_blind(self, party: Party, message: AlignTurn) -> Mail:
         """Blind a chunk of this party's points and seal it for the next party."""
         number = message.number
-        advance(party, LABEL, stage_of(party.terms, number, 0))
+        _advance(party, self.stage(number, 0))
         own, kept = party.recall("align own", Own), party.recall(f"align ids {number}", Ids)
         hashes = (kept.hashes[start : start + HASH_BYTES] for start in range(0, len(kept.hashes), HASH_BYTES))
         points = raised(points_of(hashes), own.on)
         party.remember(f"align ids {number}", Ids(hashes=b"", names=kept.names))
-        return sent_on(party, points, number, 1)
+        return self.send_on(party, points, number, 1)
 
     @step(reveals="sealed")
     def align_raise(self, party: Party, message: AlignBox) -> Mail:
         """Take this party's secret power of another party's blinded points, and seal them for the next."""
-        if not 1 <= message.hop < len(party.terms.parties):
+        if not 1 <= message.hop < len(self.bounds):
             raise RefusedError("points came from a place that is none in this study's round")
-        advance(party, LABEL, stage_of(party.terms, message.number, message.hop))
-        points = received(party, message)
-        return sent_on(party, raised(points, party.recall("align own", Own).power), message.number, message.hop + 1)
+        _advance(party, self.stage(message.number, message.hop))
+        points = raised(self._receive(party, message), party.recall("align own", Own).power)
+        return self.send_on(party, points, message.number, message.hop + 1)
 
     @step(reveals="sealed")
     def align_finish(self, party: Party, message: AlignBox) -> Nothing:
         """Turn the blinding of this party's points into its power, and keep the labels. Sends nothing."""
-        parties = len(party.terms.parties)
-        if message.hop != parties:
+        if message.hop != len(self.bounds):
             raise RefusedError("points came back before they were through every party")
-        advance(party, LABEL, stage_of(party.terms, message.number, parties))
-        labels = raised(received(party, message), party.recall("align own", Own).off)
-        party.remember(f"align tags {message.number}", tags_of(party, labels))
+        _advance(party, self.stage(message.number, message.hop))
+        labels = raised(self._receive(party, message), party.recall("align own", Own).off)
+        party.remember(f"align tags {message.number}", self._tag(party, labels))
         return Nothing()
 
     @step(reveals="masked")
     def align_table(self, party: Party, message: AlignTurn) -> AlignTable:
         """Encode this party's shares: uniform to whoever lacks the secret of one pair of parties."""
-        shape = table_shape(most_people(party.terms))
-        part = part_of(shape, message.number)
-        advance(party, LABEL, later_stage_of(party.terms, 2 * message.number))
-        tags, shares = all_tags(party)
-        keys, bins = field_words(tags[:, :8].tobytes()), bins_of(tags[:, 8:16].tobytes(), shape)
-        words = encoded(keys, bins, shares, part, shape, party.key_randomness("align table"))
+        part = self.part(message.number)
+        _advance(party, self.later_stage(2 * message.number))
+        tags, shares = self.tags(party)
+        keys, bins = field_words(tags[:, :8].tobytes()), bins_of(tags[:, 8:16].tobytes(), self.shape)
+        words = encoded(keys, bins, shares, part, self.shape, party.key_randomness("align table"))
         return AlignTable(number=message.number, words=words)
 
     @step(reveals="sealed")
     def align_match(self, party: Party, message: AlignTable) -> Nothing:
         """Keep at which of this party's ids the sum of all tables is zero. Sends nothing."""
-        shape = table_shape(most_people(party.terms))
-        part = part_of(shape, message.number)
-        advance(party, LABEL, later_stage_of(party.terms, 2 * message.number + 1))
-        if message.words.shape != (len(part), shape.points) or (message.words >= FIELD).any():
+        part = self.part(message.number)
+        _advance(party, self.later_stage(2 * message.number + 1))
+        if message.words.shape != (len(part), self.shape.points) or (message.words >= FIELD).any():
             raise RefusedError("the sum of the tables has another shape or other numbers than the study says")
-        tags, _ = all_tags(party)
-        keys, bins = field_words(tags[:, :8].tobytes()), bins_of(tags[:, 8:16].tobytes(), shape)
+        tags, _ = self.tags(party)
+        keys, bins = field_words(tags[:, :8].tobytes()), bins_of(tags[:, 8:16].tobytes(), self.shape)
         places = zeros(message.words, keys, bins, part)
         party.remember(f"align zeros {message.number}", Zeros(places=places))
         return Nothing()
@@ -164,63 +212,148 @@ class UsesAlignment(UsesSharedSecret):
     def align_vouch(self, party: Party, message: Nothing) -> Mail:
         """Put the common people in order, keep them, and seal a blinded digest of the order for every other party."""
         del message
-        advance(party, LABEL, later_stage_of(party.terms, 2 * parts_of(party.terms)))
-        done, alignment = ordered(party, self.align_rule())
+        _advance(party, self.later_stage(2 * self.parts))
+        done, alignment = self._order(party)
         party.remember("align done", done)
         party.remember("align draft", StoredOrder(alignment=alignment))
         power = new_power(party.key_randomness("align vouch"))
         party.remember("align meeting", Meeting(power=power, keys={}))
-        return sealed_for_all(party, "vouch", dict.fromkeys(pair_secrets(party, LABEL), blinded(party, done, power)))
+        others = [name for name in self.names if name != party.name]
+        return self._seal_for_all(party, "vouch", dict.fromkeys(others, blinded(party, done, power)))
 
     @step(reveals="sealed")
     def align_confirm(self, party: Party, message: AlignMail) -> Mail:
         """Make a key with every other party that is the same if it found the same, and seal a proof of knowing it."""
-        advance(party, LABEL, later_stage_of(party.terms, 2 * parts_of(party.terms) + 1))
+        _advance(party, self.later_stage(2 * self.parts + 1))
         power = party.recall("align meeting", Meeting).power
-        keys = {name: raised(point, power) for name, point in opened_from_all(party, "vouch", message).items()}
+        keys = {name: raised(point, power) for name, point in self._open_from_all(party, "vouch", message).items()}
         party.remember("align meeting", Meeting(power=power, keys=keys))
-        return sealed_for_all(
-            party, "confirm", {name: derive(key, "align confirm", party.name, name) for name, key in keys.items()}
-        )
+        proofs = {name: derive(key, "align confirm", party.name, name) for name, key in keys.items()}
+        return self._seal_for_all(party, "confirm", proofs)
 
     @step(reveals="public")
     def align_done(self, party: Party, message: AlignMail) -> AlignDone:
         """Check that all parties found the same; then keep the order, and say how many people are common."""
-        advance(party, LABEL, later_stage_of(party.terms, 2 * parts_of(party.terms) + 2))
+        _advance(party, self.later_stage(2 * self.parts + 2))
         done, keys = party.recall("align done", AlignDone), party.recall("align meeting", Meeting).keys
-        for name, proof in opened_from_all(party, "confirm", message).items():
+        for name, proof in self._open_from_all(party, "confirm", message).items():
             if not hmac.compare_digest(proof, derive(keys[name], "align confirm", name, party.name)):
                 raise RefusedError(f"{name} found other common people than {party.name}: use a new edition")
         party.remember(ORDER_NAME, party.recall("align draft", StoredOrder))
-        forget(party)
+        self._forget(party)
         return done
 
+    # The coordinator's side: carry boxes round, add up tables.
 
-def align(session: Session, uses: UsesAlignment) -> AlignDone:
-    """Run the coordinator's side: carry boxes round, add up tables, return what all parties found."""
-    names, terms = session.parties, session.terms
-    shared_secret(session, uses, label=LABEL)
-    session.ask(uses.align_collect, Nothing())
-    for number in range(chunks_of(terms)):
-        session.progress("chunks of ids", number, chunks_of(terms))
-        mail = session.ask(uses.align_blind, AlignTurn(number=number))
-        for hop in range(1, len(names)):
-            mail = session.ask(uses.align_raise, passed_on(names, mail, number, hop))
-        session.ask(uses.align_finish, passed_on(names, mail, number, len(names)))
-    session.progress("chunks of ids", chunks_of(terms), chunks_of(terms))
-    for number in range(parts_of(terms)):
-        tables = list(session.ask(uses.align_table, AlignTurn(number=number)).values())
-        total = tables[0].words
-        for table in tables[1:]:
-            total = add(total, table.words)
-        session.ask(uses.align_match, AlignTable(number=number, words=total))
-    vouched = session.ask(uses.align_vouch, Nothing())
-    confirmed = session.ask(uses.align_confirm, _inboxes(vouched))
-    return next(iter(session.ask(uses.align_done, _inboxes(confirmed)).values()))
+    def run(self, session: Session, collect: Callable[[Any, Nothing], Nothing]) -> AlignDone:
+        """Let every party answer `collect`, the method's own step, and return what all of them found."""
+        self.secret.run(session)
+        session.ask(collect, Nothing())
+        for number in range(self.chunks):
+            session.progress("chunks of ids", number, self.chunks)
+            mail = session.ask(self.align_blind, AlignTurn(number=number))
+            for hop in range(1, len(self.names)):
+                mail = session.ask(self.align_raise, passed_on(self.names, mail, number, hop))
+            session.ask(self.align_finish, passed_on(self.names, mail, number, len(self.names)))
+        session.progress("chunks of ids", self.chunks, self.chunks)
+        for number in range(self.parts):
+            tables = list(session.ask(self.align_table, AlignTurn(number=number)).values())
+            total = tables[0].words
+            for table in tables[1:]:
+                total = add(total, table.words)
+            session.ask(self.align_match, AlignTable(number=number, words=total))
+        vouched = session.ask(self.align_vouch, Nothing())
+        confirmed = session.ask(self.align_confirm, inboxes_of(vouched))
+        return next(iter(session.ask(self.align_done, inboxes_of(confirmed)).values()))
+
+    # What the parties' steps are made of.
+
+    def send_on(self, party: Party, points: bytes, number: int, hop: int) -> Mail:
+        """Return points sealed for the next party."""
+        receiver = neighbour_of(self.names, party.name, 1)
+        place = _place(party, f"{number} {hop}", party.name, receiver)
+        box = seal(self.secret.pairs(party)[receiver], points, place, party.key_randomness("align box"))
+        return Mail(boxes={receiver: box})
+
+    def _receive(self, party: Party, message: AlignBox) -> bytes:
+        """Return the points in a box; refuse another number of them than their owner's public bound gives."""
+        sender = neighbour_of(self.names, party.name, -1)
+        owner = neighbour_of(self.names, party.name, -message.hop)
+        place = _place(party, f"{message.number} {message.hop}", sender, party.name)
+        points = unseal(self.secret.pairs(party)[sender], message.box, place)
+        if len(points) != POINT_BYTES * self.count(owner, message.number):
+            raise RefusedError(f"{sender} sent another number of points for {owner} than the study says")
+        return points
+
+    def _seal_for_all(self, party: Party, what: str, texts: Mapping[str, bytes]) -> Mail:
+        """Return a text for each other party, sealed."""
+        secrets, randomness = self.secret.pairs(party), party.key_randomness(f"align {what} box")
+        return Mail(
+            boxes={
+                name: seal(secrets[name], text, _place(party, what, party.name, name), randomness)
+                for name, text in texts.items()
+            }
+        )
+
+    def _open_from_all(self, party: Party, what: str, message: AlignMail) -> dict[str, bytes]:
+        """Return the texts that all other parties sealed for this one; refuse if one is missing or not of 32 bytes."""
+        secrets = self.secret.pairs(party)
+        if message.boxes.keys() != secrets.keys():
+            raise RefusedError("the sealed messages about the order are not those of all other parties")
+        texts = {
+            name: unseal(secret, message.boxes[name], _place(party, what, name, party.name))
+            for name, secret in secrets.items()
+        }
+        if any(len(text) != POINT_BYTES for text in texts.values()):
+            raise RefusedError("a sealed message about the order has another length than the study says")
+        return texts
+
+    def _tag(self, party: Party, labels: bytes) -> Tags:
+        """Return what follows from each label: a key, a bin, a place in the order, and this party's share of zero."""
+        each = [labels[start : start + POINT_BYTES] for start in range(0, len(labels), POINT_BYTES)]
+        key = derive(self.secret.value(party), "tags")
+        tags = b"".join(hashlib.blake2b(label, digest_size=_TAG_BYTES, key=key).digest() for label in each)
+        shares: Words = np.zeros(len(each), dtype=np.uint64)
+        for name, secret in self.secret.pairs(party).items():
+            key = derive(secret, "zero shares", party.study)
+            drawn = field_words(b"".join(hashlib.blake2b(label, digest_size=8, key=key).digest() for label in each))
+            earlier = self.names.index(party.name) < self.names.index(name)
+            shares = (add if earlier else subtract)(shares, drawn)
+        return Tags(tags=tags, shares=shares)
+
+    def tags(self, party: Party) -> tuple[NDArray[np.uint8], Words]:
+        """Return key, bin and order of all this party's ids, and their shares. Private."""
+        kept = [party.recall(f"align tags {number}", Tags) for number in range(self.chunks)]
+        tags = np.frombuffer(b"".join(each.tags for each in kept), dtype=np.uint8).reshape(-1, _TAG_BYTES)
+        return tags, np.concatenate([each.shares for each in kept])
+
+    def _order(self, party: Party) -> tuple[AlignDone, Alignment]:
+        """Return what this party found: public numbers for the others to compare, and its own record."""
+        own = party.recall("align own", Own)
+        found = [party.recall(f"align zeros {number}", Zeros).places for number in range(self.parts)]
+        kept = [party.recall(f"align ids {number}", Ids).names for number in range(self.chunks)]
+        names, (tags, _) = b"".join(kept), self.tags(party)
+        places = [place for place in np.concatenate(found).tolist() if place < own.real]
+        sequence = sorted((tags[place, 16:].tobytes(), place) for place in places)
+        chosen = b"".join(names[NAME_BYTES * place : NAME_BYTES * (place + 1)] for _, place in sequence)
+        digest = hashlib.sha256(context("alignment", party.study, *(order for order, _ in sequence))).digest()
+        alignment = Alignment(rule=self.rule, columns=own.columns, key=own.key, names=chosen)
+        return AlignDone(people=len(sequence), digest=digest), alignment
+
+    def _forget(self, party: Party) -> None:
+        """Write over what only the alignment itself needed."""
+        nothing = Ids(hashes=b"", names=b"")
+        for number in range(self.chunks):
+            party.remember(f"align ids {number}", nothing)
+            party.remember(f"align tags {number}", Tags(tags=b"", shares=np.zeros(0, dtype=np.uint64)))
+        for name in ("align draft", "align own", "align meeting"):
+            party.remember(name, nothing)
 
 
-def _inboxes(sent: Mapping[str, Mail]) -> dict[str, AlignMail]:
-    return {
-        name: AlignMail(boxes={sender: mail.boxes[name] for sender, mail in sent.items() if sender != name})
-        for name in sent
-    }
+def _advance(party: Party, stage: int) -> None:
+    advance(party, "align", stage)
+
+
+def _place(party: Party, what: str, sender: str, receiver: str) -> Place:
+    """Return where a box of this study's alignment belongs."""
+    return Place(study=party.study, label=f"align {what}", sender=sender, receiver=receiver)

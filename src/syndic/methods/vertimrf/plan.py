@@ -1,0 +1,274 @@
+"""The plan of VertiMRF: which columns are encoded in which bins, the noise of everything, and who sees what."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+from math import sqrt
+from typing import Final, Literal, final
+
+from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, Terms, member
+from syndic.methods.synthesis.size import BASE_BYTES, CELL_BYTES, VALUE_BYTES
+from syndic.methods.vertimrf.model import OracleTables, equal_width
+from syndic.methods.vertimrf.sketch import SketchPlan, cell_error, sketch_delta
+from syndic.model.markov import Grouping
+from syndic.mpc.secret import SharedSecret
+from syndic.noise import DiscreteLaplace, FineGaussian
+from syndic.noise.response import RandomisedResponse
+from syndic.privacy import Budget, Cost, Event
+
+Names = tuple[str, ...]
+
+# Of one hash of one person, on one core, and of one randomised response.
+_HASH_SECONDS, _RESPONSE_SECONDS = 3.5e-9, 1e-7
+# Of the accountant's grid, for the true delta of printed sketches.
+_POINTS: Final = 2**18
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Columns by party, bins by column, and what is encoded.
+
+    `coded`: columns of two bins or more; the others have nothing to tell. `large`: columns with more values than bins.
+    `pairs`: pairs of coded columns whose tables are wanted, of different parties, or all where parties have no models.
+    """
+
+    people: int
+    neighbours: Literal["add_remove", "replace"]
+    grouping: Grouping
+    held: Mapping[str, Names]
+    coded: Names
+    large: Names
+    pairs: tuple[Names, ...]
+
+    @cached_property
+    def bins(self) -> dict[str, int]:
+        """How many bins every column has."""
+        domain = self.grouping.domain_of_groups
+        return dict(zip(domain.names, domain.sizes, strict=True))
+
+    @property
+    def sketches(self) -> int:
+        """How many sketches the widest table across parties is a union of."""
+        return max((sum(self.bins[name] - 1 for name in names) for names in self.pairs), default=1)
+
+    def coded_of(self, party: str) -> Names:
+        """Return a party's encoded columns, in the schema's order."""
+        return tuple(name for name in self.coded if name in self.held[party])
+
+    def large_of(self, party: str) -> Names:
+        """Return a party's columns with more values than bins, in the schema's order."""
+        return tuple(name for name in self.large if name in self.held[party])
+
+
+def layout_of(terms: Terms, bins: int, *, local_models: bool) -> Layout:
+    """Lay the study's columns out."""
+    domain = terms.schema.domain
+    grouping = equal_width(domain, bins)
+    held = {
+        party.name: tuple(name for name in domain.names if name in (party.columns or ())) for party in terms.parties
+    }
+    home = {name: party for party, columns in held.items() for name in columns}
+    coded = tuple(name for name in domain.names if grouping.domain_of_groups[name] > 1)
+    return Layout(
+        people=terms.parties[0].people or 1,
+        neighbours=terms.unit.neighbours,
+        grouping=grouping,
+        held=held,
+        coded=coded,
+        large=tuple(name for name in domain.names if domain[name] > bins),
+        pairs=tuple(pair for pair in combinations(coded, 2) if not local_models or home[pair[0]] != home[pair[1]]),
+    )
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """Noise and events, the same for every party. `local` has the mu^2 of each party's own model.
+
+    `learned` is charged before local models, numbers and counts are made, `encoded` before encodings are. `claim` is
+    what the paper promises of the encodings, where its noise is used.
+    """
+
+    local: Mapping[str, Fraction]
+    learned: tuple[Event, ...]
+    encoded: Event
+    counts: FineGaussian | DiscreteLaplace | None = None
+    number: DiscreteLaplace | None = None
+    sketches: SketchPlan | None = None
+    responses: Mapping[str, RandomisedResponse] = field(default_factory=dict)
+    claim: Budget | None = None
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Everything that every party is charged."""
+        return (*self.learned, self.encoded)
+
+
+@final
+class VertimrfPlan(Plan):
+    """What is encoded and what it costs; `secret` is what keys of sketches are made of, where there are sketches."""
+
+    layout: Layout
+    account: Account
+    secret: SharedSecret
+    bins: int
+    rows: int
+    local_cells: int
+    model_cells: int
+
+    @property
+    def one_key(self) -> bool:
+        """Whether all columns are sketched under one key, as printed."""
+        return self.account.claim is not None
+
+    def sketched_of(self, party: str) -> tuple[tuple[Names, Names], ...]:
+        """Return for every key under which a party sketches the pair that it is of, or (), and the party's columns."""
+        own = self.layout.coded_of(party)
+        parts = (
+            [((), own)]
+            if self.one_key
+            else [(names, tuple(name for name in names if name in own)) for names in self.layout.pairs]
+        )
+        return tuple((names, part) for names, part in parts if part)
+
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        """The secret where there are sketches, models and counts where there are any, encodings."""
+        learn = ("learn",) if self.account.learned else ()
+        return (*learn, "respond") if self.account.sketches is None else (*self.secret.rounds, *learn, "sketch")
+
+    def events(self, party: str) -> tuple[Event, ...]:
+        """Models and counts of all parties together, and encodings of all parties together."""
+        member(self.terms, party)
+        return self.account.events
+
+    @property
+    def cell_deviation(self) -> float:
+        """The standard deviation of a cell of the widest table across parties, before it is made consistent."""
+        layout, sketches = self.layout, self.account.sketches
+        if sketches is not None:
+            return cell_error(sketches, people=layout.people, sketches=layout.sketches)
+        widest = max(layout.pairs, key=lambda names: sum(layout.bins[name] for name in names))
+        return sqrt(layout.people * OracleTables(responses=self.account.responses, codes={}).factor(widest))
+
+    @cached_property
+    def resources(self) -> Resources:
+        """Memory at the busiest role, bytes of the largest reply, and about how long it takes."""
+        sketches, people, columns = self.account.sketches, self.layout.people, len(self.terms.schema.columns)
+        encoded = max(map(self._encoded_bytes, self.layout.held))
+        keys = 1 if self.one_key else len(self.layout.pairs)
+        hashes = 0 if sketches is None else people * sketches.repetitions
+        seconds = 2.0 + 2 * keys * hashes * _HASH_SECONDS + columns * people * _RESPONSE_SECONDS
+        notes: tuple[str, ...] = (
+            f"standard deviation about {self.cell_deviation:,.0f} on a cell of a table across parties, {self.bins} "
+            f"bins a column, where a mean cell has {people / self.bins**2:,.0f}",
+            'the method "vertical" reaches the same tables by secure products with far less noise, also against '
+            "parties",
+        )
+        if sketches is not None:
+            shape = f"{sketches.repetitions:,} repetitions, {sketches.phantoms:,} phantoms, cap {sketches.top}"
+            notes = (f"{keys} key(s), {shape}", *notes)
+        return Resources(
+            memory_bytes=BASE_BYTES + CELL_BYTES * self.model_cells + VALUE_BYTES * self.rows * columns + 4 * encoded,
+            reply_bytes=encoded + 8 * self.local_cells,
+            rounds=len(self.rounds),
+            seconds=round(seconds + 1e-5 * self.model_cells, 1),
+            notes=notes,
+        )
+
+    @property
+    def too_large(self) -> tuple[str, str]:
+        """What is too large if the run does not fit, and what to change."""
+        return "a run", "lower model_cells, bins or repetitions, or set larger limits"
+
+    def _encoded_bytes(self, party: str) -> int:
+        layout, sketches = self.layout, self.account.sketches
+        if sketches is None:
+            return layout.people * len(layout.coded_of(party))
+        names = [name for _, part in self.sketched_of(party) for name in part]
+        return 2 * sketches.repetitions * sum(layout.bins[name] for name in names)
+
+    @cached_property
+    def disclosure(self) -> Disclosure:
+        """What every role sees."""
+        release = "the model fitted to the parties' models and encodings, the tables read from them, and the rows"
+        encodings, coordinator, parties = "every person's randomised codes", "", ""
+        keys: tuple[str, ...] = ()
+        if self.account.sketches is not None:
+            encodings = "sketches of every encoded column"
+            coordinator, parties = "; it has none of the keys", "; they have the keys of the sketches"
+            keys = (
+                "sketches promise nothing against the parties: each has the keys, with which the absence of a person "
+                "from a value can often be proven, and sees what was made of the others' sketches",
+                "a party that hands the keys to the coordinator, or to anybody with the sketches",
+            )
+        return Disclosure(
+            sees={
+                "coordinator": f"{self._learned()}{encodings}, and {release}{coordinator}",
+                "other parties": f"{release}{parties}",
+                "anyone with the release": release,
+            },
+            sensitivity=self._sensitivity(),
+            not_protected=(
+                *keys,
+                ALIGNED,
+                GROUPS,
+                "the columns, bounds, labels, bins and people: they are public",
+            ),
+            departures=() if self.account.claim is None else self._departures(self.account.claim),
+        )
+
+    def _learned(self) -> str:
+        """Return what a coordinator sees beside encodings."""
+        parts = (
+            ("each party's own noisy model, ", bool(self.account.local)),
+            ("noisy counts of the values of large columns, ", self.account.counts is not None),
+            ("the first party's noisy number of people, ", self.account.number is not None),
+        )
+        return "".join(words for words, there in parts if there)
+
+    def _sensitivity(self) -> str:
+        layout, words = self.layout, ""
+        if self.account.local:
+            words += (
+                "replacing one person's values at all parties at once moves two counts by one in every table that a "
+                "local model is fitted to, R-scores by at most 3 and distances by at most 2; "
+            )
+        if self.account.counts is not None:
+            words += f"it moves two counts by one in each of {len(layout.large)} columns whose values are counted; "
+        if self.account.sketches is None:
+            words += f"it changes one code in each of {len(layout.coded)} columns, each of which is answered once"
+        elif self.one_key:
+            words += f"a person has one rank under the one key, in one value of each of {len(layout.coded)} columns"
+        else:
+            words += (
+                f"under each of {len(layout.pairs)} keys, one for each pair of columns, a person has one rank, in one "
+                "value of each of the two columns, and no sketch shows a rank above the cap"
+            )
+        return f"{words}; every party is charged for all parties together"
+
+    def _departures(self, claim: Budget) -> tuple[str, ...]:
+        columns, sketches = len(self.layout.coded), self.account.sketches
+        models = "parties' own models are fitted with the noise that their part buys; the authors' program adds less"
+        if sketches is None:
+            each = next(iter(self.account.responses.values())).epsilon
+            # the paper gives encodings half of delta
+            whole = Cost.of(self.account.events).epsilon(2 * claim.delta)
+            return (
+                models,
+                f"the responses claim epsilon {float(claim.epsilon):.4g}; {columns} codes a person at "
+                f"{float(each):.4g} each cost {float(columns * each):.4g}, and the whole release epsilon "
+                f"{float(whole):.4g}",
+            )
+        # under add/remove, as in the paper
+        true = sketch_delta(sketches, columns=columns, epsilon=float(claim.epsilon), points=_POINTS)
+        return (
+            models,
+            f"the sketches claim epsilon {float(claim.epsilon):.4g} with delta {float(claim.delta):.3g}: one key for "
+            f"{columns} columns makes the true delta {true.lower:.3g} to {true.upper:.3g} at that epsilon",
+            "the printed decoder takes the harmonic mean of ranks, which makes every cell 0: the likeliest number of "
+            "people is used instead",
+        )
