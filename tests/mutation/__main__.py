@@ -96,7 +96,8 @@ def _copy(source: Path, tree: Path) -> None:
     shutil.rmtree(tree, ignore_errors=True)
     for name in ("src", "tests"):
         shutil.copytree(source / name, tree / name)
-    shutil.copy(source / "pyproject.toml", tree)
+    for name in ("pyproject.toml", "conftest.py"):
+        shutil.copy(source / name, tree)
 
 
 def _start(options: argparse.Namespace, phase: str, job: int) -> subprocess.Popen[bytes]:
@@ -111,7 +112,7 @@ def _start(options: argparse.Namespace, phase: str, job: int) -> subprocess.Pope
 def _work(options: argparse.Namespace) -> int:
     tree = _tree(options.state, options.job)
     root, scratch, known = tree / "src" / "syndic", options.state / f"scratch{options.job}", options.state / "runs.json"
-    files = [path for package in PACKAGES for path in sorted((root / package).glob("*.py"))]
+    files = [path for package in PACKAGES for path in sorted((root / package).rglob("*.py"))]
     if options.phase == "look":
         known.unlink(missing_ok=True)
         collected(options.tests, root, scratch, lambda warm: print(look(warm, files, root, known)))

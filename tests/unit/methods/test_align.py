@@ -256,8 +256,8 @@ def test_the_rounds_are_those_of_the_plan() -> None:
 
 def test_many_chunks_and_parts_and_bounds_that_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The smallest party runs out of points long before the largest, and the table takes several messages."""
-    for module in ("align", "align_work"):
-        monkeypatch.setattr(f"syndic.mpc.{module}.CHUNK", 16)
+    for module in ("steps", "work"):
+        monkeypatch.setattr(f"syndic.mpc.align.{module}.CHUNK", 16)
     monkeypatch.setattr("syndic.mpc.align.table._PART", 150)
     parties = THREE_VERTICAL
     for bound in (90, 20, 70):

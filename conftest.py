@@ -1,9 +1,8 @@
-"""Options and fixtures of every suite."""
+"""Options and fixtures of every suite, of the package and of the lab."""
 
 import os
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -25,19 +24,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.write_line(f"{count:4d}  {reason}")
 
 
-GOLDEN = Path(__file__).parent / "golden"
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--refresh-golden", action="store_true", help="write the golden files anew; review the diff")
 
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """Compare a text with the golden file of that name."""
+    """Compare a text with the golden file of that name, in the folder `golden` of the suite."""
+    suite = next(folder for folder in request.path.parents if folder.name == "tests")
 
     def compare(name: str, text: str) -> None:
-        path = GOLDEN / name
+        path = suite / "golden" / name
         if request.config.getoption("--refresh-golden"):
             path.write_text(text)
         assert text == path.read_text(), f"{name} changed: if that is meant, run pytest --refresh-golden"
