@@ -127,12 +127,6 @@ def test_table_1_of_the_learning_paper_by_hand() -> None:
         assert rows[f"noise, {name}", "sd over 1000 samples"].value == pytest.approx(2**0.5 * scale, rel=0.2)
 
 
-def test_the_page_names_every_item() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "reproduce.md").read_text()
-    for item in CATALOGUE:
-        assert f"| `{item.name}` | {item.where} | {item.what}" in page
-
-
 def test_names_choose_items_by_their_beginning() -> None:
     assert chosen(()) == CATALOGUE
     assert {item.paper.key for item in chosen(("homm", "estimation-people"))} == {"su-liu-2020", "chen-sung"}
