@@ -13,12 +13,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from faults import Fault, Faulty, Kind
 from faulty_runtime import DISTURBED, LOSING, MOST_MB, Mortal, Watch, allowed, charged, published, run_over
 from support import Case
 from syndic.errors import PartyError
 from syndic.kernel import Runtime
-from syndic.runtime import Fault, Faulty
-from syndic.runtime.faults import Kind
 from syndic.study import Release
 
 EXAMPLES = 50 if os.environ.get("SYNDIC_FAULTS") == "many" else 2

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from faults import Fault, Faulty
 from faulty_runtime import DISTURBED, LOSING, KilledError, Mortal, Watch, allowed, charged, published, run_over
 from support import Case
 from syndic.kernel import Runtime
-from syndic.runtime import Fault, Faulty
 from syndic.study import Release
 
 # where there is time, what is drawn without a seed is tried at every message as well

@@ -23,7 +23,7 @@ from syndic.federation.site import serving
 from syndic.privacy import Ledger
 from syndic.runtime import Processes
 from syndic.study import PartyFolder, Study
-from syndic.study.agreement import keep_offer, studies
+from syndic.study.agreement import receive, studies
 from syndic.study.run import run_study
 
 pytestmark = [
@@ -194,7 +194,7 @@ def test_every_page_is_sound(place: tuple[Study, dict[str, PartyFolder]], runnin
     study, homes = place
     second = replace(study, edition=2, purpose="another purpose")
     for offered in (study, second):
-        keep_offer(homes["north"], offered)
+        receive(homes["north"], offered)
     release = rehearse(replace(study, edition=3), homes, seed=7)
     for name in ("one", "two"):
         release.write(homes["north"].folder / "releases" / name)
@@ -279,7 +279,7 @@ def test_the_workbench_keeps_what_it_shows(
 
 def test_script_in_a_study_stays_text(running: Running, browser: Browser, tmp_path: Path) -> None:
     study, homes = study_between(tmp_path / "marked", columns=MARKED + COLUMNS, top=f'purpose = "{SCRIPT}"')
-    keep_offer(homes["north"], study)
+    receive(homes["north"], study)
     console = Running(homes["north"].folder)
     try:
         sign_in(browser, console)
@@ -310,7 +310,7 @@ window.results = Promise.allSettled([
 def test_another_site_gets_nothing_and_changes_nothing(running: Running, browser: Browser, tmp_path: Path) -> None:
     """The other site is on the same machine: for the browser the same site, so that it does send the cookie along."""
     study, homes = study_between(tmp_path / "victim")
-    keep_offer(homes["north"], study)
+    receive(homes["north"], study)
     console = Running(homes["north"].folder)
     page = EVIL.format(place=console.place, run=study.digest, typed=study.digest[:8]).encode()
 

@@ -21,7 +21,7 @@ from syndic import Study
 from syndic.cli import main
 from syndic.cli.main import cli
 from syndic.document import to_readable_json
-from syndic.study.agreement import agree, keep_offer
+from syndic.study.agreement import agree, receive
 
 pytestmark = pytest.mark.fuzz
 
@@ -115,7 +115,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     study, homes = homes_for(Study.loads(study_text()), two_parties(), folder / "homes")
     (folder / "between.json").write_bytes(to_readable_json(study))
     agree(homes["north"], study)
-    keep_offer(homes["south"], study)
+    receive(homes["south"], study)
     (folder / "digest").write_text(study.digest)
     for line in (
         "simulate study.toml -s north=north.csv -s south=south.csv --out run",

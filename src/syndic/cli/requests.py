@@ -1,4 +1,4 @@
-"""`receive`, `decline`, `compare`, `check-schema`: what the console does, for people who like a terminal."""
+"""`receive`, `decline`, `compare`, `check-schema`: the console's use cases on a terminal."""
 
 from pathlib import Path
 
@@ -8,7 +8,9 @@ from syndic.cli import show
 from syndic.cli.agree import HOME
 from syndic.cli.study import JSON, STUDY
 from syndic.errors import InputError
-from syndic.study import Release
+from syndic.study import PartyFolder, Release, Study, schema_check
+from syndic.study import agreement as owner
+from syndic.study.differences import differences
 
 _FOLDER = click.Path(path_type=Path)
 
@@ -19,15 +21,8 @@ _FOLDER = click.Path(path_type=Path)
 @JSON
 def receive(study_file: Path, folder: Path, as_json: bool) -> None:
     """Keep a study file in the home as pending. Nothing is agreed to, no row is read."""
-    from syndic.console import studies  # noqa: PLC0415  # pictures are of no use to the other verbs
-
-    line = studies.receive(
-        folder, studies.Sent(text=_text(study_file), kind="json" if study_file.suffix == ".json" else "toml")
-    )
-    if as_json:
-        show.as_json(line)
-    else:
-        click.echo(f"{line.study} is {line.state}: {line.run}")
+    home = PartyFolder(folder=folder)
+    _show(home, owner.receive(home, Study.load(study_file)), as_json)
 
 
 @click.command(epilog="\b\nExample: syndic decline 3f9a12cd3f9a12cd --home clinic --why 'not now'")
@@ -37,16 +32,12 @@ def receive(study_file: Path, folder: Path, as_json: bool) -> None:
 @JSON
 def decline(digest: str, folder: Path, why: str, as_json: bool) -> None:
     """Note the owner's no to a pending study, found by the first letters of its digest. Nobody is told."""
-    from syndic.console import studies  # noqa: PLC0415  # pictures are of no use to the other verbs
-
-    found = [one.run for one in studies.studies(folder) if digest and one.run.startswith(digest)]
+    home = PartyFolder(folder=folder)
+    found = [one.run for one in owner.studies(home) if digest and one.run.startswith(digest)]
     if len(found) != 1:
         raise InputError(f"{digest or 'an empty digest'} is not the beginning of one study's digest here")
-    line = studies.decline(folder, found[0], studies.Decline(why=why))
-    if as_json:
-        show.as_json(line)
-    else:
-        click.echo(f"{line.study} is {line.state}: {line.run}")
+    owner.decline(home, found[0], why=why)
+    _show(home, found[0], as_json)
 
 
 @click.command(epilog="\b\nExample: syndic compare run-2025 run-2026")
@@ -55,9 +46,7 @@ def decline(digest: str, folder: Path, why: str, as_json: bool) -> None:
 @JSON
 def compare(first: Path, second: Path, as_json: bool) -> None:
     """Compare two releases: what they state differently, and how far the shares of their columns differ."""
-    from syndic.console import releases  # noqa: PLC0415  # pictures are of no use to the other verbs
-
-    changes, columns = releases.differences(Release.load(first), Release.load(second))
+    changes, columns = differences(Release.load(first), Release.load(second))
     if as_json:
         show.as_json({"changes": changes, "columns": columns})
         return
@@ -77,9 +66,7 @@ def compare(first: Path, second: Path, as_json: bool) -> None:
 @JSON
 def check_schema(schema_file: Path, folder: Path, as_json: bool) -> None:
     """Hold a schema against the home's own rows. What it prints is private."""
-    from syndic.console import workbench  # noqa: PLC0415  # pictures are of no use to the other verbs
-
-    found = workbench.check_schema(folder, workbench.Write(text=_text(schema_file)))
+    found = schema_check.check_schema(folder, schema_check.Write(text=_text(schema_file)))
     if as_json:
         show.as_json(found)
         return
@@ -93,6 +80,14 @@ def check_schema(schema_file: Path, folder: Path, as_json: bool) -> None:
     )
     for column in found.columns:
         click.echo(f"{column.name}: {column.words}; {column.outside} values lie outside")
+
+
+def _show(home: PartyFolder, run: str, as_json: bool) -> None:
+    standing = next(one for one in owner.studies(home) if one.run == run)
+    if as_json:
+        show.as_json(standing)
+    else:
+        click.echo(f"{standing.study} is {standing.state}: {standing.run}")
 
 
 def _text(path: Path) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, final
 
 from syndic.advice import Advice
-from syndic.console import federation, ledgers, releases, studies, workbench
+from syndic.console import federation, ledgers, releases, studies
 from syndic.console.progress import party_progress
 from syndic.console.views import (
     Comparison,
@@ -17,12 +17,12 @@ from syndic.console.views import (
     ProgressView,
     ReleaseLine,
     ReleaseView,
-    SchemaCheck,
-    SchemaText,
     StudyLine,
     StudyView,
     Verified,
 )
+from syndic.study import schema_check
+from syndic.study.schema_check import SchemaCheck, SchemaText
 
 BASE: Final = "/api/v1"
 ZIP: Final = "application/zip"
@@ -108,19 +108,19 @@ PARTY: Final = (
     _post("/ledger/verification", "verify", "Check the chain", ledgers.verify, Verified, ledgers.Verify),
     _get("/ledger/export.json", "export_json", "All entries as JSON", ledgers.export_json, JSON),
     _get("/ledger/export.csv", "export_csv", "All entries as CSV", ledgers.export_csv, Media(kind="text/csv")),
-    _get("/schema", "schema", "The schema that the owner saved", workbench.saved_schema, SchemaText),
+    _get("/schema", "schema", "The schema that the owner saved", schema_check.saved_schema, SchemaText),
     Endpoint(
         method="PUT",
         path="/schema",
         name="save_schema",
         summary="Save a schema that is public knowledge",
-        call=workbench.save_schema,
+        call=schema_check.save_schema,
         answer=SchemaText,
-        body=workbench.Save,
+        body=schema_check.Save,
     ),
     _post(
-        "/schema/check", "check_schema", "Hold a schema against the rows", workbench.check_schema, SchemaCheck,
-        workbench.Write,
+        "/schema/check", "check_schema", "Hold a schema against the rows", schema_check.check_schema, SchemaCheck,
+        schema_check.Write,
     ),
     *_RELEASES,
 )  # fmt: skip

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, final
 
-from syndic.console import federation, ledgers, releases, studies, workbench
+from syndic.console import federation, ledgers, releases, studies
 from syndic.console.endpoints import progress
 from syndic.console.views import Role
 from syndic.document import from_builtins
 from syndic.errors import InputError, SyndicError
+from syndic.study import schema_check
 from syndic.study.statement import odds_for
 
 Fields = Mapping[str, str]
@@ -129,18 +130,18 @@ def _compare(folder: Path, asked: Asked) -> Content:
 
 
 def _schema(folder: Path, _asked: Asked) -> Content:
-    return {"text": workbench.saved_schema(folder).text, "check": None, "saved": False}
+    return {"text": schema_check.saved_schema(folder).text, "check": None, "saved": False}
 
 
 def _check_schema(folder: Path, asked: Asked) -> Content:
     text = asked.form.get("text", "")
-    return {"text": text, "check": workbench.check_schema(folder, workbench.Write(text=text))}
+    return {"text": text, "check": schema_check.check_schema(folder, schema_check.Write(text=text))}
 
 
 def _save_schema(folder: Path, asked: Asked) -> Content:
     text = asked.form.get("text", "")
     public = asked.form.get("public") == "yes"
-    return {"text": workbench.save_schema(folder, workbench.Save(text=text, public=public)).text, "saved": True}
+    return {"text": schema_check.save_schema(folder, schema_check.Save(text=text, public=public)).text, "saved": True}
 
 
 def _their_studies(folder: Path, _asked: Asked) -> Content:
@@ -199,7 +200,7 @@ PARTY_PAGES: Final = (
     Page(
         path="/schema",
         template="schema.html",
-        title="Schema workbench",
+        title="Schema schema_check",
         show=_schema,
         actions={"check": _check_schema, "save": _save_schema},
     ),

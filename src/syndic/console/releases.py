@@ -13,26 +13,22 @@ import zlib
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from syndic.console.texts import changes
 from syndic.console.views import (
-    Change,
-    ColumnDistance,
     Comparison,
     FileLine,
     ReleaseLine,
     ReleaseView,
     UnknownError,
 )
-from syndic.data import ReleasedTable
 from syndic.document import from_file
 from syndic.errors import InputError, SyndicError
 from syndic.report import Bars, Series, report
 from syndic.study import Release
+from syndic.study.differences import ColumnDistance, differences
 from syndic.study.statement import Statement, state
 from syndic.study.study_folder import StudyFolder
 
@@ -41,7 +37,6 @@ _UNPACKED_BYTES: Final = 512 * 10**6
 _READ_BYTES: Final = 2 * 10**9
 _MOST_FILES: Final = 64
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}(\.(json|parquet|csv|npz|html))?")
-_MOST_COLUMNS: Final = 40
 _MOST_LEVELS: Final = 64
 _ROUNDING: Final = 0.999
 
@@ -125,11 +120,6 @@ def compare(folder: Path, first: str, second: str) -> Comparison:
     )
 
 
-def differences(one: Release, two: Release) -> tuple[tuple[Change, ...], tuple[ColumnDistance, ...]]:
-    """Return what two releases state differently, and how far the shares of their common columns differ."""
-    return changes(one.statement, two.statement), _distances(one, two)
-
-
 def comparison_figure(column: ColumnDistance, names: tuple[str, str]) -> str:
     """Return the shares of a column in both releases as SVG."""
     return Bars(
@@ -151,29 +141,6 @@ def _loaded(place: Path) -> Release:
     except Exception as error:
         # readers of other formats raise errors of their own, which may quote the content
         raise InputError("this is no release: a file of it cannot be read") from error
-
-
-def _distances(one: Release, two: Release) -> tuple[ColumnDistance, ...]:
-    tables = [getattr(each.result, "table", None) for each in (one, two)]
-    arrows = [table.to_arrow() for table in tables if isinstance(table, ReleasedTable)]
-    if len(arrows) < len(tables):
-        return ()
-    found = []
-    for column in one.study.schema.columns[:_MOST_COLUMNS]:
-        if any(column.name not in arrow.column_names for arrow in arrows) or column.size > _MOST_LEVELS:
-            continue
-        counts = [np.bincount(column.encode(arrow[column.name]), minlength=column.size) for arrow in arrows]
-        shares = [each / max(int(each.sum()), 1) for each in counts]
-        found.append(
-            ColumnDistance(
-                column=column.name,
-                distance=float(np.abs(shares[0] - shares[1]).sum() / 2),
-                labels=column.labels(),
-                first=tuple(map(float, shares[0])),
-                second=tuple(map(float, shares[1])),
-            )
-        )
-    return tuple(found)
 
 
 def _line(folder: Path, name: str, statement: Statement) -> ReleaseLine:

@@ -1,14 +1,13 @@
 """An owner's studies: what arrived, what was agreed to, declined and taken back, and what each would cost."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
 
 from syndic.advice import Advice
 from syndic.advice import advise as advise_on
 from syndic.console.progress import is_running
-from syndic.console.texts import changes
 from syndic.console.views import (
     ColumnLine,
     CostLine,
@@ -21,19 +20,19 @@ from syndic.console.views import (
     UnknownError,
 )
 from syndic.data import Column
-from syndic.document import Document, from_json, from_toml, to_readable_json
+from syndic.document import Document, from_json, from_toml
 from syndic.errors import InputError, RefusedError, SyndicError
 from syndic.kernel import PublicIdentity
 from syndic.study import PartyFolder, Study
 from syndic.study import agreement as owner
+from syndic.study.differences import changes
 from syndic.study.identity import Identity
 from syndic.study.plan import PlanSummary, plan
-from syndic.study.study_folder import StudyFolder, write_whole
+from syndic.study.study_folder import StudyFolder
 from syndic.version import __version__
 
 Kind = Literal["toml", "json"]
 TYPED_LETTERS = 8
-_DECLINED = "declined.json"
 _MOST_DAYS = 3650
 
 
@@ -65,13 +64,6 @@ class Decline(Document):
     why: str = ""
 
 
-class Declined(Document):
-    """What the home keeps of a no."""
-
-    why: str
-    at: datetime
-
-
 def overview(folder: Path) -> Overview:
     """Return whose home this is, and how many studies are in which state."""
     home = PartyFolder(folder=folder)
@@ -96,12 +88,7 @@ def studies(folder: Path) -> tuple[StudyLine, ...]:
 
 def receive(folder: Path, sent: Sent) -> StudyLine:
     """Keep a study file that arrived, as pending. Nothing is agreed to."""
-    study = read_study(sent)
-    if not any(party.identity for party in study.parties):
-        raise InputError(f"{study.name}: a study between organisations gives the identity of every party")
-    home = PartyFolder(folder=folder)
-    owner.keep_offer(home, study)
-    return _found(folder, study.digest)
+    return _found(folder, owner.receive(PartyFolder(folder=folder), read_study(sent)))
 
 
 def read_study(sent: Sent) -> Study:
@@ -141,17 +128,12 @@ def agree(folder: Path, run: str, answer: Agree) -> StudyLine:
     if not 1 <= answer.days <= _MOST_DAYS:
         raise InputError(f"days ({answer.days}) must be 1 to {_MOST_DAYS}")
     signed = owner.agree(home, content, lasts=timedelta(days=answer.days), rehearsal=answer.rehearsal)
-    (StudyFolder.of(folder, signed.run).folder / _DECLINED).unlink(missing_ok=True)
     return _found(folder, signed.run)
 
 
 def decline(folder: Path, run: str, answer: Decline) -> StudyLine:
     """Keep the owner's no to a study that was never agreed to. Nobody is told; nothing is answered anyway."""
-    line = _found(folder, run)
-    if line.state not in {"pending", "declined"}:
-        raise RefusedError(f"{line.study} is {line.state}: withdraw instead")
-    kept = Declined(why=answer.why[:1000], at=datetime.now(UTC))
-    write_whole(folder_of_study(folder, run).folder / _DECLINED, to_readable_json(kept))
+    owner.decline(PartyFolder(folder=folder), _found(folder, run).run, why=answer.why)
     return _found(folder, run)
 
 
@@ -255,9 +237,7 @@ def _line(home: PartyFolder, one: owner.Standing) -> StudyLine:
     except SyndicError:
         return StudyLine(study=one.study, run=one.run, state="damaged")
     state: State = one.state
-    if state == "pending" and (StudyFolder.of(home.folder, one.run).folder / _DECLINED).exists():
-        state = "declined"
-    elif state == "agreed" and is_running(home, one.run):
+    if state == "agreed" and is_running(home, one.run):
         state = "running"
     return StudyLine(
         study=one.study,

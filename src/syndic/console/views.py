@@ -8,6 +8,7 @@ from typing import Literal
 
 from syndic.document import Document
 from syndic.errors import InputError
+from syndic.study.differences import Change, ColumnDistance
 from syndic.study.plan import PlanSummary
 from syndic.study.statement import Statement
 
@@ -62,14 +63,6 @@ class CostLine(Document):
     left: float
     cap: float
     delta: float
-
-
-class Change(Document):
-    """One key of a document that differs; empty where it is not there."""
-
-    key: str
-    before: str
-    after: str
 
 
 class Difference(Document):
@@ -211,16 +204,6 @@ class ReleaseView(Document):
     others: tuple[ReleaseLine, ...]
 
 
-class ColumnDistance(Document):
-    """How far the shares of a column differ between two releases: 0 alike, 1 nothing in common."""
-
-    column: str
-    distance: float
-    labels: tuple[str, ...]
-    first: tuple[float, ...]
-    second: tuple[float, ...]
-
-
 class Comparison(Document):
     """Two releases beside each other."""
 
@@ -228,41 +211,6 @@ class Comparison(Document):
     second: ReleaseLine
     changes: tuple[Change, ...]
     columns: tuple[ColumnDistance, ...]
-
-
-class LevelLine(Document):
-    """A level of a column and the exact number of rows in it. Private."""
-
-    label: str
-    rows: int
-
-
-class ColumnCheck(Document):
-    """What the owner's own rows look like through a column's description. Private."""
-
-    name: str
-    kind: str
-    levels: tuple[LevelLine, ...]
-    outside: int
-    words: str
-
-
-class SchemaCheck(Document):
-    """A schema held against the owner's source. Private: it stays at the owner and is written nowhere."""
-
-    source: str
-    names: tuple[str, ...]
-    problem: str
-    columns: tuple[ColumnCheck, ...]
-    preview: tuple[tuple[str, ...], ...]
-    rows_read: int
-    draft: str
-
-
-class SchemaText(Document):
-    """The schema that the owner wrote and declared public; empty if there is none yet."""
-
-    text: str
 
 
 class PartyLine(Document):

@@ -104,8 +104,8 @@ class Session(Generic[Planned]):
         self._round += 1
         asked = {party: asked_of(data) for party, data in calls.items()}
         known = self._journal and self._journal.recall(self._round, declared.name, fresh=declared.fresh, asked=asked)
-        delivery = self._delivered(declared, calls, known)
-        answers, failures = self._heard(declared, calls, asked, delivery)
+        delivery = self._replay_or_send(declared, calls, known)
+        answers, failures = self._decode(declared, calls, asked, delivery)
         if len(failures) > missing:
             raise _unanswered(declared, failures)
         if known is None or known.again:
@@ -127,21 +127,21 @@ class Session(Generic[Planned]):
         if self._journal is not None:
             self._journal.settle(self._round)
 
-    def _delivered(self, declared: Step, calls: Mapping[str, bytes], known: Recalled | None) -> Delivery:
+    def _replay_or_send(self, declared: Step, calls: Mapping[str, bytes], known: Recalled | None) -> Delivery:
         """Ask whom the journal does not know an answer of."""
         if known is None:
             if self._journal is not None:
                 self._journal.settle(self._round - 1)
-            return self._sent(declared, calls)
+            return self._send(declared, calls)
         if not known.again:
             return known.delivery
-        heard = self._sent(declared, {party: calls[party] for party in calls if party in known.again})
+        heard = self._send(declared, {party: calls[party] for party in calls if party in known.again})
         return Delivery(
             replies={**_without(known.delivery.replies, known.again), **heard.replies},
             silent={**_without(known.delivery.silent, known.again), **heard.silent},
         )
 
-    def _heard(
+    def _decode(
         self, declared: Step, calls: Mapping[str, bytes], asked: Mapping[str, bytes], delivery: Delivery
     ) -> tuple[dict[str, Any], dict[str, str]]:
         """Return the answers, and for every party without one the reason."""
@@ -160,7 +160,7 @@ class Session(Generic[Planned]):
                 self._note(declared, party, calls[party], body)
         return answers, failures
 
-    def _sent(self, declared: Step, calls: Mapping[str, bytes]) -> Delivery:
+    def _send(self, declared: Step, calls: Mapping[str, bytes]) -> Delivery:
         self.progress(declared.name, 0, len(calls))
         return self._runtime.send(
             calls,

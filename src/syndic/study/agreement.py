@@ -11,20 +11,21 @@ from typing import Final, Literal, final
 
 from msgspec.structs import replace
 
-from syndic.document import Document
+from syndic.document import Document, to_readable_json
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import Agreement, PublicIdentity, identified
 from syndic.privacy import Ledger, Spending
 from syndic.study.document import Study
 from syndic.study.party_folder import PartyFile, PartyFolder, run_digest
 from syndic.study.plan import PlanSummary, plan
-from syndic.study.study_folder import StudyFolder
+from syndic.study.study_folder import StudyFolder, write_whole
 from syndic.version import __version__
 
-__all__ = ["Agreement", "Offer", "Standing", "agree", "consider", "keep_offer", "studies", "withdraw"]
+__all__ = ["Agreement", "Offer", "Standing", "agree", "consider", "decline", "receive", "studies", "withdraw"]
 
 DEFAULT_DAYS: Final = 90
-State = Literal["pending", "agreed", "withdrawn", "expired", "finished"]
+_DECLINED: Final = "declined.json"
+State = Literal["pending", "declined", "agreed", "withdrawn", "expired", "finished"]
 
 
 @final
@@ -56,6 +57,14 @@ class Offer(Document):
                 "charged all the same. Use rows that are made up"
             )
         return "\n".join(lines)
+
+
+@final
+class Declined(Document):
+    """The owner's no to a study, kept in its folder."""
+
+    why: str
+    at: datetime
 
 
 @final
@@ -117,16 +126,31 @@ def agree(
     stored = StudyFolder.of(home.folder, offer.run)
     stored.put_study(study)
     digest = stored.put_agreement(agreement)
+    (stored.folder / _DECLINED).unlink(missing_ok=True)
     with _ledger(home, party) as ledger:
         why = f"until {agreement.expires:%Y-%m-%d %H:%M} UTC, Syndic {__version__}"
         ledger.log_agreement(dataset=party.dataset, study=offer.run, agreement=digest, why=why)
     return agreement
 
 
-def keep_offer(home: PartyFolder, study: Study) -> str:
-    """Keep a study that the owner has been asked about, so that `studies` lists it; return its digest."""
+def receive(home: PartyFolder, study: Study) -> str:
+    """Keep a study that the owner is asked about, so that `studies` lists it as pending; return its digest."""
+    if not any(party.identity for party in study.parties):
+        raise InputError(f"{study.name}: a study between organisations gives the identity of every party")
     StudyFolder.of(home.folder, study.digest).put_study(study)
     return study.digest
+
+
+def decline(home: PartyFolder, run: str, *, why: str = "") -> None:
+    """Keep the owner's no to a study that was never agreed to. Nobody is told; nothing is answered anyway."""
+    for one in studies(home):
+        if one.run == run:
+            if one.state not in {"pending", "declined"}:
+                raise RefusedError(f"{one.study} is {one.state}: withdraw instead")
+            declined = Declined(why=why[:1000], at=datetime.now(UTC))
+            write_whole(StudyFolder.of(home.folder, run).folder / _DECLINED, to_readable_json(declined))
+            return
+    raise InputError(f"there is no study {run[:12]} here")
 
 
 def withdraw(home: PartyFolder, digest: str, *, why: str = "") -> str:
@@ -162,7 +186,8 @@ def _standing(stored: StudyFolder, party: PartyFile, ledger: Ledger) -> Standing
         # nothing is answered for it, and it must not stand in the way of the others
         return Standing(study=f"damaged: {error}", run=stored.digest, state="pending")
     if agreement is None:
-        return Standing(study=study.name, run=study.digest, state="pending")
+        declined = (stored.folder / _DECLINED).exists()
+        return Standing(study=study.name, run=study.digest, state="declined" if declined else "pending")
     last = ledger.standing(agreement.run)
     if last is None:
         state: State = "pending"

@@ -13,8 +13,9 @@ from syndic.console.ledgers import spending_figure
 from syndic.console.openapi import description, endpoints_of
 from syndic.console.releases import comparison_figure
 from syndic.console.serve import hosts_of, role_of
-from syndic.console.views import ColumnDistance, Point
+from syndic.console.views import Point
 from syndic.errors import InputError
+from syndic.study.differences import ColumnDistance
 
 
 def test_a_session_ends_when_it_is_not_used_and_after_half_a_day(monkeypatch: pytest.MonkeyPatch) -> None:

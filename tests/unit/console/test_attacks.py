@@ -10,13 +10,13 @@ from consoles import HOST, ORIGIN, Visitor, study_between, study_file
 from support import COLUMNS
 from syndic.console.web import COOKIE, MOST_BYTES
 from syndic.study import PartyFolder, Study
-from syndic.study.agreement import keep_offer, studies
+from syndic.study.agreement import receive, studies
 
 
 @pytest.fixture(scope="module")
 def organisation(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, PartyFolder]:
     study, homes = study_between(tmp_path_factory.mktemp("attacked"))
-    keep_offer(homes["north"], study)
+    receive(homes["north"], study)
     return study, homes["north"]
 
 

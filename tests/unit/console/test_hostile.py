@@ -24,11 +24,11 @@ from syndic.console.guard import Guard
 from syndic.console.releases import _check_sizes
 from syndic.console.serve import open_door
 from syndic.console.studies import Agree, agree
-from syndic.console.texts import changes
 from syndic.errors import InputError, RefusedError
 from syndic.privacy import Ledger
 from syndic.privacy.ledger import Called
 from syndic.study import PartyFolder, Study
+from syndic.study.differences import changes
 
 Place = tuple[Study, dict[str, PartyFolder]]
 
@@ -73,7 +73,7 @@ def test_a_failure_logs_no_value(
     def broken(*_given: object) -> None:
         raise ValueError("Alice earns 300")
 
-    monkeypatch.setattr("syndic.console.workbench._draft", broken)
+    monkeypatch.setattr("syndic.study.schema_check._draft", broken)
     visitor = Visitor(place[1]["north"].folder)
     with caplog.at_level(logging.DEBUG):
         answer = visitor.form("/schema", {"token": visitor.token, "action": "check", "text": ""})

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from consoles import Visitor, study_between
-from syndic.console.workbench import Write, check_schema
 from syndic.data import Schema
 from syndic.document import from_toml
+from syndic.study.schema_check import Write, check_schema
 
 SCHEMA = """
 [[columns]]

@@ -7,10 +7,10 @@ from typing import final, get_args
 import msgspec
 import pytest
 
+from faults import Fault, Faulty, Kind
 from syndic.errors import InputError
 from syndic.kernel import Delivery, Reply, decode, encode
-from syndic.runtime import Fault, Faulty, Local, Processes
-from syndic.runtime.faults import Kind
+from syndic.runtime import Local, Processes
 
 MOST = 1000
 

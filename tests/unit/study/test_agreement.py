@@ -15,7 +15,7 @@ from syndic.errors import InputError, PartyError, RefusedError
 from syndic.kernel import Agreement, Agreements, Nothing
 from syndic.methods.histogram.homm import Homm
 from syndic.runtime import Local
-from syndic.study.agreement import agree, consider, keep_offer, studies, withdraw
+from syndic.study.agreement import agree, consider, receive, studies, withdraw
 from syndic.study.identity import Identity
 from syndic.study.party_folder import run_digest
 from syndic.study.run import run_study
@@ -25,7 +25,7 @@ from syndic.study.study_folder import StudyFolder
 def test_nobody_answers_a_study_without_its_owners_agreement(organisations: Organisations) -> None:
     with pytest.raises(RefusedError, match="has not agreed"):
         organisations.node()
-    keep_offer(organisations.home, organisations.study)
+    receive(organisations.home, organisations.study)
     with pytest.raises(RefusedError, match="has not agreed"):
         organisations.node()
     agree(organisations.home, organisations.study)
@@ -149,7 +149,7 @@ def test_the_owner_is_shown_what_the_cap_leaves(organisations: Organisations) ->
 def test_where_studies_stand(organisations: Organisations) -> None:
     home, study = organisations.home, organisations.study
     others = {name: replace(study, name=name) for name in ("waiting", "left", "late")}
-    keep_offer(home, others["waiting"])
+    receive(home, others["waiting"])
     agree(home, others["left"])
     withdraw(home, others["left"].digest)
     agree(home, others["late"], lasts=timedelta(microseconds=1))

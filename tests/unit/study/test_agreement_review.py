@@ -15,7 +15,7 @@ from syndic.kernel import Agreements, Call, Member, Message, Node, Nothing, Read
 from syndic.kernel import party as kernel_party
 from syndic.privacy import Ledger
 from syndic.study import PartyFolder
-from syndic.study.agreement import agree, keep_offer, studies, withdraw
+from syndic.study.agreement import agree, receive, studies, withdraw
 from syndic.study.identity import Identity
 from syndic.study.study_folder import StudyFolder
 
@@ -83,7 +83,7 @@ def test_a_study_whose_digest_begins_alike_does_not_take_the_shelf(run: Run, mon
 
     monkeypatch.setattr(StudyFolder, "of", alike)
     other = replace(run.study, name="other")
-    for attempt in (lambda: keep_offer(run.home, other), lambda: agree(run.home, other)):
+    for attempt in (lambda: receive(run.home, other), lambda: agree(run.home, other)):
         with pytest.raises(InputError, match="another study"):
             attempt()
     run.meet(run.opened)

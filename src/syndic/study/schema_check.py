@@ -1,4 +1,4 @@
-"""The schema workbench: write a schema and hold it against the owner's own rows.
+"""Write a schema and check it against the owner's own rows.
 
 Everything that is shown here was read from rows and is for the owner alone; it is sent to nobody and written nowhere.
 A draft that was read off the rows is no public knowledge: bounds and values of a schema go into study files, which
@@ -13,11 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from syndic.console.views import ColumnCheck, LevelLine, SchemaCheck, SchemaText
 from syndic.data import Column, Instead, Schema, Source, open_source
 from syndic.document import Document, from_toml
 from syndic.errors import InputError, RefusedError
-from syndic.study import PartyFolder
+from syndic.study.party_folder import PartyFolder
 from syndic.study.study_folder import write_whole
 
 _FILE: Final = "schema.toml"
@@ -25,6 +24,41 @@ _MOST_ROWS: Final = 200_000
 _PREVIEW_ROWS: Final = 8
 _MOST_LEVELS: Final = 60
 _MOST_LISTED: Final = 12
+
+
+class LevelLine(Document):
+    """A level of a column and the exact number of rows in it. Private."""
+
+    label: str
+    rows: int
+
+
+class ColumnCheck(Document):
+    """What the owner's own rows look like through a column's description. Private."""
+
+    name: str
+    kind: str
+    levels: tuple[LevelLine, ...]
+    outside: int
+    words: str
+
+
+class SchemaCheck(Document):
+    """A schema held against the owner's source. Private: it stays at the owner and is written nowhere."""
+
+    source: str
+    names: tuple[str, ...]
+    problem: str
+    columns: tuple[ColumnCheck, ...]
+    preview: tuple[tuple[str, ...], ...]
+    rows_read: int
+    draft: str
+
+
+class SchemaText(Document):
+    """The schema that the owner wrote and declared public; empty if there is none yet."""
+
+    text: str
 
 
 class Write(Document):

@@ -1,12 +1,35 @@
-"""Studies and statements as flat lists of keys and texts, to show what differs between two of them."""
+"""What differs between two studies, statements or releases."""
 
 import json
 from typing import Any
 
-from syndic.console.views import Change
-from syndic.document import to_builtins
+import numpy as np
+
+from syndic.data import ReleasedTable
+from syndic.document import Document, to_builtins
+from syndic.study.release import Release
 
 _LONGEST = 400
+_MOST_COLUMNS = 40
+_MOST_LEVELS = 64
+
+
+class Change(Document):
+    """One key of a document that differs; empty where it is not there."""
+
+    key: str
+    before: str
+    after: str
+
+
+class ColumnDistance(Document):
+    """How far the shares of a column differ between two releases: 0 alike, 1 nothing in common."""
+
+    column: str
+    distance: float
+    labels: tuple[str, ...]
+    first: tuple[float, ...]
+    second: tuple[float, ...]
 
 
 def changes(before: Any, after: Any) -> tuple[Change, ...]:
@@ -55,3 +78,31 @@ def _cut(text: str, start: int) -> str:
     begin = max(0, start - _LONGEST // 4)
     end = begin + _LONGEST
     return ("... " if begin else "") + text[begin:end] + (" ..." if end < len(text) else "")
+
+
+def differences(one: Release, two: Release) -> tuple[tuple[Change, ...], tuple[ColumnDistance, ...]]:
+    """Return what two releases state differently, and how far the shares of their common columns differ."""
+    return changes(one.statement, two.statement), _distances(one, two)
+
+
+def _distances(one: Release, two: Release) -> tuple[ColumnDistance, ...]:
+    tables = [getattr(each.result, "table", None) for each in (one, two)]
+    arrows = [table.to_arrow() for table in tables if isinstance(table, ReleasedTable)]
+    if len(arrows) < len(tables):
+        return ()
+    found = []
+    for column in one.study.schema.columns[:_MOST_COLUMNS]:
+        if any(column.name not in arrow.column_names for arrow in arrows) or column.size > _MOST_LEVELS:
+            continue
+        counts = [np.bincount(column.encode(arrow[column.name]), minlength=column.size) for arrow in arrows]
+        shares = [each / max(int(each.sum()), 1) for each in counts]
+        found.append(
+            ColumnDistance(
+                column=column.name,
+                distance=float(np.abs(shares[0] - shares[1]).sum() / 2),
+                labels=column.labels(),
+                first=tuple(map(float, shares[0])),
+                second=tuple(map(float, shares[1])),
+            )
+        )
+    return tuple(found)
