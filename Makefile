@@ -84,6 +84,7 @@ pages: $(VENV)/dev
 
 docs: $(VENV)/dev
 	$(BIN)/mkdocs build --quiet --strict
+	$(BIN)/mkdocs build --quiet --strict --config-file lab/mkdocs.yml
 
 # Slower than the tests: measurements beside a baseline in the same run.
 bench: $(VENV)/dev

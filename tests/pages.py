@@ -39,7 +39,8 @@ _WIDTH = 100
 
 def pages() -> list[Path]:
     """Return every page of the documentation, the lab's too."""
-    return sorted([ROOT / "README.md", *(page for folder in FOLDERS for page in folder.rglob("*.md"))])
+    readmes = [ROOT / "README.md", ROOT / "lab" / "README.md"]
+    return sorted([*readmes, *(page for folder in FOLDERS for page in folder.rglob("*.md"))])
 
 
 def generated(text: str) -> str:

@@ -276,11 +276,12 @@ def test_every_exit_status_is_documented() -> None:
         assert f"| {status} |" in text
 
 
-def test_relative_links_of_the_readme_exist() -> None:
-    links = re.findall(r"\]\(([^)#]+)[^)]*\)", (ROOT / "README.md").read_text())
+@pytest.mark.parametrize("readme", ["README.md", "lab/README.md"])
+def test_relative_links_of_a_readme_exist(readme: str) -> None:
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", (ROOT / readme).read_text())
     assert links
     for link in links:
-        assert link.startswith("https://") or (ROOT / link).exists(), link
+        assert link.startswith("https://") or ((ROOT / readme).parent / link).exists(), link
 
 
 def test_changelog_puts_privacy_first() -> None:

@@ -37,7 +37,7 @@ def test_every_method_has_a_page_with_every_topic(method: str, topic: str) -> No
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_files_and_commands_that_a_page_names_exist(page: Path) -> None:
     text = page.read_text()
-    for path in re.findall(r"\b((?:(?<!lab/)tests|examples|src/syndic|lab)/[\w/.*-]+\w)", text):
+    for path in re.findall(r"(?<![\w/.(-])((?:tests|examples|docs|src/syndic|lab)/[\w/.*-]+\w)", text):
         assert list(ROOT.glob(path)) or (ROOT / path).exists(), f"{page.name}: {path} does not exist"
     for path, name in re.findall(r"\b(tests/[\w/.-]+\.py)::(\w+)", text):
         assert f"def {name}(" in (ROOT / path).read_text(), f"{page.name}: {path} has no {name}"
