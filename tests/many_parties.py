@@ -29,10 +29,21 @@ from syndic.kernel import (
     encode,
     step,
 )
-from syndic.mpc.graph import SumPlan, plan_sum
+from syndic.mpc.graph import plan_sum
 from syndic.mpc.ring import Ring, ring_for
 from syndic.mpc.secret import UsesSharedSecret, secret_of
-from syndic.mpc.sum import SumInbox, SumMasked, Total, UsesMaskedSum, masked_sum
+from syndic.mpc.sum import (
+    MaskedSum,
+    SumBoxes,
+    SumDirectory,
+    SumInbox,
+    SumKeys,
+    SumMasked,
+    SumOpenings,
+    SumStart,
+    SumSurvivors,
+    Total,
+)
 from syndic.privacy import Ledger
 from syndic.random import SimulationRandomness
 
@@ -41,7 +52,7 @@ class View(Message):
     secret: bytes
 
 
-class AddUp(UsesMaskedSum, UsesSharedSecret, Stub, tag="add-up"):
+class AddUp(UsesSharedSecret, Stub, tag="add-up"):
     """Adds up a public function of each party's name; `extreme` takes the largest values the ring was made for."""
 
     length: int = 20
@@ -50,8 +61,9 @@ class AddUp(UsesMaskedSum, UsesSharedSecret, Stub, tag="add-up"):
     colluding: int = 0
     missing: int = 0
 
-    def sum_plan(self, terms: Terms) -> SumPlan:
-        return plan_sum(len(terms.parties), colluding=self.colluding, missing=self.missing)
+    def masked_sum(self, terms: Terms, label: str) -> MaskedSum:
+        graph = plan_sum(len(terms.parties), colluding=self.colluding, missing=self.missing)
+        return MaskedSum(label=label, graph=graph, count=self.length, ring=self.ring(terms))
 
     def ring(self, terms: Terms) -> Ring:
         return ring_for(self.bound * len(terms.parties))
@@ -65,9 +77,22 @@ class AddUp(UsesMaskedSum, UsesSharedSecret, Stub, tag="add-up"):
     @step(reveals="masked")
     def add(self, party: Party, message: SumInbox) -> SumMasked:
         """Mask this party's vector."""
-        ring = self.ring(party.terms)
-        masks = self.sum_masks(party, message, self.length, ring)
-        return self.sum_masked(self.vector(party.name), masks, ring)
+        masked_sum = self.masked_sum(party.terms, message.label)
+        return masked_sum.hide(self.vector(party.name), masked_sum.masks(party, message))
+
+    # masked sums under any label, as a study with several would have them
+
+    @step(reveals="public")
+    def sum_keys(self, party: Party, message: SumStart) -> SumKeys:
+        return self.masked_sum(party.terms, message.label).sum_keys(party, message)
+
+    @step(reveals="sealed")
+    def sum_shares(self, party: Party, message: SumDirectory) -> SumBoxes:
+        return self.masked_sum(party.terms, message.label).sum_shares(party, message)
+
+    @step(reveals="public")
+    def sum_open(self, party: Party, message: SumSurvivors) -> SumOpenings:
+        return self.masked_sum(party.terms, message.label).sum_open(party, message)
 
     @step(reveals="public")
     def tell(self, party: Party, message: Nothing) -> View:
@@ -149,9 +174,7 @@ class Fleet:
         )
 
     def total(self) -> Total:
-        protocol = self.protocol
-        ring = protocol.ring(self.study)
-        return masked_sum(self.session(), protocol, protocol.add, label="one", count=protocol.length, ring=ring)
+        return self.protocol.masked_sum(self.study, "one").open(self.session(), self.protocol.add)
 
     def expected(self, names: Any) -> NDArray[np.int64]:
         """The same sum without any of this."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from syndic.data import Instead, Integer, Real, Schema
-from syndic.methods.estimate.layout import FINE, Layout, layout_of
+from syndic.methods.estimate.plan import FINE, Layout, layout_of
 from syndic.model import (
     AnyFamily,
     Bernoulli,

@@ -1,5 +1,6 @@
 """The stage: runs are those of the protocol, coins are known afterwards, and nothing is answered anew."""
 
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -8,12 +9,12 @@ import pytest
 from syndic.errors import InputError
 from syndic.methods import AnyMethod, Homm, Marginals
 from syndic.methods.histogram.marginals import MarginalsPlan
-from syndic.mpc.product import UsesProducts
+from syndic.mpc.product import SecureProduct
 from syndic.noise import GaussianShare
 from syndic.privacy import Budget, Cost
 from syndic.study import Study, simulate
 from syndic_lab.audit.encoded import OUTSIDE
-from syndic_lab.audit.faults import PlantedCounts, PlantedSum
+from syndic_lab.audit.faults import PlantedCounts, PlantedPlan, PlantedSum
 from syndic_lab.audit.horizontal import ADD, APPROXIMATE, BIT, REPLACE, THREE, horizontal
 from syndic_lab.audit.registry import audits
 from syndic_lab.audit.rehearsal import Stage
@@ -77,7 +78,7 @@ def test_a_planted_fault_meets_no_real_party(protocol: PlantedCounts | PlantedSu
     with pytest.raises(InputError, match="simulation only"):
         simulate(study, {"a": SOURCES["a"], "b": SOURCES["b"]})
     with pytest.raises(InputError, match="writes nothing"):
-        protocol.read_result(study, None)  # type: ignore[arg-type]  # nothing is read
+        protocol.read(study.plan_as(PlantedPlan), Path())
 
 
 def test_every_method_has_an_audit_or_a_reason() -> None:
@@ -123,7 +124,7 @@ def test_a_dealer_sees_through_a_share_without_the_partners_mask(monkeypatch: py
     (sees,) = setting.views.values()
     stages = [Stage(setting.study, sources) for sources in (setting.one, setting.other)]
     hidden = {sees(stage.run(seed)) > 0 for stage in stages for seed in range(6)}
-    monkeypatch.setattr(UsesProducts, "product_hidden", lambda *given: given[-1].reduce(given[-2]))
+    monkeypatch.setattr(SecureProduct, "hide", lambda *given: given[-1].reduce(given[-2]))
     monkeypatch.setattr(GaussianShare, "draw", lambda *given: np.zeros(given[1], dtype=np.int64))
     assert [sees(stage.run(1)) > 0 for stage in stages] == [True, False]
     assert hidden == {True, False}

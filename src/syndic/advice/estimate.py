@@ -11,9 +11,9 @@ from syndic.advice.advice import Advice, PartyAdvice, TaskAdvice, Verdict, stand
 from syndic.advice.assume import Assumptions, moments_of, shares_of
 from syndic.advice.scale import listed
 from syndic.errors import InputError
-from syndic.kernel import budget_of
+from syndic.kernel import budget_of, make_plan
 from syndic.methods.estimate.estimate import Estimation
-from syndic.methods.estimate.layout import Layout
+from syndic.methods.estimate.plan import EstimationPlan, Layout
 from syndic.model import Gamma, Multinomial, Normal, NormalVariance
 from syndic.model.families.accuracy import blocks_condition
 from syndic.model.families.family import Array
@@ -31,7 +31,7 @@ def advise_estimate(study: Study, assumptions: Assumptions) -> Advice:
     study.check()
     protocol = estimation_of(study)
     assumptions.check(study.schema)
-    layout = protocol.layout_of(study)
+    layout = study.plan_as(EstimationPlan).layout
     theta = _assumed(layout, study, assumptions)
     tasks, verdicts = [], []
     for variant in _variants(protocol, study):
@@ -62,17 +62,14 @@ def estimation_of(study: Study) -> Estimation:
 
 def predicted(study: Study, protocol: Estimation, theta: Array, factor: float = 1.0) -> Array:
     """Return the mean squared error of every parameter, all budgets times `factor`; the bias of blocks left out."""
-    scaled = _scaled(study, factor)
-    layout = protocol.layout_of(scaled)
+    layout = study.plan_as(EstimationPlan).layout
+    plan = protocol.plan_from(layout, _scaled(study, factor))
     nothing = np.zeros(layout.dimension, dtype=np.int64)
-    names = tuple(party.name for party in scaled.parties)
-    if protocol.scheme == "masked":
-        said = [protocol.noisy_total(scaled, names, nothing)]
-    else:
-        said = [protocol.noisy_mean(scaled, name, nothing) for name in names]
-    mean = theta if protocol.in_blocks else layout.model.family.mean(theta)
+    names = tuple(party.name for party in study.parties)
+    said = [plan.mean_of_all(names, nothing)] if plan.masked_sum else [plan.mean_of(name, nothing) for name in names]
+    mean = theta if plan.blocks else layout.model.family.mean(theta)
     parts = tuple(dataclasses.replace(one, mean=mean) for one in said)
-    return np.asarray(protocol.combined(scaled, parts).standard_error ** 2)
+    return np.asarray(plan.combined(parts).standard_error ** 2)
 
 
 def _scaled(study: Study, factor: float) -> Study:
@@ -97,7 +94,7 @@ def _variants(protocol: Estimation, study: Study) -> list[Estimation]:
         groups = () if scheme == "masked" else protocol.groups
         variant = msgspec.structs.replace(protocol, scheme=scheme, blocks=blocks, groups=groups, as_printed=False)
         try:
-            variant.check(study)
+            make_plan(variant, study).check()
         except InputError:
             continue
         found.append(variant)

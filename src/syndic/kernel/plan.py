@@ -35,8 +35,8 @@ class Resources(Document):
 class SubProtocol(Document):
     """A small protocol that a plan holds: public numbers, and steps of its own that every party then answers.
 
-    Two of one class in a plan need labels of their own. A step that reads rows belongs to the method, which passes
-    them on.
+    A plan holds at most one of a class, since its steps have one name. A step that reads rows belongs to the method,
+    which passes them on.
     """
 
 

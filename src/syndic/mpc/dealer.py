@@ -1,42 +1,51 @@
 """The coordinator's side of a secure product: it deals triples and carries openings that it cannot read."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syndic.kernel import Session
 from syndic.mpc.key import KEY_BYTES
-from syndic.mpc.product import ProductClose, UsesProduct, UsesProducts
-from syndic.mpc.product_work import (
+from syndic.mpc.product import SecureProduct
+from syndic.mpc.product_messages import (
+    ProductClose,
     ProductInbox,
     ProductOpening,
     ProductStart,
     ProductTurn,
-    ProductWork,
     partners_of,
 )
+from syndic.mpc.seal import Mail
 from syndic.mpc.triple import Stock, both_wrapped, dealt_half, row_sums
 
 
-def secure_products(session: Session, uses: UsesProduct) -> dict[str, ProductClose]:
-    """Deal the one product of a study."""
-    return deal_products(session, uses, uses.product_only(session.terms))
+class Multiplies(Protocol):
+    """A method with the two steps of a secure product that read rows."""
+
+    def product_masked(self, party: Any, message: ProductTurn) -> ProductOpening:
+        """Mask the rows of one chunk and seal them for the partners."""
+        ...
+
+    def product_multiplied(self, party: Any, message: ProductInbox) -> Mail:
+        """Multiply the chunk with every partner's masked rows; seal the masked wrap bits for the partner."""
+        ...
 
 
-def deal_products(session: Session, uses: UsesProducts, work: ProductWork) -> dict[str, ProductClose]:
+def deal_products(session: Session, uses: Multiplies, product: SecureProduct) -> dict[str, ProductClose]:
     """Deal the triples and carry the sealed openings; return what each party needs to open its shares.
 
     Raises:
         PartyError: if a party refuses or falls silent. Nothing was charged for this product yet.
     """
-    sizes, pairs = work.sizes, work.pairs
+    sizes, pairs = product.sizes, product.pairs
     names = tuple(dict.fromkeys(name for pair in pairs for name in pair))
     seeds = {name: session.randomness.bytes(KEY_BYTES) for name in names}
     stocks = {
-        name: Stock(seed=seed, study=session.study, sizes=sizes, label=work.label) for name, seed in seeds.items()
+        name: Stock(seed=seed, study=session.study, sizes=sizes, label=product.label) for name, seed in seeds.items()
     }
-    keys = session.ask(uses.product_keys, {name: ProductStart(seed=seed) for name, seed in seeds.items()})
+    keys = session.ask(product.product_keys, {name: ProductStart(seed=seed) for name, seed in seeds.items()})
     partners = {name: partners_of(pairs, name) for name in names}
     carried: dict[tuple[str, str], NDArray[np.uint64]] = {}
     boxes: dict[str, dict[str, list[bytes]]] = {name: {other: [] for other in partners[name]} for name in names}
@@ -44,7 +53,7 @@ def deal_products(session: Session, uses: UsesProducts, work: ProductWork) -> di
         met = {name: {other: keys[other].public for other in partners[name]} for name in names}
         turns = {name: ProductTurn(chunk=chunk, keys=met[name]) for name in names}
         openings = session.ask(uses.product_masked, turns)
-        inboxes = dict(_inboxes(session, work, stocks, openings, chunk, carried))
+        inboxes = dict(_inboxes(session, product, stocks, openings, chunk, carried))
         for sender, mail in session.ask(uses.product_multiplied, inboxes).items():
             for receiver, box in mail.boxes.items():
                 boxes[receiver][sender].append(box)
@@ -57,21 +66,21 @@ def deal_products(session: Session, uses: UsesProducts, work: ProductWork) -> di
 
 def _inboxes(
     session: Session,
-    work: ProductWork,
+    product: SecureProduct,
     stocks: Mapping[str, Stock],
     openings: Mapping[str, ProductOpening],
     chunk: int,
     carried: dict[tuple[str, str], NDArray[np.uint64]],
 ) -> Iterator[tuple[str, ProductInbox]]:
     """Deal one chunk: the right parties' halves, and row sums for those who check; adds to `carried`."""
-    sizes, pairs, groups = work.sizes, work.pairs, work.groups
+    sizes, pairs, groups = product.sizes, product.pairs, product.groups
     masks = {name: stock.mask(chunk, sum(groups[name])) for name, stock in stocks.items()}
-    checked = stocks if work.checked else ()
+    checked = stocks if product.checked else ()
     sums = {name: row_sums(masks[name], groups[name], sizes.small) for name in checked}
     halves: dict[str, dict[str, bytes]] = {name: {} for name in stocks}
     for done, (left, right) in enumerate(pairs):
         session.progress("deal", chunk * len(pairs) + done, sizes.chunks * len(pairs))
-        shape, cells = work.shape((left, right)), work.cells.get((left, right))
+        shape, cells = product.shape((left, right)), product.cells.get((left, right))
         half = stocks[left].half(right, chunk, shape)
         halves[right][left] = sizes.small.pack(dealt_half(masks[left], masks[right], half, sizes, cells))
         if sizes.lifted:

@@ -17,6 +17,7 @@ there is no room for it the plan must be `certain`.
 """
 
 from bisect import bisect_left
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
 from math import floor, inf, log2
@@ -29,7 +30,7 @@ from syndic.document import Document
 from syndic.errors import InputError
 from syndic.mpc.key import derive
 from syndic.mpc.mask import stream
-from syndic.privacy import ApproximateEvent, Event
+from syndic.privacy import ApproximateEvent, Budget, Cost, Event
 from syndic.privacy.concentrated import PICO
 from syndic.privacy.cost import ATTO
 
@@ -67,6 +68,12 @@ class SumPlan(Document):
         what = f"a sparse graph of masks fails once in 2^{floor(self.failure_bits)}"
         # an event has an epsilon: the least that a ledger counts in
         return (ApproximateEvent(epsilon=Fraction(1, PICO), delta=self.failure, what=what),)
+
+    def left_of(self, budgets: Iterable[Budget], ledgers: int = 1) -> list[tuple[Fraction, Fraction]]:
+        """Return epsilon and delta of each budget, less what so many parties charge beside the sum."""
+        less = Cost.of(self.events).times(ledgers)
+        epsilon, delta = Fraction(less.epsilon_approximate, PICO), Fraction(less.delta_approximate, ATTO)
+        return [(budget.epsilon - epsilon, budget.delta - delta) for budget in budgets]
 
     @property
     def not_protected(self) -> tuple[str, ...]:

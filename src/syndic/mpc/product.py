@@ -17,25 +17,26 @@ numbers, so a triple for every row and pair of columns instead of one for a whol
 
 import abc
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import RefusedError
-from syndic.kernel import Message, Party, Terms, TermsMethod, step
+from syndic.kernel import Message, Party, SubProtocol, TermsMethod, step
 from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, context, derive, key_pair
 from syndic.mpc.mask import expand
 from syndic.mpc.order import advance
-from syndic.mpc.product_work import (
+from syndic.mpc.product_messages import (
     Pair,
+    ProductClose,
     ProductInbox,
     ProductKey,
     ProductOpening,
     ProductStart,
     ProductTurn,
-    ProductWork,
     partners_of,
 )
 from syndic.mpc.ring import Ring
@@ -54,14 +55,10 @@ from syndic.mpc.triple import (
     unshifted,
 )
 
+Rows = Callable[[int, int], NDArray[Any]]
+"""Returns the rows of a party's matrix from one place up to another. Private."""
+
 _EVERYONE = "every partner"
-
-
-class ProductClose(Message):
-    """For one party, by partner: the dealer's carries, and the partner's sealed wrap bits of every chunk."""
-
-    carries: dict[str, bytes]
-    boxes: dict[str, list[bytes]]
 
 
 class _Own(Message):
@@ -89,16 +86,133 @@ class _Wraps(Message):
     bits: bytes
 
 
-class UsesProducts(TermsMethod):
-    """What a protocol inherits to multiply, once or several times.
+class SecureProduct(SubProtocol):
+    """What is multiplied in one go, the same at everybody. Public; computed by each party from its own study.
 
-    Its own step, `reveals="masked"`, takes a `ProductClose`, gets its shares from `product_shares`, adds noise through
-    `party.contribute` and hides the sum by `product_hidden`; its `coordinate` calls `deal_products` (in
-    `syndic.mpc.dealer`) and asks it.
+    `pairs` are those of parties (left, right) whose matrices are multiplied, `groups` how many columns each group of a
+    party's matrix has, and `cells` which cells of a pair's product are wanted, if not all. With `checked`, rows sum to
+    one in each group and partners check that. `label` tells the products of a study apart.
+
+    A method's own steps `product_masked` and `product_multiplied`, both `reveals="sealed"`, call `mask` and `multiply`
+    with a function that returns some rows of the party's matrix. Another, `reveals="masked"`, takes a `ProductClose`,
+    gets its `shares`, adds noise through `party.contribute` and returns `hide`; the method's `coordinate` calls
+    `deal_products` (in `syndic.mpc.dealer`) and asks it. A method that multiplies what it was asked for makes a product
+    from its plan and what the party remembers, and has a step `product_keys` of its own that calls the one here.
     """
 
+    label: str
+    sizes: ProductSizes
+    pairs: tuple[Pair, ...]
+    groups: Mapping[str, tuple[int, ...]]
+    checked: bool = False
+    cells: Mapping[Pair, NDArray[np.int64]] = {}
+
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        """The names of the steps of one product, in their order; the last two are the method's own."""
+        return ("product_keys", "product_masked", "product_multiplied")
+
+    def shape(self, pair: Pair) -> tuple[int, int]:
+        """Return the shape of a pair's share of the product: that of the product, or wanted cells in one column."""
+        if pair in self.cells:
+            return len(self.cells[pair]), 1
+        left, right = pair
+        return sum(self.groups[left]), sum(self.groups[right])
+
+    def pair(self, one: str, other: str) -> Pair:
+        """Return two partners, the left one first."""
+        return (one, other) if (one, other) in self.pairs else (other, one)
+
+    @step(reveals="public")
+    def product_keys(self, party: Party, message: ProductStart) -> ProductKey:
+        """Take the dealer's seed, make a key pair, publish the public key."""
+        # a second seed would put two masks on one matrix's product, and the dealer could tell them apart
+        advance(party, self.label, 1)
+        if len(message.seed) != KEY_BYTES:
+            raise RefusedError(f"the dealer's seed must have {KEY_BYTES} bytes")
+        pair = key_pair(party.key_randomness("product keys"))
+        party.remember(f"{self.label} own", _Own(seed=message.seed, pair=pair))
+        return ProductKey(public=pair.public)
+
+    def mask(self, party: Party, message: ProductTurn, rows: Rows) -> ProductOpening:
+        """Mask the rows of one chunk and seal them for the partners."""
+        sizes = self.sizes
+        advance(party, self.label, 2 + 2 * message.chunk)
+        if not 0 <= message.chunk < sizes.chunks:
+            raise RefusedError(f"there is no chunk {message.chunk} of rows in this study")
+        if message.keys.keys() != set(partners_of(self.pairs, party.name)):
+            raise RefusedError("the public keys are not those of this party's partners")
+        if message.chunk == 0:
+            party.remember(f"{self.label} met", _Met(keys=message.keys))
+        secrets, stock = _secrets(self, party), _stock(self, party)
+        matrix = rows(*sizes.span(message.chunk))
+        _note_masked(self, party, message.chunk, matrix)
+        opened = opening(matrix, stock.mask(message.chunk, matrix.shape[1]), sizes.small)
+        randomness = party.key_randomness("product seal")
+        fresh = randomness.bytes(KEY_BYTES)
+        body = seal(
+            fresh, sizes.small.pack(opened), _place(self, party, message.chunk, party.name, _EVERYONE), randomness
+        )
+        keys = {
+            name: seal(secret, fresh, _place(self, party, message.chunk, party.name, name), randomness)
+            for name, secret in secrets.items()
+        }
+        return ProductOpening(body=body, keys=keys)
+
+    def multiply(self, party: Party, message: ProductInbox, rows: Rows) -> Mail:
+        """Multiply the chunk with every partner's masked rows; seal the masked wrap bits for the partner."""
+        chunk, sizes = message.chunk, self.sizes
+        advance(party, self.label, 3 + 2 * chunk)
+        secrets, stock = _secrets(self, party), _stock(self, party)
+        matrix = rows(*sizes.span(chunk))
+        if party.recall(f"{self.label} masked {chunk}", _Masked).digest != _digest(matrix):
+            raise _changed(party)
+        mask = stock.mask(chunk, matrix.shape[1])
+        boxes = {}
+        for name, secret in secrets.items():
+            opened = _opened(self, party, message, name, secret)
+            total, wraps, shape = _multiplied(self, party, name, (matrix, mask, opened), message)
+            _add_up(self, party, name, chunk, total)
+            if sizes.lifted:
+                party.remember(f"{self.label} wraps {name} {chunk}", _Wraps(bits=np.packbits(wraps).tobytes()))
+                text = sizes.carry.pack(masked_wraps(wraps, stock.wrap(name, chunk, shape), sizes))
+                place = _place(self, party, chunk, party.name, name, "wraps")
+                boxes[name] = seal(secret, text, place, party.key_randomness(f"product wraps {name}"))
+        return Mail(boxes=boxes)
+
+    def shares(self, party: Party, message: ProductClose) -> dict[str, NDArray[Any]]:
+        """Return, by partner, this party's share of the product: left columns by right columns, or the wanted cells.
+
+        A share alone is uniform to the partner but not to the dealer: it leaves under `hide` only.
+        """
+        sizes = self.sizes
+        advance(party, self.label, 2 + 2 * sizes.chunks)
+        shares = {}
+        for name, secret in _secrets(self, party).items():
+            total = party.recall(f"{self.label} total {name}", _Share).total
+            both = _both(self, party, message, name, secret) if sizes.lifted else np.zeros_like(total)
+            share = lifted_share(total, both, sizes)
+            shares[name] = unshifted(share, sizes) if (party.name, name) in self.pairs else share
+        return shares
+
+    def check_unchanged(self, party: Party, sums: NDArray[np.int64]) -> None:
+        """Refuse unless these sums of the matrix's columns, from another look at the rows, are of the masked one."""
+        if not np.array_equal(party.recall(f"{self.label} sums", _Sums).sums, sums):
+            raise _changed(party)
+
+    def hide(self, party: Party, partner: str, values: NDArray[np.int64], ring: Ring) -> NDArray[Any]:
+        """Return values for the opening under the mask that this party and its partner agreed on."""
+        secret = derive(_secrets(self, party)[partner], f"{self.label} opening")
+        left, right = self.pair(party.name, partner)
+        mask = expand(secret, context(party.study, left, right), values.size, ring).reshape(values.shape)
+        return (ring.add if party.name == left else ring.subtract)(ring.reduce(values), mask)
+
+
+class UsesProducts(TermsMethod):
+    """What a method on the old interface inherits to multiply, once or several times."""
+
     @abc.abstractmethod
-    def product_work(self, party: Party) -> ProductWork:
+    def product_work(self, party: Party) -> SecureProduct:
         """Return what is multiplied now, from this party's own study and what it was asked before."""
 
     @abc.abstractmethod
@@ -108,141 +222,41 @@ class UsesProducts(TermsMethod):
     @step(reveals="public")
     def product_keys(self, party: Party, message: ProductStart) -> ProductKey:
         """Take the dealer's seed, make a key pair, publish the public key."""
-        # a second seed would put two masks on one matrix's product, and the dealer could tell them apart
-        label = self.product_work(party).label
-        advance(party, label, 1)
-        if len(message.seed) != KEY_BYTES:
-            raise RefusedError(f"the dealer's seed must have {KEY_BYTES} bytes")
-        pair = key_pair(party.key_randomness("product keys"))
-        party.remember(f"{label} own", _Own(seed=message.seed, pair=pair))
-        return ProductKey(public=pair.public)
+        return self.product_work(party).product_keys(party, message)
 
     @step(reveals="sealed")
     def product_masked(self, party: Party, message: ProductTurn) -> ProductOpening:
         """Mask the rows of one chunk and seal them for the partners."""
-        work = self.product_work(party)
-        sizes = work.sizes
-        advance(party, work.label, 2 + 2 * message.chunk)
-        if not 0 <= message.chunk < sizes.chunks:
-            raise RefusedError(f"there is no chunk {message.chunk} of rows in this study")
-        if message.keys.keys() != set(partners_of(work.pairs, party.name)):
-            raise RefusedError("the public keys are not those of this party's partners")
-        if message.chunk == 0:
-            party.remember(f"{work.label} met", _Met(keys=message.keys))
-        secrets, stock = _secrets(work, party), _stock(work, party)
-        matrix = self.product_matrix(party, *sizes.span(message.chunk))
-        _note_masked(work, party, message.chunk, matrix)
-        opened = opening(matrix, stock.mask(message.chunk, matrix.shape[1]), sizes.small)
-        randomness = party.key_randomness("product seal")
-        fresh = randomness.bytes(KEY_BYTES)
-        body = seal(
-            fresh, sizes.small.pack(opened), _place(work, party, message.chunk, party.name, _EVERYONE), randomness
-        )
-        keys = {
-            name: seal(secret, fresh, _place(work, party, message.chunk, party.name, name), randomness)
-            for name, secret in secrets.items()
-        }
-        return ProductOpening(body=body, keys=keys)
+        return self.product_work(party).mask(party, message, partial(self.product_matrix, party))
 
     @step(reveals="sealed")
     def product_multiplied(self, party: Party, message: ProductInbox) -> Mail:
         """Multiply the chunk with every partner's masked rows; seal the masked wrap bits for the partner."""
-        chunk, work = message.chunk, self.product_work(party)
-        sizes = work.sizes
-        advance(party, work.label, 3 + 2 * chunk)
-        secrets, stock = _secrets(work, party), _stock(work, party)
-        matrix = self.product_matrix(party, *sizes.span(chunk))
-        if party.recall(f"{work.label} masked {chunk}", _Masked).digest != _digest(matrix):
-            raise _changed(party)
-        mask = stock.mask(chunk, matrix.shape[1])
-        boxes = {}
-        for name, secret in secrets.items():
-            opened = _opened(work, party, message, name, secret)
-            total, wraps, shape = _multiplied(work, party, name, (matrix, mask, opened), message)
-            _add_up(work, party, name, chunk, total)
-            if sizes.lifted:
-                party.remember(f"{work.label} wraps {name} {chunk}", _Wraps(bits=np.packbits(wraps).tobytes()))
-                text = sizes.carry.pack(masked_wraps(wraps, stock.wrap(name, chunk, shape), sizes))
-                place = _place(work, party, chunk, party.name, name, "wraps")
-                boxes[name] = seal(secret, text, place, party.key_randomness(f"product wraps {name}"))
-        return Mail(boxes=boxes)
+        return self.product_work(party).multiply(party, message, partial(self.product_matrix, party))
 
     def product_shares(self, party: Party, message: ProductClose) -> dict[str, NDArray[Any]]:
-        """Return, by partner, this party's share of the product: left columns by right columns, or the wanted cells.
-
-        A share alone is uniform to the partner but not to the dealer: it leaves under `product_hidden` only.
-        """
-        work = self.product_work(party)
-        sizes = work.sizes
-        advance(party, work.label, 2 + 2 * sizes.chunks)
-        shares = {}
-        for name, secret in _secrets(work, party).items():
-            total = party.recall(f"{work.label} total {name}", _Share).total
-            both = _both(work, party, message, name, secret) if sizes.lifted else np.zeros_like(total)
-            share = lifted_share(total, both, sizes)
-            shares[name] = unshifted(share, sizes) if (party.name, name) in work.pairs else share
-        return shares
+        """Return, by partner, this party's share of the product."""
+        return self.product_work(party).shares(party, message)
 
     def product_unchanged(self, party: Party, sums: NDArray[np.int64]) -> None:
         """Refuse unless these sums of the matrix's columns, from another look at the rows, are of the masked one."""
-        if not np.array_equal(party.recall(f"{self.product_work(party).label} sums", _Sums).sums, sums):
-            raise _changed(party)
+        self.product_work(party).check_unchanged(party, sums)
 
     def product_hidden(self, party: Party, partner: str, values: NDArray[np.int64], ring: Ring) -> NDArray[Any]:
         """Return values for the opening under the mask that this party and its partner agreed on."""
-        work = self.product_work(party)
-        secret = derive(_secrets(work, party)[partner], f"{work.label} opening")
-        left, right = work.pair(party.name, partner)
-        mask = expand(secret, context(party.study, left, right), values.size, ring).reshape(values.shape)
-        return (ring.add if party.name == left else ring.subtract)(ring.reduce(values), mask)
+        return self.product_work(party).hide(party, partner, values, ring)
 
 
-class UsesProduct(UsesProducts):
-    """What a protocol inherits that multiplies once; its `coordinate` calls `secure_products`."""
-
-    @abc.abstractmethod
-    def product_sizes(self, terms: Terms) -> ProductSizes:
-        """Return rings and blocks. Computed by each party from its own study."""
-
-    @abc.abstractmethod
-    def product_pairs(self, terms: Terms) -> tuple[Pair, ...]:
-        """Return the pairs of parties (left, right) whose matrices are multiplied."""
-
-    @abc.abstractmethod
-    def product_groups(self, terms: Terms, party: str) -> tuple[int, ...]:
-        """Return how many columns each group of the party's matrix has; a checked row sums to one in each."""
-
-    @abc.abstractmethod
-    def product_checked(self, terms: Terms) -> bool:
-        """Return whether partners check the row sums of each other's groups."""
-
-    def product_only(self, terms: Terms) -> ProductWork:
-        """Return the study's one product."""
-        pairs = self.product_pairs(terms)
-        names = dict.fromkeys(name for pair in pairs for name in pair)
-        return ProductWork(
-            label="product",
-            sizes=self.product_sizes(terms),
-            pairs=pairs,
-            groups={name: self.product_groups(terms, name) for name in names},
-            checked=self.product_checked(terms),
-        )
-
-    def product_work(self, party: Party) -> ProductWork:
-        """Return the study's one product."""
-        return self.product_only(party.terms)
-
-
-def _note_masked(work: ProductWork, party: Party, chunk: int, matrix: NDArray[Any]) -> None:
+def _note_masked(product: SecureProduct, party: Party, chunk: int, matrix: NDArray[Any]) -> None:
     """Keep what tells later whether the rows are still those that were masked.
 
     Other rows than the masked ones would leave their difference times the partner's mask in the product, and the
     dealer knows that mask.
     """
     sums = matrix.sum(axis=0, dtype=np.int64)
-    before = party.recall(f"{work.label} sums", _Sums).sums if chunk else np.zeros_like(sums)
-    party.remember(f"{work.label} sums", _Sums(sums=before + sums))
-    party.remember(f"{work.label} masked {chunk}", _Masked(digest=_digest(matrix)))
+    before = party.recall(f"{product.label} sums", _Sums).sums if chunk else np.zeros_like(sums)
+    party.remember(f"{product.label} sums", _Sums(sums=before + sums))
+    party.remember(f"{product.label} masked {chunk}", _Masked(digest=_digest(matrix)))
 
 
 def _digest(matrix: NDArray[Any]) -> bytes:
@@ -257,48 +271,48 @@ def _changed(party: Party) -> RefusedError:
     )
 
 
-def _opened(work: ProductWork, party: Party, message: ProductInbox, name: str, secret: bytes) -> NDArray[Any]:
+def _opened(product: SecureProduct, party: Party, message: ProductInbox, name: str, secret: bytes) -> NDArray[Any]:
     """Return a partner's masked rows, checked if the study says so."""
-    sizes, groups = work.sizes, work.groups[name]
+    sizes, groups = product.sizes, product.groups[name]
     start, stop = sizes.span(message.chunk)
-    fresh = unseal(secret, _entry(message.keys, name), _place(work, party, message.chunk, name, party.name))
-    packed = unseal(fresh, _entry(message.bodies, name), _place(work, party, message.chunk, name, _EVERYONE))
+    fresh = unseal(secret, _entry(message.keys, name), _place(product, party, message.chunk, name, party.name))
+    packed = unseal(fresh, _entry(message.bodies, name), _place(product, party, message.chunk, name, _EVERYONE))
     opened = sizes.small.unpack(packed, (stop - start) * sum(groups)).reshape(stop - start, sum(groups))
-    if work.checked and _entry(message.sums, name) != row_sums(opened, groups, sizes.small, complement=True):
+    if product.checked and _entry(message.sums, name) != row_sums(opened, groups, sizes.small, complement=True):
         raise RefusedError(f"the rows that {name} sent do not sum to one in every group: nothing was opened")
     return opened
 
 
 def _multiplied(
-    work: ProductWork,
+    product: SecureProduct,
     party: Party,
     name: str,
     matrices: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
     message: ProductInbox,
 ) -> tuple[NDArray[np.uint64], NDArray[np.bool_], tuple[int, int]]:
     """Return this party's folded share of a chunk's product with one partner, its wrap bits, and the shape."""
-    sizes, chunk, pair = work.sizes, message.chunk, work.pair(party.name, name)
+    sizes, chunk, pair = product.sizes, message.chunk, product.pair(party.name, name)
     matrix, mask, opened = matrices
-    shape, cells = work.shape(pair), work.cells.get(pair)
+    shape, cells = product.shape(pair), product.cells.get(pair)
     if pair[0] == party.name:
-        half = _stock(work, party).half(name, chunk, shape)
+        half = _stock(product, party).half(name, chunk, shape)
         return *folded(left_blocks(matrix, opened, half, sizes, cells), sizes), shape
     counted = (sizes.blocks(chunk), *shape)
     half = sizes.small.unpack(_entry(message.halves, name), int(np.prod(counted))).reshape(counted)
     return *folded(right_blocks(opened, mask, half, sizes, cells), sizes), shape
 
 
-def _add_up(work: ProductWork, party: Party, name: str, chunk: int, total: NDArray[np.uint64]) -> None:
-    place = f"{work.label} total {name}"
+def _add_up(product: SecureProduct, party: Party, name: str, chunk: int, total: NDArray[np.uint64]) -> None:
+    place = f"{product.label} total {name}"
     before = party.recall(place, _Share).total if chunk else np.zeros_like(total)
     party.remember(place, _Share(total=before + total))
 
 
-def _both(work: ProductWork, party: Party, message: ProductClose, name: str, secret: bytes) -> NDArray[np.uint64]:
+def _both(product: SecureProduct, party: Party, message: ProductClose, name: str, secret: bytes) -> NDArray[np.uint64]:
     """Return this party's share of the number of blocks in which both wrap bits were set."""
-    sizes, stock = work.sizes, _stock(work, party)
-    pair = work.pair(party.name, name)
-    left, shape = pair[0] == party.name, work.shape(pair)
+    sizes, stock = product.sizes, _stock(product, party)
+    pair = product.pair(party.name, name)
+    left, shape = pair[0] == party.name, product.shape(pair)
     boxes = message.boxes.get(name, [])
     if len(boxes) != sizes.chunks:
         raise RefusedError(f"{len(boxes)} boxes of wrap bits came from {name} where {sizes.chunks} were due")
@@ -310,30 +324,30 @@ def _both(work: ProductWork, party: Party, message: ProductClose, name: str, sec
     for chunk, box in enumerate(boxes):
         counted = (sizes.blocks(chunk), *shape)
         count = int(np.prod(counted))
-        text = unseal(secret, box, _place(work, party, chunk, name, party.name, "wraps"))
+        text = unseal(secret, box, _place(product, party, chunk, name, party.name, "wraps"))
         theirs = sizes.carry.unpack(text, count).reshape(counted)
         if left:
-            kept = np.frombuffer(party.recall(f"{work.label} wraps {name} {chunk}", _Wraps).bits, dtype=np.uint8)
+            kept = np.frombuffer(party.recall(f"{product.label} wraps {name} {chunk}", _Wraps).bits, dtype=np.uint8)
             total = total + both_wrapped(np.unpackbits(kept, count=count).reshape(counted), theirs)
         else:
             total = total + both_wrapped(theirs, stock.wrap(name, chunk, shape))
     return total
 
 
-def _secrets(work: ProductWork, party: Party) -> dict[str, bytes]:
+def _secrets(product: SecureProduct, party: Party) -> dict[str, bytes]:
     """Return the secret with every partner, from the keys that came with the first chunk."""
-    own = party.recall(f"{work.label} own", _Own)
-    keys = party.recall(f"{work.label} met", _Met).keys
-    return agree_with(party, own.pair.private, {name: keys[name] for name in partners_of(work.pairs, party.name)})
+    own = party.recall(f"{product.label} own", _Own)
+    keys = party.recall(f"{product.label} met", _Met).keys
+    return agree_with(party, own.pair.private, {name: keys[name] for name in partners_of(product.pairs, party.name)})
 
 
-def _stock(work: ProductWork, party: Party) -> Stock:
-    seed = party.recall(f"{work.label} own", _Own).seed
-    return Stock(seed=seed, study=party.study, sizes=work.sizes, label=work.label)
+def _stock(product: SecureProduct, party: Party) -> Stock:
+    seed = party.recall(f"{product.label} own", _Own).seed
+    return Stock(seed=seed, study=party.study, sizes=product.sizes, label=product.label)
 
 
-def _place(work: ProductWork, party: Party, chunk: int, sender: str, receiver: str, what: str = "rows") -> Place:
-    return Place(study=party.study, label=f"{work.label} {what} {chunk}", sender=sender, receiver=receiver)
+def _place(product: SecureProduct, party: Party, chunk: int, sender: str, receiver: str, what: str = "rows") -> Place:
+    return Place(study=party.study, label=f"{product.label} {what} {chunk}", sender=sender, receiver=receiver)
 
 
 def _entry(entries: Mapping[str, bytes], name: str) -> bytes:

@@ -20,7 +20,6 @@ replies are published, and do not help those who may collude to try values: the 
 Bonawitz et al. 2017, with the sparse graph of Bell et al. 2020.
 """
 
-import abc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, final
@@ -29,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import RefusedError
-from syndic.kernel import Message, Party, Session, SubProtocol, Terms, TermsMethod, step
+from syndic.kernel import Message, Party, Session, SubProtocol, step
 from syndic.mpc.graph import SumPlan
 from syndic.mpc.key import KEY_BYTES, agree_with, derive
 from syndic.mpc.listing import bits, marked, pieces
@@ -213,7 +212,26 @@ class MaskedSum(SubProtocol):
             PartyError: if more parties than the plan allows fall silent or refuse.
             RefusedError: if shares do not open what was published. The total stays closed.
         """
-        return _opened(session, self, self, contribute)
+        table = Table(study=session.study, label=self.label, names=session.parties, plan=self.graph)
+        places = {name: place for place, name in enumerate(table.names)}
+        least = len(places) - table.plan.missing
+        keys = _ask(session, self.sum_keys, dict.fromkeys(places.values(), SumStart(label=self.label)), least)
+        boxes = _ask(session, self.sum_shares, {place: _directory(table, place, keys) for place in keys}, least)
+        masked = _ask(session, contribute, _inboxes(table, keys, boxes), least)
+        survivors = SumSurvivors(label=self.label, arrived=bits(place in masked for place in range(len(places))))
+        opened = _ask(session, self.sum_open, dict.fromkeys(masked, survivors), least)
+        gathered = Gathered(
+            table=table,
+            commitments={place: each.commitment for place, each in keys.items()},
+            mask_keys={place: each.mask for place, each in keys.items()},
+            dealt=frozenset(boxes),
+            masked={place: self.ring.unpack(each.values, self.count) for place, each in masked.items()},
+            opened={
+                place: _halves([other for other in table.neighbours(place) if other in boxes], each)
+                for place, each in opened.items()
+            },
+        )
+        return Total(values=unmask(gathered, self.ring), present=tuple(table.names[place] for place in masked))
 
     def _begin(self, party: Party, label: str, number: int) -> tuple[Table, int]:
         if label != self.label:
@@ -221,83 +239,6 @@ class MaskedSum(SubProtocol):
         advance(party, f"sum {label}", number)
         names = tuple(member.name for member in party.terms.parties)
         return Table(study=party.study, label=label, names=names, plan=self.graph), names.index(party.name)
-
-
-class UsesMaskedSum(TermsMethod):
-    """What a protocol on the old interface inherits to sum under masks, under any label."""
-
-    @abc.abstractmethod
-    def sum_plan(self, terms: Terms) -> SumPlan:
-        """Return how many parties may collude and be missing. Computed by each party from its own study."""
-
-    @step(reveals="public")
-    def sum_keys(self, party: Party, message: SumStart) -> SumKeys:
-        """Make keys and a seed for one masked sum; publish the public keys and a commitment."""
-        return self._sum(party.terms, message.label).sum_keys(party, message)
-
-    @step(reveals="sealed")
-    def sum_shares(self, party: Party, message: SumDirectory) -> SumBoxes:
-        """Seal for every neighbour a share of what opens this party's masks if it, or others, fall silent."""
-        return self._sum(party.terms, message.label).sum_shares(party, message)
-
-    def sum_masks(self, party: Party, message: SumInbox, count: int, ring: Ring) -> NDArray[Any]:
-        """Open the boxes, keep the shares in them, and return the masks of this party's `count` values."""
-        return self._sum(party.terms, message.label, count, ring).masks(party, message)
-
-    def sum_masked(self, values: NDArray[np.int64], masks: NDArray[Any], ring: Ring) -> SumMasked:
-        """Return values, with their share of the noise, under their masks: uniform without the others' shares."""
-        return SumMasked(values=ring.pack(ring.add(ring.reduce(values), masks)))
-
-    @step(reveals="public")
-    def sum_open(self, party: Party, message: SumSurvivors) -> SumOpenings:
-        """Open one kind of share of every neighbour: of the seed if its values arrived, else of its mask key."""
-        return self._sum(party.terms, message.label).sum_open(party, message)
-
-    def _sum(self, terms: Terms, label: str, count: int = 0, ring: Ring = Ring(1)) -> MaskedSum:  # noqa: B008
-        return MaskedSum(label=label, graph=self.sum_plan(terms), count=count, ring=ring)
-
-
-def masked_sum(
-    session: Session,
-    uses: UsesMaskedSum,
-    contribute: Callable[[Any, SumInbox], SumMasked],
-    *,
-    label: str,
-    count: int,
-    ring: Ring,
-) -> Total:
-    """Run the coordinator's side for a protocol on the old interface."""
-    one = MaskedSum(label=label, graph=uses.sum_plan(session.terms), count=count, ring=ring)
-    return _opened(session, one, uses, contribute)
-
-
-def _opened(
-    session: Session,
-    one: MaskedSum,
-    uses: MaskedSum | UsesMaskedSum,
-    contribute: Callable[[Any, SumInbox], SumMasked],
-) -> Total:
-    table = Table(study=session.study, label=one.label, names=session.parties, plan=one.graph)
-    places = {name: place for place, name in enumerate(table.names)}
-    least = len(places) - table.plan.missing
-    keys = _ask(session, uses.sum_keys, dict.fromkeys(places.values(), SumStart(label=one.label)), least)
-    boxes = _ask(session, uses.sum_shares, {place: _directory(table, place, keys) for place in keys}, least)
-    inboxes = _inboxes(table, keys, boxes)
-    masked = _ask(session, contribute, inboxes, least)
-    survivors = SumSurvivors(label=one.label, arrived=bits(place in masked for place in range(len(places))))
-    opened = _ask(session, uses.sum_open, dict.fromkeys(masked, survivors), least)
-    gathered = Gathered(
-        table=table,
-        commitments={place: each.commitment for place, each in keys.items()},
-        mask_keys={place: each.mask for place, each in keys.items()},
-        dealt=frozenset(boxes),
-        masked={place: one.ring.unpack(each.values, one.count) for place, each in masked.items()},
-        opened={
-            place: _halves([other for other in table.neighbours(place) if other in boxes], each)
-            for place, each in opened.items()
-        },
-    )
-    return Total(values=unmask(gathered, one.ring), present=tuple(table.names[place] for place in masked))
 
 
 Asked = TypeVar("Asked", bound=Message)

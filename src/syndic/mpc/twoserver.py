@@ -21,16 +21,14 @@ somebody other than the coordinator can compute carries random bytes too. Privat
 until it is deleted: who takes the files of parties that must not collude can do what these could.
 """
 
-import abc
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import RefusedError
-from syndic.kernel import Message, Nothing, Party, Session, Terms, TermsMethod, step
+from syndic.kernel import Message, Nothing, Party, Session, SubProtocol, step
 from syndic.mpc import gmw
 from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, derive, key_pair
 from syndic.mpc.mask import expand
@@ -41,34 +39,6 @@ from syndic.noise.circuit_bits import BitNoise
 
 _WHAT = "noisy sum"
 _NO_WORDS = np.empty(0, dtype=np.uint64)
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class TwoServers:
-    """What is agreed on: who the servers are, how many values, the ring, and the noise on each value."""
-
-    servers: tuple[str, str]
-    dimension: int
-    ring: Ring
-    noise: BitNoise
-
-    @property
-    def coins(self) -> gmw.Coins:
-        """The coins of all values, value after value."""
-        return gmw.toss(self.noise.thresholds, self.noise.sources, self.dimension, self.ring)
-
-    def other(self, server: str) -> str:
-        """Return the other server's name."""
-        return self.servers[1] if server == self.servers[0] else self.servers[0]
-
-    def noise_from(self, coins: NDArray[Any], *, first: bool) -> NDArray[Any]:
-        """Return a server's share of the noise from its shares of the coins."""
-        weights = self.ring.reduce(np.array(self.noise.weights, dtype=np.int64))
-        weighted = np.multiply(coins.reshape(self.dimension, -1), weights, dtype=self.ring.dtype)
-        total = self.ring.reduce(weighted.sum(axis=1, dtype=self.ring.dtype))
-        offset = self.ring.reduce(np.full(self.dimension, self.noise.offset, dtype=np.int64))
-        return self.ring.add(total, offset) if first else total
 
 
 class TwoKey(Message):
@@ -127,16 +97,39 @@ class _Tree(Message):
     equal: NDArray[np.uint64]
 
 
-class UsesTwoServers(TermsMethod):
-    """What a protocol inherits to open a sum with noise that nobody knows.
+@final
+class TwoServers(SubProtocol):
+    """What is agreed on: who the servers are, how many values, the ring, and the noise on each value.
 
-    Its own step, `reveals="masked"`, takes `PublicKeys`, hands them to `two_meet`, counts, charges, and returns
-    `two_shares` of its values; its `coordinate` calls `noisy_sum` with that step.
+    A method's own step, `reveals="masked"`, takes `PublicKeys`, hands them to `meet`, counts, charges, and returns
+    `shares` of its values; its `coordinate` calls `open` with that step.
     """
 
-    @abc.abstractmethod
-    def two_servers(self, terms: Terms) -> TwoServers:
-        """Return what is agreed on. Computed by each party from its own study."""
+    servers: tuple[str, str]
+    dimension: int
+    ring: Ring
+    noise: BitNoise
+
+    @property
+    def coins(self) -> gmw.Coins:
+        """The coins of all values, value after value."""
+        return gmw.toss(self.noise.thresholds, self.noise.sources, self.dimension, self.ring)
+
+    def other(self, server: str) -> str:
+        """Return the other server's name."""
+        return self.servers[1] if server == self.servers[0] else self.servers[0]
+
+    def noise_from(self, coins: NDArray[Any], *, first: bool) -> NDArray[Any]:
+        """Return a server's share of the noise from its shares of the coins."""
+        weights = self.ring.reduce(np.array(self.noise.weights, dtype=np.int64))
+        weighted = np.multiply(coins.reshape(self.dimension, -1), weights, dtype=self.ring.dtype)
+        total = self.ring.reduce(weighted.sum(axis=1, dtype=self.ring.dtype))
+        offset = self.ring.reduce(np.full(self.dimension, self.noise.offset, dtype=np.int64))
+        return self.ring.add(total, offset) if first else total
+
+    def rounds(self, contribute: str) -> tuple[str, ...]:
+        """Return the names of the steps of one noisy sum, with that of the method's own step, in their order."""
+        return ("two_keys", contribute, "two_begin", "two_toss", "two_open")
 
     @step(reveals="public")
     def two_keys(self, party: Party, message: Nothing) -> TwoKey:
@@ -147,54 +140,51 @@ class UsesTwoServers(TermsMethod):
         party.remember("two pair", pair)
         return TwoKey(public=pair.public)
 
-    def two_meet(self, party: Party, message: PublicKeys) -> None:
+    def meet(self, party: Party, message: PublicKeys) -> None:
         """Keep everybody's public keys; first thing in the step that shares values, which is answered once."""
         advance(party, _WHAT, 2)
         if set(message.keys) != {member.name for member in party.terms.parties}:
             raise RefusedError("the public keys are not those of the study's parties: run the study again")
         party.remember("two keys", message)
         # a key that is none is refused here, before the step has charged anything
-        _secret(party, self.two_servers(party.terms).servers[0])
+        _secret(party, self.servers[0])
 
-    def two_shares(self, party: Party, values: NDArray[np.int64]) -> TwoShares:
+    def shares(self, party: Party, values: NDArray[np.int64]) -> TwoShares:
         """Split the values: masked for the second server, the seed sealed for the first."""
-        agreed = self.two_servers(party.terms)
         seed = party.key_randomness("seed").bytes(KEY_BYTES)
-        masks = expand(seed, b"two server values", agreed.dimension, agreed.ring)
-        masked = agreed.ring.add(agreed.ring.reduce(values), masks)
-        receiver = agreed.servers[0]
+        masks = expand(seed, b"two server values", self.dimension, self.ring)
+        masked = self.ring.add(self.ring.reduce(values), masks)
+        receiver = self.servers[0]
         box = seal(
             _secret(party, receiver), seed, _place(party, "seed", party.name, receiver), party.key_randomness("box")
         )
-        return TwoShares(masked=agreed.ring.pack(masked), box=box, blind=party.key_randomness("blind").bytes(KEY_BYTES))
+        return TwoShares(masked=self.ring.pack(masked), box=box, blind=party.key_randomness("blind").bytes(KEY_BYTES))
 
     @step(reveals="sealed")
     def two_begin(self, party: Party, message: TwoStart) -> TwoBits:
         """Take in the parties' shares and the dealer's half, and begin to toss."""
         advance(party, _WHAT, 3)
-        agreed = self.two_servers(party.terms)
-        if party.name not in agreed.servers:
+        if party.name not in self.servers:
             raise RefusedError(f"{party.name} is none of the two servers")
-        total = _seeds_total(party, message, agreed) if party.name == agreed.servers[0] else message.total
+        total = _seeds_total(party, message, self) if party.name == self.servers[0] else message.total
         party.remember(
             "two setup", _Setup(key=message.key, total=total, products=message.products, masks=message.masks)
         )
-        half, coins = _half(party, agreed)
-        node = gmw.begin(half, derive(_common(party, agreed), "coins"), coins)
-        return _tell(party, agreed, 1, node, gmw.open_level(half, 1, node, coins))
+        half, coins = _half(party, self)
+        node = gmw.begin(half, derive(_common(party, self), "coins"), coins)
+        return _tell(party, self, 1, node, gmw.open_level(half, 1, node, coins))
 
     @step(reveals="sealed")
     def two_toss(self, party: Party, message: TwoBits) -> TwoBits:
         """Combine one level with the other server's bits, and mask the next."""
         advance(party, _WHAT, 3 + message.level)
-        agreed = self.two_servers(party.terms)
-        half, coins = _half(party, agreed)
-        theirs = _hear(party, agreed, message, coins)
+        half, coins = _half(party, self)
+        theirs = _hear(party, self, message, coins)
         node = gmw.close_level(half, message.level, _node(party), theirs, coins)
         level = message.level + 1
         if level <= gmw.LEVELS:
-            return _tell(party, agreed, level, node, gmw.open_level(half, level, node, coins))
-        return _tell(party, agreed, level, node, gmw.open_coins(half, node, coins))
+            return _tell(party, self, level, node, gmw.open_level(half, level, node, coins))
+        return _tell(party, self, level, node, gmw.open_coins(half, node, coins))
 
     @step(reveals="masked")
     def two_open(self, party: Party, message: TwoBits) -> TwoOpened:
@@ -202,34 +192,29 @@ class UsesTwoServers(TermsMethod):
         advance(party, _WHAT, 4 + gmw.LEVELS)
         if message.level != gmw.LEVELS + 1:
             raise RefusedError(f"bits of level {message.level} came where those of the coins were due")
-        agreed = self.two_servers(party.terms)
-        half, coins = _half(party, agreed)
-        theirs = _hear(party, agreed, message, coins)
-        noise = agreed.noise_from(gmw.close_coins(half, _node(party), theirs, coins), first=half.first)
-        total = agreed.ring.unpack(party.recall("two setup", _Setup).total, agreed.dimension)
-        zero = expand(derive(_common(party, agreed), "open"), b"zero", agreed.dimension, agreed.ring)
-        change = agreed.ring.add if half.first else agreed.ring.subtract
-        return TwoOpened(share=agreed.ring.pack(change(agreed.ring.add(total, noise), zero)))
+        half, coins = _half(party, self)
+        theirs = _hear(party, self, message, coins)
+        noise = self.noise_from(gmw.close_coins(half, _node(party), theirs, coins), first=half.first)
+        total = self.ring.unpack(party.recall("two setup", _Setup).total, self.dimension)
+        zero = expand(derive(_common(party, self), "open"), b"zero", self.dimension, self.ring)
+        change = self.ring.add if half.first else self.ring.subtract
+        return TwoOpened(share=self.ring.pack(change(self.ring.add(total, noise), zero)))
 
-
-def noisy_sum(
-    session: Session, uses: UsesTwoServers, shares: Callable[[Any, PublicKeys], TwoShares]
-) -> NDArray[np.int64]:
-    """Run the coordinator's side and return the parties' sum with its noise."""
-    agreed = uses.two_servers(session.terms)
-    ring, servers = agreed.ring, agreed.servers
-    keys = session.ask(uses.two_keys, Nothing())
-    answers = session.ask(shares, PublicKeys(keys={name: key.public for name, key in keys.items()}))
-    total = ring.reduce(np.zeros(agreed.dimension, dtype=np.int64))
-    for answer in answers.values():
-        total = ring.add(total, ring.unpack(answer.masked, agreed.dimension))
-    boxes = {name: answer.box for name, answer in answers.items()}
-    bits = session.ask(uses.two_begin, _starts(session, agreed, boxes, total))
-    for _ in range(gmw.LEVELS):
-        bits = session.ask(uses.two_toss, _swapped(agreed, bits))
-    opened = session.ask(uses.two_open, _swapped(agreed, bits))
-    first, second = (ring.unpack(opened[name].share, agreed.dimension) for name in servers)
-    return ring.lift(ring.add(first, second))
+    def open(self, session: Session, contribute: Callable[[Any, PublicKeys], TwoShares]) -> NDArray[np.int64]:
+        """Run the coordinator's side and return the parties' sum with its noise."""
+        ring = self.ring
+        keys = session.ask(self.two_keys, Nothing())
+        answers = session.ask(contribute, PublicKeys(keys={name: key.public for name, key in keys.items()}))
+        total = ring.reduce(np.zeros(self.dimension, dtype=np.int64))
+        for answer in answers.values():
+            total = ring.add(total, ring.unpack(answer.masked, self.dimension))
+        boxes = {name: answer.box for name, answer in answers.items()}
+        bits = session.ask(self.two_begin, _starts(session, self, boxes, total))
+        for _ in range(gmw.LEVELS):
+            bits = session.ask(self.two_toss, _swapped(self, bits))
+        opened = session.ask(self.two_open, _swapped(self, bits))
+        first, second = (ring.unpack(opened[name].share, self.dimension) for name in self.servers)
+        return ring.lift(ring.add(first, second))
 
 
 def _starts(

@@ -9,7 +9,8 @@ import pytest
 from support import study_text
 from syndic import Release, Study, simulate
 from syndic.errors import InputError, PartyError
-from syndic.methods import Average
+from syndic.kernel import make_plan
+from syndic.methods.histogram.average import Average, AveragePlan
 from syndic.noise import DiscreteGaussian, DiscreteLaplace
 from syndic.privacy import Budget, rho_for
 
@@ -71,8 +72,7 @@ def sources(people: tuple[int, int, int] = (3000, 2000, 1000)) -> dict[str, pa.T
 
 
 def law(agreed: Study) -> DiscreteLaplace | DiscreteGaussian:
-    assert isinstance(agreed.protocol, Average)
-    return agreed.protocol.law_of(agreed)
+    return agreed.plan_as(AveragePlan).noise
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
@@ -95,12 +95,11 @@ def test_averages_are_those_of_the_clipped_rows(noise: str) -> None:
 
 def test_integers_are_exact_and_reals_within_half_a_step() -> None:
     agreed = study("bits = 7")
-    method = agreed.protocol
-    assert isinstance(method, Average)
-    score, age = method.fixed_point(agreed).columns
+    plan = agreed.plan_as(AveragePlan)
+    score, age = plan.fixed_point.columns
     table = pa.concat_tables(sources().values())
     sums = np.array([score.encode(table["score"]).sum(), age.encode(table["age"]).sum()], dtype=np.int64)
-    found = method._averages(agreed, sums).averages
+    found = plan.averages(sums).averages
     assert found[1] == pytest.approx(np.clip(np.asarray(table["age"]), 0, 99).mean(), abs=1e-9)
     clipped = np.clip(np.asarray(table["score"]), -1, 1)
     middle = np.minimum(np.floor((clipped + 1) * 64), 127)
@@ -113,13 +112,12 @@ def test_wide_integers_are_rounded_to_steps() -> None:
         '[[schema.columns]]\nname = "income"\nkind = "integer"\nlower = -50\nupper = 999_949\nmissing = { value = 0 }\n'
     )
     agreed = study("bits = 8", columns=wide)
-    method = agreed.protocol
-    assert isinstance(method, Average)
-    (income,) = method.fixed_point(agreed).columns
+    plan = agreed.plan_as(AveragePlan)
+    (income,) = plan.fixed_point.columns
     values = np.arange(-50, 999_950)
     sums = np.array([income.encode(pa.array(values)).sum(dtype=np.int64)]) * 6000 // values.size
     # averaged over all its values, the middle of the steps is the middle of the range
-    assert method._averages(agreed, sums).averages[0] == pytest.approx(values.mean(), abs=1.0)
+    assert plan.averages(sums).averages[0] == pytest.approx(values.mean(), abs=1.0)
 
 
 def test_noise_is_made_for_the_change_of_one_row() -> None:
@@ -179,7 +177,7 @@ def test_a_source_of_another_size_is_refused() -> None:
     [
         (study(unit='neighbours = "add_remove"'), "public number of rows"),
         (study(unit='neighbours = "replace"\nrows = 2'), "rows = 1"),
-        (study(budget="epsilon = 1.0"), "delta must be above 0"),
+        (study(budget="epsilon = 1.0"), "needs delta above 0"),
         (study(budget="epsilon = 31.0\ndelta = 1e-7"), "at most 30"),
         (study("bits = 24", budget="epsilon = 1e-12\ndelta = 1e-7"), "2\\^52"),
         (study('columns = ["colour"]'), "'colour' is not a number"),
@@ -195,7 +193,7 @@ def test_studies_that_cannot_run(agreed: Study, text: str) -> None:
 def test_a_server_must_be_a_party() -> None:
     agreed = study()
     with pytest.raises(InputError, match="'west' is not a party"):
-        Average(servers=("north", "west")).check(agreed)
+        make_plan(Average(servers=("north", "west")), agreed)
     for servers, bits, text in [(("a", "a"), 10, "two different"), (("a", "b"), 25, "bits")]:
         with pytest.raises(ValueError, match=text):
             Average(servers=servers, bits=bits)

@@ -16,8 +16,7 @@ from syndic import Study
 from syndic.data import Instead, Integer, Real, Schema
 from syndic.errors import InputError, PartyError, RefusedError
 from syndic.methods.estimate.estimate import Estimation
-from syndic.methods.estimate.layout import FINE, Layout, layout_of
-from syndic.methods.estimate.noise import PrintedLaplace
+from syndic.methods.estimate.plan import FINE, EstimationPlan, Layout, PrintedLaplace, layout_of
 from syndic.methods.estimate.result import Estimates, EstimatesResult, Group
 from syndic.model import Bernoulli, Exponential, Gamma, Multinomial, Normal, NormalVariance, Poisson
 from syndic.model.families.estimate import block_estimates, blocks_of
@@ -42,6 +41,10 @@ def study(
         parties=tuple(sy.Member(name=f"p{number}", people=people) for number in range(parties)),
         schema=SCHEMA,
     )
+
+
+def noise_of(of: Study) -> Any:
+    return of.plan_as(EstimationPlan).noise["p0"]
 
 
 def estimates(asked: Study, rows: dict[str, pa.Table], seed: int, folder: Path | None = None) -> Estimates:
@@ -129,34 +132,24 @@ def test_small_whole_numbers_stay_exact() -> None:
 
 def test_noise_is_made_for_the_unit() -> None:
     poisson = Estimation(column="age", family=Poisson())
-    law = poisson.law_of(study(poisson), "p0")
-    assert law == DiscreteLaplace(sensitivity=99, epsilon=Fraction(1))
+    assert noise_of(study(poisson)) == DiscreteLaplace(sensitivity=99, epsilon=Fraction(1))
     both = sy.Unit(neighbours="replace", parties=2)
     two = Study(
         name="two", unit=both, budget=sy.Budget.of(1), protocol=poisson, parties=study(poisson).parties, schema=SCHEMA
     )
-    assert poisson.law_of(two, "p0") == DiscreteLaplace(sensitivity=99, epsilon=Fraction(1, 2))
+    assert noise_of(two) == DiscreteLaplace(sensitivity=99, epsilon=Fraction(1, 2))
     gaussian = Estimation(column="height", family=Normal(), noise="gaussian", bits=6)
-    found = gaussian.law_of(study(gaussian, delta="1/1000000"), "p0")
+    found = noise_of(study(gaussian, delta="1/1000000"))
     assert isinstance(found, DiscreteGaussian)
     assert found.sensitivity_squared == LAYOUTS["normal"].l2_squared
     blocks = Estimation(column="height", family=Normal(), scheme="dsaa", bits=6)
-    assert blocks.law_of(study(blocks), "p0") == DiscreteLaplace(sensitivity=2 * FINE, epsilon=Fraction(1))
+    assert noise_of(study(blocks)) == DiscreteLaplace(sensitivity=2 * FINE, epsilon=Fraction(1))
     masked = Estimation(column="age", family=Poisson(), scheme="masked")
-    share = masked.share_of(two)
+    share = msgspec.structs.replace(two, protocol=masked).plan_as(EstimationPlan).share
     assert isinstance(share, LaplaceShare)
     assert (share.sensitivity, share.epsilon, share.honest) == (99, Fraction(1, 2), 2)
     masked = Estimation(column="age", family=Poisson(), scheme="masked", noise="gaussian")
-    square = masked.share_of(
-        Study(
-            name="two",
-            unit=both,
-            budget=sy.Budget.of(1, "1e-6"),
-            protocol=masked,
-            parties=two.parties,
-            schema=SCHEMA,
-        )
-    )
+    square = msgspec.structs.replace(two, budget=sy.Budget.of(1, "1e-6"), protocol=masked).plan_as(EstimationPlan).share
     assert isinstance(square, GaussianShare)
     assert square.sensitivity_squared == 2 * 99**2
 
@@ -224,7 +217,7 @@ def test_unequal_parties_are_weighed_by_size_and_noise() -> None:
 
 def test_printed_variants_say_what_they_cost() -> None:
     printed = Estimation(column="height", family=Normal(), as_printed=True, blocks=20, bits=6)
-    law = printed.law_of(study(printed), "p0")
+    law = noise_of(study(printed))
     assert isinstance(law, PrintedLaplace)
     layout = LAYOUTS["normal"]
     # noise for 20 blocks where 400 rows are averaged, and the Euclidean for the l1 diameter
@@ -232,21 +225,21 @@ def test_printed_variants_say_what_they_cost() -> None:
     # A variance in [0, 1], blocks of two: a corrected one is up to 1.5, and as far below 0
     blocks = Estimation(column="height", family=Normal(), scheme="dsaa", least=(100.0, 0.0), most=(200.0, 1.0),
                         as_printed=True, blocks=200)  # fmt: skip
-    law = blocks.law_of(study(blocks), "p0")
+    law = noise_of(study(blocks))
     assert isinstance(law, PrintedLaplace)
     assert float(law.event.epsilon) == pytest.approx((1 + 1 + 2 * 1 / 2) / 2**0.5, rel=1e-6)
     with pytest.raises(InputError, match="seed"):
         sy.simulate(study(printed), tables(study(printed)))
-    assert any("times the stated epsilon" in text for text in printed.disclosure(study(printed)).departures)
+    assert any("times the stated epsilon" in text for text in study(printed).plan.disclosure.departures)
 
 
 def test_masked_study_never_releases_a_partys_own_sums() -> None:
     masked, plain = (Estimation(column="age", family=Poisson(), scheme=scheme) for scheme in ("masked", "dssa"))
     nobody: Any = None
-    assert masked.asked(study(masked)) == ("add", "ready", "sum_keys", "sum_open", "sum_shares")
-    assert plain.asked(study(plain)) == ("answer", "ready")
+    assert tuple(study(masked).steps) == ("ready", "sum_keys", "sum_shares", "add", "sum_open")
+    assert tuple(study(plain).steps) == ("ready", "answer")
     with pytest.raises(RefusedError, match="label"):
-        masked.add(nobody, SumInbox(label="again", dealt=b"", boxes=b""))
+        study(masked).plan_as(EstimationPlan).masked[0].masks(nobody, SumInbox(label="again", dealt=b"", boxes=b""))
 
 
 def test_masks_are_sure_whatever_the_number_of_parties() -> None:
@@ -254,8 +247,8 @@ def test_masks_are_sure_whatever_the_number_of_parties() -> None:
     protocol = Estimation(column="age", family=Poisson(), scheme="masked", colluding=20, missing=10)
     asked = study(protocol, parties=600, people=40)
     asked.check()
-    assert protocol.sum_plan(asked).failure_bits == float("inf")
-    assert len(protocol.spends(asked, "p0")) == 1
+    assert asked.plan_as(EstimationPlan).masked[0].graph.failure_bits == float("inf")
+    assert len(asked.plan.events("p0")) == 1
 
 
 @pytest.mark.parametrize("scheme", ["dssa", "masked"])

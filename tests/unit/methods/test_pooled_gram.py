@@ -11,8 +11,8 @@ from support import COLUMNS, PARTIES, charges, rows, study_text
 from syndic import GramRegression, Study, simulate
 from syndic.data import Table, open_source
 from syndic.errors import InputError, PartyError
-from syndic.methods import PooledGram
 from syndic.methods.regression.gram_result import GramResult
+from syndic.methods.regression.pooled_gram import PooledGramPlan
 from syndic.study import Release
 
 TINY = "epsilon = 1.0\ndelta = 1e-15"
@@ -35,11 +35,6 @@ def study_of(
     )
 
 
-def protocol_of(study: Study) -> PooledGram:
-    assert isinstance(study.protocol, PooledGram)
-    return study.protocol
-
-
 def sources() -> dict[str, pa.Table]:
     return {name: rows(count, place) for place, (name, count) in enumerate(SIZES.items())}
 
@@ -49,9 +44,9 @@ def test_a_release_is_the_exact_matrix_plus_noise_of_the_stated_size(options: st
     study = study_of(options)
     release = simulate(study, sources(), seed=3, folder=tmp_path)
     assert isinstance(release.result, GramResult)
-    gram, layout = release.result.opened, protocol_of(study).layout(study)
+    gram, plan = release.result.opened, study.plan_as(PooledGramPlan)
     table = Table(study.schema, open_source(pa.concat_tables(sources().values())))
-    matrix = np.concatenate([layout.rows(batch) for batch in table.batches()]) / 2.0**layout.bits
+    matrix = np.concatenate([plan.rows(batch) for batch in table.batches()]) / 2.0**plan.bits
     assert gram.rows == len(matrix) == 3000
     noise = (gram.matrix - matrix.T @ matrix) / gram.sigma
     assert not noise[gram.places < 0].any()
@@ -61,22 +56,23 @@ def test_a_release_is_the_exact_matrix_plus_noise_of_the_stated_size(options: st
 
 def test_noise_is_that_of_one_curator_but_for_those_who_collude() -> None:
     study = study_of()
-    noise, layout = protocol_of(study).noise_of(study), protocol_of(study).layout(study)
+    plan = study.plan_as(PooledGramPlan)
+    noise = plan.noise
     # colour, age, score and the intercept; a list and two numbers
-    assert layout.sensitivity == 16
+    assert plan.sensitivity == 16
     assert noise.total_variance(3) / 16.0**10 == pytest.approx(1.5 * 16 / float(noise.mu_squared), rel=1e-6)
     assert study.joint == study.costs["north"]
     assert 0.99999 < study.joint.epsilon(study.delta) <= 1
     shorter = study_of("norm = 0.4\nexempt = []")
     # age is the only column of nothing but numbers: score has a level for missing values
-    assert protocol_of(shorter).layout(shorter).clip is None
+    assert shorter.plan_as(PooledGramPlan).clip is None
 
 
 def test_missing_parties_are_left_out_and_paid_for() -> None:
     six = {f"p{place}": 100 for place in range(6)}
     study, whole = study_of("missing = 1", sizes=six), study_of(sizes=six)
     # four shares have to be enough instead of five
-    noise, less = protocol_of(study).noise_of(study), protocol_of(whole).noise_of(whole)
+    noise, less = (one.plan_as(PooledGramPlan).noise for one in (study, whole))
     assert noise.variance == pytest.approx(5 / 4 * less.variance, rel=1e-6)
 
 
@@ -93,9 +89,7 @@ def test_a_model_from_all_parties(tmp_path: Path) -> None:
     model = GramRegression("score", features=["age"]).fit(Release.load(tmp_path))
     assert model.coef_[0] == pytest.approx(0.01, abs=6 * model.inference_.standard_errors()[1])
     assert model.predict(columns["north"]).shape == (1500,)
-    other = study_of("bits = 8")
     (tmp_path / "study.json").write_text((tmp_path / "study.json").read_text().replace('"bits": 10', '"bits": 8'))
-    assert protocol_of(other).bits == 8
     with pytest.raises(InputError, match="not of this study"):
         Release.load(tmp_path)
 
@@ -103,8 +97,8 @@ def test_a_model_from_all_parties(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("parts", "told"),
     [
-        ({"unit": 'neighbours = "add_remove"'}, "must be neighbours"),
-        ({"unit": 'neighbours = "replace"\nrows = 2'}, "one row at one party"),
+        ({"unit": 'neighbours = "add_remove"'}, 'set neighbours = "replace"'),
+        ({"unit": 'neighbours = "replace"\nrows = 2'}, "rows = 1"),
         ({"budget": "epsilon = 1.0"}, "delta above 0"),
         ({"options": 'products = [["age", "height"]]'}, "no column height"),
         ({"options": 'exempt = ["height"]'}, "no column height"),

@@ -20,7 +20,7 @@ from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.methods.synthesis.vertical_agree import RoundClose, RoundKey, RoundKeys
 from syndic.methods.synthesis.vertical_round import MixedNoise
-from syndic.mpc.product import ProductClose
+from syndic.mpc.product_messages import ProductClose
 from syndic.mpc.seal import Mail
 from syndic.privacy import GaussianEvent, gaussian_epsilon, mu_squared_for
 from syndic.random import Randomness

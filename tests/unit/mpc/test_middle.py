@@ -22,7 +22,7 @@ from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.vertical_agree import RoundKey
 from syndic.mpc.key import agree, context, derive, key_pair
 from syndic.mpc.mask import expand
-from syndic.mpc.product_work import ProductKey, ProductOpening
+from syndic.mpc.product_messages import ProductKey, ProductOpening
 from syndic.mpc.rounds import RoundMasked, RoundsKey
 from syndic.mpc.seal import Mail, Place, unseal
 from syndic.mpc.secret import SecretOffer, shared_secret

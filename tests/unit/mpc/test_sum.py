@@ -14,7 +14,7 @@ from syndic.mpc.masked import Secrets, openings
 from syndic.mpc.ring import ring_for
 from syndic.mpc.secret import SecretStart
 from syndic.mpc.shamir import recover
-from syndic.mpc.sum import SumBoxes, SumInbox, SumOpenings, SumStart, SumSurvivors, masked_sum
+from syndic.mpc.sum import SumBoxes, SumInbox, SumOpenings, SumStart, SumSurvivors
 
 STEPS = ["sum_keys", "sum_shares", "add", "sum_open"]
 
@@ -185,8 +185,7 @@ def test_two_sums_of_one_study_have_nothing_in_common(tmp_path: Path) -> None:
     first = dict(fleet.seen)
     session = fleet.session()
     session.ask(fleet.protocol.secret_offer, SecretStart(label="x"))  # one round later, so under other call ids
-    ring = fleet.protocol.ring(fleet.study)
-    again = masked_sum(session, fleet.protocol, fleet.protocol.add, label="two", count=20, ring=ring)
+    again = fleet.protocol.masked_sum(fleet.study, "two").open(session, fleet.protocol.add)
     assert np.array_equal(again.values, fleet.expected(fleet.names))
     assert all(fleet.seen[place] != body for place, body in first.items())
 

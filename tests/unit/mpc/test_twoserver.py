@@ -14,6 +14,7 @@ from support import Case, open_nodes, study_text
 from syndic import Study
 from syndic.errors import PartyError
 from syndic.kernel import Call, Delivery, Node, Reply, Session, answer, decode, encode, run
+from syndic.methods.histogram.average import AveragePlan
 from syndic.mpc import gmw
 from syndic.mpc.key import KeyPair, agree
 from syndic.mpc.ring import Ring
@@ -102,7 +103,7 @@ def test_what_opens_is_the_sum_with_noise_of_the_studys_size(seed: int, tmp_path
     result, _ = play(played, tmp_path, seed=seed)
     noise = result.averages.averages[0] * 60 - 20 * (10 + 20 + 30)
     assert abs(noise) < 12 * 99
-    assert played.study.protocol.two_servers(played.study).ring.bits == 15  # type: ignore[union-attr]
+    assert played.study.plan_as(AveragePlan).two_servers.ring.bits == 15
 
 
 def test_nothing_that_is_carried_shows_the_values(tmp_path: Path) -> None:

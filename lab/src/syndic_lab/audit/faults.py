@@ -15,21 +15,33 @@ from syndic.errors import InputError
 from syndic.kernel import (
     Disclosure,
     Message,
+    Method,
     Nothing,
     Party,
+    Plan,
+    Requires,
     Resources,
     Result,
     Session,
     Terms,
-    TermsMethod,
     budget_of,
     step,
 )
-from syndic.mpc.graph import SumPlan, plan_sum
+from syndic.mpc.graph import plan_sum
 from syndic.mpc.key import derive
 from syndic.mpc.mask import expand
-from syndic.mpc.ring import Ring, ring_for
-from syndic.mpc.sum import SumInbox, SumMasked, UsesMaskedSum, masked_sum
+from syndic.mpc.ring import ring_for
+from syndic.mpc.sum import (
+    MaskedSum,
+    SumBoxes,
+    SumDirectory,
+    SumInbox,
+    SumKeys,
+    SumMasked,
+    SumOpenings,
+    SumStart,
+    SumSurvivors,
+)
 from syndic.noise import DiscreteLaplace, LaplaceShare
 from syndic.privacy import Event
 from syndic.random import Randomness, SimulationRandomness, generator
@@ -85,17 +97,38 @@ class Shown(Result):
 
     values: Any
 
-    def write(self, folder: Path) -> list[Path]:
+    def files(self) -> dict[str, Any]:
         """Write nothing: nothing of this is for use."""
-        del folder
-        return []
+        return {}
 
     def summary(self) -> dict[str, Any]:
         """There is nothing to say."""
         return {}
 
 
-class _Planted(TermsMethod):
+@final
+class PlantedPlan(Plan):
+    """What each party is charged, and which steps are asked."""
+
+    charges: dict[str, tuple[Event, ...]]
+    rounds: tuple[str, ...]
+
+    def events(self, party: str) -> tuple[Event, ...]:
+        """What the fault's sound form would cost."""
+        return self.charges[party]
+
+    @property
+    def resources(self) -> Resources:
+        """It is small."""
+        return Resources(memory_bytes=1, reply_bytes=1, seconds=1.0)
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """It is a fault."""
+        return Disclosure(sees={}, sensitivity="as it should be, but for the fault", not_protected=("anybody",))
+
+
+class _Planted(Method):
     """What both have in common: they never meet real parties."""
 
     title: ClassVar[str] = "A planted fault"
@@ -108,26 +141,18 @@ class _Planted(TermsMethod):
         """A planted fault never meets real parties."""
         return True
 
+    @property
+    def requires(self) -> Requires:
+        """Nothing."""
+        return Requires(columns="any")
+
     @abstractmethod
-    def coordinate(self, session: Session) -> Shown:
+    def coordinate(self, session: Session[PlantedPlan]) -> Shown:
         """Collect what the parties give out."""
 
-    def check(self, terms: Terms) -> None:
-        """Accept everything."""
-
-    def estimate(self, terms: Terms) -> Resources:
-        """Say that it is small."""
-        del terms
-        return Resources(memory_bytes=1, reply_bytes=1, seconds=1.0)
-
-    def disclosure(self, terms: Terms) -> Disclosure:
-        """Say that it is a fault."""
-        del terms
-        return Disclosure(sees={}, sensitivity="as it should be, but for the fault", not_protected=("anybody",))
-
-    def read_result(self, terms: Terms, folder: Path) -> Shown:
+    def read(self, plan: PlantedPlan, folder: Path) -> Shown:
         """Nothing is ever written."""
-        del terms, folder
+        del plan, folder
         raise InputError("a planted fault writes nothing")
 
 
@@ -217,28 +242,37 @@ class PlantedCounts(_Planted, tag="planted counts"):
         told = counts if self.fault == "rows in a public answer" else nothing
         return View(counts=told, more=nothing, floats=np.zeros(0))
 
-    def coordinate(self, session: Session) -> Shown:
+    def coordinate(self, session: Session[PlantedPlan]) -> Shown:
         """Collect what the parties give out."""
         told = session.ask(self.tell, Nothing())
         session.ask(self.fill, Nothing())
         session.ask(self.about, Nothing())
         return Shown(told)
 
-    def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
+    def plan(self, terms: Terms) -> PlantedPlan:
         """One release of counts."""
-        return (self.noise(terms, party).event,)
+        charges: dict[str, tuple[Event, ...]] = {
+            party.name: (self.noise(terms, party.name).event,) for party in terms.parties
+        }
+        return PlantedPlan(terms=terms, charges=charges, rounds=("tell", "fill", "about"))
 
 
 @final
-class PlantedSum(UsesMaskedSum, _Planted, tag="planted sum"):
+class PlantedSum(_Planted, tag="planted sum"):
     """Counts of all parties summed under masks, twice, with one fault."""
 
     fault: SumFault = "none"
     cells: int = 8
 
-    def sum_plan(self, terms: Terms) -> SumPlan:
-        """Return who masks with whom."""
-        return plan_sum(len(terms.parties), colluding=1, missing=0, certain=True)
+    def plan(self, terms: Terms) -> PlantedPlan:
+        """Two sums."""
+        charges: dict[str, tuple[Event, ...]] = {party.name: (self.share(terms).event,) * 2 for party in terms.parties}
+        return PlantedPlan(terms=terms, charges=charges, rounds=("sum_keys", "sum_shares", "add", "sum_open"))
+
+    def masked_sum(self, terms: Terms, label: str) -> MaskedSum:
+        """Return one of the sums, with plenty of room."""
+        graph = plan_sum(len(terms.parties), colluding=1, missing=0, certain=True)
+        return MaskedSum(label=label, graph=graph, count=self.cells, ring=ring_for(1 << 30))
 
     def share(self, terms: Terms, colluding: int = 1) -> LaplaceShare:
         """Return a party's share of the noise of one sum, if so many parties may collude."""
@@ -250,14 +284,26 @@ class PlantedSum(UsesMaskedSum, _Planted, tag="planted sum"):
             epsilon=terms.budget.epsilon / 2,
         )
 
-    def ring(self) -> Ring:
-        """Return a ring with plenty of room."""
-        return ring_for(1 << 30)
+    @step(reveals="public")
+    def sum_keys(self, party: Party, message: SumStart) -> SumKeys:
+        """Make keys for one of the sums."""
+        return self.masked_sum(party.terms, message.label).sum_keys(party, message)
+
+    @step(reveals="sealed")
+    def sum_shares(self, party: Party, message: SumDirectory) -> SumBoxes:
+        """Seal shares of what opens the masks."""
+        return self.masked_sum(party.terms, message.label).sum_shares(party, message)
+
+    @step(reveals="public")
+    def sum_open(self, party: Party, message: SumSurvivors) -> SumOpenings:
+        """Open shares of the masks."""
+        return self.masked_sum(party.terms, message.label).sum_open(party, message)
 
     @step(reveals="masked")
     def add(self, party: Party, message: SumInbox) -> SumMasked:
         """Count, add a share of noise, mask."""
-        masks = self.sum_masks(party, message, self.cells, self.ring())
+        masked_sum = self.masked_sum(party.terms, message.label)
+        masks = masked_sum.masks(party, message)
         name = party.terms.schema.columns[0].name
         counts = np.zeros(self.cells, dtype=np.int64)
         for batch in party.table.batches((name,)):
@@ -265,32 +311,24 @@ class PlantedSum(UsesMaskedSum, _Planted, tag="planted sum"):
         share = self.share(party.terms)
         drawn = self.share(party.terms, 0) if self.fault == "shares for nobody colluding" else share
         noisy = drawn.apply(counts, party.charge(share.event, why="planted"))
-        return self.sum_masked(noisy, self._masks(party, message.label, masks), self.ring())
+        return masked_sum.hide(noisy, self._masks(party, masked_sum, masks))
 
-    def _masks(self, party: Party, label: str, masks: NDArray[Any]) -> NDArray[Any]:
+    def _masks(self, party: Party, masked_sum: MaskedSum, masks: NDArray[Any]) -> NDArray[Any]:
         match self.fault:
             case "no mask":
                 return np.zeros_like(masks)
             case "half the values masked":
                 return np.where(np.arange(self.cells) < self.cells // 2, masks, 0).astype(masks.dtype)
             case "one mask for all":
-                return expand(derive(bytes(32), "planted"), party.name.encode(), self.cells, self.ring())
+                return expand(derive(bytes(32), "planted"), party.name.encode(), self.cells, masked_sum.ring)
             case "masks used again":
                 before = party.kept("masks", Kept)
                 party.remember("masks", Kept(counts=masks.astype(np.int64)))
-                return masks if before is None or label == "1" else before.counts.astype(masks.dtype)
+                return masks if before is None or masked_sum.label == "1" else before.counts.astype(masks.dtype)
             case _:
                 return masks
 
-    def coordinate(self, session: Session) -> Shown:
+    def coordinate(self, session: Session[PlantedPlan]) -> Shown:
         """Open two sums of the same counts."""
-        totals = [
-            masked_sum(session, self, self.add, label=label, count=self.cells, ring=self.ring()).values
-            for label in ("1", "2")
-        ]
-        return Shown(np.array(totals))
-
-    def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
-        """Two sums."""
-        del party
-        return (self.share(terms).event,) * 2
+        sums = [self.masked_sum(session.terms, label) for label in ("1", "2")]
+        return Shown(np.array([one.open(session, self.add).values for one in sums]))

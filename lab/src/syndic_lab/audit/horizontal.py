@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.methods import Average, Estimation, Homm, Marginals, PooledGram
-from syndic.methods.estimate.layout import FINE
+from syndic.methods.estimate.plan import FINE, EstimationPlan
 from syndic.methods.histogram.marginals import MarginalsPlan
+from syndic.methods.regression.pooled_gram import PooledGramPlan
 from syndic.model.families.discrete import Multinomial, Poisson
 from syndic.privacy import Budget, Unit
 from syndic_lab.audit.masked import MaskedSum
@@ -198,7 +199,7 @@ def _estimate() -> Iterator[Setting]:
         ),
     ):
         study = study_of(protocol, columns=BIT, parties=ONE_PARTY, unit=unit, budget=budget)
-        layout = protocol.layout_of(study)
+        layout = study.plan_as(EstimationPlan).layout
         sums = [layout.sums(np.array([*codes, 1][:2])) for codes in tables]
         lean = gaussian_lean if protocol.noise == "gaussian" else laplace_lean
 
@@ -245,15 +246,14 @@ def _estimate_others() -> Iterator[Setting]:
 
 
 def _pooled_gram() -> Setting:
-    protocol = PooledGram(bits=4)
-    study = study_of(protocol, columns=(("x", 2), ("y", 2)), parties=THREE, unit=REPLACE, budget=APPROXIMATE)
+    study = study_of(PooledGram(bits=4), columns=(("x", 2), ("y", 2)), parties=THREE, unit=REPLACE, budget=APPROXIMATE)
     one = dict.fromkeys(THREE, rows_of(x=[1, 0], y=[1, 0]))
     other = {**one, "a": rows_of(x=[0, 0], y=[1, 0])}
     masked = MaskedSum(
         study=study,
         tables=(one, other),
         opened=lambda run: run.result.sums,
-        share=protocol.noise_of(study),
+        share=study.plan_as(PooledGramPlan).noise,
         colluding=("b",),
     )
     return Setting(name="pooled-gram", study=study, one=one, other=other, gaussian=masked.gaussian)

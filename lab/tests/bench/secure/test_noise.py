@@ -1,5 +1,6 @@
 """The benchmark runs over real sockets, and moves as little as it says."""
 
+from syndic.methods.histogram.average import AveragePlan
 from syndic_lab.bench.secure import noise as secure_noise
 
 
@@ -9,8 +10,8 @@ def test_laplace_noise_moves_a_thousandth_of_the_published_bytes() -> None:
     moved = secure_noise._bytes(release.transcript)
     assert moved < secure_noise.PUBLISHED_BYTES / 1000
     # bytes depend on public parameters alone: what is told is at least what three bits a comparison node take
-    agreed = study.protocol.two_servers(study)  # type: ignore[union-attr]
-    assert moved > 4 * agreed.coins.count * 3 * 63 / 8
+    coins = study.plan_as(AveragePlan).two_servers.coins
+    assert moved > 4 * coins.count * 3 * 63 / 8
     assert 0 < seconds < secure_noise.PUBLISHED_DUAL_SECONDS
     averages = release.result.averages  # type: ignore[attr-defined]
     assert len(averages.averages) == 104

@@ -52,8 +52,8 @@ from syndic.methods.synthesis.vertical_round import MixedNoise, OpenedRound, Rou
 from syndic.model.latent.diffgen import specialised
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.order import advance
-from syndic.mpc.product import ProductClose, UsesProducts
-from syndic.mpc.product_work import ProductWork
+from syndic.mpc.product import SecureProduct, UsesProducts
+from syndic.mpc.product_messages import ProductClose
 from syndic.privacy import Event
 from syndic.random import generator
 
@@ -165,7 +165,7 @@ class Distdiffgen(UsesProducts, tag="distdiffgen"):
         hidden = now.ring.pack(self.product_hidden(party, other, noisy, now.ring))
         return OpenedRound(shares={other: hidden}, local=np.zeros(0, dtype=np.int64))
 
-    def product_work(self, party: Party) -> ProductWork:
+    def product_work(self, party: Party) -> SecureProduct:
         """Return the product of both sides' cells, for the groups that were chosen."""
         return self._round(party).work
 

@@ -47,8 +47,8 @@ from syndic.model.latent.tree import latent_tree
 from syndic.model.markov import Measurement
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.order import advance
-from syndic.mpc.product import ProductClose, UsesProducts
-from syndic.mpc.product_work import ProductWork
+from syndic.mpc.product import SecureProduct, UsesProducts
+from syndic.mpc.product_messages import ProductClose
 from syndic.privacy import Event
 from syndic.random import generator
 
@@ -153,7 +153,7 @@ class Dplt(UsesProducts, tag="dplt"):
             start += one.size
         return OpenedRound(shares=hidden, local=noisy[start:])
 
-    def product_work(self, party: Party) -> ProductWork:
+    def product_work(self, party: Party) -> SecureProduct:
         """Return the product of all parties' latent attributes."""
         return self.plan_of(party.terms).round.work
 

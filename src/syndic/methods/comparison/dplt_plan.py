@@ -16,7 +16,7 @@ from syndic.model.latent.groups import packed
 from syndic.model.latent.tree import pairs_of_latents
 from syndic.model.markov import Grouping
 from syndic.model.markov.curator import SCORE_STEP
-from syndic.mpc.product_work import Pair
+from syndic.mpc.product_messages import Pair
 from syndic.noise import FineGaussian
 from syndic.privacy import GaussianEvent
 

@@ -7,7 +7,7 @@ maximum likelihood estimate. DSaA: every party averages bias-corrected estimates
 *Neighbours*: one row is replaced, at each of up to `unit.parties` parties; under add/remove a party draws as many rows
 as the study says, so that a person more or less replaces one of them. *Cost*: one release, of this party's sums or of
 the sum over all. *Who sees what*: everybody sees the noisy sums, of each party or under masks of all together.
-Sensitivity and trust: `disclosure`.
+Sensitivity and trust: the disclosure of the plan.
 
 Sound by default: whole numbers with exact integer noise, the exact diameter of what a row can add (l1 or l2, as the
 noise needs), block estimates moved into the public set after correction, blocks drawn without looking at the rows.
@@ -15,47 +15,44 @@ noise needs), block estimates moved into the public set after correction, blocks
 """
 
 import dataclasses
+import math
+from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import ClassVar, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.errors import InputError, RefusedError
+from syndic.document import from_file
+from syndic.errors import InputError
 from syndic.kernel import (
-    Disclosure,
     Message,
+    Method,
     Nothing,
     Party,
-    Resources,
+    Requires,
     Session,
     Terms,
     budget_of,
+    budgets_of,
     member,
     people_of,
     step,
-    steps_of,
 )
-from syndic.methods.estimate.disclosure import listed, printed_words, words
-from syndic.methods.estimate.layout import Layout
-from syndic.methods.estimate.requirements import EstimationTerms
-from syndic.methods.estimate.result import (
-    Estimates,
-    EstimatesResult,
-    Found,
-    NoisyMean,
-    found,
-    members_of,
-    read_estimates,
-)
+from syndic.methods.estimate.plan import FINE, EstimationPlan, Law, Layout, PrintedLaplace, Share, layout_of
+from syndic.methods.estimate.result import Estimates, EstimatesResult, Found, Group, NoisyMean, found, members_of
 from syndic.methods.refusals import check_people
-from syndic.model.families.estimate import block_estimates, blocks_of
-from syndic.mpc.masked import BOX_BYTES
-from syndic.mpc.sum import SumInbox, SumMasked, UsesMaskedSum, masked_sum
-from syndic.privacy import Event
+from syndic.model import AnyFamily
+from syndic.model.families.accuracy import Setting, best_blocks, printed_blocks
+from syndic.model.families.estimate import Correction, block_estimates, blocks_of
+from syndic.mpc.graph import plan_sum
+from syndic.mpc.ring import OVERFLOW, ring_for
+from syndic.mpc.sum import MaskedSum, SumInbox, SumMasked
+from syndic.noise import DiscreteGaussian, DiscreteLaplace, GaussianShare, LaplaceShare
+from syndic.privacy import Budget, rho_for
+from syndic.privacy.concentrated import part_of
 from syndic.random import generator
-
-_LABEL = "statistics"
 
 
 class NoisySums(Message):
@@ -65,7 +62,7 @@ class NoisySums(Message):
 
 
 @final
-class Estimation(EstimationTerms, tag="estimate"):
+class Estimation(Method, tag="estimate"):
     """Parameters of the estimates.
 
     `column`, `family`: what is estimated. `scheme`: see the module. `least`, `most`: the public set of parameters.
@@ -81,46 +78,135 @@ class Estimation(EstimationTerms, tag="estimate"):
         "more of them than stated pool what they know"
     )
 
+    column: str
+    family: AnyFamily
+    scheme: Literal["dssa", "dsaa", "cssa", "csaa", "masked"] = "dssa"
+    noise: Literal["laplace", "gaussian"] = "laplace"
+    bits: int = 12
+    least: tuple[float, ...] = ()
+    most: tuple[float, ...] = ()
+    blocks: int | None = None
+    correction: Correction = "analytic"
+    confidence: float = 0.95
+    groups: tuple[Group, ...] = ()
+    colluding: int = 1
+    missing: int = 0
+    as_printed: bool = False
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.bits <= 12:
+            raise ValueError(f"bits ({self.bits}) must be from 1 to 12")
+        if not 0 < self.confidence < 1:
+            raise ValueError(f"confidence ({self.confidence}) must be between 0 and 1")
+        if self.blocks is not None and (self.blocks < 1 or not (self.in_blocks or self.as_printed)):
+            raise ValueError("blocks must be at least 1 and are for the schemes dsaa and csaa: statistics need none")
+        if self.colluding < 1 or self.missing < 0:
+            raise ValueError("colluding must be at least 1, missing must not be negative")
+        if self.as_printed and (self.scheme == "masked" or self.noise != "laplace"):
+            raise ValueError("as_printed is the paper's Laplace noise at every party: not gaussian, not masked")
+        if self.scheme == "masked" and self.groups:
+            raise ValueError("with scheme = masked only the sum over all parties is seen: there can be no groups")
+
+    @property
+    def simulation_only(self) -> bool:
+        """The printed variants never meet real parties."""
+        return self.as_printed
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether parties average estimates of blocks, not statistics of rows."""
+        return self.scheme in ("dsaa", "csaa")
+
+    @property
+    def requires(self) -> Requires:
+        """A public number of people, each of one row; Gaussian noise needs delta, printed noise public sizes."""
+        return Requires(
+            people="bound",
+            delta="gaussian noise" if self.noise == "gaussian" else "",
+            neighbours="replace" if self.as_printed else None,
+            rows=1,
+            because="means divide by a public number of rows, that of people",
+        )
+
+    def plan(self, terms: Terms) -> EstimationPlan:
+        """Make the table of the column, and the noise for what replacing a row changes."""
+        if self.scheme in ("cssa", "csaa") and len(terms.parties) > 1:
+            raise InputError(f'scheme "{self.scheme}" is for one party: use "d{self.scheme[1:]}" for several')
+        if self.in_blocks and self.family.unbounded and not (self.least and self.most):
+            raise InputError("block estimates of this family have no natural bounds: set least and most")
+        members_of(self.groups, [party.name for party in terms.parties])
+        layout = layout_of(terms.schema, self.column, self.family, self.bits, self.least, self.most)
+        return self.plan_from(layout, terms)
+
+    def plan_from(self, layout: Layout, terms: Terms) -> EstimationPlan:
+        """Return the plan with a table that is known already; no other budget or scheme changes it."""
+        names = [party.name for party in terms.parties]
+        blocks = {name: self.blocks_at(terms, name) for name in names} if self.in_blocks else {}
+        if self.scheme == "masked":
+            # a graph that cannot fail, so that nothing is charged for it
+            graph = plan_sum(len(names), colluding=self.colluding, missing=self.missing, certain=True)
+            share = self._share(layout, terms)
+            # room for the statistics of all rows, and for the noise
+            largest = (people_of(terms) or 0) * int(layout.steps.max())
+            ring = ring_for(largest + share.tail(OVERFLOW / layout.dimension, share.parties))
+            masked_sum = MaskedSum(label="statistics", graph=graph, count=layout.dimension, ring=ring)
+            return EstimationPlan(
+                terms=terms, layout=layout, blocks=blocks, noise={}, share=share, masked_sum=masked_sum
+            )
+        return EstimationPlan(terms=terms, layout=layout, blocks=blocks, noise=self._noise(layout, terms))
+
+    def blocks_at(self, terms: Terms, party: str) -> int:
+        """Return the number of blocks at one party, from public numbers."""
+        people, epsilon = member(terms, party).people or 1, float(budget_of(terms, party).epsilon)
+        if self.blocks is not None:
+            return min(self.blocks, people)
+        if self.as_printed:
+            return printed_blocks(people, epsilon)
+        # the bias of a block of one row is taken to be as wide as the set, which leaves no unit in the formula
+        setting = Setting(parties=len(terms.parties), people=people, epsilon=epsilon, information=1.0)
+        return best_blocks(setting, diameter=1.0)
+
     # The parties' side.
 
     @step(reveals="noisy")
-    def answer(self, party: Party, message: Nothing) -> NoisySums:
+    def answer(self, party: Party[EstimationPlan], message: Nothing) -> NoisySums:
         """Add up statistics of rows or estimates of blocks, in whole steps, and add noise."""
         del message
-        layout, codes = self.layout_of(party.terms), self._codes(party)
-        sums = self._block_sums(party, layout, codes) if self.in_blocks else layout.sums(codes)
-        law = self.law_of(party.terms, party.name)
+        codes = self._codes(party)
+        sums = self._block_sums(party, codes) if self.in_blocks else party.plan.layout.sums(codes)
+        law = party.plan.noise[party.name]
         return NoisySums(values=party.release(law, sums, why=f"noisy sums for an estimate by {self.scheme}"))
 
     @step(reveals="masked")
-    def add(self, party: Party, message: SumInbox) -> SumMasked:
+    def add(self, party: Party[EstimationPlan], message: SumInbox) -> SumMasked:
         """Add up statistics of rows in whole steps, add this party's share of the noise, and mask the result."""
-        if message.label != _LABEL:
-            raise RefusedError(f"statistics are summed under the label '{_LABEL}' and under no other")
-        layout, ring = self.layout_of(party.terms), self.ring_of(party.terms)
-        masks = self.sum_masks(party, message, layout.dimension, ring)
-        sums = layout.sums(self._codes(party))
-        noisy = party.contribute(self.share_of(party.terms), sums, why="noisy statistics, one sum over all parties")
-        return self.sum_masked(noisy, masks, ring)
+        masked_sum, share = party.plan.masked
+        masks = masked_sum.masks(party, message)
+        sums = party.plan.layout.sums(self._codes(party))
+        noisy = party.contribute(share, sums, why="noisy statistics, one sum over all parties")
+        return masked_sum.hide(noisy, masks)
 
-    def _codes(self, party: Party) -> NDArray[np.int64]:
+    def _codes(self, party: Party[EstimationPlan]) -> NDArray[np.int64]:
         """Return the fine codes of as many rows as the study says.
 
         Sizes are public under `replace`, so a wrong one may be said aloud. Under `add_remove` it is a least size: so
         many rows are drawn, and lacking ones stand in the middle. One person more or less then replaces one row, or
         none, for every outcome of the draw that goes with the same outcome without them.
         """
-        table = dataclasses.replace(party.table, schema=self.layout_of(party.terms).schema)
+        layout = party.plan.layout
+        table = dataclasses.replace(party.table, schema=layout.schema)
         batches = [batch[self.column].astype(np.int64) for batch in table.batches()]
         codes = np.concatenate(batches) if batches else np.zeros(0, dtype=np.int64)
-        if party.terms.unit.neighbours == "add_remove":
-            people = member(party.terms, party.name).people or 0
-            return _exactly(people, codes, self.layout_of(party.terms), party)
-        check_people(party, len(codes))
-        return codes
+        if party.terms.unit.neighbours == "replace":
+            check_people(party, len(codes))
+            return codes
+        people = member(party.terms, party.name).people or 0
+        if len(codes) >= people:
+            return generator(party.key_randomness("people")).permutation(codes)[:people]
+        return np.concatenate([codes, np.full(people - len(codes), len(layout.steps) // 2, dtype=np.int64)])
 
-    def _block_sums(self, party: Party, layout: Layout, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        blocks = self.blocks_at(party.terms, party.name)
+    def _block_sums(self, party: Party[EstimationPlan], codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        layout, blocks = party.plan.layout, party.plan.blocks[party.name]
         block = blocks_of(len(codes), blocks)
         if not self.as_printed:
             # rows sorted by value would let one row move all others to other blocks
@@ -129,26 +215,18 @@ class Estimation(EstimationTerms, tag="estimate"):
         steps = layout.loose_steps(estimates) if self.as_printed else layout.block_steps(estimates)
         return np.asarray(steps.sum(axis=0))
 
-    def asked(self, terms: Terms) -> tuple[str, ...]:
-        """Return the steps of a masked sum, or without masks the one noisy answer."""
-        unused = {"answer"} if self.scheme == "masked" else {"add", *steps_of(UsesMaskedSum)} - {"ready"}
-        return tuple(name for name in super().asked(terms) if name not in unused)
-
     # The coordinator's side.
 
-    def coordinate(self, session: Session) -> EstimatesResult:
+    def coordinate(self, session: Session[EstimationPlan]) -> EstimatesResult:
         """Collect noisy sums, or open one sum over all parties, and estimate."""
-        terms, layout = session.terms, self.layout_of(session.terms)
-        if self.scheme == "masked":
-            ring = self.ring_of(terms)
-            total = masked_sum(session, self, self.add, label=_LABEL, count=layout.dimension, ring=ring)
-            present, means = total.present, {"all": self.noisy_total(terms, total.present, total.values)}
+        plan = session.plan
+        if plan.masked_sum is not None:
+            total = plan.masked_sum.open(session, self.add)
+            present, means = total.present, {"all": plan.mean_of_all(total.present, total.values)}
         else:
             answers = session.ask(self.answer, Nothing())
-            present, means = (
-                tuple(answers),
-                {name: self.noisy_mean(terms, name, answer.values) for name, answer in answers.items()},
-            )
+            present = tuple(answers)
+            means = {name: plan.mean_of(name, answer.values) for name, answer in answers.items()}
         alone = {name: (name,) for name in means} if len(means) > 1 else {}
         named = {**alone, **members_of(self.groups, present)}
         return EstimatesResult(
@@ -156,109 +234,92 @@ class Estimation(EstimationTerms, tag="estimate"):
                 column=self.column,
                 family=str(self.family.__struct_config__.tag),
                 scheme=self.scheme,
-                parameters=layout.model.family.parameters,
+                parameters=plan.layout.family.parameters,
                 confidence=self.confidence,
                 present=present,
-                together=self._found("all", terms, tuple(means.values())),
+                together=self._found("all", plan, tuple(means.values())),
                 groups=tuple(
-                    self._found(name, terms, tuple(means[each] for each in names)) for name, names in named.items()
+                    self._found(name, plan, tuple(means[each] for each in names)) for name, names in named.items()
                 ),
             )
         )
 
-    def _found(self, name: str, terms: Terms, means: tuple[NoisyMean, ...]) -> Found:
+    def _found(self, name: str, plan: EstimationPlan, means: tuple[NoisyMean, ...]) -> Found:
         people = sum(one.people for one in means)
-        return found(name, people, self.combined(terms, means), self.layout_of(terms).model, self.confidence)
+        return found(name, people, plan.combined(means), plan.layout.model, self.confidence)
 
-    def read_result(self, terms: Terms, folder: Path) -> EstimatesResult:
+    def read(self, plan: EstimationPlan, folder: Path) -> EstimatesResult:
         """Read back `estimates.json`."""
-        del terms
-        return read_estimates(folder)
+        del plan
+        return EstimatesResult(estimates=from_file(folder / "estimates.json", Estimates))
 
-    # What is known before any row is read; noise and sizes are those of `EstimationTerms`.
+    # The noise.
 
-    def check(self, terms: Terms) -> None:
-        """Refuse what cannot work, with what it would need."""
-        if terms.unit.rows != 1:
-            raise InputError("means divide by a public number of rows, that of people: set rows = 1")
-        if terms.unit.neighbours == "add_remove" and self.as_printed:
-            raise InputError('the printed noise is for public sizes: set neighbours = "replace"')
-        for party in terms.parties:
-            if party.people is None:
-                raise InputError(f"party '{party.name}': an estimate needs its public size, people")
-            if party.columns is not None:
-                raise InputError(f"party '{party.name}': every party holds the column here; leave columns out")
-            if self.noise == "gaussian" and budget_of(terms, party.name).delta == 0:
-                raise InputError(f"party '{party.name}': gaussian noise needs delta above 0; set it or use laplace")
-        if self.scheme in ("cssa", "csaa") and len(terms.parties) > 1:
-            raise InputError(f'scheme "{self.scheme}" is for one party: use "d{self.scheme[1:]}" for several')
-        if self.in_blocks and self.family.unbounded and not (self.least and self.most):
-            raise InputError("block estimates of this family have no natural bounds: set least and most")
-        members_of(self.groups, [party.name for party in terms.parties])
-        self.layout_of(terms)
-        self._check_masks(terms)
-        needed, limits = self.estimate(terms), terms.limits
-        if needed.memory_bytes > limits.memory_mb * 10**6:
-            raise InputError(
-                f"the largest party needs about {needed.memory_bytes / 1e6:,.0f} MB of memory (limit "
-                f"{limits.memory_mb}): raise memory_mb"
-            )
+    def _noise(self, layout: Layout, terms: Terms) -> Mapping[str, Law | PrintedLaplace]:
+        """Return the noise on each party's sums; a person at several parties pays a part at each of them."""
+        budgets = {party.name: budget_of(terms, party.name) for party in terms.parties}
+        if self.as_printed:
+            printed = _printed_block_noise if self.in_blocks else _printed_noise
+            return {
+                name: printed(layout, member(terms, name).people or 1, self.blocks_at(terms, name), budget.epsilon)
+                for name, budget in budgets.items()
+            }
+        # one row moves one line of the table, or one block's estimate, anywhere within the box
+        size = len(layout.least)
+        l1, squared = (size * FINE, size * FINE**2) if self.in_blocks else (layout.l1, layout.l2_squared)
 
-    def _check_masks(self, terms: Terms) -> None:
-        if self.scheme == "masked":
-            self.sum_plan(terms)
-            try:
-                self.ring_of(terms)
-            except ValueError as error:
-                raise InputError(f"the noise shares cannot be made: {error}") from None
+        def law(budget: Budget) -> Law:
+            if self.noise == "laplace":
+                return DiscreteLaplace(sensitivity=l1, epsilon=part_of(budget.epsilon, terms.unit.parties))
+            rho = part_of(rho_for(budget.epsilon, budget.delta), terms.unit.parties)
+            return DiscreteGaussian(sensitivity_squared=Fraction(squared), rho=rho)
 
-    def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
-        """One release: of this party's sums, or of the sum over all parties, for which each is charged whole."""
-        member(terms, party)
-        return ((self.share_of(terms) if self.scheme == "masked" else self.law_of(terms, party)).event,)
+        laws = {budget: law(budget) for budget in set(budgets.values())}
+        return {name: laws[budget] for name, budget in budgets.items()}
 
-    def estimate(self, terms: Terms) -> Resources:
-        """Memory for one column's codes and statistics, time for reading them, and how much noise to expect."""
-        largest = max(party.people or 0 for party in terms.parties)
-        layout = self.layout_of(terms)
-        masked = self.scheme == "masked"
-        reply = self.sum_plan(terms).neighbours * BOX_BYTES + 256 if masked else 8 * layout.dimension + 64
-        return Resources(
-            memory_bytes=10**8 + largest * (16 + (48 * layout.dimension if self.in_blocks else 0)),
-            reply_bytes=reply,
-            rounds=5 if masked else 2,
-            seconds=round(1.0 + (people_of(terms) or 0) / 1e6, 1),
-            notes=self._notes(terms),
-        )
+    def _share(self, layout: Layout, terms: Terms) -> Share:
+        """Return the share of one noise for the sum over all parties, made for the strictest budget.
 
-    def _notes(self, terms: Terms) -> tuple[str, ...]:
-        nothing = np.zeros(self.layout_of(terms).dimension, dtype=np.int64)
-        if self.scheme == "masked":
-            total = self.noisy_total(terms, tuple(party.name for party in terms.parties), nothing)
-            return (f"standard deviation of the noise on the mean statistic: {listed(total.noise**0.5)}",)
-        notes = []
-        for party in terms.parties:
-            one = self.noisy_mean(terms, party.name, nothing)
-            what = f"{self.blocks_at(terms, party.name)} blocks, noise" if self.in_blocks else "noise"
-            notes.append(f"{party.name}: {what} of standard deviation {listed(one.noise**0.5)} on its mean")
-        return tuple(notes)
-
-    def disclosure(self, terms: Terms) -> Disclosure:
-        """State what every role sees."""
-        return words(self.scheme, self.layout_of(terms), terms.unit, departures=self._departures(terms))
-
-    def _departures(self, terms: Terms) -> tuple[str, ...]:
-        if not self.as_printed:
-            return ()
-        factors = [
-            self.printed_of(terms, party.name).event.epsilon / budget_of(terms, party.name).epsilon
-            for party in terms.parties
-        ]
-        return printed_words(self.in_blocks, float(max(factors)) * terms.unit.parties)
+        A person at r parties moves the sum that many times as far, and each party is charged that part of the
+        budget: for rho, variance (r s)^2 / (2 rho) = r s^2 / (2 rho / r). For epsilon, scale r d / epsilon.
+        """
+        budgets, apart = set(budgets_of(terms)), terms.unit.parties
+        who = {
+            "parties": len(terms.parties),
+            "colluding": self.colluding,
+            "missing": self.missing,
+            "dimension": layout.dimension,
+        }
+        if self.noise == "laplace":
+            epsilon = part_of(min(budget.epsilon for budget in budgets), apart)
+            return LaplaceShare(sensitivity=layout.l1, epsilon=epsilon, **who)
+        rho = part_of(min(rho_for(budget.epsilon, budget.delta) for budget in budgets), apart)
+        return GaussianShare(sensitivity_squared=Fraction(apart * layout.l2_squared), rho=rho, **who)
 
 
-def _exactly(people: int, codes: NDArray[np.int64], layout: Layout, party: Party) -> NDArray[np.int64]:
-    """Return so many rows' codes: drawn where there are more, with the middle code in place of lacking ones."""
-    if len(codes) >= people:
-        return generator(party.key_randomness("people")).permutation(codes)[:people]
-    return np.concatenate([codes, np.full(people - len(codes), len(layout.steps) // 2, dtype=np.int64)])
+def _printed_noise(layout: Layout, people: int, blocks: int, epsilon: Fraction) -> PrintedLaplace:
+    """Return CSSA's printed noise on the sum over all rows: Euclidean diameter / (k epsilon) on the mean."""
+    scale = people * math.sqrt(layout.l2_squared) / (blocks * float(epsilon))
+    return PrintedLaplace(scale=scale, sensitivity=float(layout.l1))
+
+
+def _printed_block_noise(layout: Layout, people: int, blocks: int, epsilon: Fraction) -> PrintedLaplace:
+    """Return CSaA's printed noise on the sum of block estimates, and what a corrected estimate really moves by.
+
+    A corrected estimate leaves the set by up to sup |b1| / t on either side, t being the rows of the smallest block.
+    """
+    smallest = max(1, people // blocks)
+    beyond = 2 * _largest_bias(layout) / (layout.block_unit * smallest)
+    scale = FINE * math.sqrt(len(beyond)) / float(epsilon)
+    return PrintedLaplace(scale=scale, sensitivity=float((FINE + beyond).sum()))
+
+
+def _largest_bias(layout: Layout) -> NDArray[np.float64]:
+    """Return the largest |b1| on a fine grid over the set, for each parameter."""
+    model, size = layout.model, len(layout.least)
+    if size > 2:  # shares of categories are estimated without bias
+        return np.zeros(size)
+    shares = np.linspace(0, 1, 257 if size == 1 else 17)
+    corners = np.stack(np.meshgrid(*([shares] * size)), axis=-1).reshape(-1, size)
+    theta = model.least + corners * (model.most - model.least)
+    return np.asarray(np.abs(model.family.first_bias(theta)).max(axis=0))

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
-from syndic.document import Document, from_file, to_readable_json
+from syndic.document import Document
 from syndic.errors import InputError
 from syndic.kernel import Result
 from syndic.model.families.estimate import Estimated, Model, Noisy
@@ -56,10 +55,9 @@ class EstimatesResult(Result):
 
     estimates: Estimates
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write `estimates.json`."""
-        (folder / "estimates.json").write_bytes(to_readable_json(self.estimates))
-        return [folder / "estimates.json"]
+    def files(self) -> Mapping[str, Any]:
+        """Return `estimates.json`."""
+        return {"estimates.json": self.estimates}
 
     def summary(self) -> Mapping[str, Any]:
         """Return every parameter with its interval."""
@@ -70,11 +68,6 @@ class EstimatesResult(Result):
             f"{name} ({of.family}, {of.column})": f"{value:.6g}, {percent} interval {low:.6g} to {high:.6g}"
             for name, value, low, high in shown
         }
-
-
-def read_estimates(folder: Path) -> EstimatesResult:
-    """Read back `estimates.json`."""
-    return EstimatesResult(estimates=from_file(folder / "estimates.json", Estimates))
 
 
 @final

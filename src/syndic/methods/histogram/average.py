@@ -17,7 +17,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, final
 
@@ -26,22 +26,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Integer, Real, Schema
-from syndic.document import Document, from_file, to_readable_json
+from syndic.document import Document, from_file
 from syndic.errors import InputError
-from syndic.kernel import Disclosure, Party, Resources, Result, Session, Terms, budget_of, people_of, step
-from syndic.methods.refusals import check_fits, check_people
+from syndic.kernel import (
+    GROUPS,
+    Disclosure,
+    Method,
+    Party,
+    Plan,
+    Requires,
+    Resources,
+    Result,
+    Session,
+    Terms,
+    budget_of,
+    budgets_of,
+    people_of,
+    step,
+)
+from syndic.methods.refusals import check_people
 from syndic.mpc import gmw
-from syndic.mpc.ring import ring_for
+from syndic.mpc.ring import OVERFLOW, ring_for
 from syndic.mpc.seal import OVERHEAD_BYTES, PublicKeys
-from syndic.mpc.twoserver import TwoServers, TwoShares, UsesTwoServers, noisy_sum
+from syndic.mpc.twoserver import TwoServers, TwoShares
 from syndic.noise import DiscreteGaussian, DiscreteLaplace
-from syndic.noise.circuit_bits import WIDTH, BitNoise, gaussian_bits, laplace_bits
+from syndic.noise.circuit_bits import WIDTH, gaussian_bits, laplace_bits
 from syndic.privacy import ApproximateEvent, ConcentratedEvent, Event, rho_for
-from syndic.privacy.concentrated import PICO
+from syndic.privacy.concentrated import PICO, part_of
 from syndic.privacy.cost import ATTO
 
-# The noise of one value exceeds what the ring has room for with a chance below this over all values.
-_OVERFLOW = 2.0**-64
 _MOST_COINS = 2**19
 # (1 + e^epsilon) times the coins' distance from the law must stay a negligible delta
 _LARGEST_EPSILON = 30
@@ -64,10 +77,9 @@ class AveragesResult(Result):
 
     averages: Averages
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write `averages.json`."""
-        (folder / "averages.json").write_bytes(to_readable_json(self.averages))
-        return [folder / "averages.json"]
+    def files(self) -> Mapping[str, Any]:
+        """Return `averages.json`."""
+        return {"averages.json": self.averages}
 
     def summary(self) -> Mapping[str, Any]:
         """Return each average with the standard deviation of its noise."""
@@ -77,7 +89,101 @@ class AveragesResult(Result):
 
 
 @final
-class Average(UsesTwoServers, tag="average"):
+class AveragePlan(Plan):
+    """The averaged columns with a bin for every fixed-point number, the noise on each sum, and what the servers do.
+
+    A value's code is its number. Codes are within the bins whatever the value, so nothing is clipped after rounding.
+    """
+
+    fixed_point: Schema
+    noise: DiscreteLaplace | DiscreteGaussian
+    two_servers: TwoServers
+
+    @cached_property
+    def spreads(self) -> tuple[float, ...]:
+        """The standard deviation of the noise on each average, in the columns' own units."""
+        spread = self.noise.variance**0.5 / (people_of(self.terms) or 1)
+        return tuple(spread * _width(column) for column in self.fixed_point.columns)
+
+    def averages(self, sums: NDArray[np.int64]) -> Averages:
+        """Return what noisy sums of fixed-point numbers mean."""
+        rows, columns = people_of(self.terms) or 1, self.fixed_point.columns
+        found = [_start(one) + _width(one) * (float(total) / rows) for one, total in zip(columns, sums, strict=True)]
+        names = self.fixed_point.names
+        return Averages(columns=names, averages=tuple(found), standard_deviation=self.spreads, rows=rows)
+
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        """Keys, the parties' shares, the coins of the noise, what opens the sums."""
+        return self.two_servers.rounds("contribute")
+
+    def events(self, party: str) -> tuple[Event, ...]:
+        """One release of all sums, and the chance that the noise is not of its law."""
+        del party
+        # off by at most d in total variation under both neighbours: delta = (1 + e^epsilon) d, and e < 3
+        epsilon = max(budget_of(self.terms, candidate.name).epsilon for candidate in self.terms.parties)
+        delta = self.two_servers.noise.distance * self.two_servers.dimension * (1 + 3 ** math.ceil(epsilon))
+        what = f"noise from {WIDTH}-bit coins that nobody knows"
+        if isinstance(self.noise, DiscreteLaplace):
+            return (ApproximateEvent(epsilon=self.noise.epsilon, delta=delta, what=f"laplace {what}"),)
+        return (
+            ConcentratedEvent(rho=self.noise.rho, what=f"gaussian {what}"),
+            ApproximateEvent(epsilon=Fraction(1, PICO), delta=delta, what="distance of the coins from the law"),
+        )
+
+    @cached_property
+    def resources(self) -> Resources:
+        """Bytes and seconds of both servers, from the number of coins."""
+        coins = self.two_servers.coins
+        carried, largest = _carried(self.two_servers)
+        spreads = zip(self.fixed_point.names, self.spreads, strict=True)
+        return Resources(
+            memory_bytes=10**8 + 4 * WIDTH * coins.count,
+            reply_bytes=largest,
+            rounds=5 + gmw.LEVELS,
+            seconds=round(1.0 + (people_of(self.terms) or 0) / 1e6 + coins.count / 2e5, 1),
+            notes=(
+                f"{coins.count:,} coins of {WIDTH} bits; the servers' messages come to {carried / 1e6:,.2f} MB in all",
+                *(f"{name}: standard deviation of the noise {spread:.3g}" for name, spread in spreads),
+            ),
+        )
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What every role sees."""
+        law, parties, sees = self.noise, self.terms.unit.parties, "the noisy averages"
+        bound = (
+            f"{law.sensitivity} in l1"
+            if isinstance(law, DiscreteLaplace)
+            else f"{law.sensitivity_squared / parties} in squared l2"
+        )
+        return Disclosure(
+            sees={
+                "coordinator": f"{sees}; masked values, and sealed bits that it cannot read",
+                f"servers {' and '.join(self.two_servers.servers)}": f"{sees}; one share each of everything else",
+                "other parties": sees,
+                "anyone with the release": sees,
+            },
+            sensitivity=(
+                f"replacing one row at one party changes the fixed-point sums by at most {bound}; a person is at no "
+                f"more than {parties} of the parties, and the noise is made for all of them"
+            ),
+            not_protected=(
+                "anything, if the two servers collude, or the coordinator and one server: they can take the noise away",
+                "the averages, if a party or server does not follow the steps: it can put in any numbers",
+                "the size of each party: it is public under replace",
+                GROUPS,
+            ),
+        )
+
+    @property
+    def too_large(self) -> tuple[str, str]:
+        """What is too large if the run does not fit, and what to change."""
+        return "a server", "use fewer bits"
+
+
+@final
+class Average(Method, tag="average"):
     """Parameters of the averages.
 
     `servers`: two of the parties, which must not collude with each other or with the coordinator.
@@ -98,7 +204,6 @@ class Average(UsesTwoServers, tag="average"):
     bits: int = 10
 
     def __post_init__(self) -> None:
-        """Check what needs no study."""
         if self.servers[0] == self.servers[1]:
             raise ValueError("servers must name two different parties")
         if not 1 <= self.bits <= 24:
@@ -107,181 +212,76 @@ class Average(UsesTwoServers, tag="average"):
             raise ValueError("columns must be distinct")
 
     @property
-    def simulation_only(self) -> bool:
-        """Real parties may run it."""
-        return False
+    def requires(self) -> Requires:
+        """Public sizes, to divide by; the distance of coins from the law needs delta."""
+        return Requires(
+            people="bound",
+            delta=f"noise of {WIDTH}-bit coins, whose law is off by less than 1e-18,",
+            neighbours="replace",
+            rows=1,
+            because="averages divide by a public number of rows",
+        )
 
-    # The parties' side.
+    def plan(self, terms: Terms) -> AveragePlan:
+        """Make the fixed-point columns, the noise and its coins, and the ring with room for both."""
+        names = [candidate.name for candidate in terms.parties]
+        for server in self.servers:
+            if server not in names:
+                raise InputError(f"servers: '{server}' is not a party of this study; its parties are {names}")
+        for name in names:
+            if budget_of(terms, name).epsilon > _LARGEST_EPSILON:
+                raise InputError(f"party '{name}': epsilon must be at most {_LARGEST_EPSILON} with noise made of coins")
+        fixed_point = _fixed_point(terms.schema, self.columns, self.bits)
+        law, count = self._noise(fixed_point, terms), len(fixed_point.columns)
+        noise = laplace_bits(law.scale) if isinstance(law, DiscreteLaplace) else gaussian_bits(law.sigma_squared)
+        coins = len(noise.thresholds) * count
+        if coins > _MOST_COINS:
+            raise InputError(f"the noise takes {coins:,} coins, more than {_MOST_COINS:,}: use fewer bits or columns")
+        largest = (people_of(terms) or 0) * max(_steps(column) for column in fixed_point.columns)
+        ring = ring_for(largest + law.tail(OVERFLOW / count))
+        two_servers = TwoServers(servers=self.servers, dimension=count, ring=ring, noise=noise)
+        return AveragePlan(terms=terms, fixed_point=fixed_point, noise=law, two_servers=two_servers)
 
     @step(reveals="masked")
-    def contribute(self, party: Party, message: PublicKeys) -> TwoShares:
+    def contribute(self, party: Party[AveragePlan], message: PublicKeys) -> TwoShares:
         """Add up this party's fixed-point numbers, charge the whole release, split the sums between the servers."""
-        self.two_meet(party, message)
-        schema = self.fixed_point(party.terms)
-        table = dataclasses.replace(party.table, schema=schema)
+        plan = party.plan
+        plan.two_servers.meet(party, message)
+        table = dataclasses.replace(party.table, schema=plan.fixed_point)
         sums, rows = table.sums()
         check_people(party, rows)
-        for event in self.spends(party.terms, party.name):
+        for event in plan.events(party.name):
             party.charge(event, why="noisy averages of all parties' rows")
-        return self.two_shares(party, np.array(sums, dtype=np.int64))
+        return plan.two_servers.shares(party, np.array(sums, dtype=np.int64))
 
-    # The coordinator's side.
-
-    def coordinate(self, session: Session) -> AveragesResult:
+    def coordinate(self, session: Session[AveragePlan]) -> AveragesResult:
         """Open the noisy sums and divide by the public number of rows."""
-        return AveragesResult(averages=self._averages(session.terms, noisy_sum(session, self, self.contribute)))
+        plan = session.plan
+        return AveragesResult(averages=plan.averages(plan.two_servers.open(session, self.contribute)))
 
-    def read_result(self, terms: Terms, folder: Path) -> AveragesResult:
+    def read(self, plan: AveragePlan, folder: Path) -> AveragesResult:
         """Read back `averages.json`."""
-        del terms
+        del plan
         return AveragesResult(averages=from_file(folder / "averages.json", Averages))
 
-    # What is known before any row is read.
-
-    def fixed_point(self, terms: Terms) -> Schema:
-        """Return the averaged columns with a bin for every fixed-point number: a value's code is its number.
-
-        Codes are within the bins whatever the value, so nothing needs to be clipped again after rounding.
-        """
-        return _fixed_point(terms.schema, self.columns, self.bits)
-
-    def law_of(self, terms: Terms) -> DiscreteLaplace | DiscreteGaussian:
+    def _noise(self, fixed_point: Schema, terms: Terms) -> DiscreteLaplace | DiscreteGaussian:
         """Return the noise on each sum: for the smallest budget of all parties, as all share one copy.
 
         A person at p parties moves the sums p times as far. Laplace: epsilon / p a party. Gaussian: rho / p a party
         and a squared sensitivity p times as large, since rho grows with the square of the distance.
         """
-        changes = tuple(_steps(column) for column in self.fixed_point(terms).columns)
-        budgets = [budget_of(terms, candidate.name) for candidate in terms.parties]
-        epsilon, delta = (min(getattr(budget, name) for budget in budgets) for name in ("epsilon", "delta"))
-        make = _laplace if self.noise == "laplace" else _gaussian
-        return make(changes, terms.unit.parties, epsilon, delta)
-
-    def bits_of(self, terms: Terms) -> BitNoise:
-        """Return the coins of the noise."""
-        law = self.law_of(terms)
-        return laplace_bits(law.scale) if isinstance(law, DiscreteLaplace) else gaussian_bits(law.sigma_squared)
-
-    def two_servers(self, terms: Terms) -> TwoServers:
-        """Return what the servers agree on."""
-        columns = self.fixed_point(terms).columns
-        largest = (people_of(terms) or 0) * max(_steps(column) for column in columns)
-        reach = self.law_of(terms).tail(_OVERFLOW / len(columns))
-        return TwoServers(
-            servers=self.servers,
-            dimension=len(columns),
-            ring=ring_for(largest + reach),
-            noise=self.bits_of(terms),
-        )
-
-    def check(self, terms: Terms) -> None:
-        """Refuse what cannot work, with the number it would need."""
-        names = [candidate.name for candidate in terms.parties]
-        for server in self.servers:
-            if server not in names:
-                raise InputError(f"servers: '{server}' is not a party of this study; its parties are {names}")
-        if terms.unit.neighbours != "replace" or terms.unit.rows != 1:
-            raise InputError('averages divide by a public number of rows: set neighbours = "replace" and rows = 1')
-        for candidate in terms.parties:
-            if candidate.people is None:
-                raise InputError(f"party '{candidate.name}': averages need its public size, people")
-            if budget_of(terms, candidate.name).delta == 0:
-                raise InputError(
-                    f"party '{candidate.name}': delta must be above 0: coins of 128 bits make the noise, "
-                    f"whose law is off by less than 1e-18"
-                )
-            if budget_of(terms, candidate.name).epsilon > _LARGEST_EPSILON:
-                raise InputError(
-                    f"party '{candidate.name}': epsilon must be at most {_LARGEST_EPSILON} with noise made of coins"
-                )
-        self._check_size(terms)
-
-    def _check_size(self, terms: Terms) -> None:
-        try:
-            coins = len(self.bits_of(terms).thresholds) * len(self.fixed_point(terms).columns)
-        except ValueError as error:
-            raise InputError(str(error)) from None
-        if coins > _MOST_COINS:
-            raise InputError(f"the noise takes {coins:,} coins, more than {_MOST_COINS:,}: use fewer bits or columns")
-        check_fits(terms, self.estimate(terms), "use fewer bits", what="a server")
-
-    def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
-        """One release of all sums, and the chance that the noise is not of its law."""
-        del party
-        law, columns = self.law_of(terms), len(self.fixed_point(terms).columns)
-        # off by at most d in total variation under both neighbours: delta = (1 + e^epsilon) d, and e < 3
-        epsilon = max(budget_of(terms, candidate.name).epsilon for candidate in terms.parties)
-        delta = self.bits_of(terms).distance * columns * (1 + 3 ** math.ceil(epsilon))
-        what = f"{self.noise} noise from {WIDTH}-bit coins that nobody knows"
-        if isinstance(law, DiscreteLaplace):
-            return (ApproximateEvent(epsilon=law.epsilon, delta=delta, what=what),)
-        return (
-            ConcentratedEvent(rho=law.rho, what=what),
-            ApproximateEvent(epsilon=Fraction(1, PICO), delta=delta, what="distance of the coins from the law"),
-        )
-
-    def estimate(self, terms: Terms) -> Resources:
-        """Bytes and seconds of both servers, from the number of coins."""
-        agreed = self.two_servers(terms)
-        coins = agreed.coins
-        carried, largest = _carried(agreed)
-        return Resources(
-            memory_bytes=10**8 + 4 * WIDTH * coins.count,
-            reply_bytes=largest,
-            rounds=5 + gmw.LEVELS,
-            seconds=round(1.0 + (people_of(terms) or 0) / 1e6 + coins.count / 2e5, 1),
-            notes=(
-                f"{coins.count:,} coins of {WIDTH} bits; the servers' messages come to {carried / 1e6:,.2f} MB in all",
-                *(
-                    f"{name}: standard deviation of the noise {spread:.3g}"
-                    for name, spread in zip(self.fixed_point(terms).names, self._spreads(terms), strict=True)
-                ),
-            ),
-        )
-
-    def disclosure(self, terms: Terms) -> Disclosure:
-        """State what every role sees."""
-        law = self.law_of(terms)
-        sees = "the noisy averages"
-        bound = (
-            f"{law.sensitivity} in l1"
-            if isinstance(law, DiscreteLaplace)
-            else f"{law.sensitivity_squared / terms.unit.parties} in squared l2"
-        )
-        return Disclosure(
-            sees={
-                "coordinator": f"{sees}; masked values, and sealed bits that it cannot read",
-                f"servers {' and '.join(self.servers)}": f"{sees}; one share each of everything else",
-                "other parties": sees,
-                "anyone with the release": sees,
-            },
-            sensitivity=(
-                f"replacing one row at one party changes the fixed-point sums by at most {bound}; a person is at no "
-                f"more than {terms.unit.parties} of the parties, and the noise is made for all of them"
-            ),
-            not_protected=(
-                "anything, if the two servers collude, or the coordinator and one server: they can take the noise away",
-                "the averages, if a party or server does not follow the steps: it can put in any numbers",
-                "the size of each party: it is public under replace",
-                "what is true of groups: a pattern that many people share shows, as it should",
-            ),
-        )
-
-    def _averages(self, terms: Terms, sums: NDArray[np.int64]) -> Averages:
-        rows = people_of(terms) or 1
-        schema = self.fixed_point(terms)
-        found = [
-            _start(column) + _width(column) * (float(total) / rows)
-            for column, total in zip(schema.columns, sums, strict=True)
-        ]
-        return Averages(columns=schema.names, averages=tuple(found), standard_deviation=self._spreads(terms), rows=rows)
-
-    def _spreads(self, terms: Terms) -> tuple[float, ...]:
-        spread = self.law_of(terms).variance ** 0.5 / (people_of(terms) or 1)
-        return tuple(spread * _width(column) for column in self.fixed_point(terms).columns)
+        parties, changes = terms.unit.parties, [_steps(column) for column in fixed_point.columns]
+        epsilon = min(budget.epsilon for budget in budgets_of(terms))
+        # a column with one possible value changes nothing, but noise of scale 0 does not exist
+        if self.noise == "laplace":
+            return DiscreteLaplace(sensitivity=max(1, sum(changes)), epsilon=part_of(epsilon, parties))
+        delta = min(budget.delta for budget in budgets_of(terms))
+        # what the coins' distance from the law costs is charged beside it
+        rho = part_of(rho_for(epsilon - Fraction(parties, PICO), delta - Fraction(parties, ATTO)), parties)
+        square = Fraction(max(1, parties * sum(change**2 for change in changes)))
+        return DiscreteGaussian(sensitivity_squared=square, rho=rho)
 
 
-@lru_cache(maxsize=16)
 def _fixed_point(schema: Schema, columns: tuple[str, ...], bits: int) -> Schema:
     known = {column.name: column for column in schema.columns}
     chosen = [known[name] for name in columns] if set(columns) <= set(known) else schema.select(columns).columns
@@ -296,21 +296,6 @@ def _fixed_point(schema: Schema, columns: tuple[str, ...], bits: int) -> Schema:
     if not found:
         raise InputError("the schema has no integer or real column to average")
     return Schema(columns=tuple(found))
-
-
-@lru_cache(maxsize=16)
-def _laplace(changes: tuple[int, ...], parties: int, epsilon: Fraction, delta: Fraction) -> DiscreteLaplace:
-    del delta
-    # a column with one possible value changes nothing, but noise of scale 0 does not exist
-    return DiscreteLaplace(sensitivity=max(1, sum(changes)), epsilon=_floor(epsilon / parties))
-
-
-@lru_cache(maxsize=16)
-def _gaussian(changes: tuple[int, ...], parties: int, epsilon: Fraction, delta: Fraction) -> DiscreteGaussian:
-    # what the coins' distance from the law costs is charged beside it
-    rho = rho_for(epsilon - Fraction(parties, PICO), delta - Fraction(parties, ATTO)) / parties
-    square = Fraction(max(1, parties * sum(change**2 for change in changes)))
-    return DiscreteGaussian(sensitivity_squared=square, rho=_floor(rho))
 
 
 def _carried(agreed: TwoServers) -> tuple[int, int]:
@@ -337,8 +322,3 @@ def _start(column: Any) -> float:
     """Return the value that number 0 stands for: the middle of the first bin."""
     middle = (_width(column) - 1) / 2 if isinstance(column, Integer) else _width(column) / 2
     return float(column.lower) + middle
-
-
-def _floor(value: Fraction) -> Fraction:
-    """Round down to what the ledger counts in, so that shares of a budget never add up to more than it."""
-    return Fraction(math.floor(value * PICO), PICO)

@@ -48,9 +48,8 @@ from syndic.mpc.masked import BOX_BYTES
 from syndic.mpc.ring import OVERFLOW, ring_for
 from syndic.mpc.sum import MaskedSum, SumInbox, SumMasked
 from syndic.noise import GaussianShare, LaplaceShare, SkellamShare
-from syndic.privacy import Cost, Event, rho_for
-from syndic.privacy.concentrated import PICO, part_of
-from syndic.privacy.cost import ATTO
+from syndic.privacy import Event, rho_for
+from syndic.privacy.concentrated import part_of
 
 Share = GaussianShare | LaplaceShare | SkellamShare
 
@@ -240,9 +239,7 @@ class Marginals(Method, tag="marginals"):
         """
         unit, tables = terms.unit, len(domains)
         # every party that a person is at is charged for the graph too
-        less = Cost.of(graph.events).times(unit.parties)
-        less_epsilon, less_delta = Fraction(less.epsilon_approximate, PICO), Fraction(less.delta_approximate, ATTO)
-        left = [(budget.epsilon - less_epsilon, budget.delta - less_delta) for budget in budgets_of(terms)]
+        left = graph.left_of(budgets_of(terms), unit.parties)
         who = {
             "parties": len(terms.parties),
             "colluding": self.colluding,

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from syndic.data.coding import Coding, Feature, coded_rows, coding_of
 from syndic.data.table import Coded
 from syndic.kernel import Terms, budget_of, schema_of
-from syndic.methods.regression.gram_layout import check_names
 from syndic.model.gram.matrix import intercept
 from syndic.model.gram.mixing import classical_sigma, mixes_for, printed_mixes
+from syndic.model.gram.rows import check_names
 from syndic.noise import FineGaussian
 from syndic.privacy import Budget, mu_squared_for
 

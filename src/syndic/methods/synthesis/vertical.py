@@ -53,8 +53,8 @@ from syndic.methods.synthesis.zeros import Zeros
 from syndic.model.markov import Adaptive, Impossible
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.order import advance
-from syndic.mpc.product import ProductClose, UsesProducts
-from syndic.mpc.product_work import ProductWork
+from syndic.mpc.product import SecureProduct, UsesProducts
+from syndic.mpc.product_messages import ProductClose
 from syndic.mpc.seal import Mail
 from syndic.privacy import Event
 
@@ -153,7 +153,7 @@ class Vertical(UsesProducts, tag="vertical"):
             start += count
         return OpenedRound(shares=hidden, local=noisy[start:])
 
-    def product_work(self, party: Party) -> ProductWork:
+    def product_work(self, party: Party) -> SecureProduct:
         """Return what the round that was asked multiplies."""
         return self.round_of(party.terms, party.recall(_ASKED, Question)).work
 

@@ -13,7 +13,7 @@ from syndic.errors import RefusedError
 from syndic.kernel import Message, Party
 from syndic.methods.synthesis.measure import Question
 from syndic.mpc.key import KeyPair, agree_with, derive, key_pair
-from syndic.mpc.product import ProductClose
+from syndic.mpc.product_messages import ProductClose
 from syndic.mpc.seal import Mail
 
 

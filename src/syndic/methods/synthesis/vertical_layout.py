@@ -16,7 +16,8 @@ from syndic.data import Coded, Domain, Table
 from syndic.kernel import Terms
 from syndic.methods.onehot import hot_rows
 from syndic.model.markov import Grouping
-from syndic.mpc.product_work import Pair, ProductWork
+from syndic.mpc.product import SecureProduct
+from syndic.mpc.product_messages import Pair
 from syndic.mpc.triple import ProductSizes, product_sizes
 
 Names = tuple[str, ...]
@@ -91,9 +92,9 @@ class RoundLayout:
         wraps = 2 * shares * sizes.carry.bits if sizes.lifted else 0
         return (entries * sizes.small.bits + shares * sizes.small.bits + wraps) // 8
 
-    def work(self, label: str, sizes: ProductSizes) -> ProductWork:
+    def work(self, label: str, sizes: ProductSizes) -> SecureProduct:
         """Return what is multiplied."""
-        return ProductWork(
+        return SecureProduct(
             label=label,
             sizes=sizes,
             pairs=tuple(self.across),

@@ -16,7 +16,8 @@ from syndic.methods.synthesis.measure import Question, RoundLimits, check_questi
 from syndic.methods.synthesis.rounds import Answer
 from syndic.methods.synthesis.vertical_layout import Names, RoundLayout, holders, layout_of
 from syndic.model.markov import Adaptive, Grouping
-from syndic.mpc.product_work import Pair, ProductWork
+from syndic.mpc.product import SecureProduct
+from syndic.mpc.product_messages import Pair
 from syndic.mpc.ring import Ring
 from syndic.mpc.triple import ProductSizes
 from syndic.privacy import Event
@@ -69,7 +70,7 @@ class Round:
     layout: RoundLayout
     grouping: Grouping
     sizes: ProductSizes
-    work: ProductWork
+    work: SecureProduct
     across: RoundNoise
     within: RoundNoise
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import stats
 
 from syndic.data import Instead, Integer, Schema
-from syndic.methods.estimate.layout import FINE, Layout, layout_of
+from syndic.methods.estimate.plan import FINE, Layout, layout_of
 from syndic.model import Geometric
 from syndic.model.families.accuracy import (
     Setting,

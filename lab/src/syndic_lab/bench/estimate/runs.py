@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Integer, Real
-from syndic.methods.estimate.layout import Layout
-from syndic.methods.estimate.noise import Law, Share
+from syndic.methods.estimate.plan import Law, Layout, Share
 from syndic.model.families.estimate import Estimated, Noisy, estimate_by_blocks, estimate_by_statistics
 from syndic.model.families.family import Array
 from syndic.random import Randomness

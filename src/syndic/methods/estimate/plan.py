@@ -1,0 +1,370 @@
+"""What is public about an estimate: the fixed-point table of its column, the noise, and what noisy sums then mean.
+
+A value becomes a code of a fine public grid, and the code's statistic is looked up. So whatever a row holds, what it
+adds to a sum is one line of the table, and how far two lines are apart needs no argument about rounding.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data import Boolean, Categorical, Integer, Ordinal, Real, Schema
+from syndic.document import Document
+from syndic.errors import InputError
+from syndic.kernel import GROUPS, Disclosure, Plan, Resources, beyond_unit, budget_of, everybody, member, people_of
+from syndic.methods.estimate.result import NoisyMean, stacked
+from syndic.model import AnyFamily, Multinomial
+from syndic.model.families.estimate import Estimated, Model, estimate_by_blocks, estimate_by_statistics
+from syndic.model.families.family import Array
+from syndic.mpc.masked import BOX_BYTES
+from syndic.mpc.sum import MaskedSum
+from syndic.noise import DiscreteGaussian, DiscreteLaplace, GaussianShare, LaplaceShare
+from syndic.privacy import Event, PureEvent
+from syndic.privacy.concentrated import PICO
+from syndic.random import Randomness, generator
+
+FINE = 2**16
+"""Steps between the ends of a statistic or of a parameter: so fine that rounding is nothing beside any noise."""
+
+_MOST_COMPARED = 2**28
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Public. `steps`: the statistic of every code, in `unit`s from `start`. Sums of steps are what gets noise.
+
+    `least`, `most`: the set of parameters. `l1`, `l2_squared`: the farthest that two lines of `steps` are apart, which
+    is what replacing a row changes. The arrays follow from schema and family, so that these say which layout it is.
+    """
+
+    schema: Schema
+    family: AnyFamily
+    least: tuple[float, ...]
+    most: tuple[float, ...]
+    l1: int
+    l2_squared: int
+    steps: NDArray[np.int64] = field(compare=False)
+    start: Array = field(compare=False)
+    unit: Array = field(compare=False)
+
+    @cached_property
+    def model(self) -> Model:
+        """The family with the set of parameters."""
+        return Model(family=self.family, least=np.array(self.least), most=np.array(self.most))
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers are summed."""
+        return int(self.steps.shape[1])
+
+    @property
+    def block_unit(self) -> Array:
+        """The length of a step of a block estimate: `FINE` of them span the set of parameters."""
+        return np.asarray((self.model.most - self.model.least) / FINE)
+
+    def statistics(self, codes: NDArray[Any]) -> Array:
+        """Return the statistics that the codes stand for."""
+        return np.asarray(self.start + self.unit * self.steps[codes])
+
+    def sums(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the sums of all rows' steps, exactly."""
+        return np.asarray(np.bincount(codes, minlength=len(self.steps)) @ self.steps)
+
+    def block_steps(self, estimates: Array) -> NDArray[np.int64]:
+        """Return block estimates as whole steps, rounded first and clipped last: from 0 to `FINE`."""
+        return np.clip(self.loose_steps(self.model.inside(estimates)), 0, FINE)
+
+    def loose_steps(self, estimates: Array) -> NDArray[np.int64]:
+        """Return block estimates as whole steps, however many those are."""
+        return np.asarray(np.rint((estimates - self.model.least) / self.block_unit).astype(np.int64))
+
+
+def layout_of(
+    schema: Schema,
+    name: str,
+    family: AnyFamily,
+    bits: int,
+    least: tuple[float, ...] = (),
+    most: tuple[float, ...] = (),
+) -> Layout:
+    """Return the table of a column, or say what it lacks."""
+    column = schema.select([name]).columns[0]
+    fine, values, step = _grid(column, bits, isinstance(family, Multinomial))
+    lower, upper = float(values[0]), float(values[-1])
+    try:
+        if not isinstance(family, Multinomial):
+            family.check_values(lower, upper)
+    except ValueError as error:
+        raise InputError(f"column '{name}' cannot be {family.__struct_config__.tag}: {error}") from None
+    suited = family.suited(lower, upper, fine.labels())
+    low, high = _parameters(suited, suited.span(lower, upper, step), least, most)
+    steps, start, unit = _fixed_point(suited.statistic(values))
+    l1, l2_squared = _diameters(steps, name)
+    return Layout(
+        schema=Schema(columns=(fine,)),
+        family=suited,
+        least=low,
+        most=high,
+        l1=l1,
+        l2_squared=l2_squared,
+        steps=steps,
+        start=start,
+        unit=unit,
+    )
+
+
+def _parameters(
+    family: AnyFamily, span: tuple[Array, Array], least: tuple[float, ...], most: tuple[float, ...]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    low, high = (np.array(given or found) for given, found in zip((least, most), span, strict=True))
+    names = family.parameters
+    if low.shape != (len(names),) or high.shape != (len(names),):
+        raise InputError(f"least and most need one number for each of: {', '.join(names)}")
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        raise InputError(f"least must be below most, both finite, for each of: {', '.join(names)}")
+    return tuple(low.tolist()), tuple(high.tolist())
+
+
+def _grid(column: Any, bits: int, categories: bool) -> tuple[Any, Array, float]:
+    """Return the column with a fine grid, the value of every code, and how far values are apart."""
+    if categories:
+        return column, np.arange(column.size, dtype=np.float64), 1.0
+    if column.missing == "level":
+        raise InputError(f"column '{column.name}': an estimate needs a value for missing ones, missing.value")
+    if isinstance(column, Boolean | Categorical | Ordinal):
+        return column, np.arange(column.size, dtype=np.float64), 1.0
+    if not isinstance(column, Integer | Real):
+        raise InputError(f"column '{column.name}' is a date: estimates are of numbers, truths and categories")
+    whole = isinstance(column, Integer)
+    bins = min(2**bits, column.upper - column.lower + 1) if whole else 2**bits
+    fine = msgspec.structs.replace(column, bins=int(bins))
+    edges = np.asarray(fine.edges, dtype=np.float64)
+    values = (edges[:-1] + edges[1:] - (1 if whole else 0)) / 2
+    return fine, values, float((edges[-1] - edges[0]) / (len(edges) - 1))
+
+
+def _fixed_point(statistics: Array) -> tuple[NDArray[np.int64], Array, Array]:
+    """Return statistics as whole steps from 0 to `FINE` or less; small whole numbers stay as they are."""
+    start, end = statistics.min(axis=0), statistics.max(axis=0)
+    whole = bool((statistics == np.rint(statistics)).all()) and float((end - start).max()) <= FINE
+    unit = np.ones_like(start) if whole else np.where(end > start, (end - start) / FINE, 1.0)
+    steps = np.clip(np.rint((statistics - start) / unit), 0, FINE).astype(np.int64)
+    return steps, start, unit
+
+
+def _diameters(steps: NDArray[np.int64], name: str) -> tuple[int, int]:
+    """Return the largest l1 and squared l2 distance of two lines, by comparing all."""
+    lines = np.unique(steps, axis=0)
+    if lines.shape[1] == 1:
+        reach = int(lines[-1, 0] - lines[0, 0])
+        return max(1, reach), max(1, reach**2)
+    if lines.shape[0] * lines.size > _MOST_COMPARED:
+        raise InputError(
+            f"column '{name}': {lines.shape[0]} levels are too many for this family: use fewer or less bits"
+        )
+    l1 = l2 = 1
+    for line in lines:
+        apart = np.abs(lines - line)
+        l1 = max(l1, int(apart.sum(axis=1).max()))
+        l2 = max(l2, int((apart**2).sum(axis=1).max()))
+    return l1, l2
+
+
+@final
+class PrintedLaplace(Document):
+    """The paper's noise on fixed-point sums: a floating-point Laplace draw of this scale, rounded. Protects nobody.
+
+    `sensitivity`: how far a row moves the sums in l1, which the paper takes for the Euclidean diameter.
+    """
+
+    scale: float
+    sensitivity: float
+
+    @property
+    def event(self) -> PureEvent:
+        """What holds in real arithmetic."""
+        holds = Fraction(math.ceil(Fraction(self.sensitivity) / Fraction(self.scale) * PICO), PICO)
+        return PureEvent(epsilon=holds, what="continuous Laplace, as printed")
+
+    @property
+    def variance(self) -> float:
+        """Variance of one draw, in squared steps."""
+        return 2 * self.scale**2
+
+    def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
+        """Return the values with noise, rounded to whole steps."""
+        noise = generator(randomness).laplace(0.0, self.scale, values.shape)
+        return np.rint(values + noise).astype(np.int64)
+
+
+Law = DiscreteLaplace | DiscreteGaussian
+Share = LaplaceShare | GaussianShare
+
+
+@final
+class EstimationPlan(Plan):
+    """The table of the column, and the noise: on each party's sums, or shares of one noise on the sum under masks.
+
+    `blocks`: the number of blocks at each party, where estimates of blocks are summed and not statistics of rows.
+    """
+
+    layout: Layout
+    blocks: Mapping[str, int]
+    noise: Mapping[str, Law | PrintedLaplace]
+    share: Share | None = None
+    masked_sum: MaskedSum | None = None
+
+    @property
+    def masked(self) -> tuple[MaskedSum, Share]:
+        """The sum under masks, and a party's share of its noise; for the scheme that has them."""
+        if self.masked_sum is None or self.share is None:
+            raise InputError("this scheme has no masked sum")
+        return self.masked_sum, self.share
+
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        """The steps of a masked sum, or without masks the one noisy answer."""
+        return ("answer",) if self.masked_sum is None else self.masked_sum.rounds("add")
+
+    def events(self, party: str) -> tuple[Event, ...]:
+        """One release: of this party's sums, or of the sum over all parties, for which each is charged whole."""
+        member(self.terms, party)
+        return ((self.noise[party] if self.share is None else self.share).event,)
+
+    @cached_property
+    def resources(self) -> Resources:
+        """Memory for one column's codes and statistics, time for reading them, and how much noise to expect."""
+        largest, numbers = max(party.people or 0 for party in self.terms.parties), self.layout.dimension
+        masked = self.masked_sum
+        return Resources(
+            memory_bytes=10**8 + largest * (16 + (48 * numbers if self.blocks else 0)),
+            reply_bytes=8 * numbers + 64 if masked is None else masked.graph.neighbours * BOX_BYTES + 256,
+            rounds=2 if masked is None else 5,
+            seconds=round(1.0 + (people_of(self.terms) or 0) / 1e6, 1),
+            notes=self._notes(),
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        nothing, parties = np.zeros(self.layout.dimension, dtype=np.int64), [one.name for one in self.terms.parties]
+        if self.share is not None:
+            total = self.mean_of_all(tuple(parties), nothing)
+            return (f"standard deviation of the noise on the mean statistic: {_listed(total.noise**0.5)}",)
+        notes = []
+        for name in parties:
+            what = f"{self.blocks[name]} blocks, noise" if self.blocks else "noise"
+            spread = self.mean_of(name, nothing).noise ** 0.5
+            notes.append(f"{name}: {what} of standard deviation {_listed(spread)} on its mean")
+        return tuple(notes)
+
+    @property
+    def too_large(self) -> tuple[str, str]:
+        """What is too large if the run does not fit, and what to change."""
+        return "the largest party", "raise memory_mb"
+
+    # What noisy sums mean, all of it public.
+
+    def mean_of_all(self, present: tuple[str, ...], values: NDArray[np.int64]) -> NoisyMean:
+        """Return the mean statistic of the parties that are in an opened sum, and the law of its noise."""
+        layout, share = self.layout, self.masked[1]
+        people = sum(member(self.terms, name).people or 0 for name in present)
+        peaked = 3 * share.honest / len(present) if isinstance(share, LaplaceShare) else 0.0
+        noise = share.total_variance(len(present)) * (layout.unit / people) ** 2
+        mean = layout.start + layout.unit * values / people
+        return NoisyMean(mean=mean, people=people, noise=noise, peaked=peaked)
+
+    def mean_of(self, party: str, values: NDArray[np.int64]) -> NoisyMean:
+        """Return what one party's noisy sums say: a mean of statistics or of block estimates, and its noise's law."""
+        layout, people, law = self.layout, member(self.terms, party).people or 1, self.noise[party]
+        count, unit, start = people, layout.unit, layout.start
+        if self.blocks:
+            count, unit, start = self.blocks[party], layout.block_unit, layout.model.least
+        noise = law.variance * (unit / count) ** 2
+        peaked = 0.0 if isinstance(law, DiscreteGaussian) else 3.0
+        return NoisyMean(mean=start + unit * values / count, people=people, noise=noise, peaked=peaked)
+
+    def combined(self, means: tuple[NoisyMean, ...]) -> Estimated:
+        """Return the estimate from several noisy means, with the best weights."""
+        if self.blocks:
+            return estimate_by_blocks(self.layout.model, stacked(means, self.layout.block_unit))
+        return estimate_by_statistics(self.layout.model, stacked(means, self.layout.unit))
+
+    # Who sees what, in words.
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What every role sees."""
+        unit, masked = self.terms.unit, self.masked_sum is not None
+        noisy = "the noisy sums of all parties together" if masked else "every party's noisy sums"
+        sees = f"{noisy}, and the estimates and intervals made of them"
+        masks = {
+            "coordinator": f"every party's sums under masks, which look uniform, who fell silent, {sees}",
+            "other parties": f"sealed shares of masks, and {sees}; each knows its own sums and share of noise",
+        }
+        least = unit.neighbours == "add_remove"
+        sizes = "the least size that the study says of each party" if least else "each party's size"
+        pooled = "against more parties than stated that pool their shares of the noise or leave them out"
+        return Disclosure(
+            sees={**everybody(sees), **(masks if masked else {})},
+            sensitivity=self._sensitivity(),
+            not_protected=(
+                GROUPS,
+                beyond_unit(unit),
+                f"{sizes}, the column, its bounds and the set of parameters: they are public",
+                "the estimate, if the family does not fit: intervals are for the named law, of clipped values",
+                *((pooled,) if masked else ()),
+            ),
+            departures=self._departures(),
+        )
+
+    def _sensitivity(self) -> str:
+        unit, size = self.terms.unit, len(self.layout.least)
+        change = (
+            f"replacing one row changes the sums by the difference of two lines of a public table: at most "
+            f"{self.layout.l1} steps in l1 and {self.layout.l2_squared} in squared l2"
+        )
+        if self.blocks:
+            change = (
+                f"replacing one row changes the estimate of one block, by at most {FINE} steps in each of {size} "
+                f"parameter(s): {size * FINE} in l1, {size * FINE**2} in squared l2. Rows are put into "
+                "blocks without looking at them"
+            )
+        if unit.neighbours == "add_remove":
+            change += (
+                ". A party draws as many rows as the study says, so that a person more or less replaces one of them "
+                "at most"
+            )
+        paid = "each party's noise" if self.masked_sum is None else "the noise of the one sum"
+        return f"{change}. A person is at no more than {unit.parties} of the parties, and {paid} is made for that"
+
+    def _departures(self) -> tuple[str, ...]:
+        """Return which claims of the paper the printed variant does not meet."""
+        claimed = {party: budget_of(self.terms, party).epsilon for party in self.noise}
+        printed = {party: law.event for party, law in self.noise.items() if isinstance(law, PrintedLaplace)}
+        if not printed:
+            return ()
+        factor = float(max(event.epsilon / claimed[party] for party, event in printed.items()))
+        euclidean = "the Euclidean diameter is taken where independent Laplace noise needs the l1 diameter"
+        rows = f"noise for k block means is n / k times what the mean of all rows needs, and {euclidean}"
+        estimates = f"corrected block estimates leave the set whose diameter the noise is made for, and {euclidean}"
+        order = (
+            "blocks of neighbouring rows: where rows are sorted by value, one row can move all others to other blocks"
+        )
+        return (
+            estimates if self.blocks else rows,
+            f"in real arithmetic {factor * self.terms.unit.parties:.3g} times the stated epsilon holds for this unit",
+            *((order,) if self.blocks else ()),
+            "the noise is drawn in floating point, for which no guarantee is proven",
+        )
+
+
+def _listed(numbers: Array) -> str:
+    """Return numbers to three digits."""
+    return ", ".join(f"{number:.3g}" for number in numbers)
