@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 LOCK := $(CURDIR)/constraints.txt
 PIP = PIP_CONSTRAINT=$(LOCK) PIP_BUILD_CONSTRAINT=$(LOCK) $(BIN)/python -m pip install --quiet
 
-.PHONY: setup lock demo imports test test-deploy test-lowest fuzz coverage mutation bench peers docs lint format clean
+.PHONY: setup lock demo imports test test-deploy test-lowest fuzz coverage mutation bench peers pages docs lint format clean
 
 # The core alone: what `make demo` and a plain installation need.
 $(VENV)/core: pyproject.toml constraints.txt
@@ -78,8 +78,13 @@ coverage: $(VENV)/dev
 mutation: $(VENV)/dev
 	PYTHONPATH=tests $(BIN)/python -m mutation run --jobs 2
 
+# Parts of pages that repeat the code: messages, roles, costs, limits, the help of every verb. A test says if they are stale.
+pages: $(VENV)/dev
+	PYTHONPATH=tests $(BIN)/python -m pages
+
 docs: $(VENV)/dev
 	$(BIN)/mkdocs build --quiet --strict
+	$(BIN)/mkdocs build --quiet --strict --config-file lab/mkdocs.yml
 
 # Slower than the tests: measurements beside a baseline in the same run.
 bench: $(VENV)/dev

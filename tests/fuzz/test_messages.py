@@ -93,7 +93,7 @@ def read(data: bytes, kind: type[Message]) -> Message | None:
 
 def test_the_messages_of_every_layer_are_here() -> None:
     homes = {kind.__module__.split(".")[1] for kind in KINDS}
-    assert {"kernel", "parts", "protocols", "runtime"} <= homes
+    assert {"kernel", "mpc", "methods", "runtime"} <= homes
 
 
 @fuzz()

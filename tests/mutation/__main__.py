@@ -2,7 +2,7 @@
 
     PYTHONPATH=tests python -m mutation run            all mutants that have no result yet
     PYTHONPATH=tests python -m mutation run --again    and once more those that survived
-    PYTHONPATH=tests python -m mutation report         the table, and the survivors that nobody has explained
+    PYTHONPATH=tests python -m mutation report         the table, and functions with more survivors than are explained
 
 Everything happens in a copy, in the folder `.mutation`, and nothing outside it is changed.
 """
@@ -46,7 +46,7 @@ def main() -> int:
     options = _options()
     options.state = options.state.resolve()
     if options.command == "report":
-        return report(options.state, Path(__file__).with_name("survivors"))
+        return report(options.state, Path(__file__).with_name("survivors"), Path("src/syndic"))
     if options.command == "worker":
         return _work(options)
     return _run(options)
@@ -56,7 +56,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m mutation", description=__doc__)
     parser.add_argument("command", choices=("run", "report", "worker"))
     parser.add_argument("--state", type=Path, default=Path(".mutation"), help="where the copy and the results are")
-    parser.add_argument("--only", nargs="*", default=[""], help="files, as they begin: privacy parts/sum")
+    parser.add_argument("--only", nargs="*", default=[""], help="files, as they begin: privacy mpc/sum")
     parser.add_argument("--tests", nargs="*", default=TESTS)
     parser.add_argument("--sample", type=int, default=0, help="that many mutants of each file, drawn with --seed")
     parser.add_argument("--seed", type=int, default=1)
@@ -85,7 +85,7 @@ def _run(options: argparse.Namespace) -> int:
         codes = [worker.wait() for worker in workers]
         if any(codes):
             return 1
-    return report(options.state, Path(__file__).with_name("survivors"))
+    return report(options.state, Path(__file__).with_name("survivors"), Path("src/syndic"))
 
 
 def _tree(state: Path, job: int) -> Path:
@@ -96,7 +96,8 @@ def _copy(source: Path, tree: Path) -> None:
     shutil.rmtree(tree, ignore_errors=True)
     for name in ("src", "tests"):
         shutil.copytree(source / name, tree / name)
-    shutil.copy(source / "pyproject.toml", tree)
+    for name in ("pyproject.toml", "conftest.py"):
+        shutil.copy(source / name, tree)
 
 
 def _start(options: argparse.Namespace, phase: str, job: int) -> subprocess.Popen[bytes]:
@@ -111,7 +112,7 @@ def _start(options: argparse.Namespace, phase: str, job: int) -> subprocess.Pope
 def _work(options: argparse.Namespace) -> int:
     tree = _tree(options.state, options.job)
     root, scratch, known = tree / "src" / "syndic", options.state / f"scratch{options.job}", options.state / "runs.json"
-    files = [path for package in PACKAGES for path in sorted((root / package).glob("*.py"))]
+    files = [path for package in PACKAGES for path in sorted((root / package).rglob("*.py"))]
     if options.phase == "look":
         known.unlink(missing_ok=True)
         collected(options.tests, root, scratch, lambda warm: print(look(warm, files, root, known)))

@@ -63,7 +63,7 @@ class Runs:
 
 
 def _is_own(test: str, path: str) -> bool:
-    """Whether a test is of the file itself: `mpc/sum.py` has `tests/unit/mpc/test_sum*.py`."""
-    package, name = Path(path).parts[-2:]
+    """Whether a test is of the file itself: `mpc/sum.py`, like `mpc/sum/any.py`, has `tests/unit/mpc/test_sum*.py`."""
+    package, name, *_ = Path(path).parts
     where = Path(test.partition("::")[0])
     return where.parent.name == package and where.stem.startswith(f"test_{Path(name).stem.split('_')[0]}")

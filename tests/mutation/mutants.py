@@ -56,6 +56,8 @@ _OPPOSITES: Final = {
 _SYMMETRIC: Final = {"min", "max", "gcd", "lcm", "isinstance", "minimum", "array_equal", "compare_digest", "add"}
 _SPEED_OR_GUARD: Final = {"strict", "copy", "maxsize", "assume_unique", "timespec"}
 _MOST_SWAPS: Final = 3
+# where a change stands that is in no function and no class
+MODULE: Final = "<module>"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +66,7 @@ class Mutant:
 
     path: str
     digest: str
+    function: str
     line: int
     source: str
     operator: str
@@ -77,9 +80,14 @@ class Mutant:
         return f"{self.path} {self.digest} {self.node} {self.variant}"
 
     @property
+    def where(self) -> str:
+        """What stays when lines are renamed or formatted anew: the file and the function's whole name."""
+        return f"{self.path}::{self.function}"
+
+    @property
     def title(self) -> str:
-        """What tells a reader, also after other lines have changed: file, line of code, change."""
-        return f"{self.path} | {self.source} | {self.change}"
+        """What a reader is told: file, line of code, change."""
+        return f"{self.path}:{self.line} | {self.source} | {self.change}"
 
     def record(self) -> dict[str, Any]:
         """Return the mutant as JSON."""
@@ -97,11 +105,13 @@ class Variant:
 def mutants_of(path: Path, root: Path) -> list[Mutant]:
     """Return all mutants of a file, in the order of its lines."""
     source = path.read_text()
-    digest, lines = hashlib.sha256(source.encode()).hexdigest()[:12], source.splitlines()
+    digest, lines, tree = hashlib.sha256(source.encode()).hexdigest()[:12], source.splitlines(), ast.parse(source)
+    functions = functions_of(tree)
     found = [
         Mutant(
             path=str(path.relative_to(root)),
             digest=digest,
+            function=functions[id(node)],
             line=_line(node),
             source=lines[_line(node) - 1].strip(),
             operator=variant.operator,
@@ -109,10 +119,33 @@ def mutants_of(path: Path, root: Path) -> list[Mutant]:
             node=place,
             variant=number,
         )
-        for place, node in _changeable(ast.parse(source))
+        for place, node in _changeable(tree)
         for number, variant in enumerate(_variants(node))
     ]
     return sorted(found, key=lambda mutant: (mutant.line, mutant.node, mutant.variant))
+
+
+def functions_of(tree: ast.Module) -> dict[int, str]:
+    """Return by the `id` of every node the whole name of the function that it stands in.
+
+    Outside of functions that is the class and the name that is assigned to.
+    """
+    found: dict[int, str] = {}
+
+    def enter(node: ast.AST, around: tuple[str, ...], *, assigned: bool) -> None:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                around, assigned = (*around, name), False
+            case ast.ClassDef(name=name):
+                around = (*around, name)
+            case ast.Assign(targets=[ast.Name(id=name), *_]) | ast.AnnAssign(target=ast.Name(id=name)) if assigned:
+                around = (*around, name)
+        found[id(node)] = ".".join(around) or MODULE
+        for child in ast.iter_child_nodes(node):
+            enter(child, around, assigned=assigned)
+
+    enter(tree, (), assigned=True)
+    return found
 
 
 def mutated(source: str, mutant: Mutant) -> ast.Module:

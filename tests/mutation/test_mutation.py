@@ -3,6 +3,8 @@
 import ast
 import json
 import time
+import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -122,20 +124,88 @@ def test_the_tests_of_a_line_come_first_then_the_own_ones_and_the_time_is_limite
     assert runs.tests_for("mpc/sum.py", 9, cold=True) == [other, own, quick]
 
 
-def test_the_report_counts_and_names_what_nobody_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    mutants = _mutants(tmp_path)[:3]
-    outcomes = [("killed", "warm"), ("survived", "cold"), ("survived", "cold")]
+def _report(folder: Path, source: str, outcomes: Iterable[str]) -> int:
+    """Report on the mutants of a file, with these outcomes, of which one constant of `inside` is explained."""
+    sources = folder / "sources"
+    sources.mkdir(exist_ok=True)
     lines = [
-        json.dumps(mutant.record() | {"outcome": outcome, "phase": phase, "by": "", "seconds": 0})
-        for mutant, (outcome, phase) in zip(mutants, outcomes, strict=True)
+        json.dumps(mutant.record() | {"outcome": outcome, "phase": "cold", "by": "", "seconds": 0})
+        for mutant, outcome in zip(_mutants(sources, source), outcomes, strict=False)
     ]
-    (tmp_path / "results.jsonl").write_text("\n".join(lines))
-    explained = tmp_path / "survivors"
-    explained.mkdir()
+    (folder / "results.jsonl").write_text("\n".join(lines))
+    explained = folder / "survivors"
+    explained.mkdir(exist_ok=True)
     (explained / "reasons.toml").write_text('speed = "another way to the same result"')
-    (explained / "package.toml").write_text(f"speed = [{json.dumps(mutants[1].title)}]")
-    assert report(tmp_path, explained) == 1
+    (explained / "package.toml").write_text('["inside.py::inside"]\nspeed = { constant = 1 }')
+    return report(folder, explained, sources)
+
+
+_KILLED, _ONE, _TWO = ["killed"] * 7, ["survived", *["killed"] * 6], ["survived", "survived", *["killed"] * 5]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        _SOURCE,
+        _SOURCE.replace("value", "number"),
+        _SOURCE.replace("value < 0 or", "(\n        value < 0\n    ) or"),
+        f"import math\n{_SOURCE}",
+    ],
+)
+def test_an_explained_survivor_stays_explained_when_lines_are_renamed_or_moved(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # the first mutants change LIMIT, which is in no function
+    assert _report(tmp_path, source, ["killed", "killed", *_ONE]) == 0
+    assert "| 9 | 8 | 1 | 1 | 0 |" in capsys.readouterr().out
+    assert _report(tmp_path, source, ["killed", "killed", *_KILLED]) == 0
+
+
+def test_the_report_names_a_function_with_more_survivors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _report(tmp_path, _SOURCE, ["killed", "killed", *_TWO]) == 1
     shown = capsys.readouterr().out
-    assert "| 3 | 1 | 2 | 1 | 0 |" in shown
-    assert f"unexplained: {mutants[2].title}" in shown
-    assert mutants[1].title not in shown
+    assert "| 9 | 7 | 2 | 1 | 0 |" in shown
+    assert "unexplained: inside.py::inside: 2 of the kind constant survived, 1 are explained" in shown
+    assert "inside.py:5 | def inside(value: int = 1) -> bool: | 1 -> 2" in shown
+
+
+@pytest.mark.parametrize("place", [0, 4])
+def test_a_survivor_elsewhere_or_of_another_kind_is_not_explained(place: int, tmp_path: Path) -> None:
+    outcomes = ["killed"] * 9
+    outcomes[place] = "survived"
+    assert _mutants(tmp_path)[place].operator == ("constant" if place == 0 else "boolean")
+    assert _report(tmp_path, _SOURCE, outcomes) == 1
+
+
+def test_the_report_names_what_is_gone_and_what_was_not_tried(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _report(tmp_path, _SOURCE.replace("inside", "within"), ["killed"] * 9) == 1
+    assert "gone: inside.py::inside" in capsys.readouterr().out
+    assert _report(tmp_path, _SOURCE, ["killed", "cold"]) == 1
+    assert "| 2 | 1 | 0 | 0 | 1 |" in capsys.readouterr().out
+
+
+def test_functions_are_named_with_the_classes_around_them(tmp_path: Path) -> None:
+    inner = "    def d(self):\n        def e(x=3): return 4\n        x = 5\n        return lambda: 6\n"
+    source = f"A = 1\nclass B:\n    c: int = 2\n{inner}if 7: pass\n"
+    named = {
+        mutant.change[0]: mutant.function for mutant in _mutants(tmp_path, source) if mutant.operator == "constant"
+    }
+    assert list(named.items()) == [
+        *(("1", "A"), ("2", "B.c"), ("3", "B.d.e"), ("4", "B.d.e")),
+        *(("5", "B.d"), ("6", "B.d"), ("7", "<module>")),
+    ]
+
+
+def test_the_lists_have_reasons() -> None:
+    survivors = Path(__file__).with_name("survivors")
+    reasons = tomllib.loads((survivors / "reasons.toml").read_text())
+    used = {
+        reason
+        for path in survivors.glob("*.toml")
+        if path.name != "reasons.toml"
+        for by_reason in tomllib.loads(path.read_text()).values()
+        for reason in by_reason
+    }
+    assert used == reasons.keys()

@@ -2,37 +2,38 @@
 
 from collections.abc import Callable, Iterator
 
-from syndic_lab.bench import align, noise
-from syndic_lab.bench.advise import run as advise
-from syndic_lab.bench.erm import run as erm
-from syndic_lab.bench.estimate import run as estimate
-from syndic_lab.bench.guard import run as guard
-from syndic_lab.bench.homm import run as homm
-from syndic_lab.bench.model import run as model
-from syndic_lab.bench.regression import run as regression
+from syndic_lab.bench.advise.run import rows as advise_rows
+from syndic_lab.bench.align import rows as align_rows
+from syndic_lab.bench.erm.run import rows as erm_rows
+from syndic_lab.bench.estimate.run import rows as estimate_rows
+from syndic_lab.bench.guard.run import rows as guard_rows
+from syndic_lab.bench.homm.run import rows as homm_rows
+from syndic_lab.bench.model.run import rows as model_rows
+from syndic_lab.bench.noise import rows as noise_rows
+from syndic_lab.bench.regression.run import rows as regression_rows
 from syndic_lab.bench.row import Row
-from syndic_lab.bench.secure import run as secure
-from syndic_lab.bench.sketch import run as sketch
-from syndic_lab.bench.sources import run as sources
-from syndic_lab.bench.vertical import plan as vertical
-from syndic_lab.peers import run as peers
+from syndic_lab.bench.secure.run import rows as secure_rows
+from syndic_lab.bench.sketch.run import rows as sketch_rows
+from syndic_lab.bench.sources.run import rows as sources_rows
+from syndic_lab.bench.vertical.plan import rows as vertical_rows
+from syndic_lab.peers.run import rows as peers_rows
 
 # Each takes `quick` and yields rows as they are measured.
 BENCHES: dict[str, Callable[[bool], Iterator[Row]]] = {
-    "advise": advise.rows,
-    "align": align.rows,
-    "erm": erm.rows,
-    "estimate": estimate.rows,
-    "guard": guard.rows,
-    "homm": homm.rows,
-    "model": model.rows,
-    "noise": noise.rows,
-    "peers": peers.rows,
-    "regression": regression.rows,
-    "secure": secure.rows,
-    "sketch": sketch.rows,
-    "sources": sources.rows,
-    "vertical": vertical.rows,
+    "advise": advise_rows,
+    "align": align_rows,
+    "erm": erm_rows,
+    "estimate": estimate_rows,
+    "guard": guard_rows,
+    "homm": homm_rows,
+    "model": model_rows,
+    "noise": noise_rows,
+    "peers": peers_rows,
+    "regression": regression_rows,
+    "secure": secure_rows,
+    "sketch": sketch_rows,
+    "sources": sources_rows,
+    "vertical": vertical_rows,
 }
 
 __all__ = ["BENCHES", "Row"]

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, final
 
 from syndic.data import SparseCounts
 from syndic.kernel import Message, Progress, Terms, silent_progress
-from syndic.methods.histogram.homm import Homm, MergedTable
+from syndic.methods.histogram.homm import Homm, HommPlan, MergedTable
 from syndic.noise import Mechanism
 from syndic.random import Randomness, SimulationRandomness
 
@@ -36,9 +36,14 @@ class OpenParty:
     """What a step may touch, with the doors open: `release` applies the mechanism and charges nobody."""
 
     name: str
-    terms: Terms
+    plan: HommPlan
     table: CountedTable
     randomness: Randomness
+
+    @property
+    def terms(self) -> Terms:
+        """The public terms."""
+        return self.plan.terms
 
     def release(self, mechanism: Mechanism[Input, Output], values: Input, *, why: str) -> Output:
         """Return the mechanism's noisy output."""
@@ -51,10 +56,15 @@ class OpenParty:
 class OpenSession:
     """The coordinator's view of open parties: a step is called, not sent."""
 
-    terms: Terms
+    plan: HommPlan
     parties: Mapping[str, OpenParty]
     randomness: Randomness
     progress: Progress = silent_progress
+
+    @property
+    def terms(self) -> Terms:
+        """The public terms."""
+        return self.plan.terms
 
     def ask(self, step: Callable[[Any, Message], Message], message: Message) -> dict[str, Message]:
         """Return every party's answer to one step."""
@@ -63,11 +73,12 @@ class OpenSession:
 
 def merge_openly(protocol: Homm, terms: Terms, tables: Mapping[str, SparseCounts], *labels: str) -> MergedTable:
     """Run both sides of the protocol on counted tables; the noise is the stream of seed 0 and `labels`."""
+    plan = protocol.plan(terms)
     parties = {
         name: OpenParty(
-            name=name, terms=terms, table=CountedTable(counts), randomness=SimulationRandomness(0, *labels, name)
+            name=name, plan=plan, table=CountedTable(counts), randomness=SimulationRandomness(0, *labels, name)
         )
         for name, counts in tables.items()
     }
-    session: Any = OpenSession(terms=terms, parties=parties, randomness=SimulationRandomness(0, *labels))
+    session: Any = OpenSession(plan=plan, parties=parties, randomness=SimulationRandomness(0, *labels))
     return protocol.coordinate(session)

@@ -17,7 +17,7 @@ CATALOGUE: Final[tuple[Item, ...]] = (
 PAPERS: Final[tuple[Paper, ...]] = tuple(dict.fromkeys(item.paper for item in CATALOGUE))
 # bench modules whose "published" is in no paper, with what it is
 NOT_PUBLISHED: Final = {
-    "secure_product": "a prototype of our own, and the error of a sketch measured before this bench existed",
+    "secure.product": "a prototype of our own, and the error of a sketch measured before this bench existed",
 }
 
 

@@ -73,7 +73,7 @@ ITEMS: Final = (
                 "belongs (DSSA), and a squared bias has the wrong power and constant (DSaA).",
             ),
             seconds=seconds,
-            benches=("estimate",),
+            benches=("estimate.run",),
         )
         for word, seconds in (("people", (5.0, 50.0)), ("parties", (5.0, 50.0)), ("epsilon", (6.0, 60.0)))
     ),

@@ -77,7 +77,7 @@ def _item(
         shown=("threshold",),
         notes=NOTES,
         seconds=seconds,
-        benches=("homm",),
+        benches=("homm.run",),
     )
 
 

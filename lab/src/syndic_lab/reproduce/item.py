@@ -109,7 +109,7 @@ class Item:
     `needs` are files of `SYNDIC_DATA`, `libraries` what must be importable; `rules` go by the beginning of a metric,
     the first that fits counts. Rows without a published number are shown if their metric begins with one of `shown`.
     `seconds` are processor seconds, quick and in full, on the machine that calibration refers to; without the first
-    the item is left out of a quick run. `benches` names the modules whose published rows it has.
+    the item is left out of a quick run. `benches` names the modules of `syndic_lab.bench` whose published rows it has.
     """
 
     name: str

@@ -141,7 +141,7 @@ def _figure(number: int, load: Callable[[], Split], parties: int, seconds: tuple
         shown=() if number == 1 else ("gap", "loss"),
         notes=notes if number == 1 else words,
         seconds=seconds,
-        benches=("erm",),
+        benches=("erm.run",),
     )
 
 
@@ -193,6 +193,6 @@ ITEMS: Final = (
             "not counted: there is no circuit.",
         ),
         seconds=(37.0, 120.0),
-        benches=("erm_cost", "secure_noise", "secure_sum"),
+        benches=("erm.cost", "secure.noise", "secure.sum"),
     ),
 )

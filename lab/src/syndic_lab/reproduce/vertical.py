@@ -193,7 +193,7 @@ def _shown(
         shown=("tvd3", "tvd5", "misclassified"),
         notes=notes,
         seconds=seconds,
-        benches=("vertical_claims",),
+        benches=("vertical.claims",),
     )
 
 
@@ -297,7 +297,7 @@ ITEMS: Final = (
             "printed 4.9 Mb with 40 threads is left out: threads do not change traffic.",
         ),
         seconds=(35.0, 400.0),
-        benches=("vertical", "vertical_plan", "vertical_claims", "vertical_gan", "sketch"),
+        benches=("vertical.run", "vertical.plan", "vertical.claims", "vertical.gan", "sketch.run"),
     ),
     Item(
         name="vertimrf-centralised",
@@ -312,7 +312,7 @@ ITEMS: Final = (
             "table with those programs.",
         ),
         seconds=(10.0, 60.0),
-        benches=("model_synthesis",),
+        benches=("model.synthesis",),
     ),
     Item(
         name="vertimrf-theorem-4",
@@ -328,6 +328,6 @@ ITEMS: Final = (
             "that of secure products.",
         ),
         seconds=(6.0, 250.0),
-        benches=("sketch",),
+        benches=("sketch.run",),
     ),
 )  # fmt: skip

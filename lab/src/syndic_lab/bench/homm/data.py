@@ -1,7 +1,7 @@
 """The five data sets of HOMM's experiments, cut into parties and a test set.
 
 Every column is a number; a category is its place in a public list. Lists are constants written here, never read
-off the rows. Where the paper is silent, `docs/experiments-homm.md` says what was chosen and why.
+off the rows. Where the paper is silent, `lab/docs/experiments-homm.md` says what was chosen and why.
 """
 
 import os

@@ -1,7 +1,7 @@
 """HOMM's experiments 1 to 5 (Su and Liu 2020, Table I and Figure 1), run with Syndic's own protocol code.
 
 The choices that the paper leaves open (bounds, bins, weights, grids) are constants here, never computed from rows;
-`docs/experiments-homm.md` gives the reasons, what else was tried and what came of it.
+`lab/docs/experiments-homm.md` gives the reasons, what else was tried and what came of it.
 """
 
 import sys

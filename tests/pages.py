@@ -1,0 +1,166 @@
+"""Parts of the documentation that repeat the code, written by `make pages`.
+
+Such a part stands between two lines, `<!-- generated: KIND WHAT -->` and `<!-- end -->`. KIND is one of `BLOCKS`. For a
+part about a method WHAT is its name and, where the page's study is changed for it, parameters: `estimate
+scheme="masked"`; `parties=5` says how many parties there are.
+"""
+
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, get_args
+from unittest.mock import patch
+
+import click
+from click.testing import CliRunner
+
+import syndic
+from syndic.cli.main import cli
+from syndic.document import from_builtins
+from syndic.kernel import Method
+from syndic.methods import AnyMethod
+from syndic.study import Study
+from syndic_lab.reproduce import CATALOGUE
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = (ROOT / "docs", ROOT / "lab" / "docs")
+DEMO = Path(syndic.__file__).parent / "demo"
+METHODS: dict[str, type[Method]] = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyMethod)}
+# the same method for other tables shares a page
+SHARED = {"pooled-gram": "gram"}
+# asked in every method, so described once, in the life of a call
+COMMON = {"ready", "meet"}
+_BLOCK = re.compile(r"^<!-- generated: (\w+) ([^\n]+) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
+_WIDTH = 100
+
+
+def pages() -> list[Path]:
+    """Return every page of the documentation, the lab's too."""
+    readmes = [ROOT / "README.md", ROOT / "lab" / "README.md"]
+    return sorted([*readmes, *(page for folder in FOLDERS for page in folder.rglob("*.md"))])
+
+
+def generated(text: str) -> str:
+    """Return a page's text with every generated part written anew."""
+
+    def written(found: re.Match[str]) -> str:
+        content = "\n".join(BLOCKS[found[1]](found[2]))
+        return f"<!-- generated: {found[1]} {found[2]} -->\n\n{content}\n\n<!-- end -->"
+
+    return _BLOCK.sub(written, text)
+
+
+def parts_of(text: str) -> list[tuple[str, str]]:
+    """Return the kind of each generated part of a page, and what it is about."""
+    return [(found[1], found[2]) for found in _BLOCK.finditer(text)]
+
+
+def page_of(method: str) -> Path:
+    """Return the page of a method."""
+    return ROOT / "docs" / "protocols" / f"{SHARED.get(method, method)}.md"
+
+
+def studies_of(page: Path) -> Iterator[dict[str, Any]]:
+    """Yield the studies on a page, parts of a study put into the demo's."""
+    for block in re.findall(r"^```toml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
+        content = tomllib.loads(block)
+        if ", in part" in block.splitlines()[0]:
+            content = {**tomllib.loads((DEMO / "study.toml").read_text()), **content}
+        yield content
+
+
+def study_of(what: str) -> Study:
+    """Return the first study of that method, on its own page or any other, with changed parameters."""
+    method, *changed = what.split()
+    changes = tomllib.loads("\n".join(changed))
+    for page in (page_of(method), *pages()):
+        for content in studies_of(page):
+            if content.get("protocol", {}).get("method") == method:
+                content["parties"] = _resized(content["parties"], changes.pop("parties", len(content["parties"])))
+                content["protocol"] |= changes
+                return from_builtins(content, Study, where=page.name)
+    return Study.load(DEMO / "study.toml")
+
+
+def _resized(parties: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    """Return so many parties: the first ones, and copies of the last."""
+    return [*parties, *({**parties[-1], "name": f"p{number}"} for number in range(len(parties), count))][:count]
+
+
+def _paper(method: str) -> Iterator[str]:
+    yield f"Paper: {METHODS[method].paper}."
+
+
+def _messages(what: str) -> Iterator[str]:
+    """Yield a line of a table for every step, in the order of a run: its name, what the reply reveals, what is done."""
+    yield from ("| step | reveals | what the party does |", "|---|---|---|")
+    for name, step in study_of(what).steps.items():
+        if name not in COMMON:
+            yield f"| `{name}` | {step.reveals} | {step.means} |"
+
+
+def _roles(what: str) -> Iterator[str]:
+    yield from ("| who | sees |", "|---|---|")
+    for role, seen in study_of(what).plan.disclosure.sees.items():
+        yield f"| {role} | {seen} |"
+
+
+def _cost(what: str) -> Iterator[str]:
+    need = study_of(what).plan.resources
+    rounds = "1 round" if need.rounds == 1 else f"{need.rounds} rounds"
+    size = max(need.reply_bytes, 1000) / 1000
+    yield (
+        f"For the study of this page: {rounds}, {need.memory_bytes / 1e6:,.0f} MB of memory, messages of at most "
+        f"{size:,.0f} kB. For any other `syndic plan` says it before a row is read."
+    )
+
+
+def _limits(what: str) -> Iterator[str]:
+    yield from (f"- {text}" for text in study_of(what).plan.disclosure.not_protected)
+
+
+def _help(verb: str) -> Iterator[str]:
+    words = verb.split()[1:]
+    # the list of verbs is that of the package alone; what the lab adds is on its own pages
+    with patch("syndic.cli.main._added", dict) if not words else nullcontext():
+        told = CliRunner().invoke(cli, [*words, "--help"], terminal_width=_WIDTH, prog_name="syndic")
+    if told.exit_code:
+        raise click.UsageError(f"{verb}: {told.output}")
+    yield from ("```text", told.output.strip(), "```")
+
+
+def _items(paper: str) -> Iterator[str]:
+    yield from ("| name | where | what |", "|---|---|---|")
+    for item in CATALOGUE:
+        if item.paper.key == paper:
+            skipped = "; not reproducible" if item.reason else "; not in a quick run" if item.seconds[0] is None else ""
+            yield f"| `{item.name}` | {item.where} | {item.what}{skipped} |"
+
+
+BLOCKS: dict[str, Callable[[str], Iterator[str]]] = {
+    "cost": _cost,
+    "help": _help,
+    "items": _items,
+    "limits": _limits,
+    "messages": _messages,
+    "paper": _paper,
+    "roles": _roles,
+}
+
+
+def main() -> int:
+    """Write every page anew and name those that changed."""
+    for page in pages():
+        before = page.read_text()
+        after = generated(before)
+        if after != before:
+            page.write_text(after)
+            print(f"wrote {page.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""What pages repeat of the code is fresh, and nothing of it is missing."""
+
+from pathlib import Path
+
+import click
+import pytest
+
+from pages import COMMON, METHODS, ROOT, generated, page_of, pages, parts_of
+from syndic.cli.main import cli
+from syndic.kernel.step import steps_of
+from verbs import verbs_of
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if parts_of(page.read_text())], ids=lambda page: page.stem)
+def test_a_page_is_what_the_code_says(page: Path) -> None:
+    text = page.read_text()
+    assert text == generated(text), f"{page.relative_to(ROOT)} is stale: run `make pages` and review the difference"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_method_has_its_paper_and_every_step_on_its_page(method: str) -> None:
+    text = page_of(method).read_text()
+    assert {("paper", method), ("messages", method)} <= set(parts_of(text))
+    missing = [name for name in steps_of(METHODS[method]) if name not in COMMON and f"| `{name}` |" not in text]
+    assert missing == [], f"in no run on the page: name a study with `<!-- generated: messages {method} KEY=VALUE -->`"
+
+
+def _verbs(group: click.Group, name: str) -> list[str]:
+    found = []
+    for child in verbs_of(group).values():
+        path = f"{name} {child.name}"
+        found += _verbs(child, path) if isinstance(child, click.Group) else [path]
+    return found
+
+
+def test_every_verb_has_its_help_and_an_example() -> None:
+    texts = [page.read_text() for page in pages()]
+    for verb in _verbs(cli, "syndic"):
+        (text,) = [text for text in texts if ("help", verb) in parts_of(text)]
+        assert f"\n$ {verb}" in text or verb == "syndic bench", f"{verb}: no example"
+
+
+def test_a_stale_part_is_written_anew_and_the_rest_is_left() -> None:
+    stale = "before\n\n<!-- generated: paper homm -->\nold words\n<!-- end -->\n\nafter\n"
+    fresh = generated(stale)
+    assert fresh.startswith("before\n\n<!-- generated: paper homm -->\n\nPaper: Su and Liu 2020")
+    assert fresh.endswith("<!-- end -->\n\nafter\n")
+    assert "old words" not in fresh
+    assert generated(fresh) == fresh
+
+
+def test_parameters_change_the_study_of_the_page() -> None:
+    text = '<!-- generated: messages estimate scheme="masked" groups=[] -->\n<!-- end -->\n'
+    assert "| `sum_open` |" in generated(text)
+    assert "| `sum_open` |" not in generated(text.replace(' scheme="masked" groups=[]', ""))
+
+
+def test_an_unknown_part_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        generated("<!-- generated: poems homm -->\n<!-- end -->\n")
