@@ -4,7 +4,19 @@ Where sizes are public, a wrong one may be said aloud; where they are not, nothi
 """
 
 from syndic.errors import InputError
-from syndic.kernel import Party, Resources, Terms, member
+from syndic.kernel import Party, Requires, Resources, Terms, member
+
+SAME_PEOPLE = Requires(
+    people="same",
+    columns="apart",
+    delta="Gaussian noise",
+    neighbours="replace",
+    rows=1,
+    parties=1,
+    because="aligned rows show who is in, and every party is charged for the whole release",
+    least_parties=2,
+)
+"""What a method of aligned rows with Gaussian noise requires: different columns of the same people at all parties."""
 
 
 def check_fits(terms: Terms, estimate: Resources, way_out: str, *, replies: int = 1, what: str = "a run") -> None:
