@@ -11,7 +11,7 @@ from scipy import stats
 
 from syndic.data import Domain, Schema
 from syndic.document import from_builtins, to_builtins
-from syndic.methods import Gram
+from syndic.methods.regression.gram_plan import GramPlan
 from syndic.model.gram.fit import infer
 from syndic.model.gram.matrix import GramMatrix
 from syndic.noise import FineGaussianShare
@@ -51,14 +51,14 @@ def opened(
         (column,) = party.columns or ()
         members[party.name] = OpenVertical(
             name=party.name,
-            terms=study,
+            plan=study.plan,
             study=study.digest,
             table=CodedTable(Domain.of({column: 3}), {column: np.array(values)}),
             randomness=SystemRandomness(),
             noisy=noisy,
         )
     carrier: Any = OpenCarrier(
-        terms=study, study=study.digest, members=members, randomness=SystemRandomness(), seen=seen
+        plan=study.plan, study=study.digest, members=members, randomness=SystemRandomness(), seen=seen
     )
     result: Any = study.protocol.coordinate(carrier)
     return result.sums, [member.drawn[0] for member in members.values()]
@@ -70,8 +70,7 @@ def runs(study: Study, rows: Rows, tries: int = TRIES) -> tuple[tuple[NDArray[np
 
 
 def deviation(study: Study) -> float:
-    assert isinstance(study.protocol, Gram)
-    return study.protocol.layout(study).sigma * 4**6
+    return study.plan_as(GramPlan).note.sigma * 4**6
 
 
 @pytest.mark.parametrize("parties", [2, 3])
@@ -89,8 +88,8 @@ def test_the_noise_is_gaussian_of_the_stated_size_and_independent(parties: int) 
 
 def test_a_single_share_looks_uniform_to_the_coordinator() -> None:
     study = study_for(3)
-    assert isinstance(study.protocol, Gram)
-    ring, count = study.protocol.layout(study).sizes.whole, study.protocol.layout(study).count
+    plan = study.plan_as(GramPlan)
+    ring, count = plan.product.sizes.whole, plan.count
     shares = []
     for _ in range(60):
         seen: list[tuple[str, str, Any, Any]] = []
@@ -155,8 +154,7 @@ def test_the_charge_is_that_of_the_noise() -> None:
     away = opened(study, ONE, noisy=False)[0] - opened(study, OTHER, noisy=False)[0]
     # the exact curve of Gaussian noise at this pair's own distance is below the budget
     mu = float(np.linalg.norm(away)) / deviation(study)
-    assert isinstance(study.protocol, Gram)
-    mu_squared = study.protocol.noise_of(study).mu_squared
+    mu_squared = study.plan_as(GramPlan).noise.mu_squared
     assert gaussian_epsilon(mu_squared, study.delta) <= EPSILON
     assert mu**2 <= float(mu_squared)
 

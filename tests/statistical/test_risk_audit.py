@@ -57,14 +57,14 @@ def open_run(of: Study, label: int) -> tuple[Any, OpenCarrier]:
     members = {
         party.name: OpenVertical(
             name=party.name,
-            terms=of,
+            plan=of.plan,
             study=of.digest,
             table=CodedTable(of.schema.domain, codes(features, label if party.name == "p0" else 1, other=place % 2)),
             randomness=SystemRandomness(),
         )
         for place, party in enumerate(of.parties)
     }
-    carrier = OpenCarrier(terms=of, study=of.digest, members=members, randomness=SystemRandomness())
+    carrier = OpenCarrier(plan=of.plan, study=of.digest, members=members, randomness=SystemRandomness())
     return of.protocol.coordinate(carrier), carrier  # type: ignore[arg-type]  # stands in for a session
 
 

@@ -17,7 +17,8 @@ from scipy import stats
 
 from syndic.data import Domain, Schema
 from syndic.document import from_builtins, to_builtins
-from syndic.mpc.product import UsesProduct
+from syndic.methods.histogram.crosstables_plan import CrosstablesPlan
+from syndic.mpc.product import SecureProduct
 from syndic.mpc.triple import Stock
 from syndic.noise import GaussianShare
 from syndic.random import SystemRandomness
@@ -66,12 +67,12 @@ def run(study: Study, rows: Rows) -> Run:
         column = (party.columns or ("c",))[0]
         members[party.name] = OpenVertical(
             name=party.name,
-            terms=study,
+            plan=study.plan,
             study=study.digest,
             table=CodedTable(Domain.of({column: 2}), {column: np.array(values)}),
             randomness=SystemRandomness(),
         )
-    carrier = OpenCarrier(terms=study, study=study.digest, members=members, randomness=SystemRandomness(), seen=[])
+    carrier = OpenCarrier(plan=study.plan, study=study.digest, members=members, randomness=SystemRandomness(), seen=[])
     result = study.protocol.coordinate(carrier)  # type: ignore[arg-type]  # stands in for a session
     return Run(study, result, carrier)
 
@@ -164,8 +165,8 @@ def test_nearly_no_noise_is_caught(sees: Sees, monkeypatch: pytest.MonkeyPatch) 
 
 def left_noise(study: Study, tries: int) -> float:
     """Return the variance of what is left of the noise for a partner, over what the claim needs, from below."""
-    protocol: Any = study.protocol
-    needed = float(protocol.noise_of(study).sensitivity_squared / (2 * protocol.noise_of(study).rho))
+    plan: Any = study.plan
+    needed = float(plan.noise.sensitivity_squared / (2 * plan.noise.rho))
     noise = [
         each.result.tables[0].values.ravel() - each.carrier.members["p1"].drawn[0] - [1, 0, 0, 2]
         for each in runs(study, ((0, 1, 1), (0, 1, 1)), tries)
@@ -186,8 +187,7 @@ def test_the_noise_left_for_a_partner_is_what_the_claim_needs(monkeypatch: pytes
 
 def from_shares(seen: Run) -> float:
     """Bet on the rows that explain p0's masked share, from the dealer's own seeds: what was dealt is known to it."""
-    protocol: Any = seen.study.protocol
-    sizes = protocol.product_sizes(seen.study)
+    sizes = seen.study.plan_as(CrosstablesPlan).product.sizes
     log = seen.carrier.seen or []
     seeds = {name: asked.seed for step, name, asked, _ in log if step == "product_keys"}
     stocks = {name: Stock(seed=seed, study=seen.study.digest, sizes=sizes) for name, seed in seeds.items()}
@@ -212,7 +212,7 @@ def test_shares_without_the_partners_mask_are_caught(monkeypatch: pytest.MonkeyP
     def bare(self: Any, party: Any, partner: str, values: Any, ring: Any) -> Any:
         return ring.reduce(values)
 
-    monkeypatch.setattr(UsesProduct, "product_hidden", bare)
+    monkeypatch.setattr(SecureProduct, "hide", bare)
     # another study than the sound one, whose runs are kept; a share tells most where its noise is small
     monkeypatch.setattr(GaussianShare, "draw", lambda *given: np.zeros(given[1], dtype=np.int64))
     study = study_for("crosstables", 2, lift=False, colluding=0)
@@ -221,8 +221,7 @@ def test_shares_without_the_partners_mask_are_caught(monkeypatch: pytest.MonkeyP
 
 def opening_of(seen: Run) -> NDArray[np.int64]:
     """Return p0's masked rows, which p1 can open."""
-    protocol: Any = seen.study.protocol
-    sizes = protocol.product_sizes(seen.study)
+    sizes = seen.study.plan_as(CrosstablesPlan).product.sizes
     mask = next(
         Stock(seed=asked.seed, study=seen.study.digest, sizes=sizes).mask(0, 1)
         for step, name, asked, _ in seen.carrier.seen or []

@@ -8,7 +8,7 @@ import pytest
 from syndic.errors import InputError
 from syndic.methods import AnyMethod, Homm, Marginals
 from syndic.methods.histogram.marginals import MarginalsPlan
-from syndic.mpc.product import UsesProducts
+from syndic.mpc.product import SecureProduct
 from syndic.noise import GaussianShare
 from syndic.privacy import Budget, Cost
 from syndic.study import Study, simulate
@@ -123,7 +123,7 @@ def test_a_dealer_sees_through_a_share_without_the_partners_mask(monkeypatch: py
     (sees,) = setting.views.values()
     stages = [Stage(setting.study, sources) for sources in (setting.one, setting.other)]
     hidden = {sees(stage.run(seed)) > 0 for stage in stages for seed in range(6)}
-    monkeypatch.setattr(UsesProducts, "product_hidden", lambda *given: given[-1].reduce(given[-2]))
+    monkeypatch.setattr(SecureProduct, "hide", lambda *given: given[-1].reduce(given[-2]))
     monkeypatch.setattr(GaussianShare, "draw", lambda *given: np.zeros(given[1], dtype=np.int64))
     assert [sees(stage.run(1)) > 0 for stage in stages] == [True, False]
     assert hidden == {True, False}

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from syndic.kernel import Session
 from syndic.mpc.key import KEY_BYTES
-from syndic.mpc.product import SecureProduct, UsesProduct
+from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_messages import (
     ProductClose,
     ProductInbox,
@@ -31,11 +31,6 @@ class Multiplies(Protocol):
     def product_multiplied(self, party: Any, message: ProductInbox) -> Mail:
         """Multiply the chunk with every partner's masked rows; seal the masked wrap bits for the partner."""
         ...
-
-
-def secure_products(session: Session, uses: UsesProduct) -> dict[str, ProductClose]:
-    """Deal the one product of a study."""
-    return deal_products(session, uses, uses.product_only(session.terms))
 
 
 def deal_products(session: Session, uses: Multiplies, product: SecureProduct) -> dict[str, ProductClose]:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import RefusedError
-from syndic.kernel import Message, Party, SubProtocol, Terms, TermsMethod, step
+from syndic.kernel import Message, Party, SubProtocol, TermsMethod, step
 from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, context, derive, key_pair
 from syndic.mpc.mask import expand
 from syndic.mpc.order import advance
@@ -245,42 +245,6 @@ class UsesProducts(TermsMethod):
     def product_hidden(self, party: Party, partner: str, values: NDArray[np.int64], ring: Ring) -> NDArray[Any]:
         """Return values for the opening under the mask that this party and its partner agreed on."""
         return self.product_work(party).hide(party, partner, values, ring)
-
-
-class UsesProduct(UsesProducts):
-    """What a method on the old interface inherits that multiplies once; its `coordinate` calls `secure_products`."""
-
-    @abc.abstractmethod
-    def product_sizes(self, terms: Terms) -> ProductSizes:
-        """Return rings and blocks. Computed by each party from its own study."""
-
-    @abc.abstractmethod
-    def product_pairs(self, terms: Terms) -> tuple[Pair, ...]:
-        """Return the pairs of parties (left, right) whose matrices are multiplied."""
-
-    @abc.abstractmethod
-    def product_groups(self, terms: Terms, party: str) -> tuple[int, ...]:
-        """Return how many columns each group of the party's matrix has; a checked row sums to one in each."""
-
-    @abc.abstractmethod
-    def product_checked(self, terms: Terms) -> bool:
-        """Return whether partners check the row sums of each other's groups."""
-
-    def product_only(self, terms: Terms) -> SecureProduct:
-        """Return the study's one product."""
-        pairs = self.product_pairs(terms)
-        names = dict.fromkeys(name for pair in pairs for name in pair)
-        return SecureProduct(
-            label="product",
-            sizes=self.product_sizes(terms),
-            pairs=pairs,
-            groups={name: self.product_groups(terms, name) for name in names},
-            checked=self.product_checked(terms),
-        )
-
-    def product_work(self, party: Party) -> SecureProduct:
-        """Return the study's one product."""
-        return self.product_only(party.terms)
 
 
 def _note_masked(product: SecureProduct, party: Party, chunk: int, matrix: NDArray[Any]) -> None:

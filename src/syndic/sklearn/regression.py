@@ -13,13 +13,14 @@ from syndic.data import Table, open_source
 from syndic.data.coding import Coding, Feature, coded_rows
 from syndic.errors import InputError, MissingExtraError
 from syndic.methods.regression.gram import Gram
-from syndic.methods.regression.gram_layout import Clip
+from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.regression.gram_result import GramResult
 from syndic.methods.regression.pooled_gram import PooledGram
 from syndic.model.gram.consistent import consistent
 from syndic.model.gram.fit import Inference, infer, regress
 from syndic.model.gram.logistic import classify
 from syndic.model.gram.matrix import GramMatrix
+from syndic.model.gram.rows import Clip
 from syndic.sklearn.parameters import Parametrised
 from syndic.study import Release, Statement, Study
 
@@ -207,8 +208,8 @@ def _blocks(study: Study) -> tuple[Mapping[str, Sequence[Coding]], Mapping[str, 
     """Return, by party, how columns become features and what is shortened; the bits of a feature."""
     protocol = study.protocol
     if isinstance(protocol, Gram):
-        layout = protocol.layout(study)
-        return layout.codings, layout.clips, layout.bits
+        plan = study.plan_as(GramPlan)
+        return plan.codings, plan.clips, plan.bits
     if isinstance(protocol, PooledGram):
         pooled = protocol.layout(study)
         return {"": pooled.codings}, {} if pooled.clip is None else {"": pooled.clip}, pooled.bits

@@ -13,8 +13,7 @@ from support import VERTICAL, charges, rows, study_text, vertical_study
 from syndic import Study, simulate
 from syndic.data import Factor, Table, open_source
 from syndic.errors import InputError, PartyError
-from syndic.methods import Crosstables
-from syndic.methods.histogram.crosstables import TableNoise, whole_noise
+from syndic.methods.histogram.crosstables_plan import CrosstablesPlan, TableNoise, whole_noise
 from syndic.privacy import zcdp_epsilon
 from syndic.random import SimulationRandomness
 from syndic.study import Release, plan
@@ -31,9 +30,8 @@ def sources(count: int) -> dict[str, pa.Table]:
     return {"north": table.select(["colour", "age"]), "south": table.select(["score"])}
 
 
-def protocol_of(study: Study) -> Crosstables:
-    assert isinstance(study.protocol, Crosstables)
-    return study.protocol
+def plan_of(study: Study) -> CrosstablesPlan:
+    return study.plan_as(CrosstablesPlan)
 
 
 def test_a_release_is_the_exact_tables_plus_noise_of_the_stated_size(tmp_path: Path) -> None:
@@ -74,36 +72,36 @@ def test_a_release_is_read_back(tmp_path: Path) -> None:
 
 def test_noise_and_charges_follow_from_the_number_of_tables() -> None:
     study = vertical_study()
-    noise = protocol_of(study).noise_of(study)
+    noise = plan_of(study).noise
     assert noise.sensitivity_squared == 4  # two tables, each moves by two
     assert noise.sigma_squared == 4 / (2 * noise.rho)  # one share is enough by itself
     whole = study.costs["north"]
     assert whole == study.costs["south"] == study.joint
     assert study.joint.epsilon(study.delta) <= 1
     both = vertical_study("colluding = 0")
-    assert protocol_of(both).noise_of(both).variance == pytest.approx(noise.variance / 2, rel=1e-3)
+    assert plan_of(both).noise.variance == pytest.approx(noise.variance / 2, rel=1e-3)
     chosen = vertical_study('pairs = [["score", "age"]]')
-    assert protocol_of(chosen).noise_of(chosen).sensitivity_squared == 2
+    assert plan_of(chosen).noise.sensitivity_squared == 2
 
 
 def test_epsilon_is_stated_both_ways() -> None:
     study = vertical_study()
-    outside, partner = protocol_of(study).epsilons(study)
-    rho = protocol_of(study).noise_of(study).rho
+    outside, partner = plan_of(study).epsilons
+    rho = plan_of(study).noise.rho
     assert partner == pytest.approx(1, abs=1e-6)
     assert outside == pytest.approx(float(zcdp_epsilon(rho / 2, study.delta)), rel=1e-3)
     trusting = vertical_study("colluding = 0")
-    outside, partner = protocol_of(trusting).epsilons(trusting)
+    outside, partner = plan_of(trusting).epsilons
     assert outside == pytest.approx(1, rel=1e-3)
     assert partner == pytest.approx(float(zcdp_epsilon(2 * rho, study.delta)), rel=1e-3)
     assert f"{partner:.4g} against a partner" in str(plan(trusting))
     with_own = vertical_study("local = true")
-    assert protocol_of(with_own).epsilons(with_own)[0] == pytest.approx(1, abs=1e-6)
+    assert plan_of(with_own).epsilons[0] == pytest.approx(1, abs=1e-6)
 
 
 def test_own_tables_get_the_whole_noise() -> None:
     study = vertical_study("local = true\ncolluding = 0")
-    share = protocol_of(study).noise_of(study)
+    share = plan_of(study).noise
 
     class Counting:
         simulated = True
@@ -127,16 +125,16 @@ def test_own_tables_get_the_whole_noise() -> None:
 def test_own_tables_cost_no_more_than_is_charged(epsilon: int, colluding: int) -> None:
     """Shares have a least size: then there is more noise across parties than the budget asks, and less is charged."""
     study = vertical_study(f"local = true\ncolluding = {colluding}", budget=f"epsilon = {epsilon}\ndelta = 1e-5")
-    protocol = protocol_of(study)
-    share, within = protocol.noise_of(study), 1
-    (event,) = protocol.spends(study, "north")
+    made = plan_of(study)
+    share, within = made.noise, 1
+    (event,) = made.events("north")
     sigma_squared = whole_noise(share).sigma_squared
-    across = len(protocol.layout(study).tables) - within
+    across = len(made.tables) - within
     # every table moves by two in squared l2, and rho is half of that over sigma squared
     rho = within / sigma_squared + Fraction(across) / (share.honest * share.sigma_squared)
     assert rho <= event.rho  # type: ignore[union-attr]
-    assert protocol._note(study).within == pytest.approx(float(sigma_squared) ** 0.5)
-    outside, _ = protocol.epsilons(study)
+    assert made.note.within == pytest.approx(float(sigma_squared) ** 0.5)
+    outside, _ = made.epsilons
     assert outside == pytest.approx(float(zcdp_epsilon(event.rho, study.delta)))  # type: ignore[union-attr]
     drawn = TableNoise(share=share, alone=20_000).apply(np.zeros(20_000, dtype=np.int64), SimulationRandomness(1))
     assert drawn.var() == pytest.approx(float(sigma_squared), rel=0.1)
@@ -167,9 +165,9 @@ columns = ["age"]
         ),
         (lambda: vertical_study(parties=VERTICAL.replace("people = 60", "people = 61", 1)), "same people"),
         (lambda: vertical_study(parties=VERTICAL.replace("people = 60\n", "")), "bound on the people"),
-        (lambda: vertical_study(parties=VERTICAL.split('[[parties]]\nname = "south"')[0]), "two or more"),
-        (lambda: vertical_study(parties=VERTICAL.replace('columns = ["score"]', "")), "which columns"),
-        (lambda: vertical_study(parties=VERTICAL.replace('["score"]', '["score", "age"]')), "which columns"),
+        (lambda: vertical_study(parties=VERTICAL.split('[[parties]]\nname = "south"')[0]), "2 or more parties"),
+        (lambda: vertical_study(parties=VERTICAL.replace('columns = ["score"]', "")), "set columns"),
+        (lambda: vertical_study(parties=VERTICAL.replace('["score"]', '["score", "age"]')), "at several parties"),
         (lambda: vertical_study(budget="epsilon = 1.0"), "delta above 0"),
         (lambda: vertical_study('pairs = [["colour", "age"]]'), "two different parties"),
         (lambda: vertical_study('pairs = [["colour", "weight"]]'), "two different parties"),
@@ -193,7 +191,7 @@ def test_a_source_of_another_size_is_refused_before_anything_is_charged(count: i
 def test_the_plan_says_what_will_be_sent() -> None:
     study = vertical_study(parties=sized(100_000), budget=BUDGET)
     estimate = plan(study).resources
-    sizes = protocol_of(study).product_sizes(study)
+    sizes = plan_of(study).product.sizes
     assert estimate.reply_bytes >= sizes.small.packed_bytes(sizes.chunk * 6)
     assert any(f"{sizes.small.bits} bits an entry" in note for note in estimate.notes)
     assert study.budget.delta == Fraction(1, 10**9)

@@ -13,8 +13,8 @@ from syndic.data import Boolean, Categorical, Instead, Integer, Real
 from syndic.data.coding import Coding, coded_rows, coding_of, product_of
 from syndic.data.schema import Column
 from syndic.errors import InputError
-from syndic.methods.regression.gram_layout import Clip
 from syndic.model.gram.matrix import GramMatrix, intercept, places_of, presence, sensitivity_squared
+from syndic.model.gram.rows import Clip
 
 BITS = 6
 NUMBER = Integer(name="n", lower=-1, upper=1, missing=Instead(value=0))

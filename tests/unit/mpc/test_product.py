@@ -14,9 +14,10 @@ from syndic.data import Domain, Schema
 from syndic.document import from_builtins, to_builtins
 from syndic.errors import InputError, RefusedError
 from syndic.methods import Crosstables
-from syndic.mpc.dealer import secure_products
+from syndic.methods.histogram.crosstables_plan import CrosstablesPlan
+from syndic.mpc.dealer import deal_products
 from syndic.mpc.key import agree
-from syndic.mpc.product import _Own
+from syndic.mpc.product import SecureProduct, _Own
 from syndic.mpc.product_messages import ProductClose, ProductInbox, ProductStart, ProductTurn
 from syndic.mpc.seal import Place, unseal
 from syndic.mpc.triple import ProductSizes, Stock, dealt_half, product_sizes
@@ -57,7 +58,7 @@ def carrier_of(study: Study, parts: list[CodedTable], *, noisy: bool = False, se
     members = {
         f"p{place}": OpenVertical(
             name=f"p{place}",
-            terms=study,
+            plan=study.plan,
             study=study.digest,
             table=part,
             randomness=SimulationRandomness(seed, f"p{place}"),
@@ -66,7 +67,7 @@ def carrier_of(study: Study, parts: list[CodedTable], *, noisy: bool = False, se
         for place, part in enumerate(parts)
     }
     return OpenCarrier(
-        terms=study, study=study.digest, members=members, randomness=SimulationRandomness(seed, "dealer"), seen=[]
+        plan=study.plan, study=study.digest, members=members, randomness=SimulationRandomness(seed, "dealer"), seen=[]
     )
 
 
@@ -89,11 +90,10 @@ def counted(parts: list[CodedTable], names: tuple[str, ...]) -> NDArray[np.int64
 def test_tables_are_exact_before_noise(options: dict[str, Any], shapes: tuple[tuple[int, ...], ...]) -> None:
     parts = tables(2500, *shapes)
     study = study_of(parts, **options)
-    protocol = study.protocol
-    assert isinstance(protocol, Crosstables)
-    assert protocol.product_sizes(study).lifted == options.get("lift", True)
+    plan = study.plan_as(CrosstablesPlan)
+    assert plan.product.sizes.lifted == options.get("lift", True)
     result = coordinate(study, carrier_of(study, parts))
-    assert len(result.tables) == len(protocol.layout(study).tables)
+    assert len(result.tables) == len(plan.tables)
     for table in result.tables:
         assert (table.values == counted(parts, table.domain.names)).all()
 
@@ -103,9 +103,9 @@ def test_rows_travel_in_chunks(lift: bool, monkeypatch: pytest.MonkeyPatch) -> N
     def small_chunks(**given: Any) -> ProductSizes:
         return product_sizes(**{**given, "chunk_bytes": 700})
 
-    monkeypatch.setattr("syndic.methods.histogram.crosstables_layout.product_sizes", small_chunks)
+    monkeypatch.setattr("syndic.methods.histogram.crosstables.product_sizes", small_chunks)
     parts = tables(3001, (4, 3), (5,))
-    study = study_of(parts, lift=lift, message_mb=499)  # the layout is kept by terms: another limit, another one
+    study = study_of(parts, lift=lift, message_mb=499)  # the plan is kept by study: another limit, another one
     carrier = carrier_of(study, parts)
     result = coordinate(study, carrier)
     turns = [each for each in carrier.seen or [] if each[0] == "product_masked"]
@@ -142,7 +142,7 @@ def cheated(monkeypatch: pytest.MonkeyPatch, change: list[int], **options: Any) 
 
     monkeypatch.setattr(Crosstables, "product_matrix", cheat)
     # a cheat does not stop itself
-    monkeypatch.setattr(Crosstables, "product_unchanged", lambda *_: None)
+    monkeypatch.setattr(SecureProduct, "check_unchanged", lambda *_: None)
     found: NDArray[np.int64] = coordinate(study, carrier_of(study, parts))["p0c0", "p1c0"].values
     return found - counted(parts, ("p0c0", "p1c0"))
 
@@ -218,7 +218,8 @@ def test_there_is_no_chunk_after_the_last() -> None:
     mine = [each for each in seen if each[1] == "p0"]
     replayed(study, carrier, mine[:-1], "p0")
     protocol: Any = study.protocol
-    after = ProductTurn(chunk=protocol.product_sizes(study).chunks, keys=mine[1][2].keys)
+    product = study.plan_as(CrosstablesPlan).product
+    after = ProductTurn(chunk=product.sizes.chunks, keys=mine[1][2].keys)
     with pytest.raises(RefusedError, match="no chunk 1"):
         protocol.product_masked(carrier.members["p0"], after)
 
@@ -235,7 +236,8 @@ def replayed(study: Study, carrier: OpenCarrier, seen: list[tuple[str, str, Any,
     """Ask one party what it was asked before, up to the first question that `seen` does not have."""
     for step, party, asked, _ in seen:
         if party == name:
-            getattr(study.protocol, step)(carrier.members[name], asked)
+            owner: Any = study.protocol if step != "product_keys" else study.plan_as(CrosstablesPlan).product
+            getattr(owner, step)(carrier.members[name], asked)
 
 
 @pytest.mark.parametrize("field", ["bodies", "keys"])
@@ -269,7 +271,7 @@ def test_malformed_messages_are_refused() -> None:
     protocol: Any = study.protocol
     party: Any = carrier.members["p1"]
     with pytest.raises(RefusedError, match="32 bytes"):
-        protocol.product_keys(replace(party, memory={}), ProductStart(seed=b"short"))
+        study.plan_as(CrosstablesPlan).product.product_keys(replace(party, memory={}), ProductStart(seed=b"short"))
     mine = [each for each in seen if each[1] == "p1"]
     replayed(study, carrier, mine[:1], "p1")
     with pytest.raises(RefusedError, match="partners"):
@@ -312,12 +314,12 @@ def test_opened_shares_are_uniform_to_the_dealer() -> None:
     """Without the partners' own mask, the dealer could subtract what it dealt: shares of equal runs would agree."""
     parts = tables(300, (3,), (4,))
     study = study_of(parts)
-    shares = []
+    product = study.plan_as(CrosstablesPlan).product
+    ring, shares = product.sizes.whole, []
     for seed in range(400):
         carrier = carrier_of(study, parts, seed=seed)
-        closing = secure_products(carrier, study.protocol)  # type: ignore[arg-type]
-        reply: Any = study.protocol.open_tables(carrier.members["p0"], closing["p0"])  # type: ignore[union-attr,arg-type]
-        ring = study.protocol.product_sizes(study).whole  # type: ignore[union-attr]
+        closing = deal_products(carrier, Crosstables(), product)  # type: ignore[arg-type]
+        reply: Any = Crosstables().open_tables(carrier.members["p0"], closing["p0"])  # type: ignore[arg-type]
         shares.append(ring.unpack(reply.shares["p1"], 12))
     values = np.array(shares) / 2**ring.bits
     assert stats.kstest(values.ravel(), "uniform").pvalue > 1e-6
@@ -328,7 +330,7 @@ def test_dealer_and_one_party_together_read_the_other_as_the_statement_says() ->
     parts = tables(300, (3, 2), (4,))
     carrier = carrier_of(study, parts)
     coordinate(study, carrier)
-    sizes = study.protocol.product_sizes(study)  # type: ignore[union-attr]
+    sizes = study.plan_as(CrosstablesPlan).product.sizes
     # the dealer knows p0's seed, p1 can open what p0 sealed for it
     own = carrier.members["p1"].recall("product own", _Own)
     public = next(reply.public for step, name, _, reply in seen if step == "product_keys" and name == "p0")

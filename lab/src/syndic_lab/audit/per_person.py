@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.methods import Crosstables, Homm, Marginals, Mixing
-from syndic.methods.histogram.crosstables import TableNoise
+from syndic.methods.histogram.crosstables_plan import CrosstablesPlan, TableNoise
 from syndic.methods.histogram.marginals import MarginalsPlan
 from syndic.privacy import Budget, Unit, default_delta
 from syndic.random import Randomness
@@ -88,11 +88,10 @@ def _summed(law: Literal["gaussian", "skellam", "laplace"]) -> Draws:
 def _products(count: int, randomness: Randomness) -> list[Trial]:
     """Give everybody a level of their own at one party, and one of two values at the other."""
     people = min(1500, count // 400)
-    protocol = Crosstables()
     parties = {"a": (people, ("x",)), "b": (people, ("y",))}
     budget = Budget.of(4, default_delta(people))
-    study = study_of(protocol, columns=(("x", people), ("y", 2)), parties=parties, unit=REPLACE, budget=budget)
-    noise = TableNoise(share=protocol.noise_of(study), alone=0)
+    study = study_of(Crosstables(), columns=(("x", people), ("y", 2)), parties=parties, unit=REPLACE, budget=budget)
+    noise = TableNoise(share=study.plan_as(CrosstablesPlan).noise, alone=0)
     tables = [{"a": rows_of(x=range(people)), "b": rows_of(y=[value] * people)} for value in (1, 0)]
 
     def lean(values: NDArray[Any]) -> NDArray[np.float64]:

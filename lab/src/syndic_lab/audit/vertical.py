@@ -1,13 +1,14 @@
 """Audits of sums of products and noisy columns, whose parties hold different columns of the same people."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from syndic.kernel import decode
 from syndic.methods import Crosstables, Gram, Mixing
-from syndic.methods.histogram.crosstables import TableNoise
+from syndic.methods.histogram.crosstables_plan import CrosstablesPlan, TableNoise
+from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.regression.mixing import signs_of
 from syndic.model.gram.mixing import Mixer
 from syndic.mpc.product_messages import ProductStart
@@ -43,7 +44,7 @@ def _crosstables() -> Iterator[Setting]:
             study=study,
             tables=(ONE, OTHER),
             opened=lambda run: run.result.tables[0].values.ravel(),
-            share=TableNoise(share=protocol.noise_of(study), alone=0),
+            share=TableNoise(share=study.plan_as(CrosstablesPlan).noise, alone=0),
             colluding=("b",),
         )
         yield Setting(name=name, study=study, one=ONE, other=OTHER, gaussian=masked.gaussian)
@@ -64,8 +65,7 @@ def _dealer() -> Setting:
 
 def _explained(run: Run) -> float:
     """Return how much better the first table explains one party's masked share than the second does."""
-    protocol: Any = run.study.protocol
-    sizes = protocol.product_sizes(run.study)
+    sizes = run.study.plan_as(CrosstablesPlan).product.sizes
     seeds = {each.party: decode(each.asked, ProductStart).seed for each in run.seen if each.step == "product_keys"}
     stocks = {name: Stock(seed=seed, study=run.study.digest, sizes=sizes) for name, seed in seeds.items()}
     share = sizes.whole.unpack(run.replies("open_tables")["a"].shares["b"], 4)
@@ -104,7 +104,7 @@ def _gram() -> Iterator[Setting]:
             study=study,
             tables=(one, other),
             opened=lambda run: run.result.sums,
-            share=protocol.noise_of(study),
+            share=study.plan_as(GramPlan).noise,
             colluding=tuple(parties)[1 : 1 + protocol.colluding],
         )
         yield Setting(name=name, study=study, one=one, other=other, gaussian=masked.gaussian)

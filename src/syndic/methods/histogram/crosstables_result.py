@@ -7,10 +7,9 @@ from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from syndic.data import Domain, Factor
-from syndic.document import Document, from_file, to_readable_json
+from syndic.document import Document, from_file
 from syndic.errors import InputError
 from syndic.kernel import Result
 from syndic.methods.histogram.tables import read_counts
@@ -41,8 +40,8 @@ class CrossTables(Result):
                 return table.transpose(names)
         raise InputError(f"there is no table of {names[0]} and {names[1]}")
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write `crosstables.parquet`, a row for each cell, and `crosstables.json`."""
+    def files(self) -> Mapping[str, Any]:
+        """Return `crosstables.parquet`, a row for each cell, and `crosstables.json`."""
         sizes = [each.domain.size for each in self.tables]
         levels = [np.unravel_index(np.arange(each.domain.size), each.domain.sizes) for each in self.tables]
         columns = {
@@ -57,9 +56,7 @@ class CrossTables(Result):
                 "count": np.concatenate([each.values.ravel() for each in self.tables]),
             }
         )
-        pq.write_table(cells, folder / "crosstables.parquet")
-        (folder / "crosstables.json").write_bytes(to_readable_json(self.note))
-        return [folder / "crosstables.parquet", folder / "crosstables.json"]
+        return {"crosstables.parquet": cells, "crosstables.json": self.note}
 
     def summary(self) -> Mapping[str, Any]:
         """Return how much was opened and how far off a count is."""

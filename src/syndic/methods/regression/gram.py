@@ -14,35 +14,32 @@ It replaces the noisy columns that Wu et al. (2022) publish for the same purpose
 """
 
 import itertools
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from syndic.document import exact
 from syndic.errors import InputError
-from syndic.kernel import (
-    Disclosure,
-    Message,
-    Party,
-    Resources,
-    Session,
-    Terms,
-    member,
-    schema_of,
-    step,
-)
+from syndic.kernel import Message, Method, Party, Requires, Session, Terms, budgets_of, member, schema_of, step
 from syndic.methods.onehot import rows_between
-from syndic.methods.refusals import check_fits, wrong_size
-from syndic.methods.regression.gram_layout import MOST_BITS, Layout, Pair, layout_of, products_of
-from syndic.methods.regression.gram_result import GramNote, GramResult, read_gram
-from syndic.methods.synthesis.vertical_requirements import budgets_of, check_aligned
-from syndic.mpc.dealer import secure_products
-from syndic.mpc.product import UsesProduct
-from syndic.mpc.product_messages import ProductClose
-from syndic.mpc.triple import ProductSizes
+from syndic.methods.refusals import SAME_PEOPLE, wrong_size
+from syndic.methods.regression.gram_plan import GramPlan, absent_of, codings_of, features_of
+from syndic.methods.regression.gram_result import GramResult, read_gram
+from syndic.model.gram.matrix import places_of, sensitivity_squared
+from syndic.model.gram.rows import MOST_BITS, Pair, check_names, clip_of, products_of
+from syndic.mpc.dealer import deal_products
+from syndic.mpc.product import SecureProduct
+from syndic.mpc.product_messages import ProductClose, ProductInbox, ProductOpening, ProductTurn
+from syndic.mpc.ring import OVERFLOW
+from syndic.mpc.seal import Mail
+from syndic.mpc.triple import product_sizes
 from syndic.noise import FineGaussianShare
-from syndic.privacy import Cost, Event
+from syndic.privacy import mu_squared_for
 
 
 class OpenedGram(Message):
@@ -52,7 +49,7 @@ class OpenedGram(Message):
 
 
 @final
-class Gram(UsesProduct, tag="gram"):
+class Gram(Method, tag="gram"):
     """Parameters of the noisy Gram matrix.
 
     `products`: pairs of columns of one party whose product is one more column. `colluding`: so many parties may pool
@@ -88,96 +85,88 @@ class Gram(UsesProduct, tag="gram"):
             raise ValueError("products names the same two columns twice: they would be paid for twice")
 
     @property
-    def simulation_only(self) -> bool:
-        """It keeps its promise."""
-        return False
+    def requires(self) -> Requires:
+        """Different columns of the same people."""
+        return SAME_PEOPLE
 
-    # The parties' side; keys, masked rows and products are those of the secure product.
+    def plan(self, terms: Terms) -> GramPlan:
+        """Code the columns, make the noise for the strictest budget, and the ring with room for both."""
+        self._check_columns(terms)
+        codings = codings_of(terms, self.products, self.bits)
+        features, spans = features_of(codings, overlap=self.overlap)
+        every = [block for blocks in codings.values() for block in blocks]
+        check_names(every, features)
+        found = {name: clip_of(blocks, exact(self.norm), self.exempt) for name, blocks in codings.items()}
+        clips = {name: clip for name, clip in found.items() if clip is not None}
+        sensitivity = sensitivity_squared(
+            every, len(codings) if self.overlap else 0, [(clip.blocks, clip.length) for clip in clips.values()]
+        )
+        noise = self._noise(terms, sensitivity * 16**self.bits, int(places_of(features).max()) + 1)
+        return GramPlan(
+            terms=terms,
+            features=features,
+            spans=spans,
+            interactions=self.products,
+            bits=self.bits,
+            clips=clips,
+            absent=absent_of(terms) if self.overlap else {},
+            sensitivity=sensitivity,
+            noise=noise,
+            product=self._product(terms, {name: span.stop - span.start for name, span in spans.items()}, noise),
+        )
+
+    # The parties' side; keys are those of the secure product.
+
+    @step(reveals="sealed")
+    def product_masked(self, party: Party[GramPlan], message: ProductTurn) -> ProductOpening:
+        """Mask the rows of one chunk and seal them for the partners."""
+        return party.plan.product.mask(party, message, partial(_matrix, party))
+
+    @step(reveals="sealed")
+    def product_multiplied(self, party: Party[GramPlan], message: ProductInbox) -> Mail:
+        """Multiply the chunk with every partner's masked rows; seal the masked wrap bits for the partner."""
+        return party.plan.product.multiply(party, message, partial(_matrix, party))
 
     @step(reveals="masked")
-    def open_gram(self, party: Party, message: ProductClose) -> OpenedGram:
+    def open_gram(self, party: Party[GramPlan], message: ProductClose) -> OpenedGram:
         """Add up own sums and shares of those across parties, add a share of the noise, and mask the result."""
-        layout = self.layout(party.terms)
-        ring, span = layout.sizes.whole, layout.spans[party.name]
-        shares = self.product_shares(party, message)
-        own, sums = self._own(layout, party)
-        self.product_unchanged(party, sums)
-        total = np.zeros(layout.count, dtype=np.uint64)
-        _put(total, layout.places[span, span], own.view(np.uint64))
-        if not self.overlap:
-            _put(total, layout.places[0, span], (sums << self.bits).view(np.uint64))
+        plan, product = party.plan, party.plan.product
+        ring, span = product.sizes.whole, plan.spans[party.name]
+        shares = product.shares(party, message)
+        own, sums = _own_sums(party)
+        product.check_unchanged(party, sums)
+        total = np.zeros(plan.count, dtype=np.uint64)
+        _put(total, plan.places[span, span], own.view(np.uint64))
+        if not plan.absent:
+            _put(total, plan.places[0, span], (sums << plan.bits).view(np.uint64))
         for partner, share in shares.items():
-            is_left = (party.name, partner) in _pairs(party.terms)
-            left, right = (party.name, partner) if is_left else (partner, party.name)
-            _put(total, layout.places[layout.spans[left], layout.spans[right]], share.astype(np.uint64))
-        noisy = party.contribute(layout.noise, ring.lift(ring.reduce(total)), why="noisy Gram matrix")
+            left, right = product.pair(party.name, partner)
+            _put(total, plan.places[plan.spans[left], plan.spans[right]], share.astype(np.uint64))
+        noisy = party.contribute(plan.noise, ring.lift(ring.reduce(total)), why="noisy Gram matrix")
         for partner in shares:
-            noisy = ring.lift(self.product_hidden(party, partner, noisy, ring))
+            noisy = ring.lift(product.hide(party, partner, noisy, ring))
         return OpenedGram(share=ring.pack(ring.reduce(noisy)))
-
-    def product_matrix(self, party: Party, start: int, stop: int) -> NDArray[Any]:
-        """Return rows of the party's features."""
-        layout = self.layout(party.terms)
-        people = member(party.terms, party.name).people
-        # one row more than the last ones tells whether there are more people than the study says
-        batches = party.table.batches(schema_of(party.terms, party.name).names)
-        parts = [layout.rows(party.name, some) for some in rows_between(batches, start, stop + (stop == people))]
-        if sum(map(len, parts)) != stop - start:
-            raise wrong_size(party.name, people)
-        return np.concatenate(parts)
 
     # The coordinator's side.
 
-    def coordinate(self, session: Session) -> GramResult:
+    def coordinate(self, session: Session[GramPlan]) -> GramResult:
         """Deal, carry, and add up all parties' noisy shares: masks cancel."""
-        layout = self.layout(session.terms)
-        ring = layout.sizes.whole
-        opened = session.ask(self.open_gram, secure_products(session, self))
-        total = np.zeros(layout.count, dtype=np.uint64)
+        plan, ring = session.plan, session.plan.product.sizes.whole
+        opened = session.ask(self.open_gram, deal_products(session, self, plan.product))
+        total = np.zeros(plan.count, dtype=np.uint64)
         for answer in opened.values():
-            total = total + ring.unpack(answer.share, layout.count).astype(np.uint64)
-        return GramResult(note=self._note(layout), sums=ring.lift(ring.reduce(total)))
+            total = total + ring.unpack(answer.share, plan.count).astype(np.uint64)
+        return GramResult(note=plan.note, sums=ring.lift(ring.reduce(total)))
 
-    def read_result(self, terms: Terms, folder: Path) -> GramResult:
+    def read(self, plan: GramPlan, folder: Path) -> GramResult:
         """Read back `gram.parquet` and `gram.json`."""
         found = read_gram(folder)
-        if found.note != self._note(self.layout(terms)):
+        if found.note != plan.note:
             raise InputError(f"{folder.name}: gram.json is not of this study")
         return found
 
-    # What is known before any row is read.
-
-    def layout(self, terms: Terms) -> Layout:
-        """Return the features, the noise and the rings."""
-        options = {name: getattr(self, name) for name in self.__struct_fields__}
-        return layout_of(terms, **options)  # type: ignore[arg-type]  # a study is frozen, so it can be a key
-
-    def product_pairs(self, terms: Terms) -> tuple[Pair, ...]:
-        """Return all pairs of parties."""
-        return _pairs(terms)
-
-    def product_groups(self, terms: Terms, party: str) -> tuple[int, ...]:
-        """Return the number of features the party sends, as one group."""
-        span = self.layout(terms).spans[party]
-        return (span.stop - span.start,)
-
-    def product_checked(self, terms: Terms) -> bool:
-        """Features do not sum to one: nothing is checked."""
-        del terms
-        return False
-
-    def product_sizes(self, terms: Terms) -> ProductSizes:
-        """Return the ring, with room for every person at the bound and for the noise."""
-        return self.layout(terms).sizes
-
-    def noise_of(self, terms: Terms) -> FineGaussianShare:
-        """Return the share of the noise that each party adds, in units of 4^-bits: for the strictest budget."""
-        return self.layout(terms).noise
-
-    def check(self, terms: Terms) -> None:
-        """Refuse what cannot work, with what to change."""
-        check_aligned(terms)
-        held = [name for party in terms.parties for name in party.columns or ()]
+    def _check_columns(self, terms: Terms) -> None:
+        """Refuse products and exempt columns that nobody could make, and more colluding parties than there are."""
         if self.colluding >= len(terms.parties):
             raise InputError(
                 f"colluding ({self.colluding}) must be below the number of parties ({len(terms.parties)}): "
@@ -189,106 +178,69 @@ class Gram(UsesProduct, tag="gram"):
                     f"products: {one} and {other} must be two columns of one party; a product across parties needs "
                     "products of three columns, which no party could add up"
                 )
-        unknown = [name for name in self.exempt if name not in held]
+        unknown = [name for name in self.exempt if name not in terms.schema.names]
         if unknown:
             raise InputError(f"exempt: no party holds the column {unknown[0]}")
-        self._check_size(terms)
 
-    def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
-        """One release of all sums: every party is charged for the whole."""
-        member(terms, party)
-        return (self.noise_of(terms).event,)
+    def _noise(self, terms: Terms, square: Fraction, count: int) -> FineGaussianShare:
+        """Return each party's share of the noise. Sums are whole numbers of a fine unit already: no fraction bits."""
 
-    def estimate(self, terms: Terms) -> Resources:
-        """Bytes of the largest reply, memory, time for dealing and multiplying."""
-        layout = self.layout(terms)
-        sizes, parties = layout.sizes, len(terms.parties)
-        widths = [span.stop - span.start for span in layout.spans.values()]
-        chunk = sizes.small.packed_bytes(sizes.chunk * max(widths))
-        cells = sum(left * right for left, right in itertools.combinations(widths, 2))
-        outside, pooled = self.epsilons(terms)
-        return Resources(
-            memory_bytes=10**8 + (4 * parties + 16) * chunk + 64 * layout.count,
-            reply_bytes=max(chunk, sizes.whole.packed_bytes(layout.count)) + 1000,
-            rounds=3 + 2 * sizes.chunks,
-            seconds=round(1.0 + sizes.rows * (sum(widths) * 3e-8 * parties + cells * 2e-9), 1),
-            notes=(
-                f"{len(layout.features)} features, {layout.count:,} sums; rows are masked with {sizes.small.bits} bits "
-                "a feature",
-                f"standard deviation {layout.sigma:.4g} on every sum over {sizes.rows:,} people of values in [-1, 1]",
-                f"epsilon {outside:.4g} against all but the parties, {pooled:.4g} against {self.colluding} of them",
-            ),
+        def made(slack: Fraction) -> FineGaussianShare:
+            return FineGaussianShare(
+                parties=len(terms.parties),
+                colluding=self.colluding,
+                dimension=count,
+                sensitivity_squared=square,
+                mu_squared=min(mu_squared_for(budget.epsilon, budget.delta, slack) for budget in budgets_of(terms)),
+                changed=count,
+                fraction_bits=0,
+            )
+
+        # with the slack reckoned in there is more noise, hence less slack: twice the first is safely enough
+        return made(2 * made(Fraction(0)).event.slack)
+
+    def _product(self, terms: Terms, widths: Mapping[str, int], noise: FineGaussianShare) -> SecureProduct:
+        """Return the product of every pair of parties, with room for every person at the bound and for the noise."""
+        pairs, limits = tuple(itertools.combinations(widths, 2)), terms.limits
+        sizes = product_sizes(
+            rows=terms.parties[0].people or 1,
+            entry=1 << self.bits,
+            signed=True,
+            headroom=noise.tail(OVERFLOW / noise.dimension, noise.parties),
+            columns=list(widths.values()),
+            cells=sum(widths[left] * widths[right] for left, right in pairs),
+            # smaller rings for blocks of rows save little here, and a dishonest dealer could do more with them
+            lift=False,
+            chunk_bytes=min(1 << 24, min(limits.message_mb, limits.memory_mb) * 10**6 // (8 * len(widths))),
         )
-
-    def epsilons(self, terms: Terms) -> tuple[float, float]:
-        """Return the epsilon against everyone who knows no share of the noise, and against `colluding` parties."""
-        noise = self.noise_of(terms)
-        delta = min(budget.delta for budget in budgets_of(terms))
-        events = (noise.event_if(noise.parties), noise.event)
-        outside, pooled = (float(Cost.of([event]).epsilon(delta)) for event in events)
-        return outside, pooled
-
-    def disclosure(self, terms: Terms) -> Disclosure:
-        """State what every role sees."""
-        layout, sums = self.layout(terms), "the noisy sums of products"
-        outside, pooled = self.epsilons(terms)
-        present = (
-            "who is on the common list of people, and how long it is; whom of them a party has is protected"
-            if self.overlap
-            else "who the people are and how many: aligned rows show it to every party"
-        )
-        return Disclosure(
-            sees={
-                "coordinator": f"sealed rows that it cannot read, shares under masks that it lacks, and {sums}",
-                "other parties": f"masked rows, which look uniform, and {sums}; each knows its own share of the noise",
-                "anyone with the release": sums,
-            },
-            sensitivity=(
-                f"replacing one person's values at all parties at once moves the {layout.count} sums by at most "
-                f"{float(layout.sensitivity):.6g} in squared l2, for z in [-1, 1]; every party is charged for all of it"
-            ),
-            not_protected=(
-                f"epsilon is {outside:.4g} against all but the parties, {pooled:.4g} against {self.colluding} of them "
-                "together, who can take their own shares of the noise off",
-                "coordinator and one party together: they can read the rows of the other parties",
-                "a party that does not follow the steps: nothing checks the rows, so one that puts a large number into "
-                "a row reads the other parties' record of that person",
-                "a coordinator that deals wrong triples: it can shift sums by what it chooses",
-                present,
-                "what is true of groups: a relation that holds for many people shows, as it should",
-            ),
-        )
-
-    def _own(self, layout: Layout, party: Party) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the party's own sums of products and sums, in units of 4^-bits and 2^-bits. Private."""
-        span = layout.spans[party.name]
-        width = span.stop - span.start
-        products, sums = np.zeros((width, width), dtype=np.int64), np.zeros(width, dtype=np.int64)
-        for chunk in range(layout.sizes.chunks):
-            rows = self.product_matrix(party, *layout.sizes.span(chunk))
-            sums += rows.sum(axis=0, dtype=np.int64)
-            products += products_of(rows)
-        return products, sums
-
-    def _note(self, layout: Layout) -> GramNote:
-        return GramNote(
-            rows=layout.sizes.rows,
-            bits=self.bits,
-            sigma=layout.sigma,
-            shortened=bool(layout.clips),
-            features=layout.features,
-        )
-
-    def _check_size(self, terms: Terms) -> None:
-        bits = self.product_sizes(terms).whole.bits
-        if bits > MOST_BITS:
-            raise InputError(f"sums of {bits} bits leave no room for noise in 64: set bits below {self.bits}")
-        way_out = "use fewer columns or bins, or set larger limits"
-        check_fits(terms, self.estimate(terms), way_out, replies=len(terms.parties))
+        if sizes.whole.bits > MOST_BITS:
+            raise InputError(
+                f"sums of {sizes.whole.bits} bits leave no room for noise in 64: set bits below {self.bits}"
+            )
+        groups = {name: (width,) for name, width in widths.items()}
+        return SecureProduct(label="product", sizes=sizes, pairs=pairs, groups=groups)
 
 
-def _pairs(terms: Terms) -> tuple[Pair, ...]:
-    return tuple(itertools.combinations([party.name for party in terms.parties], 2))
+def _matrix(party: Party[GramPlan], start: int, stop: int) -> NDArray[Any]:
+    """Return rows of the party's features. Private."""
+    people = member(party.terms, party.name).people
+    # one row more than the last ones tells whether there are more people than the study says
+    batches = party.table.batches(schema_of(party.terms, party.name).names)
+    parts = [party.plan.rows(party.name, some) for some in rows_between(batches, start, stop + (stop == people))]
+    if sum(map(len, parts)) != stop - start:
+        raise wrong_size(party.name, people)
+    return np.concatenate(parts)
+
+
+def _own_sums(party: Party[GramPlan]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the party's own sums of products and sums, in units of 4^-bits and 2^-bits. Private."""
+    sizes, (width,) = party.plan.product.sizes, party.plan.product.groups[party.name]
+    products, sums = np.zeros((width, width), dtype=np.int64), np.zeros(width, dtype=np.int64)
+    for chunk in range(sizes.chunks):
+        rows = _matrix(party, *sizes.span(chunk))
+        sums += rows.sum(axis=0, dtype=np.int64)
+        products += products_of(rows)
+    return products, sums
 
 
 def _put(total: NDArray[np.uint64], places: NDArray[np.int64], values: NDArray[np.uint64]) -> None:

@@ -8,13 +8,13 @@ from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from syndic.data.coding import Feature
-from syndic.document import Document, from_file, to_readable_json
+from syndic.document import Document, from_file
 from syndic.errors import InputError
-from syndic.kernel import Result
+from syndic.kernel import Result, read_table
+from syndic.kernel.result import unreadable
 from syndic.model.gram.consistent import consistent
 from syndic.model.gram.matrix import GramMatrix, places_of
 
@@ -57,16 +57,13 @@ class GramResult(Result):
             features=note.features, rows=note.rows, values=values, sigma=note.sigma, shortened=note.shortened
         )
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write `gram.parquet`, a row for each opened sum in whole units of 4^-bits, and `gram.json`."""
+    def files(self) -> Mapping[str, Any]:
+        """Return `gram.parquet`, a row for each opened sum in whole units of 4^-bits, and `gram.json`."""
         names = np.array([feature.name for feature in self.note.features])
         places = places_of(self.note.features)
         first, second = np.array([np.argwhere(np.triu(places == place))[0] for place in range(len(self.sums))]).T
-        pq.write_table(
-            pa.table({"first": names[first], "second": names[second], "sum": self.sums}), folder / "gram.parquet"
-        )
-        (folder / "gram.json").write_bytes(to_readable_json(self.note))
-        return [folder / "gram.parquet", folder / "gram.json"]
+        sums = pa.table({"first": names[first], "second": names[second], "sum": self.sums})
+        return {"gram.parquet": sums, "gram.json": self.note}
 
     def summary(self) -> Mapping[str, Any]:
         """Return how much was opened and how far off a mean of products is."""
@@ -82,9 +79,9 @@ def read_gram(folder: Path) -> GramResult:
     """Read back `gram.parquet` and `gram.json`."""
     note = from_file(folder / "gram.json", GramNote)
     try:
-        sums = np.asarray(pq.read_table(folder / "gram.parquet")["sum"], dtype=np.int64)
-    except (OSError, pa.ArrowInvalid, KeyError) as error:
-        raise InputError(f"{folder.name}: its release cannot be read: {type(error).__name__}") from None
+        sums = np.asarray(read_table(folder, "gram.parquet")["sum"], dtype=np.int64)
+    except KeyError as error:
+        raise unreadable(folder, error) from None
     if len(sums) != int(places_of(note.features).max()) + 1:
         raise InputError(f"{folder.name}: gram.parquet does not have the sums of the features in gram.json")
     return GramResult(note=note, sums=sums)

@@ -15,7 +15,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from syndic.data import Domain, Schema, Table, open_source
-from syndic.methods import Crosstables
 from syndic.methods.vertimrf.sketch import People, encode, person_digests, printed_plan
 from syndic.model.markov.kernels import NumpyKernels, kernels
 from syndic.mpc.mask import expand
@@ -132,11 +131,11 @@ def _products() -> Both:
         CodedTable(Domain(tuple(part), sizes), {name: columns[name] for name in part})
         for part, sizes in ((names[:half], _SIZES[:half]), (names[half:], _SIZES[half:]))
     ]
-    study, protocol = study_for(tables), Crosstables()
+    study = study_for(tables)
     pairs = list(product(names[:half], names[half:]))
 
     def plain() -> None:
         for _ in range(_MASKS):  # once is too short to be timed
             _plain_counts(columns, pairs)
 
-    return lambda: opened(carrier_for(study, tables), protocol), plain
+    return lambda: opened(carrier_for(study, tables)), plain

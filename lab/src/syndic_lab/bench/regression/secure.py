@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from syndic.data import Domain, Schema
 from syndic.document import from_builtins, to_builtins
 from syndic.methods.regression.gram import Gram
+from syndic.methods.regression.gram_plan import GramPlan
 from syndic.random import SystemRandomness
 from syndic.study import Study
 from syndic_lab.bench.memory import peak_megabytes
@@ -67,27 +68,24 @@ def report(people: int, columns: int, parties: int) -> None:
 def measure(people: int, columns: int, parties: int) -> dict[str, float]:
     """Run the protocol on made-up rows and return what it took."""
     study, tables = made_up(people, columns, parties)
-    protocol = study.protocol
-    if not isinstance(protocol, Gram):  # the study above says so
-        raise TypeError("not a study of a Gram matrix")
-    layout = protocol.layout(study)
+    plan = study.plan_as(GramPlan)
     carrier = _carrier(study, tables)
     begun = time.process_time()
-    protocol.coordinate(carrier)
+    Gram().coordinate(carrier)
     ours = time.process_time() - begun
     memory = peak_megabytes()
-    plain, exact = _plain(tables, layout.bits)
-    noiseless = protocol.coordinate(_carrier(study, tables, noisy=False))
-    curator = float(layout.sensitivity / layout.noise.mu_squared) ** 0.5
+    plain, exact = _plain(tables, plan.bits)
+    noiseless = Gram().coordinate(_carrier(study, tables, noisy=False))
+    curator = float(plan.sensitivity / plan.noise.mu_squared) ** 0.5
     return {
         "ours": ours,
         "plain": plain,
         "once": (carrier.up + carrier.down - carrier.relayed) / 1e6,
         "relayed": (carrier.up + carrier.down) / 1e6,
-        "own": layout.sizes.small.packed_bytes(people * -(-columns // parties)) / 1e6,
-        "bits": float(layout.sizes.small.bits),
+        "own": plan.product.sizes.small.packed_bytes(people * -(-columns // parties)) / 1e6,
+        "bits": float(plan.product.sizes.small.bits),
         "wrong": float((noiseless.sums != exact).sum()),
-        "sigma": layout.sigma,
+        "sigma": plan.note.sigma,
         "curator": curator,
         "memory": memory,
     }
@@ -121,11 +119,11 @@ def _carrier(study: Study, tables: dict[str, CodedTable], *, noisy: bool = True)
     """Return open parties and their coordinator, which stands in for a session."""
     members = {
         name: OpenVertical(
-            name=name, terms=study, study=study.digest, table=table, randomness=SystemRandomness(), noisy=noisy
+            name=name, plan=study.plan, study=study.digest, table=table, randomness=SystemRandomness(), noisy=noisy
         )
         for name, table in tables.items()
     }
-    return OpenCarrier(terms=study, study=study.digest, members=members, randomness=SystemRandomness())
+    return OpenCarrier(plan=study.plan, study=study.digest, members=members, randomness=SystemRandomness())
 
 
 def _plain(tables: dict[str, CodedTable], bits: int) -> tuple[float, NDArray[np.int64]]:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from syndic.data import Domain, Schema
 from syndic.document import from_builtins, to_builtins
 from syndic.methods.histogram.crosstables import Crosstables
+from syndic.methods.histogram.crosstables_plan import CrosstablesPlan
 from syndic.privacy import rho_for
 from syndic.random import SystemRandomness
 from syndic.study import Study
@@ -123,16 +124,21 @@ def carrier_for(study: Study, tables: list[CodedTable], *, noisy: bool = True) -
     """Return open parties with the study's columns, and their coordinator."""
     members = {
         party.name: OpenVertical(
-            name=party.name, terms=study, study=study.digest, table=table, randomness=SystemRandomness(), noisy=noisy
+            name=party.name,
+            plan=study.plan,
+            study=study.digest,
+            table=table,
+            randomness=SystemRandomness(),
+            noisy=noisy,
         )
         for party, table in zip(study.parties, tables, strict=True)
     }
-    return OpenCarrier(terms=study, study=study.digest, members=members, randomness=SystemRandomness())
+    return OpenCarrier(plan=study.plan, study=study.digest, members=members, randomness=SystemRandomness())
 
 
-def opened(carrier: OpenCarrier, protocol: Crosstables) -> NDArray[np.int64]:
-    """Run the protocol and return the counts of all tables, one after the other."""
-    result = protocol.coordinate(carrier)  # type: ignore[arg-type]  # stands in for a session
+def opened(carrier: OpenCarrier) -> NDArray[np.int64]:
+    """Run the method and return the counts of all tables, one after the other."""
+    result = Crosstables().coordinate(carrier)  # type: ignore[arg-type]  # stands in for a session
     return np.concatenate([table.values.ravel() for table in result.tables])
 
 
@@ -140,13 +146,13 @@ def _measure(name: str) -> dict[str, float] | None:
     tables = tables_for(name)
     if tables is None:
         return None
-    study, protocol = study_for(tables), Crosstables()
-    sizes, noise = protocol.product_sizes(study), protocol.noise_of(study)
+    study, trusting = study_for(tables), study_for(tables, colluding=0).plan_as(CrosstablesPlan)
+    plan = study.plan_as(CrosstablesPlan)
     taken = []
     for _ in range(1 if name == "large" else 5):
         carrier = carrier_for(study, tables)
         begun = time.process_time()
-        noisy = opened(carrier, protocol)
+        noisy = opened(carrier)
         taken.append(time.process_time() - begun)
     memory = peak_megabytes()
     plain, exact = _plain(tables)
@@ -156,11 +162,11 @@ def _measure(name: str) -> dict[str, float] | None:
         "plain": plain,
         "once": (carrier.up + carrier.down - carrier.relayed) / 1e6,
         "relayed": (carrier.up + carrier.down) / 1e6,
-        "bits": float(sizes.small.bits),
-        "wrong": float((opened(carrier_for(study, tables, noisy=False), protocol) != exact).sum()),
+        "bits": float(plan.product.sizes.small.bits),
+        "wrong": float((opened(carrier_for(study, tables, noisy=False)) != exact).sum()),
         "error": float(np.sqrt(np.mean((noisy - exact) ** 2.0))),
-        "trusting": float(Crosstables(colluding=0).noise_of(study).total_variance(2) ** 0.5),
-        "curator": float(noise.sensitivity_squared / (2 * rho)) ** 0.5,
+        "trusting": float(trusting.noise.total_variance(2) ** 0.5),
+        "curator": float(plan.noise.sensitivity_squared / (2 * rho)) ** 0.5,
         "memory": memory,
     }
 

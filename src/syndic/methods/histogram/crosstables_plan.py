@@ -1,0 +1,172 @@
+"""Which columns of which parties meet in a study of two-way tables, and the noise and rings that follow from it."""
+
+import itertools
+from collections.abc import Mapping
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data import Domain
+from syndic.document import Document
+from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, budgets_of, member
+from syndic.methods.histogram.crosstables_result import CrossNote, Pair
+from syndic.mpc.product import SecureProduct
+from syndic.noise import DiscreteGaussian, GaussianShare
+from syndic.noise.shares import sum_rho
+from syndic.privacy import Event, zcdp_epsilon
+from syndic.random import Randomness
+
+
+class TableNoise(Document):
+    """Noise shares on tables across parties, and the whole noise on the last `alone` values, a party's own tables."""
+
+    share: GaussianShare
+    alone: int
+
+    @property
+    def event(self) -> Event:
+        """What all opened tables together cost."""
+        return self.share.event
+
+    def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
+        """Return the values with their noise."""
+        shared = self.share.draw(values.size - self.alone, randomness)
+        noise: NDArray[np.int64] = np.concatenate([shared, whole_noise(self.share).draw(self.alone, randomness)])
+        return values + noise
+
+
+def whole_noise(share: GaussianShare) -> DiscreteGaussian:
+    """Return the noise of a party's own tables: one discrete Gaussian with the parameter of all honest shares together.
+
+    Not one made for the budget: where shares are of the least size there is more noise than that, and the charge,
+    which counts tables across and within parties alike, is for so much of it on all of them.
+    """
+    sigma_squared = share.honest * share.sigma_squared
+    square = share.sensitivity_squared
+    return DiscreteGaussian(sensitivity_squared=square, rho=square / (2 * sigma_squared))
+
+
+@final
+class CrosstablesPlan(Plan):
+    """Which tables are counted, a partner's share of their noise, and the product that counts those across parties.
+
+    `across` has the tables of a pair of parties, the left party's column first; `within` has a party's own tables, and
+    `sent` its columns that are in a table across parties.
+    """
+
+    across: Mapping[Pair, tuple[Pair, ...]]
+    within: Mapping[str, tuple[Pair, ...]]
+    sent: Mapping[str, tuple[str, ...]]
+    noise: GaussianShare
+    product: SecureProduct
+
+    @cached_property
+    def tables(self) -> tuple[Pair, ...]:
+        """All pairs of columns that are counted: first those across parties, then those within each."""
+        return tuple(pair for pairs in (*self.across.values(), *self.within.values()) for pair in pairs)
+
+    @cached_property
+    def note(self) -> CrossNote:
+        """What is opened and how far off a count will be."""
+        within = whole_noise(self.noise).variance
+        return CrossNote(across=self.noise.total_variance(2) ** 0.5, within=within**0.5, tables=self.tables)
+
+    @cached_property
+    def epsilons(self) -> tuple[float, float]:
+        """The epsilon against everyone who knows no share of the noise, and against a partner who knows one."""
+        noise = self.noise
+        delta = min(budget.delta for budget in budgets_of(self.terms))
+        one, both = (
+            sum_rho(noise.sensitivity_squared, noise.sigma_squared, shares, noise.dimension) for shares in (1, 2)
+        )
+        if any(self.within.values()):  # within a party there is the whole noise, and no more of it for anyone
+            both = max(both, noise.event.rho)
+        return float(zcdp_epsilon(both, delta)), float(zcdp_epsilon(one, delta))
+
+    def domains(self, tables: tuple[Pair, ...]) -> list[Domain]:
+        """Return the domains of some tables."""
+        return [self.terms.schema.domain.project(pair) for pair in tables]
+
+    def slices(self, party: str) -> dict[str, slice]:
+        """Return where each column's levels are in the party's matrix."""
+        ends = np.cumsum([0, *self.product.groups[party]]).tolist()
+        spans = [slice(start, stop) for start, stop in itertools.pairwise(ends)]
+        return dict(zip(self.sent[party], spans, strict=True))
+
+    def events(self, party: str) -> tuple[Event, ...]:
+        """One release of all tables: every party is charged for the whole."""
+        member(self.terms, party)
+        return (self.noise.event,)
+
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        """The product, chunk by chunk, and the opening of the noisy tables."""
+        return (*self.product.rounds, "open_tables")
+
+    @cached_property
+    def resources(self) -> Resources:
+        """Bytes of the largest reply, memory, time for dealing and multiplying."""
+        product, sizes = self.product, self.product.sizes
+        widths = [sum(each) for each in product.groups.values()]
+        cells = [rows * columns for rows, columns in map(product.shape, product.pairs)]
+        partners, chunk = len(self.terms.parties) - 1, sizes.small.packed_bytes(sizes.chunk * max(widths))
+        wraps = sizes.carry.packed_bytes(sum(cells) * -(-sizes.rows // sizes.block)) if sizes.lifted else 0
+        outside, partner = self.epsilons
+        return Resources(
+            memory_bytes=10**8 + 16 * chunk * (partners + 1) + 6 * wraps + 64 * sum(cells),
+            reply_bytes=max(chunk, partners * wraps // len(cells), 8 * max(cells)) + 1000,
+            rounds=3 + 2 * sizes.chunks,
+            seconds=round(1.0 + sizes.rows * (sum(widths) * 4e-8 + sum(cells) * 2e-10), 1),
+            notes=(
+                f"{len(self.tables):,} tables; rows are masked with {sizes.small.bits} bits an entry in blocks of "
+                f"{sizes.block:,} rows, tables are opened with {sizes.whole.bits} bits a cell",
+                f"standard deviation {self.note.across:.3g} on every count across parties, "
+                f"{self.note.within:.3g} within one",
+                f"epsilon {outside:.4g} against all but the partners of a table, {partner:.4g} against a partner",
+            ),
+        )
+
+    @property
+    def largest_message(self) -> int:
+        """The bytes of two replies: a party gets what its partner sent, and the dealer's halves."""
+        return 2 * self.resources.reply_bytes
+
+    @property
+    def too_large(self) -> tuple[str, str]:
+        """What is too large if the run does not fit, and what to change."""
+        return "a run", "name fewer pairs, or use fewer bins"
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What every role sees."""
+        tables, noisy = len(self.tables), "the noisy tables"
+        outside, partner = self.epsilons
+        rows = (
+            "rows are checked to sum to one in each column; entries that balance each other within a row are not found"
+            if self.product.checked
+            else "nothing checks the rows: a party that puts a large number into one reads a partner's record"
+        )
+        lifted = " or make a block of rows wrap where it likes and see whether it did"
+        return Disclosure(
+            sees={
+                "coordinator": f"sealed rows that it cannot read, shares under a mask that it lacks, and {noisy}",
+                "other parties": f"masked rows, which look uniform, and {noisy}; each knows its own share of the noise",
+                "anyone with the release": noisy,
+            },
+            sensitivity=(
+                f"replacing one person's values at all parties at once moves two counts by one in each of {tables} "
+                f"table(s), so by {2 * tables} in squared l2; every party is charged for the whole release"
+            ),
+            not_protected=(
+                f"epsilon is {outside:.4g} against all but the partners of a table, {partner:.4g} against a partner, "
+                "who can take its own share of the noise off",
+                "coordinator and one party together: they can read the rows of that party's partners",
+                f"a party that does not follow the steps: {rows}",
+                "a coordinator that deals wrong triples: it can shift counts by what it chooses"
+                f"{lifted if self.product.sizes.lifted else ''}",
+                ALIGNED,
+                GROUPS,
+            ),
+        )
