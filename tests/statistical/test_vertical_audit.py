@@ -16,7 +16,7 @@ from support import charges, synthesis_across
 from syndic import Study
 from syndic.data import Table, open_source
 from syndic.methods.synthesis.result import SyntheticTable
-from syndic.methods.synthesis.vertical_round import MixedNoise
+from syndic.methods.synthesis.vertical_rounds import MixedNoise
 from syndic.privacy import GaussianEvent
 from syndic.study import simulate
 

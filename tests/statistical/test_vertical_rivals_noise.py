@@ -12,8 +12,8 @@ from scipy import stats
 from support import BOTH_LABELLED, VERTICAL, across_study
 from syndic import Study
 from syndic.data import Schema
-from syndic.methods import Distdiffgen
-from syndic.methods.comparison.distdiffgen_rows import SplitNote
+from syndic.methods.comparison.distdiffgen import SplitNote
+from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan
 from syndic.methods.comparison.dplt import LatentNote
 from syndic.methods.comparison.glued_result import PublishedRows
 from syndic.model.latent.diffgen import max_scores
@@ -95,9 +95,8 @@ def test_tables_of_a_latent_tree_have_the_noise_that_is_stated() -> None:
 def test_leaves_and_scores_of_a_specialisation_have_the_noise_that_is_stated() -> None:
     agreed = study("distdiffgen", 'label = "colour"\nspecialisations = 6', BOTH_LABELLED)
     result, codes = run(agreed)
-    note, protocol = result.note, agreed.protocol
+    note = result.note
     assert isinstance(note, SplitNote)
-    assert isinstance(protocol, Distdiffgen)
     (leaves,) = result.tables
     places = {}
     for name, groups in note.groups.items():
@@ -107,9 +106,8 @@ def test_leaves_and_scores_of_a_specialisation_have_the_noise_that_is_stated() -
     places["colour"] = codes["colour"]
     exact = tally([places[name] for name in leaves.names], leaves.values.shape)
     assert likely([leaves.values - exact], [leaves.variance])
-    trees = protocol.plan_of(agreed).every()
     scores = []
-    for name, tree in trees.items():
+    for name, tree in agreed.plan_as(DistdiffgenPlan).every.items():
         table = tally([codes[name], codes["colour"]], (agreed.schema[name].size, agreed.schema["colour"].size))
         scores.append(np.array(note.scores[name]) - max_scores(tree, table))
     assert likely(scores, [note.standard_deviation**2] * len(scores))

@@ -20,6 +20,7 @@ from syndic.errors import InputError
 from syndic.evaluation.sets import column_sets
 from syndic.kernel import Progress, silent_progress
 from syndic.methods import AnyMethod, Dplt, Glued, Vertical, Vertigan, Vertimrf
+from syndic.methods.synthesis.vertical_plan import VerticalPlan
 from syndic.study import Study
 
 VERTICAL: Final = (Vertical, Vertimrf, Glued, Dplt, Vertigan)
@@ -166,7 +167,7 @@ def _told(variant: Variant, study: Study, crowds: list[dict[int, float]]) -> Var
     estimate, people = study.plan.resources, _people(study)
     megabytes = len(study.parties) * estimate.reply_bytes / 1e6
     if isinstance(study.protocol, Vertical):
-        megabytes = sum(room.traffic for room in study.protocol.size_of(study).rooms) / 1e6
+        megabytes = sum(room.traffic for room in study.plan_as(VerticalPlan).size.rooms) / 1e6
     elif isinstance(study.protocol, Glued):
         megabytes = 4 * people * len(study.schema.columns) / 1e6
     return VariantAdvice(

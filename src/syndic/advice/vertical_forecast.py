@@ -14,12 +14,13 @@ from syndic.advice.vertical_people import Codes
 from syndic.data import Domain
 from syndic.data.counting import DenseCounter
 from syndic.kernel import schema_of
-from syndic.methods import Glued, Vertical
+from syndic.methods import Glued
 from syndic.methods.comparison.glued_own import own_account
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import RoundLimits
-from syndic.methods.synthesis.rounds import fitting
-from syndic.methods.synthesis.vertical_round import RoundPlanner, alone
+from syndic.methods.synthesis.rounds import Reach, fitting
+from syndic.methods.synthesis.vertical_plan import VerticalPlan
+from syndic.methods.synthesis.vertical_rounds import alone
 from syndic.model.markov import Grouping, Measurement
 from syndic.privacy import mu_squared_for
 from syndic.study import Study
@@ -37,12 +38,12 @@ class MadeUpCounts:
         account: Account,
         rooms: Sequence[RoundLimits],
         draws: np.random.Generator,
-        spread: RoundPlanner | None = None,
+        reach: Reach | None = None,
     ) -> None:
-        """Begin before the first round; `spread` says which tables parties can count together, and how well."""
+        """Begin before the first round; `reach` says which tables parties can count together, and how well."""
         self.domain: Domain = account.domain
         self.people: int | None = len(next(iter(codes.values())))
-        self._codes, self._account, self._rooms, self._draws, self._spread = codes, account, rooms, draws, spread
+        self._codes, self._account, self._rooms, self._draws, self._reach = codes, account, rooms, draws, reach
         self._number = 0
 
     def variance(self, mu_squared: Fraction) -> float:
@@ -51,16 +52,16 @@ class MadeUpCounts:
 
     def noisier(self, table: Domain) -> float | None:
         """Return how many times that variance a table has; None if the parties cannot count it."""
-        return 1.0 if self._spread is None else self._spread.noisier(table)
+        return 1.0 if self._reach is None else self._reach.noisier(table)
 
     def measure(self, tables: Sequence[Names], mu_squared: Fraction, grouping: Grouping) -> list[Measurement]:
         """Return the next round's noisy tables, as far as it has room for them."""
         del mu_squared
         self._number += 1
-        spread, number, domain = self._spread, self._number, grouping.domain_of_groups
+        reach, number, domain = self._reach, self._number, grouping.domain_of_groups
         takes: Callable[[Sequence[Names]], bool] | None = None
-        if spread is not None:
-            takes = lambda some: spread.takes(number, some, domain)  # noqa: E731
+        if reach is not None:
+            takes = lambda some: reach.takes(number, some, domain)  # noqa: E731
         kept = fitting(tables, domain, self._rooms[number - 1], takes)
         counter = DenseCounter(domain, kept)
         counter.add(grouping.recode(self._codes))
@@ -75,12 +76,9 @@ class MadeUpCounts:
 
 def forecast_shares(study: Study, people: Codes, draws: np.random.Generator) -> Codes:
     """Return the rows that the vertical synthesis would make of made-up people."""
-    protocol = study.protocol
-    if not isinstance(protocol, Vertical):
-        raise TypeError("this forecast is of the vertical synthesis")
-    spread = protocol.spread(study)
-    counts = MadeUpCounts(people, alone(spread.account), spread.rooms, draws, spread)
-    fitted = protocol.selector_of(study).run(counts, spread.account.whole, zeros=protocol.zeros_of(study))
+    plan = study.plan_as(VerticalPlan)
+    counts = MadeUpCounts(people, alone(plan.account), plan.size.rooms, draws, plan)
+    fitted = plan.selector.run(counts, plan.account.whole, zeros=plan.impossible)
     return _drawn(fitted.sample(counts.people or 0, draws))
 
 

@@ -15,17 +15,15 @@ compares them with what it masked. *Not here*: products of three matrices; per r
 numbers, so a triple for every row and pair of columns instead of one for a whole table: n times more traffic.
 """
 
-import abc
 import hashlib
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import RefusedError
-from syndic.kernel import Message, Party, SubProtocol, TermsMethod, step
+from syndic.kernel import Message, Party, SubProtocol, step
 from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, context, derive, key_pair
 from syndic.mpc.mask import expand
 from syndic.mpc.order import advance
@@ -206,45 +204,6 @@ class SecureProduct(SubProtocol):
         left, right = self.pair(party.name, partner)
         mask = expand(secret, context(party.study, left, right), values.size, ring).reshape(values.shape)
         return (ring.add if party.name == left else ring.subtract)(ring.reduce(values), mask)
-
-
-class UsesProducts(TermsMethod):
-    """What a method on the old interface inherits to multiply, once or several times."""
-
-    @abc.abstractmethod
-    def product_work(self, party: Party) -> SecureProduct:
-        """Return what is multiplied now, from this party's own study and what it was asked before."""
-
-    @abc.abstractmethod
-    def product_matrix(self, party: Party, start: int, stop: int) -> NDArray[Any]:
-        """Return some rows of the party's matrix. Private."""
-
-    @step(reveals="public")
-    def product_keys(self, party: Party, message: ProductStart) -> ProductKey:
-        """Take the dealer's seed, make a key pair, publish the public key."""
-        return self.product_work(party).product_keys(party, message)
-
-    @step(reveals="sealed")
-    def product_masked(self, party: Party, message: ProductTurn) -> ProductOpening:
-        """Mask the rows of one chunk and seal them for the partners."""
-        return self.product_work(party).mask(party, message, partial(self.product_matrix, party))
-
-    @step(reveals="sealed")
-    def product_multiplied(self, party: Party, message: ProductInbox) -> Mail:
-        """Multiply the chunk with every partner's masked rows; seal the masked wrap bits for the partner."""
-        return self.product_work(party).multiply(party, message, partial(self.product_matrix, party))
-
-    def product_shares(self, party: Party, message: ProductClose) -> dict[str, NDArray[Any]]:
-        """Return, by partner, this party's share of the product."""
-        return self.product_work(party).shares(party, message)
-
-    def product_unchanged(self, party: Party, sums: NDArray[np.int64]) -> None:
-        """Refuse unless these sums of the matrix's columns, from another look at the rows, are of the masked one."""
-        self.product_work(party).check_unchanged(party, sums)
-
-    def product_hidden(self, party: Party, partner: str, values: NDArray[np.int64], ring: Ring) -> NDArray[Any]:
-        """Return values for the opening under the mask that this party and its partner agreed on."""
-        return self.product_work(party).hide(party, partner, values, ring)
 
 
 def _note_masked(product: SecureProduct, party: Party, chunk: int, matrix: NDArray[Any]) -> None:

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from syndic.methods.synthesis.account import RoundNoise
-from syndic.methods.synthesis.vertical_round import MixedNoise
+from syndic.methods.synthesis.vertical_rounds import MixedNoise
 from syndic.random import Randomness
 
 

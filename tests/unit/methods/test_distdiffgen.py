@@ -14,8 +14,8 @@ from syndic import Release, Study
 from syndic.errors import InputError, PartyError
 from syndic.kernel import Nothing
 from syndic.methods import Distdiffgen
-from syndic.methods.comparison.distdiffgen import Chosen
-from syndic.methods.comparison.distdiffgen_rows import SplitNote
+from syndic.methods.comparison.distdiffgen import Chosen, SplitNote
+from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan
 from syndic.methods.comparison.glued_result import PublishedRows
 from syndic.mpc.dealer import deal_products
 from syndic.noise import DiscreteLaplace
@@ -73,7 +73,7 @@ def test_without_noise_leaves_and_scores_are_exact(options: str, monkeypatch: py
     assert "colour" in leaves.names
     splits = sum(len(groups) - 1 for groups in note.groups.values())
     assert splits >= protocol(agreed).specialisations
-    for name, tree in protocol(agreed).plan_of(agreed).every().items():
+    for name, tree in agreed.plan_as(DistdiffgenPlan).every.items():
         root = 0
         for child in tree.children[0]:
             inside = [
@@ -87,7 +87,7 @@ def test_without_noise_leaves_and_scores_are_exact(options: str, monkeypatch: py
 
 def test_noise_covers_the_scores_of_both_parties_and_one_table() -> None:
     agreed = agreed_study(LABEL + "choice_share = 0.25", budget="epsilon = 1\ndelta = 1e-5")
-    plan = protocol(agreed).plan_of(agreed)
+    plan = agreed.plan_as(DistdiffgenPlan)
     whole = float(plan.account.whole)
     # age has 5 levels, 3 groups on a path; score has 4 bins and a level for missing values, so 3 as well
     moved = 2 * (2 * 3 - 1)
@@ -119,13 +119,13 @@ def test_parties_that_were_given_other_groups_open_nothing(tmp_path: Path) -> No
     agreed = agreed_study()
     nodes = open_nodes(Case("here", agreed, held(agreed, rows(60, 3))), tmp_path)
     session = session_over(Local(nodes), agreed)
-    made, plan = protocol(agreed), protocol(agreed).plan_of(agreed)
+    made, plan = protocol(agreed), agreed.plan_as(DistdiffgenPlan)
     session.ask(made.score, Nothing())
-    root, one = (0,), plan.every()["age"].children[0]
+    root, one = (0,), plan.every["age"].children[0]
     chosen = [Chosen(cut={"age": one, "score": root}), Chosen(cut={"age": root, "score": root})]
     session.ask(made.take_cut, dict(zip(session.parties, chosen, strict=True)))
     with pytest.raises(PartyError):
-        deal_products(session, made, plan.round_of(chosen[0].cut, chosen[0].digest).work)
+        deal_products(session, made, plan.round_of(chosen[0].cut, chosen[0].digest).product)
     for node in nodes.values():
         assert sum(entry.kind == "reserve" for entry in node.state.ledger.entries()) == 1
         node.close()
@@ -166,7 +166,7 @@ def test_a_source_of_another_size_is_refused_before_anything_is_charged(tmp_path
 @pytest.mark.parametrize(
     ("options", "change", "message"),
     [
-        (LABEL, {"parties": VERTICAL}, "columns of both parties"),
+        (LABEL, {"parties": VERTICAL}, "column of both parties"),
         (
             LABEL,
             {"parties": BOTH_LABELLED.replace('"score", "colour"', '"score", "colour", "age"')},

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from support import COLUMNS, THREE_VERTICAL, VERTICAL, across_study, charges, rows
 from syndic import Release, Study
 from syndic.errors import InputError, PartyError
-from syndic.methods import Dplt
 from syndic.methods.comparison.dplt import LatentNote
-from syndic.methods.comparison.dplt_plan import Plan
+from syndic.methods.comparison.dplt_plan import DpltPlan
 from syndic.methods.comparison.glued_result import PublishedRows
 from syndic.methods.synthesis.account import RoundNoise
 from syndic.model.latent.groups import independence_gap
@@ -32,9 +31,8 @@ def held(agreed: Study, table: pa.Table) -> dict[str, pa.Table]:
     return {party.name: table.select(list(party.columns or ())) for party in agreed.parties}
 
 
-def planned(agreed: Study) -> Plan:
-    assert isinstance(agreed.protocol, Dplt)
-    return agreed.protocol.plan_of(agreed)
+def planned(agreed: Study) -> DpltPlan:
+    return agreed.plan_as(DpltPlan)
 
 
 def found(release: Release) -> tuple[PublishedRows, LatentNote]:
@@ -90,12 +88,12 @@ def test_noise_covers_all_parties_tables_at_once(colluding: int) -> None:
     assert plan.scored is not None
     # two pairs of columns, each score moved by three rows, and by one step more for rounding
     steps = 3 * 1024 + 1
-    shares = [float(part * plan.whole) for part in (Fraction(1, 10), Fraction(1, 2), Fraction(2, 5))]
+    shares = [float(part * plan.account.whole) for part in (Fraction(1, 10), Fraction(1, 2), Fraction(2, 5))]
     assert plan.scored.variance(1) == pytest.approx(2 * steps**2 / shares[0], rel=1e-6)
     assert plan.counted.variance(1) == pytest.approx(2 * groups / shares[1], rel=1e-6)
     assert plan.round.within.variance(1) == pytest.approx(2 * tables / shares[2], rel=1e-6)
     assert plan.round.across.variance(2) == pytest.approx((1 + colluding) * 2 * tables / shares[2], rel=1e-6)
-    assert 0.999 < float(Cost.of(plan.events).epsilon(Fraction(1, 10**5))) <= 1
+    assert 0.999 < float(Cost.of(plan.events("north")).epsilon(Fraction(1, 10**5))) <= 1
 
 
 def test_scores_that_leave_a_party_are_the_gaps_with_noise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,16 +151,16 @@ def test_one_column_a_party_has_no_scores_to_pay_for() -> None:
     parties = THREE_VERTICAL
     plan = planned(across_study("dplt", parties=parties))
     assert plan.scored is None
-    assert float(plan.learning.mu_squared) == pytest.approx(float(plan.whole) * 0.6, rel=1e-6)
+    assert float(plan.learning.mu_squared) == pytest.approx(float(plan.account.whole) * 0.6, rel=1e-6)
     assert all(len(one) == 1 for one in plan.packed.values())
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"columns": FOUR}, "no party holds"),
+        ({"columns": FOUR}, "'flag' is at no party"),
         ({"budget": "epsilon = 1"}, "delta above 0"),
-        ({"parties": VERTICAL.replace('"score"', '"score", "age"')}, "no column may be at two parties"),
+        ({"parties": VERTICAL.replace('"score"', '"score", "age"')}, "'age' is at several parties"),
     ],
 )
 def test_studies_that_cannot_run_are_refused(change: dict[str, str], message: str) -> None:

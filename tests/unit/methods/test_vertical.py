@@ -19,7 +19,8 @@ from syndic.methods import Vertical
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.methods.synthesis.vertical_agree import RoundClose, RoundKey, RoundKeys
-from syndic.methods.synthesis.vertical_round import MixedNoise
+from syndic.methods.synthesis.vertical_plan import VerticalPlan
+from syndic.methods.synthesis.vertical_rounds import MixedNoise
 from syndic.mpc.product_messages import ProductClose
 from syndic.mpc.seal import Mail
 from syndic.privacy import GaussianEvent, gaussian_epsilon, mu_squared_for
@@ -54,7 +55,7 @@ def result(release: Release) -> SyntheticTable:
     return release.result
 
 
-def session_of(agreed: Study, table: pa.Table, folder: Path) -> tuple[Session, dict[str, Any]]:
+def session_of(agreed: Study, table: pa.Table, folder: Path) -> tuple[Session[Any], dict[str, Any]]:
     nodes = open_nodes(Case("here", agreed, held(agreed, table)), folder)
     return session_over(Local(nodes), agreed), nodes
 
@@ -97,25 +98,25 @@ def test_without_noise_every_table_is_exact(parties: str, tmp_path: Path, monkey
         Question(number=3, tables=(wide, ("score",), ("flag", "age")), groups=groups),
     ]
     for question in asked:
-        answered = protocol(agreed).opened(session, question)
+        answered = protocol(agreed).open(session, question)
         wanted = [grouped(agreed, table, names, question.groups) for names in question.tables]
         assert np.array_equal(answered.values, np.concatenate(wanted))
-    spends = protocol(agreed).spends(agreed, "north")
-    assert all(charged(node) == list(spends[:3]) for node in nodes.values())
+    events = agreed.plan.events("north")
+    assert all(charged(node) == list(events[:3]) for node in nodes.values())
 
 
 def test_noise_is_whole_within_a_party_and_as_large_from_each_partner_across(tmp_path: Path) -> None:
     agreed = synthesis_across(parties=TWO_AND_TWO, columns=FOUR, budget=LOW_NOISE)
     session, _ = session_of(agreed, people(60), tmp_path)
     made = protocol(agreed)
-    made.opened(session, Question(number=1, tables=(("colour",),)))
-    answered = made.opened(session, Question(number=2, tables=(("colour", "age"), ("age", "score"))))
-    event = made.account_of(agreed).events[1]
+    made.open(session, Question(number=1, tables=(("colour",),)))
+    answered = made.open(session, Question(number=2, tables=(("colour", "age"), ("age", "score"))))
+    event = agreed.plan_as(VerticalPlan).account.events[1]
     # two tables, each moved by 2 in squared l2
     assert answered.variances[0] == pytest.approx(4 / float(event.mu_squared), rel=1e-4)
     assert answered.variances[1] == pytest.approx(8 / float(event.mu_squared), rel=1e-4)
     trusting = synthesis_across("colluding = 0", parties=TWO_AND_TWO, columns=FOUR, budget=LOW_NOISE)
-    assert protocol(trusting).account_of(trusting).shares_to_whole == 1
+    assert trusting.plan_as(VerticalPlan).account.shares_to_whole == 1
 
 
 # What it costs.
@@ -222,11 +223,11 @@ def test_partners_who_were_asked_different_things_open_nothing(tmp_path: Path) -
     agreed = synthesis_across(budget=LOW_NOISE)
     session, nodes = session_of(agreed, people(60), tmp_path)
     made = protocol(agreed)
-    made.opened(session, Question(number=1, tables=(("age",),)))
+    made.open(session, Question(number=1, tables=(("age",),)))
     fair, other = (Question(number=2, tables=((name, "score"),)) for name in ("age", "colour"))
     divide(session, {"north": fair, "south": other})
     with pytest.raises(PartyError, match="refused"):
-        made.opened(session, fair)
+        made.open(session, fair)
     assert all(len(charged(node)) == 1 for node in nodes.values())
 
 
@@ -237,7 +238,7 @@ def test_parties_who_were_asked_for_different_tables_of_their_own_open_nothing(t
     age, score = (Question(number=1, tables=((name,),)) for name in ("age", "score"))
     divide(session, {"north": age, "south": score})
     with pytest.raises(PartyError, match="was not asked the same"):
-        protocol(agreed).opened(session, age)
+        protocol(agreed).open(session, age)
     assert all(charged(node) == [] for node in nodes.values())
 
 
@@ -317,10 +318,10 @@ def test_where_no_pair_can_be_counted_the_second_round_has_room_for_the_columns(
 @pytest.mark.parametrize(
     ("parties", "columns", "match"),
     [
-        (VERTICAL.replace("60", "50", 1), COLUMNS, "same people = n"),
-        (VERTICAL.replace('"score"', '"score", "age"'), COLUMNS, "no column may be at two parties"),
-        (VERTICAL, FOUR, "no party holds the column flag"),
-        (VERTICAL.split('[[parties]]\nname = "south"')[0], COLUMNS, "two or more parties"),
+        (VERTICAL.replace("60", "50", 1), COLUMNS, "the same number, people"),
+        (VERTICAL.replace('"score"', '"score", "age"'), COLUMNS, "'age' is at several parties"),
+        (VERTICAL, FOUR, "'flag' is at no party"),
+        (VERTICAL.split('[[parties]]\nname = "south"')[0], COLUMNS, "2 or more parties"),
     ],
 )
 def test_a_study_that_cannot_work_is_refused(parties: str, columns: str, match: str) -> None:

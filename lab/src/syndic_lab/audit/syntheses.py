@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 from syndic.kernel import Method, decode
 from syndic.methods import Distdiffgen, Dplt, Glued, Synthesis, Vertical
 from syndic.methods.comparison.distdiffgen import Chosen
+from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan
+from syndic.methods.comparison.dplt_plan import DpltPlan
 from syndic.methods.synthesis.measure import Question
-from syndic.methods.synthesis.vertical_round import PARTNERS, MixedNoise, Round
+from syndic.methods.synthesis.vertical_plan import VerticalPlan
+from syndic.methods.synthesis.vertical_rounds import PARTNERS, MixedNoise, Round
 from syndic.model.latent.diffgen import max_scores
 from syndic.model.latent.groups import independence_gap
 from syndic.model.markov.curator import SCORE_STEP
@@ -135,10 +138,10 @@ def _shared(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
 def weigh_vertical(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
     """Tables of one party's columns have the whole noise, those across parties a share of each."""
     asked = [decode(each.asked, Question) for each in run.seen if (each.party, each.step) == ("b", "ask_round")]
-    protocol: Any = run.study.protocol
+    plan = run.study.plan_as(VerticalPlan)
     tables: list[Noisy] = []
     for door, (question, opened) in enumerate(zip(asked, rounds_of(run), strict=True)):
-        tables += _across(run, protocol.round_of(run.study, question), opened, door) if colluding else opened
+        tables += _across(run, plan.round_of(question), opened, door) if colluding else opened
     return told_of(tables, one, other)
 
 
@@ -174,8 +177,7 @@ def _glued(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
 
 def weigh_latent(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
     """Scores of pairs of columns, tables of groups of columns, tables of pairs of latent attributes."""
-    protocol: Any = run.study.protocol
-    plan, note = protocol.plan_of(run.study), run.result.note
+    plan, note = run.study.plan_as(DpltPlan), run.result.note
     sides = [_with_latents(run, codes) for codes in (one, other)]
     found = [
         Noisy(names=each.names, values=np.asarray(each.values), deviation=each.variance**0.5, groups={})
@@ -211,13 +213,12 @@ def _scores_of_pairs(run: Run, plan: Any, one: Codes, other: Codes) -> View:
 
 def weigh_leaves(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
     """Scores of groups of values, and the counts of all leaves by class."""
-    protocol: Any = run.study.protocol
-    plan, (leaves,) = protocol.plan_of(run.study), run.result.tables
+    plan, (leaves,) = run.study.plan_as(DistdiffgenPlan), run.result.tables
     table = Noisy(names=leaves.names, values=np.asarray(leaves.values), deviation=leaves.variance**0.5, groups={})
     (chosen,) = [decode(each.asked, Chosen) for each in run.seen if (each.party, each.step) == ("b", "take_cut")]
     tables = _across(run, plan.round_of(chosen.cut, chosen.digest), [table], 1) if colluding else [table]
     values, exact = [], []
-    for name, tree in plan.every().items():
+    for name, tree in plan.every.items():
         values.append(run.result.note.scores[name])
         shape = (len(tree.levels[0]), plan.classes)
         sides = [counted(codes, (name, plan.label), shape).reshape(shape) for codes in (one, other)]

@@ -24,8 +24,9 @@ is a product over all candidates, and one person may change every factor of it. 
 """
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, final
 
@@ -35,26 +36,29 @@ from numpy.typing import NDArray
 
 from syndic.data import decode_codes
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import Disclosure, Message, Nothing, Party, Resources, Session, Terms, encode, member, step
-from syndic.methods.comparison.distdiffgen_disclosure import check_terms, disclosure_of, estimate_of
-from syndic.methods.comparison.distdiffgen_plan import Plan, Taxonomy, plan_of
-from syndic.methods.comparison.distdiffgen_rows import (
-    SplitNote,
-    count_cells,
-    drawn_rows,
-    exact_scores,
-    leaf_table,
-    side_rows,
-)
-from syndic.methods.comparison.glued_result import PublishedRows, notes_of, read_rows
-from syndic.methods.refusals import check_fits, check_people, wrong_size
-from syndic.methods.synthesis.vertical_round import MixedNoise, OpenedRound, Round
-from syndic.model.latent.diffgen import specialised
+from syndic.kernel import Message, Method, Nothing, Party, Requires, Session, Terms, encode, member, step
+from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan, Taxonomy, score_noise
+from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, notes_of, read_rows
+from syndic.methods.onehot import hot_rows
+from syndic.methods.refusals import SAME_PEOPLE, check_people, wrong_size
+from syndic.methods.synthesis.account import account_of
+from syndic.methods.synthesis.rounds import Answer
+from syndic.methods.synthesis.vertical_rounds import PARTNERS, Names, OpenedRound, Round
+from syndic.model.latent.diffgen import Cut, balanced, max_scores, specialised, tree_of
+from syndic.model.latent.groups import positive
+from syndic.model.markov import Measurement
+from syndic.model.markov.sample import draw_column
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.order import advance
-from syndic.mpc.product import SecureProduct, UsesProducts
-from syndic.mpc.product_messages import ProductClose
-from syndic.privacy import Event
+from syndic.mpc.product_messages import (
+    ProductClose,
+    ProductInbox,
+    ProductKey,
+    ProductOpening,
+    ProductStart,
+    ProductTurn,
+)
+from syndic.mpc.seal import Mail
 from syndic.random import generator
 
 _CUT = "groups of the leaves"
@@ -78,8 +82,19 @@ class Chosen(Message):
         return hashlib.sha256(encode(self)).hexdigest()[:16]
 
 
+class SplitNote(RowsNote):
+    """`groups`: the labels of every column's groups. `scores`: noisy scores of all groups of its tree, root first.
+
+    `standard_deviation` is that of a score, in rows.
+    """
+
+    groups: dict[str, tuple[tuple[str, ...], ...]]
+    scores: dict[str, tuple[float, ...]]
+    standard_deviation: float
+
+
 @final
-class Distdiffgen(UsesProducts, tag="distdiffgen"):
+class Distdiffgen(Method, tag="distdiffgen"):
     """Parameters of the two-party specialisation.
 
     `label`: the class, a column that both parties hold. `specialisations`: how many groups are replaced by their
@@ -117,26 +132,74 @@ class Distdiffgen(UsesProducts, tag="distdiffgen"):
             raise ValueError("taxonomies names the same column twice")
 
     @property
-    def simulation_only(self) -> bool:
-        """It keeps its promise."""
-        return False
+    def requires(self) -> Requires:
+        """The same people at both parties; Gaussian noise needs delta. Both hold the label, which `plan` checks."""
+        return msgspec.structs.replace(SAME_PEOPLE, columns="any")
 
-    # The parties' side; keys, masked rows and products are those of the secure product.
+    def plan(self, terms: Terms) -> DistdiffgenPlan:
+        """Make the trees, cut the budget into scores and leaves, and make the noise of the scores."""
+        self._check_columns(terms)
+        given = {one.column: one.tree(terms.schema) for one in self.taxonomies}
+        trees = {
+            party.name: {
+                name: given[name] if name in given else tree_of(balanced(terms.schema[name].size))
+                for name in party.columns or ()
+                if name != self.label
+            }
+            for party in terms.parties
+        }
+        account = account_of(
+            terms,
+            lambda whole: [whole * self.choice_share, whole * (1 - self.choice_share)],
+            (),
+            colluding=self.colluding,
+            missing=0,
+            shares=PARTNERS,
+        )
+        return DistdiffgenPlan(
+            terms=terms,
+            account=account,
+            trees=trees,
+            label=self.label,
+            scored=score_noise(account, trees),
+            times=self.specialisations,
+            rows=self.rows if self.rows is not None else terms.parties[0].people or 0,
+        )
+
+    def _check_columns(self, terms: Terms) -> None:
+        """Raise `InputError` unless two parties hold different columns, and both the label."""
+        label = self.label
+        if len(terms.parties) != PARTNERS:
+            raise InputError("this method is for exactly two parties")
+        held = [tuple(party.columns or ()) for party in terms.parties]
+        if any(label not in columns for columns in held):
+            raise InputError(f"label ({label}) must be a column of both parties: both score their columns by it")
+        apart = [name for columns in held for name in columns if name != label]
+        if sorted(apart) != sorted(set(terms.schema.names) - {label}) or any(len(one) < PARTNERS for one in held):
+            raise InputError(
+                "every column of the schema but the label must be at exactly one party, and each party must have one"
+            )
+        if terms.schema[label].size < PARTNERS:
+            raise InputError(f"label ({label}) must have two levels or more")
+        unknown = [one.column for one in self.taxonomies if one.column not in apart]
+        if unknown:
+            raise InputError(f"taxonomies: {unknown[0]} is no column of a party, or it is the label")
+
+    # The parties' side.
 
     @step(reveals="noisy")
-    def score(self, party: Party, message: Nothing) -> Scores:
+    def score(self, party: Party[DistdiffgenPlan], message: Nothing) -> Scores:
         """Score every group of own columns' trees by the class, with noise."""
         del message
         advance(party, _SCORES, 1)
-        plan = self.plan_of(party.terms)
-        exact = exact_scores(party, plan)
-        return Scores(values=party.release(plan.scored, exact, why=f"noisy scores of {exact.size} groups of values"))
+        exact = _exact_scores(party)
+        why = f"noisy scores of {exact.size} groups of values"
+        return Scores(values=party.release(party.plan.scored, exact, why=why))
 
     @step(reveals="public")
-    def take_cut(self, party: Party, message: Chosen) -> Nothing:
+    def take_cut(self, party: Party[DistdiffgenPlan], message: Chosen) -> Nothing:
         """Check the chosen groups against this party's own study, and keep them."""
-        plan = self.plan_of(party.terms)
-        trees = plan.every()
+        trees = party.plan.every
         advance(party, _SCORES, 2)
         if message.cut.keys() != trees.keys():
             raise RefusedError("the groups are not of all columns but the label")
@@ -145,61 +208,44 @@ class Distdiffgen(UsesProducts, tag="distdiffgen"):
                 tree.group_of(message.cut[name])
         except InputError as error:
             raise RefusedError(str(error)) from None
-        if not plan.fits(message.cut):
+        if not party.plan.fits(message.cut):
             raise RefusedError("the groups make more cells at a party than the study allows")
         party.remember(_CUT, message)
         return Nothing()
 
+    @step(reveals="public")
+    def product_keys(self, party: Party[DistdiffgenPlan], message: ProductStart) -> ProductKey:
+        """Take the dealer's seed, make a key pair, publish the public key."""
+        return _round(party).product.product_keys(party, message)
+
+    @step(reveals="sealed")
+    def product_masked(self, party: Party[DistdiffgenPlan], message: ProductTurn) -> ProductOpening:
+        """Mask the rows of one chunk and seal them for the partners."""
+        return _round(party).product.mask(party, message, partial(_onehot_rows, party))
+
+    @step(reveals="sealed")
+    def product_multiplied(self, party: Party[DistdiffgenPlan], message: ProductInbox) -> Mail:
+        """Multiply the chunk with every partner's masked rows; seal the masked wrap bits for the partner."""
+        return _round(party).product.multiply(party, message, partial(_onehot_rows, party))
+
     @step(reveals="masked")
-    def open_leaves(self, party: Party, message: ProductClose) -> OpenedRound:
+    def open_leaves(self, party: Party[DistdiffgenPlan], message: ProductClose) -> OpenedRound:
         """Complete the share to the counts of all leaves, add a share of the noise, and mask the result."""
-        now, cut = self._round(party), party.recall(_CUT, Chosen).cut
-        ((other, share),) = self.product_shares(party, message).items()
-        counts = count_cells(party, self.plan_of(party.terms), cut)
-        check_people(party, int(counts.sum()))
-        self.product_unchanged(party, counts[:-1])
-        pair = now.work.pair(party.name, other)
-        values = now.shares(party.name, pair, share.ravel().astype(np.uint64), {(party.name,): counts})
-        noise = MixedNoise(now.across, now.within, 0)
-        noisy = party.contribute(noise, values, why="noisy counts of the leaves by class")
-        hidden = now.ring.pack(self.product_hidden(party, other, noisy, now.ring))
-        return OpenedRound(shares={other: hidden}, local=np.zeros(0, dtype=np.int64))
-
-    def product_work(self, party: Party) -> SecureProduct:
-        """Return the product of both sides' cells, for the groups that were chosen."""
-        return self._round(party).work
-
-    def product_matrix(self, party: Party, start: int, stop: int) -> NDArray[Any]:
-        """Return rows of the one-hot matrix of the party's cells, the last left out."""
-        matrix = side_rows(party, self.plan_of(party.terms), party.recall(_CUT, Chosen).cut, (start, stop))
-        if len(matrix) != stop - start:
-            raise wrong_size(party.name, member(party.terms, party.name).people)
-        return matrix
-
-    def _round(self, party: Party) -> Round:
-        chosen = party.recall(_CUT, Chosen)
-        return self.plan_of(party.terms).round_of(chosen.cut, chosen.digest)
+        why = "noisy counts of the leaves by class"
+        return _round(party).open(party, message, partial(_count_cells, party), why=why)
 
     # The coordinator's side.
 
-    def coordinate(self, session: Session) -> PublishedRows:
+    def coordinate(self, session: Session[DistdiffgenPlan]) -> PublishedRows:
         """Ask for scores, specialise, count the leaves, draw rows."""
-        terms, plan, draws = session.terms, self.plan_of(session.terms), generator(session.randomness)
-        answers = session.ask(self.score, Nothing())
-        scores: dict[str, NDArray[np.float64]] = {}
-        for party, trees in plan.trees.items():
-            values = answers[party].values / plan.scored.scale
-            if values.shape != (sum(len(tree.inner) for tree in trees.values()),):
-                raise InputError(f"{party} answered with {values.size} scores, which are not those of its trees")
-            ends = np.cumsum([len(tree.inner) for tree in trees.values()])[:-1]
-            scores |= dict(zip(trees, np.split(values, ends), strict=True))
-        chosen = Chosen(cut=specialised(plan.every(), scores, self.specialisations, plan.fits))
+        plan, draws = session.plan, generator(session.randomness)
+        scores = _scores_by_column(plan, session.ask(self.score, Nothing()))
+        chosen = Chosen(cut=specialised(plan.every, scores, plan.times, plan.fits))
         session.ask(self.take_cut, chosen)
         now = plan.round_of(chosen.cut, chosen.digest)
-        opened = session.ask(self.open_leaves, deal_products(session, self, now.work))
-        leaves = leaf_table(plan, chosen.cut, now.answer(opened))
-        rows = self.rows if self.rows is not None else terms.parties[0].people or 0
-        table = decode_codes(terms.schema, drawn_rows(plan, chosen.cut, leaves, rows, draws), draws)
+        opened = session.ask(self.open_leaves, deal_products(session, self, now.product))
+        leaves = _leaf_table(plan, chosen.cut, now.answer(opened))
+        table = decode_codes(plan.terms.schema, _draw_rows(plan, chosen.cut, leaves, draws), draws)
         note = SplitNote(
             tables=notes_of([leaves]),
             groups={name: _labels(plan, name, nodes) for name, nodes in chosen.cut.items()},
@@ -208,45 +254,85 @@ class Distdiffgen(UsesProducts, tag="distdiffgen"):
         )
         return PublishedRows(table=table, tables=(leaves,), note=note)
 
-    def read_result(self, terms: Terms, folder: Path) -> PublishedRows:
+    def read(self, plan: DistdiffgenPlan, folder: Path) -> PublishedRows:
         """Read back the rows, the noisy leaves and the groups."""
-        del terms
+        del plan
         return read_rows(folder, SplitNote)
 
-    # What is known before any row is read.
 
-    def plan_of(self, terms: Terms) -> Plan:
-        """Return trees, account and noise."""
-        return _plan_of(self, terms)  # type: ignore[arg-type]  # a study is frozen: it has a hash
-
-    def check(self, terms: Terms) -> None:
-        """Refuse what cannot work, with what to change."""
-        check_terms(terms, self.label, [one.column for one in self.taxonomies])
-        try:
-            estimate = self.estimate(terms)
-        except ValueError as error:
-            raise InputError(f"the noise cannot be made: {error}") from None
-        check_fits(terms, estimate, "set fewer specialisations or larger limits", replies=2)
-
-    def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
-        """Two events, the same for both parties: each is charged for the whole release."""
-        member(terms, party)
-        return self.plan_of(terms).account.events
-
-    def estimate(self, terms: Terms) -> Resources:
-        """Bytes of the largest reply, memory, time for multiplying."""
-        return estimate_of(terms, self.plan_of(terms), self.specialisations, self.colluding)
-
-    def disclosure(self, terms: Terms) -> Disclosure:
-        """State what every role sees."""
-        return disclosure_of(terms, self.plan_of(terms), self.colluding)
+def _round(party: Party[DistdiffgenPlan]) -> Round:
+    """Return how the leaves of the groups that were chosen are counted."""
+    chosen = party.recall(_CUT, Chosen)
+    return party.plan.round_of(chosen.cut, chosen.digest)
 
 
-@lru_cache(maxsize=32)
-def _plan_of(protocol: Distdiffgen, terms: Terms) -> Plan:
-    return plan_of(terms, protocol.label, protocol.taxonomies, protocol.choice_share, protocol.colluding)
+def _exact_scores(party: Party[DistdiffgenPlan]) -> NDArray[np.int64]:
+    """Return the exact scores of all groups of the party's trees, column after column. Private."""
+    trees = party.plan.trees[party.name]
+    tables = [one.values for one in party.table.marginals([(name, party.plan.label) for name in trees])]
+    check_people(party, *(int(one.sum()) for one in tables))
+    found = [max_scores(tree, table) for tree, table in zip(trees.values(), tables, strict=True)]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *found])
 
 
-def _labels(plan: Plan, name: str, nodes: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:
-    labels, tree = plan.terms.schema[name].labels(), plan.every()[name]
+def _count_cells(party: Party[DistdiffgenPlan], tables: Sequence[Names]) -> list[NDArray[np.int64]]:
+    """Return how many rows each cell of the party's side has, the one table that is counted. Private."""
+    del tables
+    plan, cut = party.plan, party.recall(_CUT, Chosen).cut
+    counts = np.zeros(plan.width(party.name, cut), dtype=np.int64)
+    for batch in party.table.batches(plan.domain(party.name, cut).names):
+        counts += np.bincount(plan.cells(party.name, cut, batch), minlength=counts.size)
+    return [counts]
+
+
+def _onehot_rows(party: Party[DistdiffgenPlan], start: int, stop: int) -> NDArray[np.uint8]:
+    """Return rows of the one-hot matrix of the party's cells, the last left out. Private."""
+    plan, cut = party.plan, party.recall(_CUT, Chosen).cut
+    batches = party.table.batches(plan.domain(party.name, cut).names)
+    width = plan.width(party.name, cut) - 1
+    matrix = hot_rows(batches, lambda coded: [plan.cells(party.name, cut, coded)], (width,), (start, stop))
+    if len(matrix) != stop - start:
+        raise wrong_size(party.name, member(party.terms, party.name).people)
+    return matrix
+
+
+def _scores_by_column(plan: DistdiffgenPlan, answers: Mapping[str, Scores]) -> dict[str, NDArray[np.float64]]:
+    """Cut the noisy scores of both parties into those of each column's tree."""
+    scores: dict[str, NDArray[np.float64]] = {}
+    for party, trees in plan.trees.items():
+        values = answers[party].values / plan.scored.scale
+        ends = np.cumsum([len(tree.inner) for tree in trees.values()])
+        if values.shape != (ends[-1],):
+            raise InputError(f"{party} answered with {values.size} scores, which are not those of its trees")
+        scores |= dict(zip(trees, np.split(values, ends[:-1]), strict=True))
+    return scores
+
+
+def _leaf_table(plan: DistdiffgenPlan, cut: Cut, answer: Answer) -> Measurement:
+    """Return the opened leaves: an axis for every column that was specialised, and one for the class."""
+    left, right = (plan.domain(party, cut) for party in plan.trees)
+    table = answer.values.reshape([plan.width(party, cut) for party in plan.trees])[: left.size, : right.size]
+    merged = left.merge(right)
+    domain = merged.project(name for name, size in zip(merged.names, merged.sizes, strict=True) if size > 1)
+    return Measurement(domain.names, table.reshape(domain.sizes), answer.variance)
+
+
+def _draw_rows(
+    plan: DistdiffgenPlan, cut: Cut, leaves: Measurement, draws: np.random.Generator
+) -> dict[str, NDArray[Any]]:
+    """Draw leaves in proportion to their counts, none below zero, and values evenly within their groups."""
+    first = np.zeros(plan.rows, dtype=np.int64)
+    cells = draw_column(positive(leaves.values).reshape(1, -1), first, draws)
+    places = dict(zip(leaves.names, np.unravel_index(cells, leaves.values.shape), strict=True))
+    codes: dict[str, NDArray[Any]] = {plan.label: places.get(plan.label, first)}
+    for name, tree in plan.every.items():
+        weights = np.zeros((len(cut[name]), len(tree.levels[0])))
+        for place, node in enumerate(cut[name]):
+            weights[place, list(tree.levels[node])] = 1.0
+        codes[name] = draw_column(weights, places.get(name, first), draws)
+    return codes
+
+
+def _labels(plan: DistdiffgenPlan, name: str, nodes: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:
+    labels, tree = plan.terms.schema[name].labels(), plan.every[name]
     return tuple(tuple(labels[level] for level in tree.levels[node]) for node in nodes)

@@ -1,8 +1,8 @@
-"""What a two-party specialisation fixes before any row is read, and how the leaves of a cut are counted."""
+"""What a two-party specialisation fixes before any row is read: trees, noise, how the leaves of a cut are counted."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Final, final
 
 import numpy as np
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from syndic.data import Domain, Schema
 from syndic.document import Document
 from syndic.errors import InputError
-from syndic.kernel import Terms
-from syndic.methods.synthesis.account import Account, RoundNoise, account_of
-from syndic.methods.synthesis.vertical_layout import Cross, RoundLayout
-from syndic.methods.synthesis.vertical_round import PARTNERS, Round, alone
-from syndic.model.latent.diffgen import Cut, Nested, Tree, balanced, tree_of
-from syndic.model.markov import Grouping
+from syndic.kernel import Disclosure, Plan, Resources, member
+from syndic.methods.synthesis.account import Account, RoundNoise
+from syndic.methods.synthesis.vertical_plan import disclosure_of, epsilons_of
+from syndic.methods.synthesis.vertical_rounds import PARTNERS, Round, layout_of, plan_round
+from syndic.model.latent.diffgen import Cut, Nested, Tree, tree_of
 from syndic.noise import FineGaussian
+from syndic.privacy import Event
 
 MOST_SIDE: Final = 1024
 """The most cells of one party's side: its one-hot matrix has a column for each."""
@@ -25,9 +25,7 @@ MOST_SIDE: Final = 1024
 MOST_LEAVES: Final = 1 << 16
 """The most cells of both sides together."""
 
-# The noise of one count exceeds what the ring has room for with a chance below this over all counts.
-_OVERFLOW: Final = 2.0**-64
-_MOST_BITS: Final = 62
+_CHUNK_BYTES: Final = 1 << 24
 
 
 class Branch(Document):
@@ -64,43 +62,48 @@ class Taxonomy(Document):
 
 
 @final
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
-    """Public, and the same at everybody. `trees` has the columns of each party in order, without the label.
+class DistdiffgenPlan(Plan):
+    """The trees of each party's columns in order, without the label, and the noise of scores and leaves.
 
-    `classes` is the label's number of levels, `scored` the noise of all scores of both parties together.
+    `scored` is the noise of all scores of both parties together, `times` how many groups are specialised, `rows` how
+    many rows are drawn.
     """
 
-    terms: Terms
     account: Account
     trees: Mapping[str, Mapping[str, Tree]]
     label: str
-    classes: int
     scored: RoundNoise
-    scores: int
+    times: int
+    rows: int
 
-    @property
-    def left(self) -> str:
-        """The party that counts its cells by class."""
-        return next(iter(self.trees))
-
+    @cached_property
     def every(self) -> dict[str, Tree]:
-        """Return the trees of all columns."""
+        """The trees of all columns."""
         return {name: tree for own in self.trees.values() for name, tree in own.items()}
 
+    @property
+    def classes(self) -> int:
+        """How many levels the label has."""
+        return self.terms.schema[self.label].size
+
+    @property
+    def scores(self) -> int:
+        """How many groups are scored."""
+        return sum(len(tree.inner) for tree in self.every.values())
+
     def domain(self, party: str, cut: Cut) -> Domain:
-        """Return the cells of a party's side: its columns by group, and the class at the left party."""
+        """Return the cells of a party's side: its columns by group, and the class at the first party."""
         sizes = {name: len(cut[name]) for name in self.trees[party]}
-        return Domain.of({**sizes, **({self.label: self.classes} if party == self.left else {})})
+        return Domain.of({**sizes, **({self.label: self.classes} if party == next(iter(self.trees)) else {})})
+
+    def width(self, party: str, cut: Cut) -> int:
+        """Return how many levels a side has: its cells, or 2 if there is one, since the last level is never sent."""
+        return max(2, self.domain(party, cut).size)
 
     def fits(self, cut: Cut) -> bool:
         """Return whether both sides stay small enough."""
         left, right = (self.width(party, cut) for party in self.trees)
         return max(left, right) <= MOST_SIDE and left * right <= MOST_LEAVES
-
-    def width(self, party: str, cut: Cut) -> int:
-        """Return how many levels a side has: its cells, or 2 if there is one, since the last level is never sent."""
-        return max(2, self.domain(party, cut).size)
 
     def cells(self, party: str, cut: Cut, codes: Mapping[str, NDArray[np.integer]]) -> NDArray[np.int64]:
         """Return the cell of a party's side that each row is in. As private as the rows."""
@@ -113,64 +116,92 @@ class Plan:
 
     def round_of(self, cut: Cut, digest: str) -> Round:
         """Return how the one table of both sides is counted; partners with other cuts cannot read each other's mail."""
-        left, right = self.trees
-        domain = Domain((left, right), (self.width(left, cut), self.width(right, cut)))
-        layout = RoundLayout(
-            tables=((left, right),),
-            domain=domain,
-            across={(left, right): (Cross(place=0, left=(left,), right=(right,)),)},
-            within={left: (), right: ()},
-            blocks={left: ((left,),), right: ((right,),)},
+        sides = tuple(self.trees)
+        domain = Domain(sides, tuple(self.width(party, cut) for party in sides))
+        layout = layout_of({party: party for party in sides}, (sides,), domain)
+        return plan_round(self.terms, self.account, 2, layout, f"leaves {digest}")
+
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        """Groups are scored and chosen, cells of both sides are multiplied, noisy leaves open."""
+        return ("score", "take_cut", "product_keys", "product_masked", "product_multiplied", "open_leaves")
+
+    def events(self, party: str) -> tuple[Event, ...]:
+        """Two events, the same for both parties: each is charged for the whole release."""
+        member(self.terms, party)
+        return self.account.events
+
+    @cached_property
+    def epsilons(self) -> tuple[float, float]:
+        """The epsilon against everyone who knows no share of the noise, and against one of the parties."""
+        scores, leaves = self.account.events
+        return epsilons_of(self.terms, (scores,), (leaves,), self.account.colluding)
+
+    @cached_property
+    def resources(self) -> Resources:
+        """Memory at the busiest role, bytes of the largest message, time for multiplying."""
+        terms, people = self.terms, self.terms.parties[0].people or 1
+        most = max((len(below) for tree in self.every.values() for below in tree.children), default=1)
+        leaves = min(MOST_LEAVES, self.classes * most ** min(self.times, 20))
+        side = min(MOST_SIDE, leaves)
+        # a chunk of masked rows takes no more of a message than its part
+        chunk = min(_CHUNK_BYTES, terms.limits.message_mb * 10**6 // (4 * PARTNERS), 8 * people * side)
+        score, leaf = self.scored.variance(1) ** 0.5, self.account.noise_of(2, 1, 2).variance(PARTNERS) ** 0.5
+        outside, partner = self.epsilons
+        return Resources(
+            memory_bytes=2 * 10**8 + 32 * chunk + 256 * leaves + 32 * people * len(terms.schema.columns),
+            reply_bytes=chunk + 16 * leaves,
+            rounds=6,
+            seconds=round(1.0 + people * side * 8e-8 + people * leaves * 2e-10, 1),
+            notes=(
+                f"{self.scores:,} groups of values are scored, with standard deviation {score:.3g}; {self.times} of "
+                f"them are specialised, to at most {leaves:,} leaves",
+                f"standard deviation {leaf:.3g} on the count of a leaf",
+                f"epsilon {outside:.4g} against all but the parties, {partner:.4g} against one of them",
+            ),
         )
-        noise = self.account.noise_of(2, 1, domain.size)
-        sizes = layout.sizes(self.terms, -(-noise.tail(_OVERFLOW / domain.size) // noise.scale))
-        if sizes.whole.bits + noise.scale.bit_length() - 1 > _MOST_BITS:
-            raise InputError("counts and their noise do not fit 64 bits: raise epsilon or delta")
-        return Round(
-            layout=layout,
-            grouping=Grouping.none(domain),
-            sizes=sizes,
-            work=layout.work(f"leaves {digest}", sizes),
-            across=noise,
-            within=alone(self.account).noise_of(2, 1, domain.size),
+
+    @property
+    def largest_message(self) -> int:
+        """The bytes of two replies: a party gets what its partner sent, and the dealer's halves."""
+        return 2 * self.resources.reply_bytes
+
+    @property
+    def too_large(self) -> tuple[str, str]:
+        """What is too large if the run does not fit, and what to change."""
+        return "a run", "set fewer specialisations or larger limits"
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What every role sees."""
+        moved = sum(tree.moved for tree in self.every.values())
+        return disclosure_of(
+            opened=(
+                "the noisy scores of groups of values, which groups were specialised, and the noisy counts of the "
+                "leaves"
+            ),
+            sensitivity=(
+                f"replacing one person's values at both parties at once moves at most {moved} of {self.scores} scores "
+                "by one, those of groups on the paths of the old and the new values, and two leaves by one; both "
+                "parties are charged for all of it"
+            ),
+            epsilons=self.epsilons,
+            readable="in which groups the other party's values are",
+            known=(
+                "everybody's class: both parties know it before they begin",
+                "the columns, bounds, labels, taxonomies and people: they are public",
+            ),
         )
 
 
-def plan_of(terms: Terms, label: str, taxonomies: tuple[Taxonomy, ...], choice_share: Fraction, colluding: int) -> Plan:
-    """Return trees, account and noise."""
-    given = {one.column: one.tree(terms.schema) for one in taxonomies}
-    trees = {
-        party.name: {
-            name: given[name] if name in given else tree_of(balanced(terms.schema[name].size))
-            for name in party.columns or ()
-            if name != label
-        }
-        for party in terms.parties
-    }
-    every = [tree for own in trees.values() for tree in own.values()]
-    account = account_of(
-        terms,
-        lambda whole: [whole * choice_share, whole * (1 - choice_share)],
-        (),
-        colluding=colluding,
-        missing=0,
-        shares=PARTNERS,
-    )
-    event = account.events[0]
+def score_noise(account: Account, trees: Mapping[str, Mapping[str, Tree]]) -> RoundNoise:
+    """Return the noise of all scores of both parties together."""
     # at least the two counts of the table that the account is planned for
-    moved = max(2, sum(tree.moved for tree in every))
+    moved = max(2, sum(tree.moved for own in trees.values() for tree in own.values()))
     noise = FineGaussian(
         sensitivity_squared=Fraction(moved),
-        mu_squared=event.mu_squared,
+        mu_squared=account.events[0].mu_squared,
         changed=moved,
         fraction_bits=account.fraction_bits,
     )
-    return Plan(
-        terms=terms,
-        account=account,
-        trees=trees,
-        label=label,
-        classes=terms.schema[label].size,
-        scored=RoundNoise(noise, event),
-        scores=sum(len(tree.inner) for tree in every),
-    )
+    return RoundNoise(noise, account.events[0])

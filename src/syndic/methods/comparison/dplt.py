@@ -23,36 +23,69 @@ mechanism for each column; a person has one latent level, where the paper multip
 pairs serve both for the tree and for its parameters; no index of higher latent attributes saves pairs.
 """
 
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, final
+from typing import Any, ClassVar, Final, Literal, final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.data import decode_codes
+from syndic.data import Coded, Domain, Table, decode_codes
+from syndic.data.counting import DenseCounter
 from syndic.errors import InputError
-from syndic.kernel import Disclosure, Nothing, Party, Resources, Session, Terms, member, step
-from syndic.methods.comparison.dplt_disclosure import disclosure_of, estimate_of
-from syndic.methods.comparison.dplt_plan import MOST_LEVELS, Plan, Settings, plan_of
-from syndic.methods.comparison.dplt_rows import Latents, Learned, count_latents, latent_rows, learn_latents
+from syndic.kernel import Message, Method, Nothing, Party, Requires, Session, Terms, member, schema_of, step
+from syndic.methods.comparison.dplt_plan import (
+    DpltPlan,
+    count_pairs,
+    plan_pairs,
+    score_noise,
+    useful_cells,
+    useful_levels,
+)
 from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, notes_of, read_rows
-from syndic.methods.refusals import check_fits, check_people, wrong_size
-from syndic.methods.synthesis.vertical_requirements import check_aligned, check_all_held
-from syndic.methods.synthesis.vertical_round import MixedNoise, OpenedRound
-from syndic.model.latent.groups import Latent
+from syndic.methods.onehot import hot_rows
+from syndic.methods.refusals import SAME_PEOPLE, check_people, wrong_size
+from syndic.methods.synthesis.account import account_of
+from syndic.methods.synthesis.vertical_rounds import PARTNERS, Names, OpenedRound, alone
+from syndic.model.latent.groups import Latent, independence_gap, latent_of, packed, regrouped
 from syndic.model.latent.tree import latent_tree
 from syndic.model.markov import Measurement
+from syndic.model.markov.curator import SCORE_STEP
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.order import advance
-from syndic.mpc.product import SecureProduct, UsesProducts
-from syndic.mpc.product_messages import ProductClose
-from syndic.privacy import Event
-from syndic.random import generator
+from syndic.mpc.product_messages import (
+    ProductClose,
+    ProductInbox,
+    ProductKey,
+    ProductOpening,
+    ProductStart,
+    ProductTurn,
+)
+from syndic.mpc.seal import Mail
+from syndic.random import Randomness, generator
 
-_LATENTS = "latent attributes of own columns"
+_LATENTS: Final = "latent attributes of own columns"
+_MOST_LEVELS: Final = 64
+
+
+class Latents(Message):
+    """A party's latent attributes: the columns of each, and its level for every combination of their values."""
+
+    groups: dict[str, tuple[str, ...]]
+    level_of: dict[str, NDArray[np.int64]]
+
+
+class Learned(Message):
+    """What a party released of its own columns. Scores are in steps and counts in rows, both on the fine grid."""
+
+    scores: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    groups: dict[str, tuple[str, ...]]
+    level_of: dict[str, NDArray[np.int64]]
 
 
 class LatentNote(RowsNote):
@@ -67,7 +100,7 @@ class LatentNote(RowsNote):
 
 
 @final
-class Dplt(UsesProducts, tag="dplt"):
+class Dplt(Method, tag="dplt"):
     """Parameters of the latent tree.
 
     `group`: the most columns of a group. `group_cells`: the most combinations of their values; by default as many as
@@ -99,8 +132,8 @@ class Dplt(UsesProducts, tag="dplt"):
             raise ValueError(f"colluding ({self.colluding}) must be 0 or 1: two partners share the noise of a table")
         if self.group < 1 or (self.group_cells is not None and self.group_cells < 1):
             raise ValueError("group and group_cells must be at least 1")
-        if self.levels is not None and not 2 <= self.levels <= MOST_LEVELS:
-            raise ValueError(f"levels ({self.levels}) must be from 2 to {MOST_LEVELS}")
+        if self.levels is not None and not 2 <= self.levels <= _MOST_LEVELS:
+            raise ValueError(f"levels ({self.levels}) must be from 2 to {_MOST_LEVELS}")
         if self.rows is not None and self.rows < 0:
             raise ValueError(f"rows ({self.rows}) must not be negative")
         learning = self.score_share + self.pattern_share
@@ -108,81 +141,90 @@ class Dplt(UsesProducts, tag="dplt"):
             raise ValueError("score_share and pattern_share must be positive and leave something of the budget")
 
     @property
-    def simulation_only(self) -> bool:
-        """It keeps its promise."""
-        return False
+    def requires(self) -> Requires:
+        """Different columns of the same people at all parties; Gaussian noise needs delta."""
+        return SAME_PEOPLE
 
-    # The parties' side; keys, masked rows and products are those of the secure product.
+    def plan(self, terms: Terms) -> DpltPlan:
+        """Cut the budget into scores, groups and latent pairs; groups and levels are as many as noise tells apart."""
+        domains = {party.name: schema_of(terms, party.name).domain for party in terms.parties}
+        pairs, people = count_pairs(domains), terms.parties[0].people or 1
+        account = account_of(
+            terms,
+            lambda whole: [whole * share for share in self._shares(scored=pairs > 0)],
+            (),
+            colluding=self.colluding,
+            missing=0,
+            shares=PARTNERS,
+        )
+        cells = self.group_cells or useful_cells(account, people, len(terms.schema.columns))
+        groups = {name: packed(domain, self.group, cells) for name, domain in domains.items()}
+        count = sum(len(found) for found in groups.values())
+        levels = self.levels or useful_levels(account, people, count)
+        return DpltPlan(
+            terms=terms,
+            account=account,
+            group=self.group,
+            most_cells=cells,
+            packed=groups,
+            levels=levels,
+            scored=score_noise(account, pairs) if pairs else None,
+            counted=alone(account).noise_of(len(account.events) - 1, count, 2 * count),
+            round=plan_pairs(terms, account, groups, levels),
+            rows=people if self.rows is None else self.rows,
+        )
+
+    def _shares(self, *, scored: bool) -> tuple[Fraction, ...]:
+        """Return the parts of the budget: for scores where there are any, for groups, for latent pairs."""
+        learning = self.score_share + self.pattern_share
+        return (*((self.score_share, self.pattern_share) if scored else (learning,)), 1 - learning)
+
+    # The parties' side.
 
     @step(reveals="noisy")
-    def learn(self, party: Party, message: Nothing) -> Learned:
+    def learn(self, party: Party[DpltPlan], message: Nothing) -> Learned:
         """Score pairs of own columns, group them, count the groups, and learn their latent attributes."""
         del message
         advance(party, _LATENTS, 1)
-        plan = self.plan_of(party.terms)
-        learned = learn_latents(party, plan, self.group)
+        learned = _learn(party)
         party.remember(_LATENTS, Latents(groups=learned.groups, level_of=learned.level_of))
         return learned
 
+    @step(reveals="public")
+    def product_keys(self, party: Party[DpltPlan], message: ProductStart) -> ProductKey:
+        """Take the dealer's seed, make a key pair, publish the public key."""
+        return party.plan.round.product.product_keys(party, message)
+
+    @step(reveals="sealed")
+    def product_masked(self, party: Party[DpltPlan], message: ProductTurn) -> ProductOpening:
+        """Mask the rows of one chunk and seal them for the partners."""
+        return party.plan.round.product.mask(party, message, partial(_onehot_rows, party))
+
+    @step(reveals="sealed")
+    def product_multiplied(self, party: Party[DpltPlan], message: ProductInbox) -> Mail:
+        """Multiply the chunk with every partner's masked rows; seal the masked wrap bits for the partner."""
+        return party.plan.round.product.multiply(party, message, partial(_onehot_rows, party))
+
     @step(reveals="masked")
-    def open_tables(self, party: Party, message: ProductClose) -> OpenedRound:
+    def open_tables(self, party: Party[DpltPlan], message: ProductClose) -> OpenedRound:
         """Complete the shares to tables of latent pairs, count the own ones, add noise, and mask what is shared."""
-        plan = self.plan_of(party.terms)
-        now, own = plan.round, self._latents(party)
-        shares = self.product_shares(party, message)
-        blocks = now.layout.blocks[party.name]
-        wanted = [*blocks, *(now.layout.tables[place] for place in now.layout.within[party.name])]
-        counted = count_latents(party.table, own, plan.levels, wanted)
-        check_people(party, *(int(one.sum()) for one in counted))
-        margins = dict(zip(blocks, counted, strict=False))
-        self.product_unchanged(party, np.concatenate([one[:-1] for one in margins.values()]))
-        values = {
-            partner: now.shares(
-                party.name, now.work.pair(party.name, partner), share.ravel().astype(np.uint64), margins
-            )
-            for partner, share in shares.items()
-        }
-        local = [one.ravel() for one in counted[len(blocks) :]]
-        noise = MixedNoise(now.across, now.within, sum(one.size for one in local))
-        every = np.concatenate([*values.values(), *local])
-        noisy = party.contribute(noise, every, why=f"{len(now.layout.tables)} tables of latent attributes")
-        hidden, start = {}, 0
-        for partner, one in values.items():
-            part = self.product_hidden(party, partner, noisy[start : start + one.size], now.ring)
-            hidden[partner] = now.ring.pack(part)
-            start += one.size
-        return OpenedRound(shares=hidden, local=noisy[start:])
-
-    def product_work(self, party: Party) -> SecureProduct:
-        """Return the product of all parties' latent attributes."""
-        return self.plan_of(party.terms).round.work
-
-    def product_matrix(self, party: Party, start: int, stop: int) -> NDArray[Any]:
-        """Return rows of the one-hot matrix of the party's latent attributes, the last level of each left out."""
-        matrix = latent_rows(party.table, self._latents(party), self.plan_of(party.terms).levels, (start, stop))
-        if len(matrix) != stop - start:
-            raise wrong_size(party.name, member(party.terms, party.name).people)
-        return matrix
-
-    def _latents(self, party: Party) -> dict[str, Latent]:
-        kept, domain = party.recall(_LATENTS, Latents), party.terms.schema.domain
-        return {name: Latent(domain.project(kept.groups[name]), level) for name, level in kept.level_of.items()}
+        now = party.plan.round
+        why = f"{len(now.layout.tables)} tables of latent attributes"
+        return now.open(party, message, partial(_count_latents, party), why=why)
 
     # The coordinator's side.
 
-    def coordinate(self, session: Session) -> PublishedRows:
+    def coordinate(self, session: Session[DpltPlan]) -> PublishedRows:
         """Ask for latent attributes and their tables, find and fit the tree, draw rows."""
-        terms, plan, draws = session.terms, self.plan_of(session.terms), generator(session.randomness)
+        plan, draws = session.plan, generator(session.randomness)
         learned = session.ask(self.learn, Nothing())
-        opened = session.ask(self.open_tables, deal_products(session, self, plan.round.work))
-        groups = {name: one for answer in learned.values() for name, one in self._read(plan, terms, answer).items()}
+        opened = session.ask(self.open_tables, deal_products(session, self, plan.round.product))
+        groups = {name: one for answer in learned.values() for name, one in _tables_of_groups(plan, answer).items()}
         answer, layout = plan.round.answer(opened), plan.round.layout
-        shape = (plan.levels, plan.levels)
-        parts = answer.values.reshape(len(layout.tables), *shape)
+        parts = answer.values.reshape(len(layout.tables), plan.levels, plan.levels)
         pairs = [Measurement(*one) for one in zip(layout.tables, parts, answer.variances, strict=True)]
-        people = terms.parties[0].people or 0
-        model = latent_tree(groups, pairs, float(people))
-        table = decode_codes(terms.schema, model.sample(people if self.rows is None else self.rows, draws), draws)
+        model = latent_tree(groups, pairs, float(plan.terms.parties[0].people or 0))
+        table = decode_codes(plan.terms.schema, model.sample(plan.rows, draws), draws)
         tables = (*(counts for _, counts in groups.values()), *pairs)
         note = LatentNote(
             tables=notes_of(tables),
@@ -192,56 +234,91 @@ class Dplt(UsesProducts, tag="dplt"):
         )
         return PublishedRows(table=table, tables=tables, note=note)
 
-    def _read(self, plan: Plan, terms: Terms, answer: Learned) -> dict[str, tuple[Latent, Measurement]]:
-        """Cut one party's noisy counts into tables of groups; raises `InputError` if they do not fit the groups."""
-        found, start, noise = {}, 0, plan.counted
-        for name, columns in answer.groups.items():
-            domain = terms.schema.domain.project(columns)
-            values = answer.counts[start : start + domain.size] / noise.scale
-            start += domain.size
-            level_of = answer.level_of.get(name)
-            if values.size != domain.size or level_of is None or level_of.shape != (domain.size,):
-                raise InputError("a party answered with counts that are not of its groups of columns")
-            latent = Latent(domain, np.clip(level_of, 0, plan.levels - 1))
-            found[name] = latent, Measurement(columns, values.reshape(domain.sizes), noise.variance(1))
-        return found
-
-    def read_result(self, terms: Terms, folder: Path) -> PublishedRows:
+    def read(self, plan: DpltPlan, folder: Path) -> PublishedRows:
         """Read back the rows, the noisy tables and the tree."""
-        del terms
+        del plan
         return read_rows(folder, LatentNote)
 
-    # What is known before any row is read.
 
-    def plan_of(self, terms: Terms) -> Plan:
-        """Return groups, noise and rings."""
-        return _plan_of(self, terms)  # type: ignore[arg-type]  # a study is frozen: it has a hash
+def _learn(party: Party[DpltPlan]) -> Learned:
+    """Release scores of pairs, then counts of the groups that they suggest; latent attributes follow from the counts.
 
-    def check(self, terms: Terms) -> None:
-        """Refuse what cannot work, with what to change."""
-        check_aligned(terms)
-        check_all_held(terms)
-        try:
-            estimate = self.estimate(terms)
-        except ValueError as error:
-            raise InputError(f"the noise cannot be made: {error}") from None
-        check_fits(terms, estimate, "set fewer levels, smaller groups or larger limits", replies=len(terms.parties))
+    Both are charged at once and before any noise: their costs add up, although the second depends on the first.
+    """
+    plan, domain = party.plan, party.plan.domains[party.name]
+    pairs = list(itertools.combinations(domain.names, 2))
+    exact = [one.values for one in party.table.marginals([*pairs, (domain.names[0],)])]
+    check_people(party, *(int(one.sum()) for one in exact))
+    randomness = party.charge(plan.learning, why="noisy scores of pairs of columns, and noisy counts of groups of them")
+    scores = _noisy_scores(plan, exact[: len(pairs)], randomness)
+    noisy = {frozenset(pair): float(score) for pair, score in zip(pairs, scores, strict=True)}
+    groups = regrouped(domain, plan.packed[party.name], noisy, plan.group, plan.most_cells)
+    tables = [one.values for one in party.table.marginals(groups)]
+    check_people(party, *(int(one.sum()) for one in tables))
+    counts = plan.counted.apply(np.concatenate([one.ravel() for one in tables]), randomness)
+    parts = np.split(counts / plan.counted.scale, np.cumsum([one.size for one in tables])[:-1])
+    draws = generator(party.key_randomness("first guess of latent attributes"))
+    names = [names[0] for names in plan.round.layout.blocks[party.name]]
+    latents = [
+        latent_of(domain.project(group), part, plan.levels, draws) for group, part in zip(groups, parts, strict=True)
+    ]
+    return Learned(
+        scores=scores,
+        counts=counts,
+        groups=dict(zip(names, groups, strict=True)),
+        level_of={name: one.level_of for name, one in zip(names, latents, strict=True)},
+    )
 
-    def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
-        """Two events, the same for every party: each is charged for the whole release."""
-        member(terms, party)
-        return self.plan_of(terms).events
 
-    def estimate(self, terms: Terms) -> Resources:
-        """Bytes of the largest reply, memory, time for learning and multiplying."""
-        return estimate_of(terms, self.plan_of(terms), self.colluding)
-
-    def disclosure(self, terms: Terms) -> Disclosure:
-        """State what every role sees."""
-        return disclosure_of(terms, self.plan_of(terms), self.colluding)
+def _noisy_scores(plan: DpltPlan, tables: Sequence[NDArray[Any]], randomness: Randomness) -> NDArray[np.int64]:
+    if plan.scored is None or not tables:
+        return np.zeros(0, dtype=np.int64)
+    gaps = np.array([independence_gap(one) for one in tables])
+    return plan.scored.apply(np.round(gaps / float(SCORE_STEP)).astype(np.int64), randomness)
 
 
-@lru_cache(maxsize=32)
-def _plan_of(protocol: Dplt, terms: Terms) -> Plan:
-    names = ("group", "group_cells", "levels", "score_share", "pattern_share", "colluding")
-    return plan_of(terms, Settings(**{name: getattr(protocol, name) for name in names}))
+def _recall_latents(party: Party[DpltPlan]) -> dict[str, Latent]:
+    kept, domain = party.recall(_LATENTS, Latents), party.terms.schema.domain
+    return {name: Latent(domain.project(kept.groups[name]), level) for name, level in kept.level_of.items()}
+
+
+def _count_latents(party: Party[DpltPlan], wanted: Sequence[Names]) -> list[NDArray[np.int64]]:
+    """Return exact counts of latent attributes, in one pass. Private."""
+    latents = _recall_latents(party)
+    counter = DenseCounter(Domain(tuple(latents), (party.plan.levels,) * len(latents)), list(wanted))
+    for batch in _batches(party.table, latents):
+        counter.add({name: latent.encode(batch) for name, latent in latents.items()})
+    return [one.values for one in counter.factors()]
+
+
+def _onehot_rows(party: Party[DpltPlan], start: int, stop: int) -> NDArray[np.uint8]:
+    """Return rows of the one-hot matrix of latent attributes, the last level of each left out. Private."""
+    latents = _recall_latents(party)
+    matrix = hot_rows(
+        _batches(party.table, latents),
+        lambda coded: [latent.encode(coded) for latent in latents.values()],
+        (party.plan.levels - 1,) * len(latents),
+        (start, stop),
+    )
+    if len(matrix) != stop - start:
+        raise wrong_size(party.name, member(party.terms, party.name).people)
+    return matrix
+
+
+def _batches(table: Table, latents: Mapping[str, Latent]) -> Iterator[Coded]:
+    return table.batches(dict.fromkeys(name for one in latents.values() for name in one.domain.names))
+
+
+def _tables_of_groups(plan: DpltPlan, answer: Learned) -> dict[str, tuple[Latent, Measurement]]:
+    """Cut one party's noisy counts into tables of groups; raises `InputError` if they do not fit the groups."""
+    found, start, noise = {}, 0, plan.counted
+    for name, columns in answer.groups.items():
+        domain = plan.terms.schema.domain.project(columns)
+        values = answer.counts[start : start + domain.size] / noise.scale
+        start += domain.size
+        level_of = answer.level_of.get(name)
+        if values.size != domain.size or level_of is None or level_of.shape != (domain.size,):
+            raise InputError("a party answered with counts that are not of its groups of columns")
+        latent = Latent(domain, np.clip(level_of, 0, plan.levels - 1))
+        found[name] = latent, Measurement(columns, values.reshape(domain.sizes), noise.variance(1))
+    return found

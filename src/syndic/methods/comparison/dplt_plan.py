@@ -1,132 +1,152 @@
-"""What a study of a latent tree fixes before any row is read: groups, latent levels, noise, rings."""
+"""What a study of a latent tree fixes before any row is read: groups, latent levels, noise, rings, what it says."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import isqrt
 from typing import Final, final
 
 from syndic.data import Domain
-from syndic.errors import InputError
-from syndic.kernel import Terms, schema_of
-from syndic.methods.synthesis.account import Account, RoundNoise, account_of
-from syndic.methods.synthesis.vertical_layout import Cross, Names, RoundLayout
-from syndic.methods.synthesis.vertical_round import PARTNERS, Round, alone
-from syndic.model.latent.groups import packed
+from syndic.kernel import Disclosure, Plan, Resources, Terms, member, schema_of
+from syndic.methods.synthesis.account import Account, RoundNoise
+from syndic.methods.synthesis.vertical_plan import disclosure_of, epsilons_of
+from syndic.methods.synthesis.vertical_rounds import PARTNERS, Names, Round, alone, layout_of, plan_round
 from syndic.model.latent.tree import pairs_of_latents
-from syndic.model.markov import Grouping
 from syndic.model.markov.curator import SCORE_STEP
-from syndic.mpc.product_messages import Pair
 from syndic.noise import FineGaussian
-from syndic.privacy import GaussianEvent
+from syndic.privacy import Event, GaussianEvent
 
-MOST_LEVELS: Final = 64
 GAP_SENSITIVITY: Final = 3
 """How far one person moves a pair's distance from independence, in rows: see `independence_gap`."""
 
-# The noise of one count exceeds what the ring has room for with a chance below this over all counts.
-_OVERFLOW: Final = 2.0**-64
-_MOST_BITS: Final = 62
 # A table helps if its mean count is so many standard deviations of the noise.
 _USEFUL: Final = 1.6
 _DEFAULT_LEVELS: Final = 16
 _LEAST_CELLS: Final = 4
+_ENTRY_BYTES: Final = 32
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """The parameters that a plan depends on, as in the protocol."""
+class DpltPlan(Plan):
+    """The groups of each party, their latent levels, and the noise of scores, groups and latent pairs.
 
-    group: int
-    group_cells: int | None
-    levels: int | None
-    score_share: Fraction
-    pattern_share: Fraction
-    colluding: int
-
-
-@final
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
-    """Public, and the same at everybody.
-
-    `packed` has each party's groups by size alone: as many it will have, of other columns perhaps. `scored` is the
-    noise of scores, if any party has two columns, `counted` that of the groups' tables, `learning` what both cost.
+    `packed` has each party's groups by size alone: as many it will have, of other columns perhaps, of at most `group`
+    columns and `most_cells` combinations of values. `scored` is the noise of scores, if any party has two columns,
+    `counted` that of the groups' tables, `round` counts the tables of latent pairs. `rows` is how many are drawn.
     """
 
-    domains: Mapping[str, Domain]
-    packed: Mapping[str, tuple[Names, ...]]
+    account: Account
+    group: int
     most_cells: int
+    packed: Mapping[str, tuple[Names, ...]]
     levels: int
     scored: RoundNoise | None
     counted: RoundNoise
-    learning: GaussianEvent
     round: Round
-    whole: Fraction
+    rows: int
 
-    def latents(self, party: str) -> tuple[str, ...]:
-        """Return the names of a party's latent attributes."""
-        return latents_of(party, len(self.packed[party]))
+    @cached_property
+    def domains(self) -> Mapping[str, Domain]:
+        """The columns of each party."""
+        return {party.name: schema_of(self.terms, party.name).domain for party in self.terms.parties}
+
+    @cached_property
+    def learning(self) -> GaussianEvent:
+        """What scores and tables of groups cost together."""
+        first = self.account.events[:-1]
+        mu_squared = sum((event.mu_squared for event in first), Fraction(0))
+        return GaussianEvent(
+            mu_squared=mu_squared,
+            slack=sum((event.slack for event in first), Fraction(0)),
+            what=f"Gaussian, mu {float(mu_squared) ** 0.5:.3g}, groups of columns",
+        )
 
     @property
-    def events(self) -> tuple[GaussianEvent, GaussianEvent]:
-        """What every party is charged: learning latent attributes, and the tables of pairs of them."""
+    def rounds(self) -> tuple[str, ...]:
+        """Parties learn latent attributes, multiply them, and open the noisy tables of all pairs."""
+        return ("learn", "product_keys", "product_masked", "product_multiplied", "open_tables")
+
+    def events(self, party: str) -> tuple[Event, ...]:
+        """Two events, the same for every party: latent attributes, and the tables of pairs of them."""
+        member(self.terms, party)
         return self.learning, self.round.across.event
 
+    @cached_property
+    def epsilons(self) -> tuple[float, float]:
+        """The epsilon against everyone who knows no share of the noise, and against a partner of every table."""
+        return epsilons_of(self.terms, (self.learning,), (self.round.across.event,), self.account.colluding)
 
-def latents_of(party: str, count: int) -> tuple[str, ...]:
+    @cached_property
+    def resources(self) -> Resources:
+        """Memory at the busiest role, bytes of the largest message, time for learning and multiplying."""
+        sizes, layout = self.round.sizes, self.round.layout
+        widths = [sum(each) for each in layout.widths.values()]
+        groups = sum(len(found) for found in self.packed.values())
+        largest = groups * max(self.most_cells, *self.terms.schema.domain.sizes)
+        chunk, traffic = sizes.small.packed_bytes(sizes.chunk * max(widths)), layout.traffic(sizes)
+        deviations = self.counted.variance(1), self.round.within.variance(1), self.round.across.variance(PARTNERS)
+        counted, within, across = (variance**0.5 for variance in deviations)
+        outside, partner = self.epsilons
+        return Resources(
+            memory_bytes=2 * 10**8
+            + _ENTRY_BYTES * sizes.chunk * sum(widths)
+            + 64 * layout.dimension
+            + largest * (16 + 24 * self.levels)
+            + 32 * sizes.rows * len(self.terms.schema.columns),
+            reply_bytes=max(chunk, 8 * layout.dimension, 16 * largest) + 1000,
+            rounds=4 + 2 * sizes.chunks,
+            seconds=round(1.0 + 6e-8 * traffic + largest * self.levels * 2e-5 + sizes.rows / 2e5, 1),
+            notes=(
+                f"{groups} groups of at most {self.most_cells:,} combinations of values; {self.levels} latent levels; "
+                f"{len(layout.tables)} tables of latent pairs take about {traffic / 1e6:,.1f} MB",
+                f"standard deviation {counted:.3g} on every count of a group, {within:.3g} on those of latent pairs "
+                f"within a party and {across:.3g} across two",
+                f"epsilon {outside:.4g} against all but the partners of a table, {partner:.4g} against a partner",
+            ),
+        )
+
+    @property
+    def largest_message(self) -> int:
+        """The bytes of what a party gets from all others at once."""
+        return len(self.terms.parties) * self.resources.reply_bytes
+
+    @property
+    def too_large(self) -> tuple[str, str]:
+        """What is too large if the run does not fit, and what to change."""
+        return "a run", "set fewer levels, smaller groups or larger limits"
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What every role sees."""
+        pairs, tables = count_pairs(self.domains), len(self.round.layout.tables)
+        groups = sum(len(found) for found in self.packed.values())
+        return disclosure_of(
+            opened=(
+                "the noisy scores of pairs of columns, the noisy tables of groups and of pairs of latent attributes, "
+                "what each latent level means, and rows drawn from the tree"
+            ),
+            sensitivity=(
+                f"replacing one person's values at all parties at once moves each of {pairs} scores by at most "
+                f"{GAP_SENSITIVITY} rows, two counts by one in each of {groups} tables of groups, and two counts by "
+                f"one in each of {tables} tables of latent pairs; every party is charged for all of it"
+            ),
+            epsilons=self.epsilons,
+            readable="the latent levels of that party's partners",
+            known=("the columns, bounds, labels and people: they are public",),
+        )
+
+
+def count_pairs(domains: Mapping[str, Domain]) -> int:
+    """Return how many pairs of columns are at one party."""
+    return sum(len(domain) * (len(domain) - 1) // 2 for domain in domains.values())
+
+
+def name_latents(party: str, count: int) -> tuple[str, ...]:
     """Return names for a party's latent attributes; a party's name has no space, so none is used twice."""
     return tuple(f"{party} {place}" for place in range(1, count + 1))
 
 
-def plan_of(terms: Terms, settings: Settings) -> Plan:
-    """Return the plan; raises `InputError` if counts and noise do not fit 64 bits."""
-    domains = {party.name: schema_of(terms, party.name).domain for party in terms.parties}
-    pairs = sum(len(domain) * (len(domain) - 1) // 2 for domain in domains.values())
-    account = account_of(
-        terms,
-        lambda whole: _cut(whole, settings, scored=pairs > 0),
-        (),
-        colluding=settings.colluding,
-        missing=0,
-        shares=PARTNERS,
-    )
-    people, columns = terms.parties[0].people or 1, len(terms.schema.columns)
-    # the last round counts latent pairs, the one before it groups of columns
-    last, patterns = len(account.events), len(account.events) - 1
-    each = alone(account).noise_of(patterns, columns, 2 * columns).variance(1) ** 0.5
-    cells = settings.group_cells or max(_LEAST_CELLS, int(people / (_USEFUL * each)))
-    groups = {name: packed(domain, settings.group, cells) for name, domain in domains.items()}
-    tables = sum(len(found) for found in groups.values())
-    levels = settings.levels or _levels(account, last, tables, people)
-    first = account.events[:patterns]
-    learning = GaussianEvent(
-        mu_squared=sum((event.mu_squared for event in first), Fraction(0)),
-        slack=sum((event.slack for event in first), Fraction(0)),
-        what=f"Gaussian, mu {float(sum(event.mu_squared for event in first)) ** 0.5:.3g}, groups of columns",
-    )
-    return Plan(
-        domains=domains,
-        packed=groups,
-        most_cells=cells,
-        levels=levels,
-        scored=_scored(account, pairs) if pairs else None,
-        counted=alone(account).noise_of(patterns, tables, 2 * tables),
-        learning=learning,
-        round=_round(terms, account, groups, levels),
-        whole=account.whole,
-    )
-
-
-def _cut(whole: Fraction, settings: Settings, *, scored: bool) -> list[Fraction]:
-    """Cut the budget: scores of pairs of columns where there are any, tables of groups, tables of latent pairs."""
-    learning = [settings.score_share, settings.pattern_share]
-    parts = learning if scored else [sum(learning, Fraction(0))]
-    return [whole * part for part in (*parts, 1 - sum(learning, Fraction(0)))]
-
-
-def _scored(account: Account, pairs: int) -> RoundNoise:
+def score_noise(account: Account, pairs: int) -> RoundNoise:
     """Return the noise of all parties' scores together, in steps: rounding both neighbours adds one to a step."""
     event = account.events[0]
     noise = FineGaussian(
@@ -138,44 +158,22 @@ def _scored(account: Account, pairs: int) -> RoundNoise:
     return RoundNoise(noise, event)
 
 
-def _levels(account: Account, number: int, tables: int, people: int) -> int:
+def useful_cells(account: Account, people: int, columns: int) -> int:
+    """Return how many combinations of values a table of a group can tell apart from noise."""
+    deviation = alone(account).noise_of(len(account.events) - 1, columns, 2 * columns).variance(1) ** 0.5
+    return max(_LEAST_CELLS, int(people / (_USEFUL * deviation)))
+
+
+def useful_levels(account: Account, people: int, groups: int) -> int:
     """Return how many latent levels a table of two of them can tell apart from noise."""
-    pairs = tables * (tables - 1) // 2
-    deviation = account.noise_of(number, pairs, 2 * pairs).variance(PARTNERS) ** 0.5
+    pairs = groups * (groups - 1) // 2
+    deviation = account.noise_of(len(account.events), pairs, 2 * pairs).variance(PARTNERS) ** 0.5
     return max(2, min(_DEFAULT_LEVELS, isqrt(int(people / (_USEFUL * deviation)))))
 
 
-def _round(terms: Terms, account: Account, groups: Mapping[str, tuple[Names, ...]], levels: int) -> Round:
-    """Lay out the tables of all pairs of latent attributes, which are counted like columns."""
-    own = {name: latents_of(name, len(found)) for name, found in groups.items()}
-    holder = {latent: name for name, found in own.items() for latent in found}
+def plan_pairs(terms: Terms, account: Account, packed: Mapping[str, tuple[Names, ...]], levels: int) -> Round:
+    """Return how the tables of all pairs of latent attributes are counted: like those of columns."""
+    holder = {latent: name for name, groups in packed.items() for latent in name_latents(name, len(groups))}
     domain = Domain(tuple(holder), (levels,) * len(holder))
-    tables = tuple(pairs_of_latents(tuple(holder)))
-    across: dict[Pair, list[Cross]] = {}
-    within: dict[str, list[int]] = {name: [] for name in own}
-    for place, (left, right) in enumerate(tables):
-        if holder[left] == holder[right]:
-            within[holder[left]].append(place)
-        else:
-            cross = Cross(place=place, left=(left,), right=(right,))
-            across.setdefault((holder[left], holder[right]), []).append(cross)
-    layout = RoundLayout(
-        tables=tables,
-        domain=domain,
-        across={pair: tuple(found) for pair, found in across.items()},
-        within={name: tuple(places) for name, places in within.items()},
-        blocks={name: tuple((latent,) for latent in found) for name, found in own.items()},
-    )
-    dimension = levels**2 * len(tables)
-    noise = account.noise_of(len(account.events), len(tables), dimension)
-    sizes = layout.sizes(terms, -(-noise.tail(_OVERFLOW / dimension) // noise.scale))
-    if sizes.whole.bits + noise.scale.bit_length() - 1 > _MOST_BITS:
-        raise InputError("counts and their noise do not fit 64 bits: raise epsilon or delta, or set fewer levels")
-    return Round(
-        layout=layout,
-        grouping=Grouping.none(domain),
-        sizes=sizes,
-        work=layout.work("latent attributes", sizes),
-        across=noise,
-        within=alone(account).noise_of(len(account.events), len(tables), dimension),
-    )
+    layout = layout_of(holder, pairs_of_latents(tuple(holder)), domain)
+    return plan_round(terms, account, len(account.events), layout, "latent attributes")

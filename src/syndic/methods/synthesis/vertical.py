@@ -20,50 +20,45 @@ It has the place of the sketches of VertiMRF (Zhao et al. 2024), whose shared ke
 there; tables are chosen as in PrivMRF (Cai et al. 2021) and AIM (McKenna et al. 2022), from noisy tables only.
 """
 
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, final
+from typing import ClassVar, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.errors import InputError
-from syndic.kernel import Disclosure, Party, Resources, Session, Terms, member, step
-from syndic.methods.refusals import check_people, wrong_size
-from syndic.methods.synthesis.account import Account, account_of
+from syndic.data import Coded
+from syndic.kernel import Method, Party, Requires, Session, Terms, member, schema_of, step
+from syndic.methods.onehot import hot_rows
+from syndic.methods.refusals import SAME_PEOPLE, wrong_size
+from syndic.methods.synthesis.account import account_of
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.result import SyntheticTable, read_synthesis
 from syndic.methods.synthesis.rounds import Answer, RemoteCounts
-from syndic.methods.synthesis.size import Size, check_choices, choosing, size_of
+from syndic.methods.synthesis.size import check_choices, choosing, size_of
 from syndic.methods.synthesis.vertical_agree import RoundClose, RoundKey, RoundKeys, check_vouchers, key_of, vouchers_of
-from syndic.methods.synthesis.vertical_disclosure import check_size, disclosure_of, estimate_of, with_traffic
-from syndic.methods.synthesis.vertical_layout import block_matrix, count_tables
-from syndic.methods.synthesis.vertical_requirements import check_aligned, check_all_held
-from syndic.methods.synthesis.vertical_round import (
-    PARTNERS,
-    MixedNoise,
-    OpenedRound,
-    Round,
-    RoundPlanner,
-    alone,
-    pairs_traffic,
-    round_of,
-)
+from syndic.methods.synthesis.vertical_plan import VerticalPlan, limit_traffic
+from syndic.methods.synthesis.vertical_rounds import PARTNERS, Names, OpenedRound, alone
 from syndic.methods.synthesis.zeros import Zeros
-from syndic.model.markov import Adaptive, Impossible
+from syndic.model.markov import Adaptive, Grouping
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.order import advance
-from syndic.mpc.product import SecureProduct, UsesProducts
-from syndic.mpc.product_messages import ProductClose
+from syndic.mpc.product_messages import (
+    ProductClose,
+    ProductInbox,
+    ProductKey,
+    ProductOpening,
+    ProductStart,
+    ProductTurn,
+)
 from syndic.mpc.seal import Mail
-from syndic.privacy import Event
 
 _ROUNDS = "rounds of the synthesis"
 _ASKED = "round asked"
 
 
 @final
-class Vertical(UsesProducts, tag="vertical"):
+class Vertical(Method, tag="vertical"):
     """Parameters of the vertical synthesis.
 
     `selector`, `rounds`, `model_cells`, `rows` and `zeros` are as in the synthesis of rows; `rows` is by default the
@@ -99,97 +94,100 @@ class Vertical(UsesProducts, tag="vertical"):
         check_choices(selector=self.selector, rounds=self.rounds, model_cells=self.model_cells, rows=self.rows)
 
     @property
-    def simulation_only(self) -> bool:
-        """It keeps its promise."""
-        return False
+    def requires(self) -> Requires:
+        """Different columns of the same people at all parties; Gaussian noise needs delta."""
+        return SAME_PEOPLE
 
-    # The parties' side; keys, masked rows and products are those of the secure product.
+    def plan(self, terms: Terms) -> VerticalPlan:
+        """Cut the strictest budget into rounds, and limit the model, the rounds and their traffic."""
+        account = account_of(terms, self._selector(1).budgets, (), colluding=self.colluding, missing=0, shares=PARTNERS)
+        impossible = [one.mask(terms.schema) for one in self.zeros]
+        size = size_of(terms, alone(account), self._selector, impossible, model_cells=self.model_cells, rows=self.rows)
+        selector = self._selector(size.model_cells)
+        return VerticalPlan(
+            terms=terms,
+            selector=selector,
+            account=account,
+            size=limit_traffic(terms, account, selector, size, self.traffic),
+            zeros=self.zeros,
+            rows=self.rows if self.rows is not None else terms.parties[0].people or 0,
+        )
+
+    def _selector(self, cells: int) -> Adaptive:
+        """Return what chooses the tables of a model of so many cells."""
+        return choosing(self.selector, self.rounds, cells)
+
+    # The parties' side: a round is asked, vouched for, multiplied where parties meet in a table, and opened.
 
     @step(reveals="public")
-    def ask_round(self, party: Party, message: Question) -> RoundKey:
+    def ask_round(self, party: Party[VerticalPlan], message: Question) -> RoundKey:
         """Check what the next round asks against this party's own study, and keep it."""
-        self.spread(party.terms).check(message)
+        party.plan.check_question(message)
         advance(party, _ROUNDS, 3 * message.number - 2)
         party.remember(_ASKED, message)
         return key_of(party, message)
 
     @step(reveals="public")
-    def vouch_round(self, party: Party, message: RoundKeys) -> Mail:
+    def vouch_round(self, party: Party[VerticalPlan], message: RoundKeys) -> Mail:
         """Show every other party what this one was asked."""
         asked = party.recall(_ASKED, Question)
         advance(party, _ROUNDS, 3 * asked.number - 1)
         return vouchers_of(party, asked, message.keys)
 
+    @step(reveals="public")
+    def product_keys(self, party: Party[VerticalPlan], message: ProductStart) -> ProductKey:
+        """Take the dealer's seed, make a key pair, publish the public key."""
+        asked = party.recall(_ASKED, Question)
+        return party.plan.round_of(asked).product.product_keys(party, message)
+
+    @step(reveals="sealed")
+    def product_masked(self, party: Party[VerticalPlan], message: ProductTurn) -> ProductOpening:
+        """Mask the rows of one chunk and seal them for the partners."""
+        asked = party.recall(_ASKED, Question)
+        return party.plan.round_of(asked).product.mask(party, message, partial(_onehot_rows, party, asked))
+
+    @step(reveals="sealed")
+    def product_multiplied(self, party: Party[VerticalPlan], message: ProductInbox) -> Mail:
+        """Multiply the chunk with every partner's masked rows; seal the masked wrap bits for the partner."""
+        asked = party.recall(_ASKED, Question)
+        return party.plan.round_of(asked).product.multiply(party, message, partial(_onehot_rows, party, asked))
+
     @step(reveals="masked")
-    def open_round(self, party: Party, message: RoundClose) -> OpenedRound:
+    def open_round(self, party: Party[VerticalPlan], message: RoundClose) -> OpenedRound:
         """Complete the shares to tables, count the own ones, add noise, and mask what is shared."""
         asked = party.recall(_ASKED, Question)
         advance(party, _ROUNDS, 3 * asked.number)
         check_vouchers(party, asked, message.vouchers)
-        now = self.round_of(party.terms, asked)
-        blocks, places = now.layout.blocks.get(party.name, ()), now.layout.within[party.name]
-        shares = self.product_shares(party, message.products) if blocks else {}
-        counted = count_tables(party.table, now.grouping, [*blocks, *(now.layout.tables[place] for place in places)])
-        check_people(party, *(int(one.sum()) for one in counted))
-        margins = dict(zip(blocks, counted, strict=False))
-        if blocks:
-            self.product_unchanged(party, np.concatenate([one.ravel()[:-1] for one in margins.values()]))
-        pairs = {partner: now.work.pair(party.name, partner) for partner in shares}
-        values = {
-            partner: now.shares(party.name, pairs[partner], share.ravel().astype(np.uint64), margins)
-            for partner, share in shares.items()
-        }
-        local = [one.ravel() for one in counted[len(blocks) :]]
-        noise = MixedNoise(now.across, now.within, sum(one.size for one in local))
-        every = np.concatenate([np.zeros(0, dtype=np.int64), *values.values(), *local])
-        noisy = party.contribute(noise, every, why=f"round {asked.number} of the synthesis: {len(asked.tables)} tables")
-        return self._hidden(party, now, {partner: own.size for partner, own in values.items()}, noisy)
-
-    def _hidden(self, party: Party, now: Round, counts: dict[str, int], noisy: NDArray[np.int64]) -> OpenedRound:
-        hidden, start = {}, 0
-        for partner, count in counts.items():
-            part = self.product_hidden(party, partner, noisy[start : start + count], now.ring)
-            hidden[partner] = now.ring.pack(part)
-            start += count
-        return OpenedRound(shares=hidden, local=noisy[start:])
-
-    def product_work(self, party: Party) -> SecureProduct:
-        """Return what the round that was asked multiplies."""
-        return self.round_of(party.terms, party.recall(_ASKED, Question)).work
-
-    def product_matrix(self, party: Party, start: int, stop: int) -> NDArray[Any]:
-        """Return rows of the one-hot matrix that the round needs of this party."""
-        now = self.round_of(party.terms, party.recall(_ASKED, Question))
-        matrix = block_matrix(party.table, now.grouping, now.layout.blocks[party.name], (start, stop))
-        if len(matrix) != stop - start:
-            raise wrong_size(party.name, member(party.terms, party.name).people)
-        return matrix
+        why = f"round {asked.number} of the synthesis: {len(asked.tables)} tables"
+        return party.plan.round_of(asked).open(party, message.products, partial(_count_tables, party, asked), why=why)
 
     # The coordinator's side.
 
-    def coordinate(self, session: Session) -> SyntheticTable:
-        """Ask round by round, fit the model, draw rows from it."""
-        terms = session.terms
-        spread = self.spread(terms)
-        people = terms.parties[0].people
-        asker = RemoteCounts(
+    def coordinate(self, session: Session[VerticalPlan]) -> SyntheticTable:
+        """Choose tables, open them and fit the model, round by round; then draw rows from it."""
+        plan, whole = session.plan, session.plan.account.whole
+        counts = RemoteCounts(
             session=session,
-            account=alone(spread.account),
-            rooms=spread.rooms,
-            people=people,
-            ask=lambda question: self.opened(session, question),
-            reach=spread,
+            account=alone(plan.account),
+            rooms=plan.size.rooms,
+            people=plan.terms.parties[0].people,
+            ask=lambda question: self.open(session, question),
+            reach=plan,
         )
-        fitted = self.selector_of(terms).run(asker, spread.account.whole, zeros=self.zeros_of(terms))
-        return asker.drawn(fitted, self.rows if self.rows is not None else people or 0)
+        model = plan.selector.begin(counts, whole, zeros=plan.impossible)
+        for budget in plan.selector.budgets(whole):
+            tables = model.choose()  # SELECT, from noisy tables alone
+            opened = counts.measure(tables, budget, model.grouping)  # MEASURE, within parties and across two
+            model.fit(opened)
+        return counts.drawn(model.synthesis, plan.rows)  # GENERATE
 
-    def opened(self, session: Session, question: Question) -> Answer:
+    def open(self, session: Session[VerticalPlan], question: Question) -> Answer:
         """Ask one round: every party checks it and vouches for it, partners multiply, what has noise is opened."""
-        now, names = self.round_of(session.terms, question), session.parties
+        now, names = session.plan.round_of(question), session.parties
         keys = {name: one.public for name, one in session.ask(self.ask_round, question).items()}
         met = {name: RoundKeys(keys={other: keys[other] for other in names if other != name}) for name in names}
         vouched = session.ask(self.vouch_round, met)
-        products = deal_products(session, self, now.work) if now.layout.across else {}
+        products = deal_products(session, self, now.product) if now.layout.across else {}
         nothing = ProductClose(carries={}, boxes={})
         closing = {
             name: RoundClose(
@@ -200,84 +198,34 @@ class Vertical(UsesProducts, tag="vertical"):
         }
         return now.answer(session.ask(self.open_round, closing))
 
-    def read_result(self, terms: Terms, folder: Path) -> SyntheticTable:
+    def read(self, plan: VerticalPlan, folder: Path) -> SyntheticTable:
         """Read back the synthetic table, its model and the noisy tables."""
-        return read_synthesis(terms.schema, folder)
-
-    # What is known before any row is read.
-
-    def selector_of(self, terms: Terms) -> Adaptive:
-        """Return what chooses the tables, with a model as large as the study allows."""
-        return self.choosing(self.size_of(terms).model_cells)
-
-    def choosing(self, cells: int) -> Adaptive:
-        """Return what chooses the tables of a model of so many cells."""
-        return choosing(self.selector, self.rounds, cells)
-
-    def zeros_of(self, terms: Terms) -> tuple[Impossible, ...]:
-        """Return the impossible cells by code."""
-        return tuple(one.mask(terms.schema) for one in self.zeros)
-
-    def spread(self, terms: Terms) -> RoundPlanner:
-        """Return which tables can be counted, in which rounds."""
-        return RoundPlanner(terms=terms, account=self.account_of(terms), rooms=self.size_of(terms).rooms)
-
-    def round_of(self, terms: Terms, question: Question) -> Round:
-        """Return how a question that was checked is answered."""
-        return _round_of(self, terms, question)  # type: ignore[arg-type]  # a study is frozen: it has a hash
-
-    def size_of(self, terms: Terms) -> Size:
-        """Return how large the model may be and what rounds may ask; raises `InputError` if nothing fits."""
-        return _size_of(self, terms)  # type: ignore[arg-type]  # a study is frozen: it has a hash
-
-    def account_of(self, terms: Terms) -> Account:
-        """Return what every round costs: the strictest budget in fixed parts."""
-        return _account_of(self, terms)  # type: ignore[arg-type]  # a study is frozen: it has a hash
-
-    def check(self, terms: Terms) -> None:
-        """Refuse what cannot work, with what to change."""
-        check_aligned(terms)
-        check_all_held(terms)
-        try:
-            check_size(terms, self.estimate(terms))
-        except ValueError as error:
-            raise InputError(f"the noise cannot be made: {error}") from None
-
-    def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
-        """One event a round, the same for every party: each is charged for the whole release."""
-        member(terms, party)
-        return self.account_of(terms).events
-
-    def estimate(self, terms: Terms) -> Resources:
-        """Bytes of the largest reply, memory, time for multiplying and fitting."""
-        return estimate_of(terms, self.size_of(terms), self.account_of(terms))
-
-    def disclosure(self, terms: Terms) -> Disclosure:
-        """State what every role sees."""
-        return disclosure_of(terms, self.account_of(terms), self.size_of(terms))
+        return read_synthesis(plan.terms.schema, folder)
 
 
-@lru_cache(maxsize=16)
-def _round_of(protocol: Vertical, terms: Terms, question: Question) -> Round:
-    return round_of(terms, protocol.account_of(terms), question)
+def _own_groups(party: Party[VerticalPlan], question: Question) -> Grouping:
+    """Return the groups of a party's own columns."""
+    whole, own = question.grouping(party.terms.schema.domain), schema_of(party.terms, party.name).domain
+    return Grouping(own, tuple(whole.groups[place] for place in whole.domain.axes(own.names)))
 
 
-@lru_cache(maxsize=32)
-def _size_of(protocol: Vertical, terms: Terms) -> Size:
-    size = size_of(
-        terms,
-        alone(protocol.account_of(terms)),
-        protocol.choosing,
-        protocol.zeros_of(terms),
-        model_cells=protocol.model_cells,
-        rows=protocol.rows,
-    )
-    selector = protocol.choosing(size.model_cells)
-    pairs = pairs_traffic(terms, protocol.account_of(terms), selector)
-    return with_traffic(terms, size, protocol.traffic, pairs)
+def _count_tables(party: Party[VerticalPlan], question: Question, tables: list[Names]) -> list[NDArray[np.int64]]:
+    """Return exact counts of a party's own columns, in one pass. Private."""
+    return [one.values for one in party.table.marginals(tables, _own_groups(party, question))]
 
 
-@lru_cache(maxsize=32)
-def _account_of(protocol: Vertical, terms: Terms) -> Account:
-    cut = protocol.choosing(1).budgets
-    return account_of(terms, cut, (), colluding=protocol.colluding, missing=0, shares=PARTNERS)
+def _onehot_rows(party: Party[VerticalPlan], question: Question, start: int, stop: int) -> NDArray[np.uint8]:
+    """Return rows of the one-hot matrix of a party's blocks of columns, the last level of each left out. Private."""
+    groups, blocks = _own_groups(party, question), party.plan.round_of(question).layout.blocks[party.name]
+    domains = [groups.domain_of_groups.project(block) for block in blocks]
+    names = tuple(dict.fromkeys(name for block in blocks for name in block))
+
+    def codes_of(coded: Coded) -> list[NDArray[np.integer]]:
+        codes = groups.recode(coded)
+        return [domain.index([codes[name] for name in domain.names]) for domain in domains]
+
+    sizes = [domain.size - 1 for domain in domains]
+    matrix = hot_rows(party.table.batches(names), codes_of, sizes, (start, stop))
+    if len(matrix) != stop - start:
+        raise wrong_size(party.name, member(party.terms, party.name).people)
+    return matrix
