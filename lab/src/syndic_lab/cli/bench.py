@@ -20,21 +20,28 @@ from syndic_lab.bench.vertical import plan as vertical_plan
     "--only",
     multiple=True,
     type=click.Choice(list(vertical_plan.EXPERIMENTS)),
-    help="Of the bench vertical: this experiment only. May be repeated.",
+    help="(vertical) Run this experiment only. May be repeated.",
 )
 @click.option(
     "--table",
     type=click.Path(path_type=Path),
-    help="Of the bench vertical: a .csv or .parquet file in place of Adult and Fire. Nothing protects its rows.",
+    help="(vertical) A .csv or .parquet file in place of Adult and Fire. Its rows are not protected.",
 )
-@click.option("--refresh", is_flag=True, help="Of the bench guard: write its baseline anew; look at the diff.")
+@click.option(
+    "--refresh",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="(guard) Measure and write a new baseline to FILE; the one in use is bench/guard/baseline.json of the lab.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
-def bench(name: str, quick: bool, only: tuple[str, ...], table: Path | None, refresh: bool, as_json: bool) -> None:
+def bench(
+    name: str, quick: bool, only: tuple[str, ...], table: Path | None, refresh: Path | None, as_json: bool
+) -> None:
     """Measure one part of Syndic."""
-    if refresh:
+    if refresh is not None:
         if name != "guard":
             raise InputError(f"{name} keeps no baseline: --refresh is for guard")
-        click.echo(f"wrote {guard.refresh()}")
+        click.echo(f"wrote {guard.refresh(refresh)}")
         return
     rows = []
     for row in _measured(name, quick, only, table):

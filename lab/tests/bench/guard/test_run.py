@@ -82,4 +82,4 @@ def test_the_command_ends_with_a_status(monkeypatch: pytest.MonkeyPatch) -> None
     result = CliRunner().invoke(cli, ["bench", "guard", "--json"])
     assert isinstance(result.exception, WorseError)
     assert result.output.count('"bench":"guard"') == len(worse)
-    assert isinstance(CliRunner().invoke(cli, ["bench", "noise", "--refresh"]).exception, InputError)
+    assert isinstance(CliRunner().invoke(cli, ["bench", "noise", "--refresh", "new.json"]).exception, InputError)

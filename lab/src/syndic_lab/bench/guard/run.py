@@ -53,7 +53,7 @@ class Mark(Document):
 
 @final
 class Baseline(Document):
-    """Every mark, as `syndic bench guard --refresh` measured it."""
+    """Every mark, as `syndic bench guard --refresh FILE` measured it."""
 
     marks: tuple[Mark, ...]
 
@@ -116,7 +116,7 @@ def judge(baseline: Baseline, found: Iterable[Mark]) -> None:
     if set(known) != set(now):
         changed = ", ".join(sorted(row for row, _ in set(known) ^ set(now)))
         raise InputError(
-            f"the baseline has other marks ({changed}): syndic bench guard --refresh, and look at the diff"
+            f"the baseline has other marks ({changed}): write one with syndic bench guard --refresh FILE, and compare"
         )
     worse = [
         f"{row}: {metric} {mark.mean:.4g}, at most {known[row, metric].limit(mark.runs):.4g} is noise "
@@ -128,8 +128,8 @@ def judge(baseline: Baseline, found: Iterable[Mark]) -> None:
         raise WorseError("worse than the baseline: " + "; ".join(worse))
 
 
-def refresh(path: Path = BASELINE) -> Path:
-    """Measure anew and write the baseline; return its path. The difference is for people to judge."""
+def refresh(path: Path) -> Path:
+    """Measure a new baseline and write it to `path`; return the path. People judge the difference."""
     path.write_bytes(to_readable_json(Baseline(marks=measured(_BASELINE_REPEATS, first=1))))
     return path
 
