@@ -30,11 +30,10 @@ from syndic.methods.learning.scheme import Opened, Scheme, follow
 from syndic.methods.learning.simulated import Exact, objective_model
 from syndic.methods.refusals import sizes_are_public
 from syndic.model.erm.loss import Numbers
-from syndic.mpc.rounds import RoundMasked, start_rounds
+from syndic.mpc.rounds import RoundMasked
 from syndic.random import generator
 
 Way = Callable[[int, Numbers], Opened | None]
-_LABEL = "risk"
 
 
 class Ask(Message):
@@ -81,14 +80,14 @@ class Risk(RiskPlan, tag="risk"):
         terms = party.terms
         query, weights = self._asked(terms, message)
         ring = self.ring_of(terms, query)
-        masks = self.round_masks(party, _LABEL, message.round, query.dimension, ring)
+        masks = self.rounds_sums(terms).masks(party, message.round, query.dimension, ring)
         if self.abstains(terms, party.name):
             # no row is read and no noise is due: shares are made for the parties that take part
-            return self.round_masked(np.zeros(query.dimension, dtype=np.int64), masks, ring)
+            return self.rounds_sums(terms).hide(np.zeros(query.dimension, dtype=np.int64), masks, ring)
         values = query.values(self._holding(party), weights)
         paid = Paid(noise=self.share_of(terms, query), rounds=query.rounds)
         noisy = party.contribute(paid, values, why=f"noisy sum over all parties, {self.scheme}")
-        return self.round_masked(noisy, masks, ring)
+        return self.rounds_sums(terms).hide(noisy, masks, ring)
 
     @step(reveals="noisy")
     def release(self, party: Party, message: Ask) -> Sums:
@@ -171,7 +170,7 @@ class Risk(RiskPlan, tag="risk"):
 
     def _under_masks(self, session: Session, scheme: Scheme) -> Way:
         terms = session.terms
-        rounds = start_rounds(session, self, label=_LABEL)
+        rounds = self.rounds_sums(terms).start(session)
 
         def opened(number: int, weights: Numbers) -> Opened | None:
             query = scheme.query(number)

@@ -18,7 +18,7 @@ from syndic.model.erm.private import Setting
 from syndic.model.erm.second_order import Newton
 from syndic.mpc.graph import SumPlan
 from syndic.mpc.ring import Ring, ring_for
-from syndic.mpc.rounds import UsesRounds, plan_rounds
+from syndic.mpc.rounds import MaskedRounds, UsesRounds, plan_rounds
 from syndic.privacy import Budget, Event
 
 SchemeName = Literal[
@@ -237,6 +237,10 @@ class RiskTerms(UsesRounds):
     def rounds_plan(self, terms: Terms) -> SumPlan:
         """Return who masks with whom: a graph that cannot fail, so that nothing is charged for it."""
         return plan_rounds(len(terms.parties), colluding=self.colluding, missing=self.missing)
+
+    def rounds_sums(self, terms: Terms) -> MaskedRounds:
+        """Return the masked sums of all rounds."""
+        return MaskedRounds(label="risk", graph=self.rounds_plan(terms))
 
     def ring_of(self, terms: Terms, query: Query) -> Ring:
         """Return the ring that has room for the numbers of all parties, and for the noise."""

@@ -112,8 +112,23 @@ class Adaptive(Document):
         threads: int = 2,
         progress: Progress | None = None,
     ) -> Synthesis:
-        """Measure, choose and fit until the budget is spent."""
-        return _Run(self, counts, self.budgets(mu_squared), zeros, threads, progress).synthesis()
+        """Choose, measure and fit until the budget is spent."""
+        model = self.begin(counts, mu_squared, zeros=zeros, threads=threads, progress=progress)
+        for budget in self.budgets(mu_squared):
+            model.fit(counts.measure(model.choose(), budget, model.grouping))
+        return model.synthesis
+
+    def begin(
+        self,
+        counts: Counts,
+        mu_squared: Fraction,
+        *,
+        zeros: Sequence[Impossible] = (),
+        threads: int = 2,
+        progress: Progress | None = None,
+    ) -> "GrowingModel":
+        """Return the model before the first round: `choose` names what a round measures, `fit` takes it in."""
+        return GrowingModel(self, counts, self.budgets(mu_squared), zeros, threads, progress)
 
 
 @final
@@ -123,8 +138,12 @@ class OneShot(Adaptive):
     rounds: int = 1
 
 
-class _Run:
-    """One run: what was measured so far, and the model fitted to it."""
+@final
+class GrowingModel:
+    """The model during a run, and all that was measured for it; it reads nothing else of any row."""
+
+    field: MarkovField
+    pairs: dict[Names, Measurement]
 
     def __init__(
         self,
@@ -135,38 +154,55 @@ class _Run:
         threads: int,
         progress: Progress | None,
     ) -> None:
+        """Use `Adaptive.begin`."""
         self.settings, self.counts, self.budgets, self.threads = settings, counts, budgets, threads
         self.progress = progress
-        columns = [(name,) for name in counts.domain.names]
-        one_way = counts.measure(columns, budgets[0], Grouping.none(counts.domain))
+        self.rounds: list[Sequence[Measurement]] = []
+        self.grouping = Grouping.none(counts.domain)
+        self._zeros = zeros
+
+    def choose(self) -> list[Names]:
+        """Return the tables of the next round, over the groups of `grouping`: columns, pairs, then what helps most."""
+        settings, number = self.settings, len(self.rounds)
+        if number == 0:
+            return [(name,) for name in self.counts.domain.names]
+        if number == 1:
+            return settings.pairs(self.domain)
+        before, after = (settings.growth * (number - less) // settings.rounds for less in (2, 1))
+        for step in range(before, after):
+            self.grow(step + 1)
+        return self.chosen(self.budgets[number])
+
+    def fit(self, opened: Sequence[Measurement]) -> None:
+        """Take in the noisy tables of a round, and fit the model to all that were measured."""
+        self.rounds.append(opened)
+        if len(self.rounds) == 1:
+            self.group(opened)
+            return
+        if len(self.rounds) == 2:
+            self.pairs = {one.names: one for one in opened if len(one.names) == 2}
+        last = len(self.rounds) == len(self.budgets)
+        start = None if len(self.rounds) == 2 else self.field
+        self.field = self.fitted(start, self.settings.iterations // (1 if last else 5))
+
+    @property
+    def synthesis(self) -> Synthesis:
+        """The model after the last round, which can be sampled."""
+        return Synthesis(self.field, self.grouping, self.one_way, tuple(tuple(one) for one in self.rounds))
+
+    def group(self, one_way: Sequence[Measurement]) -> None:
+        """Group rare levels, and begin with the columns by themselves and those that are held together."""
+        settings, domain, zeros = self.settings, self.counts.domain, self._zeros
         whole = {name for zero in zeros for name in zero.names}
         # where the round was lost no level is known to be rare
         least = settings.merge_below if any(one.variance < UNKNOWN for one in one_way) else -math.inf
-        self.grouping = group_rare(counts.domain, one_way, least=least, most_levels=settings.most_levels, alone=whole)
+        self.grouping = group_rare(domain, one_way, least=least, most_levels=settings.most_levels, alone=whole)
         self.zeros = self.grouping.zeros(zeros)
         self.domain = self.grouping.domain_of_groups
         self.one_way = {one.names[0]: one.values for one in one_way}
-        self.rounds: list[list[Measurement]] = [one_way]
         # held together as on all levels: a plan made before any row then has room for it, whatever was grouped
-        held = plan_tree(counts.domain, [zero.names for zero in zeros]).cliques if zeros else ()
+        held = plan_tree(domain, [zero.names for zero in zeros]).cliques if zeros else ()
         self.structure = start_structure(self.domain, held, settings.cells)
-        pairs = counts.measure(settings.pairs(self.domain), budgets[1], self.grouping)
-        self.rounds.append(pairs)
-        self.pairs: dict[Names, Measurement] = {one.names: one for one in pairs if len(one.names) == 2}
-        self.field = self.fitted(None, settings.iterations // 5)
-
-    def synthesis(self) -> Synthesis:
-        """Grow the model, choose tables, measure and fit, round after round."""
-        steps = self.settings.growth
-        for place, budget in enumerate(self.budgets[2:]):
-            done = [steps * part // self.settings.rounds for part in (place, place + 1)]
-            for step in range(*done):
-                self.grow(step + 1)
-            self.rounds.append(self.counts.measure(self.chosen(budget), budget, self.grouping))
-            last = place + 1 == self.settings.rounds
-            self.field = self.fitted(self.field, self.settings.iterations // (1 if last else 5))
-        rounds = tuple(tuple(one) for one in self.rounds)
-        return Synthesis(self.field, self.grouping, self.one_way, rounds)
 
     def grow(self, step: int) -> None:
         """Let the model grow towards pairs it is far from, up to its share of the cells, and fit it again."""
