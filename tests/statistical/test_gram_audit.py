@@ -51,14 +51,14 @@ def opened(
         (column,) = party.columns or ()
         members[party.name] = OpenVertical(
             name=party.name,
-            terms=study,
+            plan=study.plan,
             study=study.digest,
             table=CodedTable(Domain.of({column: 3}), {column: np.array(values)}),
             randomness=SystemRandomness(),
             noisy=noisy,
         )
     carrier: Any = OpenCarrier(
-        terms=study, study=study.digest, members=members, randomness=SystemRandomness(), seen=seen
+        plan=study.plan, study=study.digest, members=members, randomness=SystemRandomness(), seen=seen
     )
     result: Any = study.protocol.coordinate(carrier)
     return result.sums, [member.drawn[0] for member in members.values()]

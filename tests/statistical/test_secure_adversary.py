@@ -66,12 +66,12 @@ def run(study: Study, rows: Rows) -> Run:
         column = (party.columns or ("c",))[0]
         members[party.name] = OpenVertical(
             name=party.name,
-            terms=study,
+            plan=study.plan,
             study=study.digest,
             table=CodedTable(Domain.of({column: 2}), {column: np.array(values)}),
             randomness=SystemRandomness(),
         )
-    carrier = OpenCarrier(terms=study, study=study.digest, members=members, randomness=SystemRandomness(), seen=[])
+    carrier = OpenCarrier(plan=study.plan, study=study.digest, members=members, randomness=SystemRandomness(), seen=[])
     result = study.protocol.coordinate(carrier)  # type: ignore[arg-type]  # stands in for a session
     return Run(study, result, carrier)
 

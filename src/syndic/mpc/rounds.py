@@ -24,7 +24,6 @@ is lost: it stays closed, and what was charged for it stays charged.
 *Unit*: sums hide vectors, not people; noise does that, a share of it at each party, in every round anew.
 """
 
-import abc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
@@ -35,7 +34,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import Message, Nothing, Party, Session, SubProtocol, Terms, TermsMethod, step
+from syndic.kernel import Message, Nothing, Party, Session, SubProtocol, step
 from syndic.mpc.graph import MOST_PARTIES, SumPlan
 from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, context, key_pair
 from syndic.mpc.listing import bits, marked, pieces
@@ -351,26 +350,3 @@ def _added(sent: Mapping[str, RoundMasked], count: int, ring: Ring) -> NDArray[A
 
 def _pairs(met: _Met) -> dict[int, bytes]:
     return dict(zip(met.places, pieces(met.secrets, KEY_BYTES, len(met.places)), strict=True))
-
-
-class UsesRounds(TermsMethod):
-    """What a protocol on the old interface inherits to sum under masks round by round."""
-
-    @abc.abstractmethod
-    def rounds_sums(self, terms: Terms) -> MaskedRounds:
-        """Return the sums."""
-
-    @step(reveals="public")
-    def rounds_keys(self, party: Party, message: RoundsStart) -> RoundsKey:
-        """Make a key for all masked sums of this study; publish its public half."""
-        return self.rounds_sums(party.terms).rounds_keys(party, message)
-
-    @step(reveals="public")
-    def rounds_meet(self, party: Party, message: RoundsDirectory) -> Nothing:
-        """Agree on a secret with every neighbour, from which the masks of all rounds are made."""
-        return self.rounds_sums(party.terms).rounds_meet(party, message)
-
-    @step(reveals="masked")
-    def round_open(self, party: Party, message: RoundSurvivors) -> RoundMasked:
-        """Answer with the masks that the others' do not cancel, hidden from everybody who has not all answers."""
-        return self.rounds_sums(party.terms).round_open(party, message)

@@ -57,7 +57,7 @@ def carrier_of(study: Study, parts: list[CodedTable], *, noisy: bool = False, se
     members = {
         f"p{place}": OpenVertical(
             name=f"p{place}",
-            terms=study,
+            plan=study.plan,
             study=study.digest,
             table=part,
             randomness=SimulationRandomness(seed, f"p{place}"),
@@ -66,7 +66,7 @@ def carrier_of(study: Study, parts: list[CodedTable], *, noisy: bool = False, se
         for place, part in enumerate(parts)
     }
     return OpenCarrier(
-        terms=study, study=study.digest, members=members, randomness=SimulationRandomness(seed, "dealer"), seen=[]
+        plan=study.plan, study=study.digest, members=members, randomness=SimulationRandomness(seed, "dealer"), seen=[]
     )
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain, Factor
 from syndic.errors import RefusedError
-from syndic.kernel import Message, Progress, Terms, decode, encode, silent_progress
+from syndic.kernel import Message, Plan, Progress, Terms, decode, encode, silent_progress
 from syndic.mpc.product import ProductClose
 from syndic.mpc.product_work import ProductInbox
 from syndic.random import Randomness
@@ -61,13 +61,18 @@ class OpenVertical:
     """
 
     name: str
-    terms: Terms
+    plan: Plan
     study: str
     table: CodedTable
     randomness: Randomness
     noisy: bool = True
     memory: dict[str, bytes] = field(default_factory=dict)
     drawn: list[NDArray[np.int64]] = field(default_factory=list)
+
+    @property
+    def terms(self) -> Terms:
+        """The public terms of the study."""
+        return self.plan.terms
 
     def key_randomness(self, label: str) -> Randomness:
         """Return randomness for keys and masks."""
@@ -111,7 +116,7 @@ class OpenCarrier:
     party, for those who look for leaks; it is None otherwise.
     """
 
-    terms: Terms
+    plan: Plan
     study: str
     members: Mapping[str, OpenVertical]
     randomness: Randomness
@@ -120,6 +125,11 @@ class OpenCarrier:
     up: int = 0
     down: int = 0
     relayed: int = 0
+
+    @property
+    def terms(self) -> Terms:
+        """The public terms of the study."""
+        return self.plan.terms
 
     @property
     def parties(self) -> tuple[str, ...]:

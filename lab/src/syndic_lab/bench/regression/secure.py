@@ -121,11 +121,11 @@ def _carrier(study: Study, tables: dict[str, CodedTable], *, noisy: bool = True)
     """Return open parties and their coordinator, which stands in for a session."""
     members = {
         name: OpenVertical(
-            name=name, terms=study, study=study.digest, table=table, randomness=SystemRandomness(), noisy=noisy
+            name=name, plan=study.plan, study=study.digest, table=table, randomness=SystemRandomness(), noisy=noisy
         )
         for name, table in tables.items()
     }
-    return OpenCarrier(terms=study, study=study.digest, members=members, randomness=SystemRandomness())
+    return OpenCarrier(plan=study.plan, study=study.digest, members=members, randomness=SystemRandomness())
 
 
 def _plain(tables: dict[str, CodedTable], bits: int) -> tuple[float, NDArray[np.int64]]:

@@ -123,11 +123,16 @@ def carrier_for(study: Study, tables: list[CodedTable], *, noisy: bool = True) -
     """Return open parties with the study's columns, and their coordinator."""
     members = {
         party.name: OpenVertical(
-            name=party.name, terms=study, study=study.digest, table=table, randomness=SystemRandomness(), noisy=noisy
+            name=party.name,
+            plan=study.plan,
+            study=study.digest,
+            table=table,
+            randomness=SystemRandomness(),
+            noisy=noisy,
         )
         for party, table in zip(study.parties, tables, strict=True)
     }
-    return OpenCarrier(terms=study, study=study.digest, members=members, randomness=SystemRandomness())
+    return OpenCarrier(plan=study.plan, study=study.digest, members=members, randomness=SystemRandomness())
 
 
 def opened(carrier: OpenCarrier, protocol: Crosstables) -> NDArray[np.int64]:
