@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, final
 
 import numpy as np
 
-from syndic.data import Boolean
+from syndic.data import Boolean, Schema
 from syndic.data.column import Listed
 from syndic.errors import InputError
 from syndic.kernel import (
@@ -35,7 +35,7 @@ from syndic.methods.learning.noise import (
     shared_noise,
     whole_of,
 )
-from syndic.methods.learning.rows import Encoding, PartyRows, encoding_of
+from syndic.methods.learning.rows import Encoding, PartyRows
 from syndic.methods.learning.scheme import Averaging, Descent, FewRounds, Opened, Scheme, scheme_of
 from syndic.methods.refusals import sizes_are_public
 from syndic.model.erm.loss import Numbers
@@ -121,11 +121,6 @@ class RiskPlan(Plan):
             return scheme
         linear = noise.start.simulate(scheme.shape, draws) / scheme.people
         return replace(scheme, linear=linear, regularisation=scheme.regularisation + noise.extra)
-
-    @property
-    def records(self) -> int:
-        """How many records one person adds, takes away or, under `replace`, both, at one party."""
-        return self.terms.unit.l1_of_counts()
 
     @property
     def delta(self) -> Fraction:
@@ -244,7 +239,9 @@ class RiskPlan(Plan):
     @property
     def _sensitivity(self) -> str:
         """Why one person moves a sum no further than stated."""
-        unit, records, change = self.terms.unit, self.records, change_of(self.terms.unit)
+        unit, change = self.terms.unit, change_of(self.terms.unit)
+        # records that one person adds, takes away or, under `replace`, both, at one party
+        records = unit.l1_of_counts()
         if isinstance(self.scheme, Averaging):
             return (
                 f"{change} one person's rows changes the gradient of one party's objective by at most {records} x "
@@ -270,14 +267,7 @@ def plan_of(method: "Risk", terms: Terms) -> RiskPlan:
     people = {party.name: party.people or 0 for party in terms.parties if (party.people or 0) >= method.minimum}
     if not people:
         raise InputError(f"no party has the minimum of {method.minimum} people: lower it")
-    encoding = encoding_of(
-        terms.schema,
-        method.label,
-        method.features,
-        positive=method.positive,
-        scale=method.scale,
-        intercept=method.intercept,
-    )
+    encoding = _encoding(method, terms.schema)
     _check(method, terms, encoding)
     masked_rounds = linear_term = None
     if method.channel == "masked":
@@ -300,6 +290,23 @@ def plan_of(method: "Risk", terms: Terms) -> RiskPlan:
         departures=_departures(method) if method.simulation_only else (),
         linear_term=linear_term,
     )
+
+
+def _encoding(method: "Risk", schema: Schema) -> Encoding:
+    """Return which numbers a row becomes, of the columns that are named, or of all if none are."""
+    features, label = method.features, method.label
+    unknown = [name for name in (*features, label) if name not in schema.names]
+    if unknown:
+        raise InputError(f"{', '.join(unknown)}: no such column in the schema; name features and label from it")
+    chosen = schema.select([name for name in schema.names if not features or name in features or name == label])
+    encoding = Encoding(
+        schema=chosen, label=label, positive=method.positive, scale=method.scale, intercept=method.intercept
+    )
+    try:
+        encoding.design.features  # noqa: B018 (its own checks are the checks)
+    except ValueError as error:
+        raise InputError(f"{error}") from None
+    return encoding
 
 
 def _noise(method: "Risk", terms: Terms, scheme: Scheme, people: Mapping[str, int]) -> tuple[RoundNoise, ...]:

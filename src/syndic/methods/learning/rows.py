@@ -18,7 +18,6 @@ from syndic.data import Boolean, Schema, Table
 from syndic.data.column import Codes, Listed
 from syndic.data.design import Design
 from syndic.document import Document
-from syndic.errors import InputError
 from syndic.methods.refusals import wrong_size
 from syndic.model.erm.loss import Loss, Numbers
 from syndic.model.erm.multiclass import joint_slope, shortening
@@ -83,28 +82,6 @@ class Encoding(Document, dict=True):
         known = self.schema[self.label].labels()
         places = np.array([known.index(each) for each in self.classes])
         return np.where(np.asarray(codes)[:, None] == places, 1.0, -1.0)
-
-
-def encoding_of(
-    schema: Schema,
-    label: str,
-    features: tuple[str, ...],
-    *,
-    positive: str | None,
-    scale: Literal["unit", "symmetric"],
-    intercept: bool,
-) -> Encoding:
-    """Return the encoding of some columns, or of all if none are named; what cannot be encoded is an `InputError`."""
-    unknown = [name for name in (*features, label) if name not in schema.names]
-    if unknown:
-        raise InputError(f"{', '.join(unknown)}: no such column in the schema; name features and label from it")
-    names = [name for name in schema.names if not features or name in features or name == label]
-    encoding = Encoding(schema=schema.select(names), label=label, positive=positive, scale=scale, intercept=intercept)
-    try:
-        encoding.design.features  # noqa: B018 (its own checks are the checks)
-    except ValueError as error:
-        raise InputError(f"{error}") from None
-    return encoding
 
 
 @final

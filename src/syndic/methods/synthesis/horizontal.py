@@ -25,18 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import (
-    Method,
-    Nothing,
-    Party,
-    Requires,
-    Session,
-    Terms,
-    budgets_of,
-    most_rows,
-    people_of,
-    step,
-)
+from syndic.kernel import Method, Nothing, Party, Requires, Session, Terms, budgets_of, most_rows, people_of, step
 from syndic.methods.refusals import check_people, sizes_are_public
 from syndic.methods.synthesis.account import RoundNoise, account_of
 from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
@@ -45,7 +34,7 @@ from syndic.methods.synthesis.result import SyntheticTable, read_synthesis
 from syndic.methods.synthesis.rounds import Answer, Opened, RemoteCounts
 from syndic.methods.synthesis.size import check_choices, choosing, size_of
 from syndic.methods.synthesis.zeros import Zeros
-from syndic.model.markov import Adaptive
+from syndic.model.markov import Adaptive, GrowingModel
 from syndic.model.markov.measurement import UNKNOWN
 from syndic.mpc.graph import plan_within
 from syndic.mpc.order import advance
@@ -148,7 +137,7 @@ class Synthesis(Method, tag="synthesis"):
 
     def coordinate(self, session: Session[SynthesisPlan]) -> SyntheticTable:
         """Choose tables, open them and fit the model, round by round; then draw rows from it."""
-        plan, whole = session.plan, session.plan.account.whole
+        plan = session.plan
         sums = plan.masked_rounds.start(session) if plan.masked_rounds else None
         counts = RemoteCounts(
             session=session,
@@ -157,8 +146,8 @@ class Synthesis(Method, tag="synthesis"):
             people=plan.people,
             ask=lambda question: self._open(session, sums, question),
         )
-        model = plan.selector.begin(counts, whole, zeros=plan.impossible)
-        for budget in plan.selector.budgets(whole):
+        model = GrowingModel(plan.selector, counts, plan.account.whole, zeros=plan.impossible)
+        for budget in model.budgets:
             tables = model.choose()  # SELECT, from noisy tables alone
             opened = counts.measure(tables, budget, model.grouping)  # MEASURE, a noisy sum over all parties
             model.fit(opened)

@@ -3,16 +3,7 @@
 from functools import cached_property
 from typing import final
 
-from syndic.kernel import (
-    GROUPS,
-    Disclosure,
-    Plan,
-    Resources,
-    beyond_unit,
-    change_of,
-    member,
-    people_of,
-)
+from syndic.kernel import GROUPS, Disclosure, Plan, Resources, beyond_unit, change_of, member, people_of
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.size import Size, most_rows
