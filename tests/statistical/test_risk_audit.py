@@ -14,8 +14,9 @@ from scipy import stats
 
 from syndic.data import Boolean, Instead, Integer, Schema
 from syndic.document import from_builtins, to_builtins
-from syndic.methods import Risk
-from syndic.methods.learning.query import PartyRows
+from syndic.methods.learning.noise import OpenNoise, SharedNoise
+from syndic.methods.learning.plan import RiskPlan
+from syndic.methods.learning.rows import PartyRows
 from syndic.noise import FineGaussianShare
 from syndic.privacy import PureEvent
 from syndic.random import SystemRandomness, generator
@@ -71,14 +72,18 @@ def open_run(of: Study, label: int) -> tuple[Any, OpenCarrier]:
 def telling(of: Study, label: int, colluding: tuple[str, ...] = ()) -> float:
     """Return what speaks for the label: all noisy sums, along the features, less what colluding parties drew."""
     result, carrier = open_run(of, label)
-    path, protocol = np.asarray(result.path), of.protocol
-    assert isinstance(protocol, Risk)
-    scheme = protocol.scheme_of(of)
+    path, scheme = np.asarray(result.path), of.plan_as(RiskPlan).scheme
     rate, penalty = scheme.rate, scheme.regularisation  # type: ignore[attr-defined]  # a descent
     sums = (path[:-1] * (1 - rate * penalty) - path[1:]) / rate * scheme.people / scheme.query(1).unit
     for name in colluding:
         sums = sums - np.stack(carrier.members[name].drawn)
     return -float(sums.sum())
+
+
+def shared(of: Study) -> SharedNoise:
+    noise = of.plan_as(RiskPlan).noise_at(1)
+    assert isinstance(noise, SharedNoise)
+    return noise
 
 
 def reached(one: NDArray[np.float64], other: NDArray[np.float64], delta: float = DELTA) -> float:
@@ -116,15 +121,12 @@ def test_much_too_little_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_noise_left_after_collusion_is_what_the_claim_needs() -> None:
     """The sums' noise, one party's share taken off, has at least the variance of the exact Gaussian."""
     of = study(3, 3, iterations=2, colluding=1, path=True)
-    protocol = of.protocol
-    assert isinstance(protocol, Risk)
     noise = []
     for _ in range(100):
         _, carrier = open_run(of, 1)
         noise += [carrier.members[name].drawn for name in ("p0", "p2")]
     left = np.array([np.array(a) + np.array(b) for a, b in zip(noise[::2], noise[1::2], strict=True)]).ravel()
-    query = protocol.scheme_of(of).query(1)
-    share = protocol.share_of(of, query)
+    share = shared(of).share
     needed = float(share.sensitivity_squared / share.mu_squared)  # type: ignore[union-attr]  # exact at this budget
     ratio = float((left.astype(np.float64) ** 2).mean()) / needed
     least, most = (stats.chi2.ppf(chance, len(left)) / len(left) for chance in (MISS, 1 - MISS))
@@ -138,9 +140,8 @@ FEATURES = 64
 
 def model_steps(of: Study, label: int) -> NDArray[np.float64]:
     """Return the exact average of models for one of the two data sets."""
-    protocol = of.protocol
-    assert isinstance(protocol, Risk)
-    query, encoding = protocol.scheme_of(of).query(1), protocol.encoding_of(of)
+    plan = of.plan_as(RiskPlan)
+    query = plan.scheme.query(1)
     total = np.zeros(FEATURES)
     for place, party in enumerate(of.parties):
         data = codes(FEATURES, label if party.name == "p0" else 1, other=place % 2)
@@ -148,7 +149,7 @@ def model_steps(of: Study, label: int) -> NDArray[np.float64]:
         holding = PartyRows(
             party=party.name,
             table=table,
-            encoding=encoding,
+            encoding=plan.encoding,
             people=PEOPLE,
             rows=1,
             share=1 / len(of.parties),
@@ -160,9 +161,8 @@ def model_steps(of: Study, label: int) -> NDArray[np.float64]:
 
 def test_laplace_coordinates_as_printed_are_caught() -> None:
     of = study(FEATURES, 2, scheme="mpc_out", as_printed=True, regularisation=20.0)
-    protocol = of.protocol
-    assert isinstance(protocol, Risk)
-    noise = protocol.open_of(of, protocol.scheme_of(of).query(1))
+    noise = of.plan_as(RiskPlan).noise_at(1)
+    assert isinstance(noise, OpenNoise)
     assert noise.law is not None
     exact, draws = (model_steps(of, 1), model_steps(of, 0)), generator(SystemRandomness())
     seen = [model + noise.law.simulate((100_000, FEATURES), draws) for model in exact]
@@ -171,17 +171,15 @@ def test_laplace_coordinates_as_printed_are_caught() -> None:
     found = reached(one, other, delta=0.0)
     assert found > 1.5 * EPSILON
     # what the statement says instead of epsilon: sqrt(64) times as much
-    event = protocol.spends(of, "p0")[0]
+    event = of.plan.events("p0")[0]
     assert isinstance(event, PureEvent)
     assert found <= float(event.epsilon) == pytest.approx(8 * EPSILON)
 
 
 def test_the_sound_release_of_a_model_stays_within_epsilon() -> None:
     of = study(FEATURES, 2, scheme="mpc_out", regularisation=20.0)
-    protocol = of.protocol
-    assert isinstance(protocol, Risk)
-    query = protocol.scheme_of(of).query(1)
-    exact, share = (model_steps(of, 1), model_steps(of, 0)), protocol.share_of(of, query)
+    query, share = shared(of).query, shared(of).share
+    exact = model_steps(of, 1), model_steps(of, 0)
     # one of two parties colludes and knows its share: one share is left
     seen = [model + share.draw((4000, FEATURES), SystemRandomness()) * query.unit for model in exact]
     one, other = (each @ (exact[0] - exact[1]) for each in seen)

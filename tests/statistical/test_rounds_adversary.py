@@ -13,9 +13,9 @@ from scipy import stats
 from many_parties import Fleet
 from syndic.kernel import decode, encode
 from syndic.mpc.ring import Ring
-from syndic.mpc.rounds import RoundMasked, RoundSurvivors, start_rounds
+from syndic.mpc.rounds import RoundMasked, RoundSurvivors
 from syndic.mpc.seats import Seats
-from unit.mpc.test_rounds import AddRounds, Ask
+from unit.mpc.test_rounds import AddRounds, Ask, started
 
 pytestmark = pytest.mark.statistical
 
@@ -33,7 +33,7 @@ def fleet(folder: Path, seed: int, *, missing: int = 1) -> Fleet:
 def one_round(made: Fleet) -> NDArray[np.int64]:
     protocol = made.protocol
     assert isinstance(protocol, AddRounds)
-    rounds = start_rounds(made.session(), protocol, label="one")
+    rounds = started(made)
     opened = rounds.total(
         protocol.add_round, lambda number: Ask(round=number), count=LENGTH, ring=protocol.ring(made.study)
     )
@@ -92,7 +92,7 @@ def test_one_mask_for_all_rounds_is_caught(tmp_path: Path, monkeypatch: pytest.M
         """Return a party's second message less its first: with one mask it is the difference of its values."""
         protocol = made.protocol
         assert isinstance(protocol, AddRounds)
-        rounds = start_rounds(made.session(), protocol, label="one")
+        rounds = started(made)
         ring, sent = protocol.ring(made.study), []
         for _ in range(2):
             rounds.total(protocol.add_round, lambda number: Ask(round=number), count=LENGTH, ring=ring)

@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from syndic.advice.vertical_people import Codes
 from syndic.data import Domain
 from syndic.data.counting import DenseCounter
-from syndic.kernel import schema_of
-from syndic.methods import Glued
-from syndic.methods.comparison.glued_own import own_account
+from syndic.methods.comparison.glued_plan import GluedPlan
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import RoundLimits
 from syndic.methods.synthesis.rounds import Reach, fitting
@@ -84,17 +82,11 @@ def forecast_shares(study: Study, people: Codes, draws: np.random.Generator) -> 
 
 def forecast_glued(study: Study, people: Codes, draws: np.random.Generator) -> Codes:
     """Return the rows that parties on their own would make of made-up people, side by side."""
-    protocol = study.protocol
-    if not isinstance(protocol, Glued):
-        raise TypeError("this forecast is of the glued synthesis")
-    whole = protocol.account_of(study)
     found: Codes = {}
-    for party in study.parties:
-        domain, size = schema_of(study, party.name).domain, protocol.size_of(study, party.name)
-        own = own_account(whole, domain, len(study.parties))
-        codes = {name: people[name] for name in domain.names}
-        counts = MadeUpCounts(codes, own, size.rooms, draws)
-        fitted = protocol.choosing(size.model_cells).run(counts, own.whole)
+    for own in study.plan_as(GluedPlan).own.values():
+        codes = {name: people[name] for name in own.account.domain.names}
+        counts = MadeUpCounts(codes, own.account, own.size.rooms, draws)
+        fitted = own.selector.run(counts, own.account.whole)
         drawn = _drawn(fitted.sample(counts.people or 0, draws))
         order = draws.permutation(counts.people or 0)
         found |= {name: column[order] for name, column in drawn.items()}

@@ -19,7 +19,8 @@ class Result(abc.ABC):
     def files(self) -> Mapping[str, Any]:
         """Return what is published by file name.
 
-        A `.parquet` file is a released or an Arrow table, a `.json` file a document; any other has `save(path)`.
+        A `.parquet` file is a released or an Arrow table, a `.json` file a document, any other a text or what has
+        `save(path)`.
         """
         raise NotImplementedError
 
@@ -35,6 +36,8 @@ class Result(abc.ABC):
                 pq.write_table(content.table if isinstance(content, ReleasedTable) else content, path)
             elif path.suffix == ".json":
                 path.write_bytes(to_readable_json(content))
+            elif isinstance(content, str):
+                path.write_text(content, encoding="utf-8")
             else:
                 content.save(path)
         return [folder / name for name in self.files()]

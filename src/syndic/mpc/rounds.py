@@ -24,7 +24,6 @@ is lost: it stays closed, and what was charged for it stays charged.
 *Unit*: sums hide vectors, not people; noise does that, a share of it at each party, in every round anew.
 """
 
-import abc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
@@ -35,7 +34,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import Message, Nothing, Party, Session, Terms, TermsMethod, step
+from syndic.kernel import Message, Nothing, Party, Session, SubProtocol, step
 from syndic.mpc.graph import MOST_PARTIES, SumPlan
 from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, context, key_pair
 from syndic.mpc.listing import bits, marked, pieces
@@ -106,39 +105,46 @@ class _Sent(Message):
     answered: bool
 
 
-class UsesRounds(TermsMethod):
-    """What a protocol inherits to add up under masks many times.
+class MaskedRounds(SubProtocol):
+    """Masked sums under one label: who masks with whom. Computed by each party from its own study.
 
-    Its own step, `reveals="masked"`, takes a message with the round's number, asks `round_masks` for the masks, adds
-    noise through `party.contribute` and returns `round_masked`. Its `coordinate` uses `start_rounds`.
+    A method's own step, `reveals="masked"`, takes a message with the round's number, asks `masks` for the masks, adds
+    noise through `party.contribute` and returns `hide`. Its `coordinate` uses `start`.
     """
 
-    @abc.abstractmethod
-    def rounds_plan(self, terms: Terms) -> SumPlan:
-        """Return how many parties may collude and be missing. Computed by each party from its own study."""
+    label: str
+    graph: SumPlan
+
+    def __post_init__(self) -> None:
+        """Refuse a graph with which two lists of survivors could both be answered in one round."""
+        check_rounds(self.graph)
+
+    def rounds(self, contribute: str) -> tuple[str, ...]:
+        """Return the names of the steps of all sums, with that of the method's own step, in their order."""
+        return ("rounds_keys", "rounds_meet", contribute, *(("round_open",) if self.graph.missing else ()))
 
     @step(reveals="public")
     def rounds_keys(self, party: Party, message: RoundsStart) -> RoundsKey:
         """Make a key for all masked sums of this study; publish its public half."""
-        label = message.label
-        advance(party, f"rounds {label}", 1)
+        self._check(message.label)
+        advance(party, f"rounds {self.label}", 1)
         randomness = party.key_randomness("rounds keys")
         own = _Own(pair=key_pair(randomness), root=randomness.bytes(KEY_BYTES))
-        party.remember(f"rounds {label} own", own)
+        party.remember(f"rounds {self.label} own", own)
         return RoundsKey(public=own.pair.public)
 
     @step(reveals="public")
     def rounds_meet(self, party: Party, message: RoundsDirectory) -> Nothing:
         """Agree on a secret with every neighbour, from which the masks of all rounds are made."""
-        label = message.label
+        label = self._check(message.label)
         advance(party, f"rounds {label}", 2)
-        seats, place = _seats(self, party, label)
+        seats, place = self._seats(party)
         neighbours = seats.neighbours(place)
         present = marked(neighbours, message.present)
-        if len(present) < max(1, len(neighbours) - seats.plan.missing):
+        if len(present) < max(1, len(neighbours) - self.graph.missing):
             raise RefusedError(
                 f"{len(present)} of {party.name}'s {len(neighbours)} neighbours take part in the sums '{label}', and "
-                f"{seats.plan.missing} may be missing: run the study again when more parties can answer"
+                f"{self.graph.missing} may be missing: run the study again when more parties can answer"
             )
         own = party.recall(f"rounds {label} own", _Own)
         keys = pieces(message.keys, KEY_BYTES, len(present))
@@ -148,38 +154,37 @@ class UsesRounds(TermsMethod):
         party.remember(f"rounds {label} met", _Met(places=tuple(present), secrets=secrets, root=own.root))
         return Nothing()
 
-    def round_masks(
-        self, party: Party, label: str, number: int, count: int, ring: Ring, question: bytes = b""
-    ) -> NDArray[Any]:
+    def masks(self, party: Party, number: int, count: int, ring: Ring, question: bytes = b"") -> NDArray[Any]:
         """Return the masks of this party's `count` values in a round; later rounds have higher numbers.
 
         Each round is answered once. Nothing is charged yet. Masks cancel between parties with the same `question`,
         a digest of what the round asked them, so that a sum of answers to different questions does not open.
         """
+        label = self.label
         sent = party.kept(f"rounds {label} sent", _Sent)
         if number < 1 or (sent is not None and number <= sent.round):
             raise RefusedError(
                 f"round {number} of the sums '{label}' was asked after round {sent.round if sent else 0}: each is "
                 "answered once, in order"
             )
-        seats, place = _seats(self, party, label)
+        seats, place = self._seats(party)
         met = party.recall(f"rounds {label} met", _Met)
         party.remember(
             f"rounds {label} sent",
-            _Sent(round=number, count=count, bits=ring.bits, question=question, answered=seats.plan.missing == 0),
+            _Sent(round=number, count=count, bits=ring.bits, question=question, answered=self.graph.missing == 0),
         )
         own = _own_mask(seats, place, met, number, count, ring)
         return seats.add_pairs(own, place, _pairs(met), seats.bound("values", number, question), ring)
 
-    def round_masked(self, values: NDArray[np.int64], masks: NDArray[Any], ring: Ring) -> RoundMasked:
+    def hide(self, values: NDArray[np.int64], masks: NDArray[Any], ring: Ring) -> RoundMasked:
         """Return values, with their share of the noise, under their masks: uniform without the others'."""
         return RoundMasked(values=ring.pack(ring.add(ring.reduce(values), masks)))
 
     @step(reveals="masked")
     def round_open(self, party: Party, message: RoundSurvivors) -> RoundMasked:
         """Answer with the masks that the others' do not cancel, hidden from everybody who has not all answers."""
-        label, number = message.label, message.round
-        seats, place = _seats(self, party, label)
+        label, number = self._check(message.label), message.round
+        seats, place = self._seats(party)
         sent = party.recall(f"rounds {label} sent", _Sent)
         if sent.round != number or sent.answered:
             raise RefusedError(
@@ -209,6 +214,35 @@ class UsesRounds(TermsMethod):
         hidden = seats.add_pairs(masks, place, here, seats.bound("answer", number, message.arrived), ring)
         return RoundMasked(values=ring.pack(hidden))
 
+    def start(self, session: Session) -> "Rounds[Any]":
+        """Let the parties agree on the secrets of all rounds; return the coordinator's side of them.
+
+        Raises:
+            PartyError: if more parties than the graph allows fall silent or refuse.
+        """
+        seats = Seats(study=session.study, label=self.label, names=session.parties, plan=self.graph)
+        keys = session.ask(self.rounds_keys, RoundsStart(label=self.label), missing=self.graph.missing)
+        places = {name: place for place, name in enumerate(seats.names)}
+        directories = {}
+        for name in keys:
+            neighbours = [seats.names[each] for each in seats.neighbours(places[name])]
+            directories[name] = RoundsDirectory(
+                label=self.label,
+                present=bits(each in keys for each in neighbours),
+                keys=b"".join(keys[each].public for each in neighbours if each in keys),
+            )
+        met = session.ask(self.rounds_meet, directories, missing=len(keys) - seats.least)
+        return Rounds(session, self, seats, tuple(name for name in seats.names if name in met))
+
+    def _check(self, label: str) -> str:
+        if label != self.label:
+            raise RefusedError(f"values are summed under the label '{self.label}' here and under no other")
+        return label
+
+    def _seats(self, party: Party) -> tuple[Seats, int]:
+        names = tuple(member.name for member in party.terms.parties)
+        return Seats(study=party.study, label=self.label, names=names, plan=self.graph), names.index(party.name)
+
 
 def _own_mask(seats: Seats, place: int, met: _Met, number: int, count: int, ring: Ring) -> NDArray[Any]:
     if seats.plan.missing == 0:
@@ -232,11 +266,11 @@ class RoundTotal:
 class Rounds(Generic[Asked]):
     """The coordinator's side of many sums: `total` runs the next round."""
 
-    def __init__(self, session: Session, uses: UsesRounds, seats: Seats, members: tuple[str, ...]) -> None:
-        """Use `start_rounds`."""
+    def __init__(self, session: Session, sums: MaskedRounds, seats: Seats, members: tuple[str, ...]) -> None:
+        """Use `MaskedRounds.start`."""
         self.round = 0
         self._session = session
-        self._uses = uses
+        self._sums = sums
         self._seats = seats
         self._silences = dict.fromkeys(members, 0)
 
@@ -264,33 +298,11 @@ class Rounds(Generic[Asked]):
                 label=self._seats.label, round=self.round, arrived=bits(name in sent for name in self._seats.names)
             )
             # too late to end the run: what the others sent is charged, and the next round may go well
-            opened = self._session.ask(self._uses.round_open, dict.fromkeys(sent, survivors), missing=len(sent))
+            opened = self._session.ask(self._sums.round_open, dict.fromkeys(sent, survivors), missing=len(sent))
             if opened.keys() != sent.keys():
                 return None
             total = ring.subtract(total, _added(opened, count, ring))
         return RoundTotal(values=ring.lift(total), present=tuple(name for name in self._seats.names if name in sent))
-
-
-def start_rounds(session: Session, uses: UsesRounds, *, label: str) -> Rounds[Any]:
-    """Let the parties agree on the secrets of all rounds.
-
-    Raises:
-        PartyError: if more parties than the plan allows fall silent or refuse.
-    """
-    seats = Seats(study=session.study, label=label, names=session.parties, plan=uses.rounds_plan(session.terms))
-    missing = seats.plan.missing
-    keys = session.ask(uses.rounds_keys, RoundsStart(label=label), missing=missing)
-    places = {name: place for place, name in enumerate(seats.names)}
-    directories = {}
-    for name in keys:
-        neighbours = [seats.names[each] for each in seats.neighbours(places[name])]
-        directories[name] = RoundsDirectory(
-            label=label,
-            present=bits(each in keys for each in neighbours),
-            keys=b"".join(keys[each].public for each in neighbours if each in keys),
-        )
-    met = session.ask(uses.rounds_meet, directories, missing=len(keys) - seats.least)
-    return Rounds(session, uses, seats, tuple(name for name in seats.names if name in met))
 
 
 def plan_rounds(parties: int, *, colluding: int, missing: int) -> SumPlan:
@@ -334,13 +346,6 @@ def _added(sent: Mapping[str, RoundMasked], count: int, ring: Ring) -> NDArray[A
     for each in sent.values():
         total = ring.add(total, ring.unpack(each.values, count))
     return total
-
-
-def _seats(uses: UsesRounds, party: Party, label: str) -> tuple[Seats, int]:
-    names = tuple(member.name for member in party.terms.parties)
-    plan = uses.rounds_plan(party.terms)
-    check_rounds(plan)
-    return Seats(study=party.study, label=label, names=names, plan=plan), names.index(party.name)
 
 
 def _pairs(met: _Met) -> dict[int, bytes]:

@@ -11,6 +11,7 @@ from support import COLUMNS, ONE, rows, study_text
 from syndic import Study
 from syndic.data import Table, open_source
 from syndic.methods import Risk
+from syndic.methods.learning.plan import RiskPlan
 from syndic.methods.learning.result import RiskResult, weights_of
 from syndic.model.erm.loss import Objective
 from syndic.study import simulate
@@ -44,6 +45,10 @@ def protocol_of(of: Study) -> Risk:
     return of.protocol
 
 
+def planned(of: Study) -> RiskPlan:
+    return of.plan_as(RiskPlan)
+
+
 def learnt(of: Study, data: Mapping[str, pa.Table] | None = None, seed: int = 1) -> RiskResult:
     result = simulate(of, data or sources(), seed=seed).result
     assert isinstance(result, RiskResult)
@@ -57,7 +62,7 @@ def weights(of: Study, data: Mapping[str, pa.Table] | None = None) -> Numbers:
 
 def cohort(of: Study, data: Mapping[str, pa.Table], objective: Objective, *, pooled: bool = False) -> Cohort:
     """Return the simulation's view of the same rows, from the design itself."""
-    encoding = protocol_of(of).encoding_of(of)
+    encoding = planned(of).encoding
     parts = [encoding.design.matrix(Table(schema=encoding.schema, source=open_source(each))) for each in data.values()]
     party = np.repeat(np.arange(len(parts)), [len(labels) for _, labels in parts])
     return Cohort(

@@ -8,7 +8,7 @@ import pyarrow as pa
 from support import ONE, rows, study_text
 from syndic import Release, Study
 from syndic.data import Table, open_source
-from syndic.methods import Synthesis
+from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
 from syndic.methods.synthesis.result import SyntheticTable
 
 NAMES = ("north", "south", "east", "west", "centre")
@@ -29,9 +29,8 @@ def sources(parties: int = 2, count: int = 60) -> dict[str, pa.Table]:
     return {name: rows(count, seed) for seed, name in enumerate(NAMES[:parties])}
 
 
-def protocol(agreed: Study) -> Synthesis:
-    assert isinstance(agreed.protocol, Synthesis)
-    return agreed.protocol
+def planned(agreed: Study) -> SynthesisPlan:
+    return agreed.plan_as(SynthesisPlan)
 
 
 def result(release: Release) -> SyntheticTable:

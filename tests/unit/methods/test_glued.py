@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from support import COLUMNS, THREE_VERTICAL, VERTICAL, across_study, charges, rows
 from syndic import Release, Study
 from syndic.errors import InputError, PartyError
-from syndic.methods import Glued
-from syndic.methods.comparison.glued_own import charged, own_account
+from syndic.methods.comparison.glued_plan import GluedPlan
 from syndic.methods.comparison.glued_result import PublishedRows, read_rows
 from syndic.methods.synthesis.account import RoundNoise
 from syndic.privacy import Cost, GaussianEvent, gaussian_epsilon
@@ -27,11 +26,6 @@ def held(agreed: Study, table: pa.Table) -> dict[str, pa.Table]:
 def result(release: Release) -> PublishedRows:
     assert isinstance(release.result, PublishedRows)
     return release.result
-
-
-def protocol(agreed: Study) -> Glued:
-    assert isinstance(agreed.protocol, Glued)
-    return agreed.protocol
 
 
 def no_noise(self: RoundNoise, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
@@ -60,17 +54,16 @@ def test_without_noise_tables_are_exact_and_of_one_party_each(monkeypatch: pytes
 @pytest.mark.parametrize(("parties", "number"), [(VERTICAL, 2), (THREE_VERTICAL, 3)])
 def test_the_parts_of_all_parties_add_up_to_the_budget(parties: str, number: int) -> None:
     agreed = across_study("glued", parties=parties, budget="epsilon = 1\ndelta = 1e-5")
-    account = protocol(agreed).account_of(agreed)
-    spends = protocol(agreed).spends(agreed, "north")
+    plan = agreed.plan_as(GluedPlan)
+    account, spends = plan.account, plan.events("north")
     whole = sum((event.mu_squared for event in account.events), Fraction(0))
     assert sum(event.mu_squared for event in spends if isinstance(event, GaussianEvent)) == whole
     epsilon = float(Cost.of(spends).epsilon(Fraction(1, 10**5)))
     assert 0.999 < epsilon <= 1
     assert float(gaussian_epsilon(whole, Fraction(1, 10**5))) == pytest.approx(1, rel=1e-3)
     # a party's round of k tables: 2 k in squared l2, from its own part alone
-    own = own_account(account, agreed.schema.domain, number)
-    part = charged(account, number)[2].mu_squared / number
-    assert own.noise_of(3, 4, 100).variance(1) == pytest.approx(float(2 * 4 / part), rel=1e-6)
+    part = plan.charged[2].mu_squared / number
+    assert plan.own["north"].account.noise_of(3, 4, 100).variance(1) == pytest.approx(float(2 * 4 / part), rel=1e-6)
 
 
 def test_columns_of_one_party_hang_together_and_those_of_two_do_not() -> None:
@@ -118,8 +111,8 @@ def test_a_source_of_another_size_is_refused_before_anything_is_charged(tmp_path
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"parties": VERTICAL.split('[[parties]]\nname = "south"')[0]}, "two or more parties"),
-        ({"columns": COLUMNS + '[[schema.columns]]\nname = "flag"\nkind = "boolean"\n'}, "no party holds"),
+        ({"parties": VERTICAL.split('[[parties]]\nname = "south"')[0]}, "2 or more parties"),
+        ({"columns": COLUMNS + '[[schema.columns]]\nname = "flag"\nkind = "boolean"\n'}, "is at no party"),
         ({"budget": "epsilon = 1"}, "delta above 0"),
         ({"options": "model_cells = 1"}, "cells"),
     ],

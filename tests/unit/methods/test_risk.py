@@ -18,7 +18,18 @@ from syndic.model.erm.noise_law import gaussian_epsilon, gradient_sigma
 from syndic.privacy import Budget, Cost, joint_cost
 from syndic.report import report
 from syndic.study import simulate
-from unit.methods.learning import BINARY, NOISELESS, cohort, learnt, nothing, protocol_of, sources, study, weights
+from unit.methods.learning import (
+    BINARY,
+    NOISELESS,
+    cohort,
+    learnt,
+    nothing,
+    planned,
+    protocol_of,
+    sources,
+    study,
+    weights,
+)
 
 
 @pytest.mark.parametrize("scheme", ["mpc_grad", "local_grad", "central"])
@@ -42,7 +53,7 @@ def test_few_rounds_reach_the_minimiser(loss: str) -> None:
     of = study(f'{label}scheme = "newton"\niterations = 12', budget=NOISELESS)
     protocol, data = protocol_of(of), sources()
     objective = JointObjective(protocol.objective.loss, 0.01, clip=protocol.clip)
-    encoding = protocol.encoding_of(of)
+    encoding = planned(of).encoding
     batches = [
         batch
         for each in data.values()
@@ -76,10 +87,10 @@ def test_each_class_has_the_model_it_has_alone() -> None:
 @pytest.mark.parametrize(("unit", "records"), [("replace", 2), ("add_remove", 1)])
 def test_noise_is_that_of_the_exact_gaussian_for_the_honest_parties(unit: str, records: int) -> None:
     of = study(f"{BINARY}iterations = 30\ncolluding = 1", unit=f'neighbours = "{unit}"')
-    query = protocol_of(of).scheme_of(of).query(1)
+    found = planned(of).noise[0].average_deviation(planned(of).people)
     needed = gradient_sigma(records / 200, 30, Fraction(1), Fraction(1, 10**5))
     # four parties draw shares that three of them would have been enough for
-    assert protocol_of(of).deviation_of(of, query) == pytest.approx(needed * sqrt(4 / 3), rel=1e-5)
+    assert found == pytest.approx(needed * sqrt(4 / 3), rel=1e-5)
 
 
 def test_the_guarantee_is_for_people_at_parties_of_different_budgets() -> None:
@@ -91,7 +102,7 @@ def test_the_guarantee_is_for_people_at_parties_of_different_budgets() -> None:
     strict = msgspec.structs.replace(of.parties[0], budget=Budget(epsilon=Fraction(15), delta=Fraction(1, 10**5)))
     mixed = msgspec.structs.replace(of, parties=(strict, *of.parties[1:]))
     costs = {party.name: Cost.of(mixed.plan.events(party.name)) for party in mixed.parties}
-    last = protocol_of(mixed).guarantee_of(mixed)[-1]
+    last = planned(mixed).guarantee[-1]
     assert last == (3, float(joint_cost(costs, mixed.unit).epsilon(Fraction(1, 10**5))))
 
 
@@ -115,7 +126,7 @@ def test_early_iterates_cost_less() -> None:
 
 def test_people_at_several_parties_pay_at_each() -> None:
     one, two = (study(f"{BINARY}iterations = 4", unit=f'neighbours = "replace"\nparties = {n}') for n in (1, 2))
-    deviations = [protocol_of(of).deviation_of(of, protocol_of(of).scheme_of(of).query(1)) for of in (one, two)]
+    deviations = [planned(of).noise[0].average_deviation(planned(of).people) for of in (one, two)]
     assert deviations[1] == pytest.approx(2 * deviations[0], rel=1e-6)
     assert two.costs["p0"].gaussian == pytest.approx(one.costs["p0"].gaussian / 2, rel=1e-6)
     assert float(two.joint.epsilon(two.delta)) == pytest.approx(1.0, rel=1e-6)

@@ -17,8 +17,8 @@ from support import COLUMNS, rows, study_text
 from syndic import Study
 from syndic.data import Table, open_source
 from syndic.data.design import into_ball
-from syndic.methods.learning.query import ModelQuery, PartyRows, gradient_query, model_query
-from syndic.methods.learning.rows import Encoding, Rows
+from syndic.methods.learning.rows import Encoding, PartyRows, Rows
+from syndic.methods.learning.scheme import ModelQuery, gradient_query, model_query
 from syndic.model.erm.loss import Huber, Logistic, Loss, Objective, SmoothedHinge, Squared
 from syndic.model.erm.second_order import STEPS
 from syndic.model.erm.solve import minimise

@@ -10,7 +10,7 @@ from syndic import Study
 from syndic.methods.synthesis.measure import Question
 from syndic.privacy import ApproximateEvent, GaussianEvent, mu_squared_for
 from syndic.study import simulate
-from unit.methods.synthesising import protocol, sources, study
+from unit.methods.synthesising import planned, sources, study
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
@@ -32,24 +32,23 @@ def test_the_noise_of_a_round_is_that_of_its_part_of_the_budget(parties: int, mi
     """Two rows of a person at two parties: each table moves by 2 x 2 rows at each of them, by 4 in all."""
     unit = 'neighbours = "add_remove"\nrows = 2\nparties = 2' if parties > 1 else 'neighbours = "add_remove"\nrows = 4'
     agreed = study(f"missing = {missing}", parties=parties, unit=unit)
-    made = protocol(agreed)
     tables = (("colour",), ("age",), ("score", "age"))[:asked]
-    noise = made.account_of(agreed).noise(Question(number=1, tables=tables))
-    account = made.account_of(agreed)
-    part = float(made.selector_of(agreed).budgets(account.whole)[0])
+    account = planned(agreed).account
+    noise = account.noise(Question(number=1, tables=tables))
+    part = float(planned(agreed).selector.budgets(account.whole)[0])
     assert account.variance(Fraction(1, 10)) == pytest.approx(160 * parties / max(1, parties - 1 - missing), rel=1e-4)
     curator = asked * 4**2 / part
     honest = parties - 1 - missing if parties > 1 else 1
     assert noise.variance(parties) == pytest.approx(curator * parties / honest, rel=1e-4)
-    assert noise.event == made.account_of(agreed).events[0]
+    assert noise.event == account.events[0]
 
 
 def test_with_nobody_colluding_the_noise_is_a_curators_and_the_parties_are_told() -> None:
     made, alone = study("colluding = 0", parties=5), study(parties=1, people=300)
     question = Question(number=1, tables=(("age",),))
-    together = protocol(made).account_of(made).noise(question).variance(5)
-    assert together == pytest.approx(protocol(alone).account_of(alone).noise(question).variance(1), rel=1e-3)
-    assert any("mu^2 is then 5/4" in line for line in protocol(made).disclosure(made).not_protected)
+    together = planned(made).account.noise(question).variance(5)
+    assert together == pytest.approx(planned(alone).account.noise(question).variance(1), rel=1e-3)
+    assert any("mu^2 is then 5/4" in line for line in planned(made).disclosure.not_protected)
 
 
 def test_the_budget_of_the_strictest_party_holds() -> None:
@@ -60,7 +59,7 @@ def test_the_budget_of_the_strictest_party_holds() -> None:
         "budget = { epsilon = 0.5, delta = 1e-6 }\n",
     )
     agreed = Study.loads(text)
-    spent = sum(event.mu_squared for event in protocol(agreed).account_of(agreed).events)
+    spent = sum(event.mu_squared for event in planned(agreed).account.events)
     assert 0.9999 < spent / mu_squared_for(Fraction("0.5"), Fraction("1e-6")) <= 1
 
 
@@ -70,15 +69,16 @@ def test_many_parties_pay_for_the_chance_that_their_sparse_graph_fails_once() ->
     agreed.check()
     *rounds, graph = agreed.plan.events("p0")
     assert isinstance(graph, ApproximateEvent)
-    assert len(rounds) == len(protocol(agreed).rooms_of(agreed))
+    assert len(rounds) == len(planned(agreed).size.rooms)
     assert 0.999 < agreed.joint.epsilon(agreed.delta) <= 1
-    assert protocol(agreed).account_of(agreed).variance(Fraction(1)) == pytest.approx(100 / 80, rel=1e-4)
+    assert planned(agreed).account.variance(Fraction(1)) == pytest.approx(100 / 80, rel=1e-4)
 
 
 def test_no_list_of_missing_parties_cuts_one_off() -> None:
     members = "".join(f'[[parties]]\nname = "p{place}"\npeople = 5\n' for place in range(1000))
     agreed = Study.loads(study_text(protocol='method = "synthesis"\nmissing = 100', budget=ONE, parties=members))
-    graph = protocol(agreed).rounds_plan(agreed)
+    graph = planned(agreed).graph
+    assert graph is not None
     # all neighbours of a party would have to be said to be missing, or collude
     assert graph.neighbours > 101
     assert graph.events == ()

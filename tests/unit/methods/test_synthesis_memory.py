@@ -28,12 +28,12 @@ for seed, party in enumerate(study.parties):
     hidden = draws.random(rows)
     codes = {n: (np.clip(hidden + draws.normal(0, 0.2, rows), 0, 0.999) * s).astype(int) for n, s in sizes.items()}
     sources[party.name] = pa.table(codes)
-announced = sy.plan(study).estimate.memory_bytes
+announced = sy.plan(study).resources.memory_bytes
 release = sy.simulate(study, sources, seed=1)
 peak = 1e6 * peak_megabytes()
 json.dump({
     "announced": announced, "peak": peak, "cells": release.result.note.cells,
-    "most": study.protocol.size_of(study).model_cells, "rows": len(release.table),
+    "most": study.plan.size.model_cells, "rows": len(release.table),
 }, sys.stdout)
 """
 

@@ -17,7 +17,7 @@ from syndic.methods.synthesis.measure import Question, RoundLimits, answer_of, c
 from syndic.methods.synthesis.rounds import fitting
 from syndic.mpc.rounds import RoundsDirectory, RoundsKey, RoundsStart
 from syndic.study.party_folder import run_digest
-from unit.methods.synthesising import protocol, sources, study
+from unit.methods.synthesising import planned, sources, study
 
 ROOM = RoundLimits(tables=2, cells=30)
 PLAIN = tuple(tuple(range(size)) for size in (4, 5, 5))
@@ -101,7 +101,7 @@ def test_a_coordinator_that_asks_too_much_gets_nothing_and_nothing_is_spent(tmp_
     nodes = opened_nodes(agreed, sources(), tmp_path)
     meet(nodes, agreed)
     node = nodes["north"]
-    last = len(protocol(agreed).rooms_of(agreed))
+    last = len(planned(agreed).size.rooms)
     bad = {
         "large": Question(number=1, tables=(("age", "score"),)),  # the first round is of single columns
         "unknown": Question(number=1, tables=(("secret",),)),
@@ -121,12 +121,12 @@ def test_every_round_is_answered_once_and_costs_its_part_whatever_is_asked(tmp_p
     nodes = opened_nodes(agreed, sources(), tmp_path)
     meet(nodes, agreed)
     node = nodes["north"]
-    for number in range(1, len(protocol(agreed).rooms_of(agreed)) + 1):
+    for number in range(1, len(planned(agreed).size.rooms) + 1):
         assert ask(node, agreed, "count", Question(number=number, tables=(("age",),)), chr(96 + number)).code == "ok"
         again = ask(node, agreed, "count", Question(number=number, tables=(("colour",),)), "z")
         assert again.code == "refused"
     charged = [e for entry in node.state.ledger.entries() if entry.kind == "reserve" for e in entry.events]
-    assert charged == list(protocol(agreed).spends(agreed, "north"))
+    assert charged == list(planned(agreed).events("north"))
 
 
 def test_different_questions_in_one_round_open_nothing(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_different_questions_in_one_round_open_nothing(tmp_path: Path) -> None:
         total: Any = 0
         for name, node in nodes.items():
             question = Question(number=1, tables=(asked[name] if different else ("age",),))
-            noise = protocol(agreed).account_of(agreed).noise(question)
+            noise = planned(agreed).account.noise(question)
             ring = noise.ring(120, 5)
             masked = decode(ask(node, agreed, "count", question, "c").body, steps_of(Synthesis)["count"].returns)
             values = ring.unpack(masked.values, 5)  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ import pytest
 from support import ONE, study_text
 from syndic import Study, plan
 from syndic.errors import InputError
-from unit.methods.synthesising import FLAGS, protocol, study
+from unit.methods.synthesising import FLAGS, planned, study
 
 WIDE_NAMES = '["w0", "w1", "w2", "w3", "w4"]'
 WIDE = "".join(
@@ -82,4 +82,4 @@ def test_the_plan_says_what_is_asked_and_needed() -> None:
     small = plan(study("model_cells = 1000")).resources.memory_bytes
     assert plan(study("model_cells = 1001000")).resources.memory_bytes - small >= 96 * 1_000_000
     # by default no more than a model of all combinations, of which there are 100
-    assert protocol(study()).size_of(study()).model_cells == 100
+    assert planned(study()).size.model_cells == 100

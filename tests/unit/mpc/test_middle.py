@@ -18,6 +18,8 @@ from support import CASES
 from syndic.errors import PartyError, RefusedError
 from syndic.kernel import Call, Delivery, Member, Node, Reply, decode, encode
 from syndic.methods.learning.learn import Ask
+from syndic.methods.learning.noise import SharedNoise
+from syndic.methods.learning.plan import RiskPlan
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.vertical_agree import RoundKey
 from syndic.mpc.key import agree, context, derive, key_pair
@@ -115,9 +117,9 @@ def opens_seed(middle: Middle, study: Study) -> bool:
 
 
 def takes_masks_off(middle: Middle, study: Study) -> bool:
-    protocol: Any = study.protocol
-    query, _ = protocol._asked(study, decode(middle.asked["contribute", "north"], Ask))
-    ring, count = protocol.ring_of(study, query), query.dimension
+    noise = study.plan_as(RiskPlan).noise_at(decode(middle.asked["contribute", "north"], Ask).round)
+    assert isinstance(noise, SharedNoise)
+    ring, count = noise.ring, noise.query.dimension
     values = ring.unpack(decode(middle.told["contribute", "north"], RoundMasked).values, count)
     bound = context("rounds", study.digest, "risk", "values", 1, b"")
     secret = agree(EVIL.private, middle.key("north").public)

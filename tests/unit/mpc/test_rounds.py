@@ -1,8 +1,10 @@
 """Masked sums round by round: exact whoever falls silent, lost or closed whenever something is wrong."""
 
 from collections import Counter
+from functools import cached_property
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,19 +12,19 @@ from numpy.typing import NDArray
 
 from many_parties import AddUp, Fleet
 from syndic.errors import InputError, PartyError
-from syndic.kernel import Message, Party, Terms, decode, encode, step
+from syndic.kernel import Message, Party, Session, Terms, decode, encode, step
+from syndic.kernel.method import TermsPlan
 from syndic.mpc.graph import SumPlan, neighbours_of
 from syndic.mpc.ring import Ring
 from syndic.mpc.rounds import (
+    MaskedRounds,
     RoundMasked,
     Rounds,
     RoundsDirectory,
     RoundsStart,
     RoundSurvivors,
     RoundTotal,
-    UsesRounds,
     plan_rounds,
-    start_rounds,
 )
 
 
@@ -30,18 +32,28 @@ class Ask(Message):
     round: int
 
 
-class AddRounds(AddUp, UsesRounds, tag="add-rounds"):
+class AddRoundsPlan(TermsPlan):
+    masked_rounds: MaskedRounds
+
+    @cached_property
+    def rounds(self) -> tuple[str, ...]:
+        # a party is asked for its masks also where nobody may be missing, to see that it refuses
+        return ("rounds_keys", "rounds_meet", "add_round", "round_open")
+
+
+class AddRounds(AddUp, tag="add-rounds"):
     """Adds up, in every round, the party's vector times the round's number."""
 
-    def rounds_plan(self, terms: Terms) -> SumPlan:
-        return plan_rounds(len(terms.parties), colluding=self.colluding, missing=self.missing)
+    def plan(self, terms: Terms) -> AddRoundsPlan:
+        graph = plan_rounds(len(terms.parties), colluding=self.colluding, missing=self.missing)
+        return AddRoundsPlan(terms=terms, method=self, masked_rounds=MaskedRounds(label="one", graph=graph))
 
     @step(reveals="masked")
-    def add_round(self, party: Party, message: Ask) -> RoundMasked:
+    def add_round(self, party: Party[AddRoundsPlan], message: Ask) -> RoundMasked:
         """Mask this party's vector."""
-        ring = self.ring(party.terms)
-        masks = self.round_masks(party, "one", message.round, self.length, ring)
-        return self.round_masked(message.round * self.vector(party.name), masks, ring)
+        ring, masked_rounds = self.ring(party.terms), party.plan.masked_rounds
+        masks = masked_rounds.masks(party, message.round, self.length, ring)
+        return masked_rounds.hide(message.round * self.vector(party.name), masks, ring)
 
 
 ROOM = 20  # rounds that the values of a fleet leave room for
@@ -52,9 +64,8 @@ def fleet_of(parties: int, folder: Path, *, missing: int = 0, colluding: int = 0
 
 
 def started(fleet: Fleet) -> Rounds[Ask]:
-    protocol = fleet.protocol
-    assert isinstance(protocol, AddRounds)
-    return start_rounds(fleet.session(), protocol, label="one")
+    session: Session[Any] = fleet.session()
+    return fleet.study.plan_as(AddRoundsPlan).masked_rounds.start(session)
 
 
 def ring_of(fleet: Fleet) -> Ring:
@@ -326,17 +337,26 @@ def test_lists_that_could_both_be_answered_are_not_planned(parties: int, colludi
         plan_rounds(parties, colluding=colluding, missing=missing)
 
 
-class AddUnsafely(AddRounds, tag="add-rounds-unsafely"):
-    """Its author wrote down a plan without a look at what is safe."""
+def test_no_plan_holds_a_graph_that_is_not_safe() -> None:
+    """Its author wrote it down without a look at what is safe."""
+    graph = SumPlan(parties=4, colluding=0, missing=2, neighbours=3, threshold=1, failure_bits=inf)
+    with pytest.raises(InputError, match="safe with fewer than 2 missing"):
+        MaskedRounds(label="one", graph=graph)
 
-    def rounds_plan(self, terms: Terms) -> SumPlan:
-        return SumPlan(parties=4, colluding=0, missing=2, neighbours=3, threshold=1, failure_bits=inf)
 
-
-def test_a_party_checks_the_plan_itself(tmp_path: Path) -> None:
-    fleet = Fleet(AddUnsafely(), 4, tmp_path)
-    with pytest.raises(PartyError, match="safe with fewer than 2 missing"):
-        started(fleet)
+def test_sums_under_another_label_are_not_begun(tmp_path: Path) -> None:
+    """A party would otherwise have two keys, and values of one round could be asked for under both."""
+    fleet = fleet_of(3, tmp_path, missing=1)
+    total(fleet, started(fleet))
+    survivors = RoundSurvivors(label="two", round=1, arrived=bytes([0b11100000]))
+    directory = RoundsDirectory(label="two", present=b"\xc0", keys=bytes(64))
+    for step_name, message in (
+        ("rounds_keys", RoundsStart(label="two")),
+        ("rounds_meet", directory),
+        ("round_open", survivors),
+    ):
+        reply = fleet.asked_again(step_name, "p0", message)
+        assert (reply.code, "under no other" in reply.text) == ("refused", True)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from syndic.methods import Risk
+from syndic.methods.learning.plan import RiskPlan
 from syndic.study import Study
 from syndic_lab.audit.horizontal import APPROXIMATE, REPLACE
 from syndic_lab.audit.rehearsal import Run
@@ -70,15 +71,15 @@ def _under_masks() -> Iterator[Setting]:
 
 def _sums(run: Run, *colluding: str) -> float:
     """Return what speaks for the label: the noisy sums of all rounds, less what colluding parties drew."""
-    protocol: Any = run.study.protocol
-    scheme = protocol.scheme_of(run.study)
+    plan = run.study.plan_as(RiskPlan)
+    scheme: Any = plan.scheme
     path = np.asarray(run.result.path)
     sums = (path[:-1] * (1 - scheme.rate * scheme.regularisation) - path[1:]) / scheme.rate
     sums = sums * scheme.people / scheme.query(1).unit
     for party in colluding:
         for place in range(len(sums)):
-            share = protocol.share_of(run.study, scheme.query(place + 1))
-            sums[place] -= run.own_noise(party, share, sums.shape[1], door=place)
+            noise: Any = plan.noise_at(place + 1)
+            sums[place] -= run.own_noise(party, noise.share, sums.shape[1], door=place)
     return -float(sums.sum())
 
 

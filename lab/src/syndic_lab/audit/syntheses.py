@@ -16,6 +16,7 @@ from syndic.methods import Distdiffgen, Dplt, Glued, Synthesis, Vertical
 from syndic.methods.comparison.distdiffgen import Chosen
 from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan
 from syndic.methods.comparison.dplt_plan import DpltPlan
+from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.vertical_plan import VerticalPlan
 from syndic.methods.synthesis.vertical_rounds import PARTNERS, MixedNoise, Round
@@ -116,16 +117,14 @@ def _below(name: str, protocol: Synthesis) -> Setting:
 
 def _shared(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
     """Every count has both parties' shares."""
-    protocol, tables = run.study.protocol, []
+    account, tables = run.study.plan_as(SynthesisPlan).account, []
     for door, opened in enumerate(rounds_of(run)):
         if not colluding:
             tables += opened
             continue
-        question = Question(number=door + 1, tables=tuple(each.names for each in opened))
-        noise = protocol.account_of(run.study).noise_of(  # type: ignore[union-attr]  # of this method
-            question.number, len(opened), sum(each.values.size for each in opened)
-        )
-        drawn = run.own_noise("b", noise, sum(each.values.size for each in opened), door) / noise.scale
+        size = sum(each.values.size for each in opened)
+        noise = account.noise_of(door + 1, len(opened), size)
+        drawn = run.own_noise("b", noise, size, door) / noise.scale
         parts = np.split(drawn, np.cumsum([each.values.size for each in opened])[:-1])
         left = (noise.variance(PARTNERS) / PARTNERS) ** 0.5
         tables += [less(each, part, left) for each, part in zip(opened, parts, strict=True)]

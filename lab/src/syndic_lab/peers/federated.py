@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from syndic.data import Table, open_source
 from syndic.errors import InputError
 from syndic.methods import Risk
+from syndic.methods.learning.plan import RiskPlan
 from syndic.methods.learning.result import RiskResult, weights_of
 from syndic.model.erm.loss import Logistic, Objective
 from syndic.model.erm.solve import minimise
@@ -117,7 +118,7 @@ def prepared() -> Ground:
     protocol = study.protocol
     if not isinstance(protocol, Risk):
         raise InputError("the study of Adult is not one of the method risk")
-    design = protocol.encoding_of(study).design
+    design = study.plan_as(RiskPlan).encoding.design
     parts = (design.matrix(Table(schema=data.schema, source=open_source(part))) for part in (data.train, data.test))
     (x, y), (tests, truth) = parts
     budget = study.budget

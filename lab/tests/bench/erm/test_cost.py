@@ -2,7 +2,8 @@
 
 import pytest
 
-from syndic.methods import Risk
+from syndic.methods.learning.noise import SharedNoise
+from syndic.methods.learning.plan import RiskPlan
 from syndic_lab.bench.erm import cost as erm_cost
 
 
@@ -10,11 +11,10 @@ def test_a_round_of_few_parties_costs_its_packed_numbers(monkeypatch: pytest.Mon
     monkeypatch.setattr(erm_cost, "PARTIES", (4,))
     found = {row.metric: row for row in erm_cost.rows(quick=True)}
     study = erm_cost._study(4)
-    protocol = study.protocol
-    assert isinstance(protocol, Risk)
-    ring = protocol.ring_of(study, protocol.scheme_of(study).query(1))
+    noise = study.plan_as(RiskPlan).noise_at(1)
+    assert isinstance(noise, SharedNoise)
     # weights to each party and packed sums back, in envelopes of less than half a kilobyte
-    least = 4 * (8 * 104 + ring.packed_bytes(104)) / 1e6
+    least = 4 * (8 * 104 + noise.ring.packed_bytes(104)) / 1e6
     assert least <= found["megabytes a round"].value <= least + 4 * 512 / 1e6
     assert found["seconds a round"].value > 0
     assert found["megabytes a round"].published is None

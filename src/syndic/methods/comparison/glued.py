@@ -13,7 +13,6 @@ rows are put side by side in random order. It is the floor that a method for ali
 Each party selects its tables as in PrivMRF (Cai et al. 2021) and AIM (McKenna et al. 2022), from noisy tables only.
 """
 
-from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, Literal, final
 
@@ -22,25 +21,12 @@ from numpy.typing import NDArray
 
 from syndic.data import decode_codes
 from syndic.errors import InputError
-from syndic.kernel import (
-    Disclosure,
-    Message,
-    Nothing,
-    Party,
-    Resources,
-    Session,
-    Terms,
-    TermsMethod,
-    member,
-    step,
-)
-from syndic.methods.comparison.glued_own import OwnCounts, charged, own_account, own_terms
+from syndic.kernel import Message, Method, Nothing, Party, Requires, Session, Terms, step
+from syndic.methods.comparison.glued_plan import GluedPlan, OwnCounts, OwnPlan, own_account, own_terms
 from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, notes_of, read_rows
 from syndic.methods.synthesis.account import Account, account_of
-from syndic.methods.synthesis.size import Size, check_choices, choosing, size_of
-from syndic.methods.synthesis.vertical_requirements import check_aligned, check_all_held
-from syndic.model.markov import Adaptive, Measurement
-from syndic.privacy import Event
+from syndic.methods.synthesis.size import check_choices, choosing, size_of
+from syndic.model.markov import Adaptive, GrowingModel, Measurement
 from syndic.random import generator
 
 
@@ -67,7 +53,7 @@ class GluedNote(RowsNote):
 
 
 @final
-class Glued(TermsMethod, tag="glued"):
+class Glued(Method, tag="glued"):
     """Parameters of the glued synthesis.
 
     `selector`, `rounds`, `model_cells` and `rows` are as in the synthesis of rows, for each party by itself; `rows` is
@@ -88,39 +74,62 @@ class Glued(TermsMethod, tag="glued"):
         check_choices(selector=self.selector, rounds=self.rounds, model_cells=self.model_cells, rows=self.rows)
 
     @property
-    def simulation_only(self) -> bool:
-        """It keeps its promise."""
-        return False
+    def requires(self) -> Requires:
+        """Different columns of the same people at all parties; Gaussian noise needs delta."""
+        return Requires(
+            people="same",
+            columns="apart",
+            delta="Gaussian noise",
+            neighbours="replace",
+            rows=1,
+            parties=1,
+            because="aligned rows show who is in, and every party is charged for the whole release",
+            least_parties=2,
+        )
+
+    def plan(self, terms: Terms) -> GluedPlan:
+        """Cut the strictest budget into equal parts, one a party, and each into rounds."""
+        parties = len(terms.parties)
+        account = account_of(
+            terms,
+            lambda whole: [part / parties for part in self._selector(1).budgets(whole)] * parties,
+            (),
+            colluding=0,
+            missing=0,
+            shares=1,
+        )
+        own = {party.name: self._own(terms, account, party.name) for party in terms.parties}
+        rows = self.rows if self.rows is not None else terms.parties[0].people or 0
+        return GluedPlan(terms=terms, account=account, own=own, rows=rows)
 
     # The parties' side.
 
     @step(reveals="noisy")
-    def synthesise(self, party: Party, message: Nothing) -> OwnRows:
+    def synthesise(self, party: Party[GluedPlan], message: Nothing) -> OwnRows:
         """Measure own columns round by round, fit a model to the noisy tables, draw rows from it."""
         del message
-        terms, parties = party.terms, len(party.terms.parties)
-        size, account = self.size_of(terms, party.name), self.account_of(terms)
-        own = own_account(account, own_terms(terms, party.name).schema.domain, parties)
-        people = member(terms, party.name).people or 0
-        counts = OwnCounts(party, own, size.rooms, charged(account, parties), people)
-        fitted = self.choosing(size.model_cells).run(counts, own.whole)
-        drawn = fitted.sample(self._drawn(terms), generator(party.key_randomness("rows")))
-        measured = [table for one in fitted.rounds for table in one]
+        own, counts = party.plan.own[party.name], OwnCounts(party)
+        model = GrowingModel(own.selector, counts, own.account.whole)
+        for budget in model.budgets:
+            tables = model.choose()  # SELECT, from noisy tables alone
+            model.fit(counts.measure(tables, budget, model.grouping))  # MEASURE, with noise and a charge
+        drawn = model.synthesis.sample(party.plan.rows, generator(party.key_randomness("rows")))  # GENERATE
+        measured = [table for one in model.rounds for table in one]
         return OwnRows(
             codes={name: codes.astype(np.uint32) for name, codes in drawn.items()},
             tables=tuple(OwnTable(names=one.names, values=one.values, variance=one.variance) for one in measured),
-            groups=dict(zip(own.domain.names, fitted.grouping.groups, strict=True)),
+            groups=dict(zip(own.account.domain.names, model.grouping.groups, strict=True)),
         )
 
     # The coordinator's side.
 
-    def coordinate(self, session: Session) -> PublishedRows:
+    def coordinate(self, session: Session[GluedPlan]) -> PublishedRows:
         """Put every party's rows side by side, each party's in a random order of its own."""
         schema, draws = session.terms.schema, generator(session.randomness)
         answers = session.ask(self.synthesise, Nothing())
         codes: dict[str, NDArray[np.uint32]] = {}
         for answer in answers.values():
-            order = draws.permutation(self._drawn(session.terms))
+            order = draws.permutation(session.plan.rows)
             codes |= {name: column[order] for name, column in answer.codes.items()}
         try:
             table = decode_codes(schema, codes, draws)
@@ -133,93 +142,18 @@ class Glued(TermsMethod, tag="glued"):
         note = GluedNote(tables=notes_of(tables), groups=groups)
         return PublishedRows(table=table, tables=tables, note=note)
 
-    def read_result(self, terms: Terms, folder: Path) -> PublishedRows:
+    def read(self, plan: GluedPlan, folder: Path) -> PublishedRows:
         """Read back the rows and the noisy tables."""
-        del terms
+        del plan
         return read_rows(folder, GluedNote)
 
-    # What is known before any row is read.
+    def _own(self, terms: Terms, account: Account, party: str) -> OwnPlan:
+        """Return one party's rounds, with a model as large as the study allows; `InputError` if nothing fits."""
+        own = own_terms(terms, party)
+        part = own_account(account, own.schema.domain, len(terms.parties))
+        size = size_of(own, part, self._selector, (), model_cells=self.model_cells, rows=self.rows)
+        return OwnPlan(selector=self._selector(size.model_cells), account=part, size=size)
 
-    def choosing(self, cells: int) -> Adaptive:
+    def _selector(self, cells: int) -> Adaptive:
         """Return what chooses the tables of a model of so many cells."""
         return choosing(self.selector, self.rounds, cells)
-
-    def size_of(self, terms: Terms, party: str) -> Size:
-        """Return how large a party's own model may be; raises `InputError` if nothing fits."""
-        return _size_of(self, terms, party)  # type: ignore[arg-type]  # a study is frozen: it has a hash
-
-    def account_of(self, terms: Terms) -> Account:
-        """Return what every round of every party costs, one party after the other: the strictest budget in parts."""
-        return _account_of(self, terms)  # type: ignore[arg-type]  # a study is frozen: it has a hash
-
-    def check(self, terms: Terms) -> None:
-        """Refuse what cannot work, with what to change."""
-        check_aligned(terms)
-        check_all_held(terms)
-        for party in terms.parties:
-            self.size_of(terms, party.name)
-
-    def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
-        """One event a round, the same for every party: each is charged for the rounds of all."""
-        member(terms, party)
-        return charged(self.account_of(terms), len(terms.parties))
-
-    def estimate(self, terms: Terms) -> Resources:
-        """Memory of the largest party, bytes of its reply, time to fit."""
-        sizes = [self.size_of(terms, party.name) for party in terms.parties]
-        rows, rounds = self._drawn(terms), len(sizes[0].rooms)
-        columns = max(len(party.columns or ()) for party in terms.parties)
-        own = own_account(self.account_of(terms), terms.schema.domain, len(terms.parties))
-        deviation = own.noise_of(rounds, 1, 1).variance(1) ** 0.5
-        return Resources(
-            memory_bytes=max(one.memory_bytes for one in sizes),
-            reply_bytes=4 * rows * columns + 8 * max(sum(room.cells for room in one.rooms) for one in sizes),
-            seconds=round(1.0 + rounds * rows / 1e6 + 3e-6 * max(one.model_cells for one in sizes), 1),
-            notes=(
-                f"{rounds} rounds at each party, on its own; standard deviation {deviation:.3g} on every count of the "
-                "last round for each table that shares it, times the root of their number",
-            ),
-        )
-
-    def disclosure(self, terms: Terms) -> Disclosure:
-        """State what every role sees."""
-        opened = "every party's noisy tables of its own columns, and rows drawn from models fitted to them"
-        parties = len(terms.parties)
-        return Disclosure(
-            sees={"coordinator": opened, "other parties": opened, "anyone with the release": opened},
-            sensitivity=(
-                "replacing one person's values at all parties at once moves two counts by one in every table, so the k "
-                f"tables of one party's round by 2 k in squared l2; the rounds of all {parties} parties are on one "
-                "account, an equal part for each, and every party is charged for all of them"
-            ),
-            not_protected=(
-                "how columns of different parties hang together is not protected because it is not used: the rows say "
-                "nothing about it",
-                "who the people are and how many: parties that line up their rows know it",
-                "what is true of groups: a pattern that many people share shows, as it should",
-                "the columns, bounds and labels: they are public",
-            ),
-        )
-
-    def _drawn(self, terms: Terms) -> int:
-        return self.rows if self.rows is not None else terms.parties[0].people or 0
-
-
-@lru_cache(maxsize=32)
-def _size_of(protocol: Glued, terms: Terms, party: str) -> Size:
-    own = own_terms(terms, party)
-    account = own_account(protocol.account_of(terms), own.schema.domain, len(terms.parties))
-    return size_of(own, account, protocol.choosing, (), model_cells=protocol.model_cells, rows=protocol.rows)
-
-
-@lru_cache(maxsize=32)
-def _account_of(protocol: Glued, terms: Terms) -> Account:
-    budgets, parties = protocol.choosing(1).budgets, len(terms.parties)
-    return account_of(
-        terms,
-        lambda whole: [part / parties for part in budgets(whole)] * parties,
-        (),
-        colluding=0,
-        missing=0,
-        shares=1,
-    )

@@ -7,15 +7,13 @@ from typing import Any, TypeVar, final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from syndic.data import ReleasedTable
-from syndic.document import Document, from_file, to_readable_json
+from syndic.document import Document, from_file
 from syndic.errors import InputError
-from syndic.kernel import Result
+from syndic.kernel import Result, read_table
+from syndic.kernel.result import unreadable
 from syndic.model.markov import Measurement
-
-_FILES = ("synthetic.parquet", "tables.parquet", "rows.json")
 
 
 class TableNote(Document):
@@ -44,9 +42,8 @@ class PublishedRows(Result):
     tables: tuple[Measurement, ...]
     note: RowsNote
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write `synthetic.parquet`, the noisy counts `tables.parquet`, and `rows.json`."""
-        self.table.write(folder / _FILES[0])
+    def files(self) -> Mapping[str, Any]:
+        """Return `synthetic.parquet`, the noisy counts `tables.parquet`, and `rows.json`."""
         sizes = [one.values.size for one in self.tables]
         cells = {
             "number": np.repeat(np.arange(1, len(sizes) + 1, dtype=np.int32), sizes),
@@ -54,9 +51,7 @@ class PublishedRows(Result):
             "cell": np.concatenate([np.arange(size) for size in sizes]),
             "count": np.concatenate([one.values.ravel() for one in self.tables]),
         }
-        pq.write_table(pa.table(cells), folder / _FILES[1])
-        (folder / _FILES[2]).write_bytes(to_readable_json(self.note))
-        return [folder / name for name in _FILES]
+        return {"synthetic.parquet": self.table, "tables.parquet": pa.table(cells), "rows.json": self.note}
 
     def summary(self) -> Mapping[str, Any]:
         """Return a few facts about the rows and what they were made from."""
@@ -76,13 +71,12 @@ def notes_of(tables: Sequence[Measurement]) -> tuple[TableNote, ...]:
 
 
 def read_rows(folder: Path, kind: type[Note]) -> PublishedRows:
-    """Read back what `PublishedRows.write` wrote."""
-    note = from_file(folder / _FILES[2], kind)
-    try:
-        rows = pq.read_table(folder / _FILES[0])
-        counts = np.asarray(pq.read_table(folder / _FILES[1])["count"], dtype=np.float64)
-    except (OSError, pa.ArrowInvalid, KeyError) as error:
-        raise InputError(f"{folder.name}: its release cannot be read: {type(error).__name__}") from None
+    """Read back the files of a `PublishedRows`."""
+    note = from_file(folder / "rows.json", kind)
+    rows, cells = (read_table(folder, name) for name in ("synthetic.parquet", "tables.parquet"))
+    if "count" not in cells.column_names:
+        raise unreadable(folder, KeyError("count"))
+    counts = np.asarray(cells["count"], dtype=np.float64)
     ends = np.cumsum([int(np.prod(one.shape)) for one in note.tables])
     if not note.tables or len(counts) != ends[-1]:
         raise InputError(f"{folder.name}: tables.parquet does not have the cells that rows.json lists")

@@ -8,33 +8,48 @@ model. "newton": as "mpc_grad" in a few rounds, some of which add up curvatures 
 
 Sound by default: rows inside the unit ball by declared bounds, whole numbers with exact integer noise, the intercept
 penalised like all weights, the public number of people as the divisor, so that sensitivities hold for add/remove and
-for replace and no least size is needed; solvers that prove how near they are. Neighbours, trust and what everybody
-sees: `disclosure`. Variants for simulation only are in `risk_open`.
+for replace and no least size is needed; solvers that prove how near they are. Neighbours and what everybody sees:
+`plan`. Variants for simulation only: `noise`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Literal, final
+from typing import ClassVar, Final, Literal, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.errors import BudgetError, RefusedError
-from syndic.kernel import Message, Party, Session, Terms, step
-from syndic.methods.learning.noise import Paid
-from syndic.methods.learning.plan import RiskPlan, delta_of
-from syndic.methods.learning.query import ModelQuery, PartyRows, Query
+from syndic.errors import BudgetError, PartyError, RefusedError
+from syndic.kernel import Message, Method, Party, Requires, Session, Terms, step
+from syndic.methods.learning.noise import Exact, Noise, OpenNoise, OwnNoise, RoundNoise, SharedNoise, objective_model
+from syndic.methods.learning.plan import Channel, RiskPlan, plan_of
 from syndic.methods.learning.result import RiskModel, RiskResult, read_model, split_weights
-from syndic.methods.learning.scheme import Opened, Scheme, follow
-from syndic.methods.learning.simulated import Exact, objective_model
-from syndic.methods.refusals import sizes_are_public
-from syndic.model.erm.loss import Numbers
-from syndic.mpc.rounds import RoundMasked, start_rounds
+from syndic.methods.learning.scheme import ModelQuery, Opened, Scheme
+from syndic.model.erm.loss import Huber, Logistic, Loss, Numbers, Objective, SmoothedHinge, Squared
+from syndic.model.erm.multiclass import Softmax
+from syndic.model.erm.private import Variant
+from syndic.mpc.rounds import RoundMasked
 from syndic.random import generator
 
-Way = Callable[[int, Numbers], Opened | None]
-_LABEL = "risk"
+SchemeName = Literal[
+    "mpc_grad",
+    "mpc_out",
+    "newton",
+    "local_grad",
+    "local_out",
+    "local_obj",
+    "pathak",
+    "rajkumar_agarwal",
+    "distributed",
+    "central",
+]
+_MASKED: Final = ("mpc_grad", "mpc_out", "newton", "pathak")
+_AVERAGED: Final = ("mpc_out", "pathak", "local_out", "local_obj", "distributed")
+_SIMULATED: Final = ("local_obj", "rajkumar_agarwal", "distributed", "central")
+
+RoundFunction = Callable[[int, Numbers], Opened | None]
+Kind = TypeVar("Kind", bound=RoundNoise)
 
 
 class Ask(Message):
@@ -55,7 +70,7 @@ class _Answered(Message):
 
 
 @final
-class Risk(RiskPlan, tag="risk"):
+class Risk(Method, tag="risk"):
     """Parameters of learning.
 
     `label`, `positive`, `features`: what is predicted from what. `scheme`: see the module. `clip`: the largest norm of
@@ -73,84 +88,146 @@ class Risk(RiskPlan, tag="risk"):
         "the coordinator must not forge keys. Local schemes: nobody"
     )
 
+    label: str
+    positive: str | None = None
+    features: tuple[str, ...] = ()
+    scheme: SchemeName = "mpc_grad"
+    loss: Literal["logistic", "softmax", "hinge", "ridge", "huber"] = "logistic"
+    regularisation: float = 0.001
+    clip: float = 1.0
+    iterations: int | None = None
+    rate: float | None = None
+    scale: Literal["unit", "symmetric"] = "unit"
+    intercept: bool = True
+    noise: Noise = "gaussian"
+    minimum: int = 1
+    colluding: int = 1
+    missing: int = 0
+    path: bool = False
+    as_printed: bool = False
+
+    def __post_init__(self) -> None:
+        """Check what needs no study."""
+        for name in ("regularisation", "clip", "rate"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < 2.0**20:
+                raise ValueError(f"{name} ({value}) must be positive, and at most a million")
+        if self.rounds < 1 or self.minimum < 1:
+            raise ValueError(f"iterations ({self.iterations}) and minimum ({self.minimum}) must be at least 1")
+        if self.colluding < 1 or self.missing < 0:
+            raise ValueError("colluding must be at least 1, missing must not be negative")
+        if self.as_printed and (self.noise != "gaussian" or self.scheme in ("distributed", "central", "newton")):
+            raise ValueError(
+                "as_printed is the authors' own noise: noise cannot be set, and without noise there is none"
+            )
+        if self.noise == "spherical" and self.scheme not in ("mpc_out", "local_out"):
+            raise ValueError('spherical noise is for one release of a model: scheme = "mpc_out" or "local_out"')
+
+    @property
+    def simulation_only(self) -> bool:
+        """Whether this variant is only ever simulated: printed, or with noise that cannot be drawn exactly."""
+        return self.as_printed or self.noise == "spherical" or self.scheme in _SIMULATED
+
+    @property
+    def channel(self) -> Channel:
+        """Who adds the noise: all together under masks, each party alone, or a functionality that is not there."""
+        if self.simulation_only:
+            return "open"
+        return "masked" if self.scheme in _MASKED else "local"
+
+    @property
+    def variant(self) -> Variant:
+        """Which of the paper's noises is simulated."""
+        return "as_printed" if self.as_printed else "sound"
+
+    @property
+    def averages_models(self) -> bool:
+        """Whether parties send models once, not gradients in every round."""
+        return self.scheme in _AVERAGED
+
+    @property
+    def rounds(self) -> int:
+        """How many sums of gradients are opened: as given, else 100, or 24 of the few-round method."""
+        return self.iterations if self.iterations is not None else 24 if self.scheme == "newton" else 100
+
+    @property
+    def objective(self) -> Objective:
+        """The loss, cut to slopes of at most `clip`, and the penalty."""
+        losses: dict[str, Loss] = {
+            "logistic": Logistic(),
+            "softmax": Softmax(),
+            "hinge": SmoothedHinge(),
+            "huber": Huber(threshold=self.clip),
+            # a minimiser needs a loss that has a largest slope; cutting gradients makes the same of it in each round
+            "ridge": Squared().limited(self.clip) if self.averages_models else Squared(),
+        }
+        return Objective(losses[self.loss], self.regularisation, clip=self.clip)
+
+    @property
+    def requires(self) -> Requires:
+        """Sums are divided by a public number of people; normal noise, and what is simulated, need delta."""
+        simulated = "this variant" if self.channel == "open" else ""
+        return Requires(people="bound", delta="Gaussian noise" if self.noise == "gaussian" else simulated)
+
+    def plan(self, terms: Terms) -> RiskPlan:
+        """Work out the numbers that rows become, what each round adds up, its noise and the masks."""
+        return plan_of(self, terms)
+
     # The parties' side; keys and masks are those of the rounds.
 
     @step(reveals="masked")
-    def contribute(self, party: Party, message: Ask) -> RoundMasked:
+    def contribute(self, party: Party[RiskPlan], message: Ask) -> RoundMasked:
         """Add up this party's gradients, or fit its model, in whole steps; add a share of noise; mask the result."""
-        terms = party.terms
-        query, weights = self._asked(terms, message)
-        ring = self.ring_of(terms, query)
-        masks = self.round_masks(party, _LABEL, message.round, query.dimension, ring)
-        if self.abstains(terms, party.name):
+        noise, sums = _noise(party, message, SharedNoise), party.plan.masked_rounds
+        assert sums is not None  # noqa: S101 (this step is asked under masks only)
+        query, ring = noise.query, noise.ring
+        masks = sums.masks(party, message.round, query.dimension, ring)
+        if party.name not in party.plan.people:
             # no row is read and no noise is due: shares are made for the parties that take part
-            return self.round_masked(np.zeros(query.dimension, dtype=np.int64), masks, ring)
-        values = query.values(self._holding(party), weights)
-        paid = Paid(noise=self.share_of(terms, query), rounds=query.rounds)
-        noisy = party.contribute(paid, values, why=f"noisy sum over all parties, {self.scheme}")
-        return self.round_masked(noisy, masks, ring)
+            return sums.hide(np.zeros(query.dimension, dtype=np.int64), masks, ring)
+        values = query.values(party.plan.rows_of(party), message.weights)
+        noisy = party.contribute(noise.paid, values, why=f"noisy sum over all parties, {self.scheme}")
+        return sums.hide(noisy, masks, ring)
 
     @step(reveals="noisy")
-    def release(self, party: Party, message: Ask) -> Sums:
+    def release(self, party: Party[RiskPlan], message: Ask) -> Sums:
         """Add up this party's gradients, or fit its model, in whole steps, and add noise."""
-        query, weights = self._asked(party.terms, message)
-        self._once(party, message.round)
-        values = query.values(self._holding(party), weights)
-        paid = Paid(noise=self.law_of(party.terms, query, party.name), rounds=query.rounds)
-        return Sums(values=party.release(paid, values, why=f"noisy numbers of {self.scheme}"))
+        noise = _noise(party, message, OwnNoise)
+        _once(party, message.round)
+        values = noise.query.values(party.plan.rows_of(party), message.weights)
+        return Sums(values=party.release(noise.paid(party.name), values, why=f"noisy numbers of {self.scheme}"))
 
     @step(reveals="noisy")
-    def give(self, party: Party, message: Ask) -> Sums:
+    def give(self, party: Party[RiskPlan], message: Ask) -> Sums:
         """In simulation only: hand over exact numbers; noise is added by a functionality that is not there."""
-        query, weights = self._asked(party.terms, message)
-        self._once(party, message.round)
-        holding, event = self._holding(party), self.event_of(party.terms, query, party.name)
-        if self.scheme != "local_obj":
-            values = query.values(holding, weights)
-            return Sums(values=party.release(Exact(event=event), values, why=f"{self.scheme}, simulated"))
-        noise = self.objective_noise(party.terms)
-        draws = generator(party.charge(event, why="objective perturbation, simulated"))
-        model = objective_model(self.objective, holding, noise, None if noise.shared else draws, weights)
-        assert isinstance(query, ModelQuery)  # noqa: S101 (so declared by the scheme)
-        return Sums(values=query.steps(model, holding.share))
-
-    def _asked(self, terms: Terms, message: Ask) -> tuple[Query, Numbers]:
-        scheme = self.scheme_of(terms)
-        if not 1 <= message.round <= scheme.rounds:
-            raise RefusedError(f"round {message.round} was asked, and the study has rounds 1 to {scheme.rounds}")
-        if message.weights.shape != scheme.shape or not np.isfinite(message.weights).all():
-            raise RefusedError(f"weights came that are no finite numbers of shape {scheme.shape}")
-        return scheme.query(message.round), message.weights
-
-    def _once(self, party: Party, number: int) -> None:
-        """Refuse a round that was answered: the budget has one answer for each."""
-        before = party.kept("risk answered", _Answered)
-        if before is not None and number <= before.round:
-            raise BudgetError(f"round {number} was answered before: the study pays for one answer in each round")
-        party.remember("risk answered", _Answered(round=number))
-
-    def _holding(self, party: Party) -> PartyRows:
-        terms, people = party.terms, self.people_at(party.terms)
-        return PartyRows(
-            party=party.name,
-            table=party.table,
-            encoding=self.encoding_of(terms),
-            people=people[party.name],
-            rows=terms.unit.rows,
-            share=people[party.name] / sum(people.values()),
-            public_size=sizes_are_public(terms),
-        )
+        noise, linear = _noise(party, message, OpenNoise), party.plan.linear_term
+        _once(party, message.round)
+        rows = party.plan.rows_of(party)
+        if linear is None:
+            values = noise.query.values(rows, message.weights)
+            return Sums(values=party.release(Exact(event=noise.event), values, why=f"{self.scheme}, simulated"))
+        draws = generator(party.charge(noise.event, why="objective perturbation, simulated"))
+        model = objective_model(self.objective, rows, linear, None if linear.shared else draws, message.weights)
+        assert isinstance(noise.query, ModelQuery)  # noqa: S101 (so declared by the scheme)
+        return Sums(values=noise.query.steps(model, rows.share))
 
     # The coordinator's side.
 
-    def coordinate(self, session: Session) -> RiskResult:
-        """Open one noisy sum after the other and follow the scheme."""
-        terms, scheme = session.terms, self.scheme_of(session.terms)
-        ways = {"masked": self._under_masks, "local": self._from_each, "open": self._in_the_open}
-        if self.channel == "open":
-            scheme = self.simulated_scheme(terms, scheme, generator(session.randomness))
-        found = follow(scheme, ways[self.channel](session, scheme))
-        encoding = self.encoding_of(terms)
+    def coordinate(self, session: Session[RiskPlan]) -> RiskResult:
+        """Open one noisy sum after the other, and follow the scheme from iterate to iterate."""
+        scheme, ask = self._start(session)
+        iterate, lost = scheme.start(), 0
+        path, present = [iterate.weights], tuple[str, ...]()
+        for number in range(1, scheme.rounds + 1):
+            opened = ask(number, iterate.weights)
+            if opened is None:
+                lost += 1
+            else:
+                iterate, present = scheme.update(iterate, number, opened), opened.present
+            path.append(iterate.weights)
+        if lost == scheme.rounds:
+            raise PartyError("in every round parties fell silent before the sum could be opened: run the study again")
+        plan, encoding = session.plan, session.plan.encoding
         model = RiskModel(
             scheme=self.scheme,
             loss=self.loss,
@@ -158,66 +235,98 @@ class Risk(RiskPlan, tag="risk"):
             classes=encoding.classes,
             regularisation=self.regularisation,
             rounds=scheme.rounds,
-            lost=found.lost,
+            lost=lost,
             people=scheme.people,
-            present=found.present,
-            noise=self.deviation_of(terms, scheme.query(scheme.rounds)),
-            delta=float(delta_of(terms)),
-            guarantee=self.guarantee_of(terms),
-            **split_weights(found.path[-1], encoding),
+            present=present,
+            noise=plan.noise[-1].average_deviation(plan.people),
+            delta=float(plan.delta),
+            guarantee=plan.guarantee,
+            **split_weights(iterate.weights, encoding),
         )
-        path = np.stack([weights.ravel() for weights in found.path]) if self.path else None
-        return RiskResult(model=model, encoding=encoding, path=path)
+        iterates = np.stack([weights.ravel() for weights in path]) if self.path else None
+        return RiskResult(model=model, encoding=encoding, path=iterates)
 
-    def _under_masks(self, session: Session, scheme: Scheme) -> Way:
-        terms = session.terms
-        rounds = start_rounds(session, self, label=_LABEL)
+    def _start(self, session: Session[RiskPlan]) -> tuple[Scheme, RoundFunction]:
+        """Return the scheme, and what opens the noisy sum of a round at some weights, or None if it is lost."""
+        plan = session.plan
+        match plan.channel:
+            case "masked":
+                return plan.scheme, self._under_masks(session)
+            case "local":
+                return plan.scheme, self._from_each(session)
+            case "open":
+                return plan.simulated(generator(session.randomness)), self._in_the_open(session)
+
+    def _under_masks(self, session: Session[RiskPlan]) -> RoundFunction:
+        plan = session.plan
+        assert plan.masked_rounds is not None  # noqa: S101 (so planned)
+        rounds = plan.masked_rounds.start(session)
 
         def opened(number: int, weights: Numbers) -> Opened | None:
-            query = scheme.query(number)
-            ring = self.ring_of(terms, query)
+            noise = plan.noise_at(number)
+            assert isinstance(noise, SharedNoise)  # noqa: S101 (so planned)
             total = rounds.total(
-                self.contribute, lambda this: Ask(round=this, weights=weights), count=query.dimension, ring=ring
+                self.contribute,
+                lambda this: Ask(round=this, weights=weights),
+                count=noise.query.dimension,
+                ring=noise.ring,
             )
-            if total is None:
-                return None
-            return self._opened(terms, query, total.values.astype(np.float64), total.present)
+            return None if total is None else plan.opened(noise, total.values.astype(np.float64), total.present)
 
         return opened
 
-    def _from_each(self, session: Session, scheme: Scheme) -> Way:
-        people = self.people_at(session.terms)
+    def _from_each(self, session: Session[RiskPlan]) -> RoundFunction:
+        plan = session.plan
 
         def opened(number: int, weights: Numbers) -> Opened:
-            messages = dict.fromkeys(people, Ask(round=number, weights=weights))
+            messages = dict.fromkeys(plan.people, Ask(round=number, weights=weights))
             answers = session.ask(self.release, messages, missing=self.missing)
-            total = np.sum([answer.values.astype(np.float64) for answer in answers.values()], axis=0)
-            return self._opened(session.terms, scheme.query(number), total, tuple(answers))
+            return plan.opened(plan.noise_at(number), _added(answers), tuple(answers))
 
         return opened
 
-    def _in_the_open(self, session: Session, scheme: Scheme) -> Way:
-        people, draws = self.people_at(session.terms), generator(session.randomness)
-        shared = self.shared_vector(session.terms, draws)
+    def _in_the_open(self, session: Session[RiskPlan]) -> RoundFunction:
+        plan, draws = session.plan, generator(session.randomness)
+        linear = plan.linear_term
+        # one vector that all parties use in objective perturbation as printed
+        shared = linear.law.simulate(plan.encoding.shape, draws) if linear and linear.shared else None
 
         def opened(number: int, weights: Numbers) -> Opened:
-            query = scheme.query(number)
+            noise = plan.noise_at(number)
+            assert isinstance(noise, OpenNoise)  # noqa: S101 (so planned)
             message = Ask(round=number, weights=weights if shared is None else shared)
-            answers = session.ask(self.give, dict.fromkeys(people, message))
-            total = np.sum([answer.values.astype(np.float64) for answer in answers.values()], axis=0)
-            exact = self._opened(session.terms, query, total, tuple(answers))
-            over = 1 if isinstance(query, ModelQuery) else exact.people
-            noise = self.open_of(session.terms, query).draw(query.dimension, draws)
-            return replace(exact, total=exact.total + over * noise)
+            answers = session.ask(self.give, dict.fromkeys(plan.people, message))
+            exact = plan.opened(noise, _added(answers), tuple(answers))
+            return replace(exact, total=exact.total + noise.divisor(plan.people) * noise.draw(draws))
 
         return opened
 
-    def _opened(self, terms: Terms, query: Query, steps: Numbers, present: tuple[str, ...]) -> Opened:
-        """Return a sum in steps as what it stands for; who abstains has no people and no noise in it."""
-        people = {name: size for name, size in self.people_at(terms).items() if name in present}
-        deviation = self.sum_deviation(terms, query, tuple(people))
-        return Opened(total=steps * query.unit, deviation=deviation, people=sum(people.values()), present=present)
-
-    def read_result(self, terms: Terms, folder: Path) -> RiskResult:
+    def read(self, plan: RiskPlan, folder: Path) -> RiskResult:
         """Read back `model.json` and, if there is one, `path.csv`."""
-        return read_model(folder, self.encoding_of(terms))
+        return read_model(folder, plan.encoding)
+
+
+def _noise(party: Party[RiskPlan], message: Ask, kind: type[Kind]) -> Kind:
+    """Return the noise of a round that this party's own study lets be asked, with what is added up in it."""
+    scheme = party.plan.scheme
+    if not 1 <= message.round <= scheme.rounds:
+        raise RefusedError(f"round {message.round} was asked, and the study has rounds 1 to {scheme.rounds}")
+    if message.weights.shape != scheme.shape or not np.isfinite(message.weights).all():
+        raise RefusedError(f"weights came that are no finite numbers of shape {scheme.shape}")
+    noise = party.plan.noise_at(message.round)
+    if not isinstance(noise, kind):
+        raise RefusedError("this step is not that in which the study adds its noise")
+    return noise
+
+
+def _once(party: Party[RiskPlan], number: int) -> None:
+    """Refuse a round that was answered: the budget has one answer for each."""
+    before = party.kept("risk answered", _Answered)
+    if before is not None and number <= before.round:
+        raise BudgetError(f"round {number} was answered before: the study pays for one answer in each round")
+    party.remember("risk answered", _Answered(round=number))
+
+
+def _added(answers: Mapping[str, Sums]) -> Numbers:
+    total: Numbers = np.sum([answer.values.astype(np.float64) for answer in answers.values()], axis=0)
+    return total

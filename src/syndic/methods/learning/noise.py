@@ -1,17 +1,39 @@
-"""The noise of one round: a share of it at every party, or all of it at each. Integers, drawn exactly."""
+"""The noise of one round: a share of it at every party, all of it at each, or simulated. Exact integers but for that.
 
+What is simulated only: parties hand over exact numbers, and a functionality that is not there adds noise: what the
+authors ran (`as_printed`), laws that cannot be drawn exactly, methods that need a trusted third party, and methods
+without privacy. None of that protects anybody; its events say what would hold in real arithmetic.
+"""
+
+import abc
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from math import ceil, exp, floor, isqrt
+from math import ceil, exp, floor, isqrt, log1p, sqrt
 from typing import Final, Literal, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
+from syndic.document import Document
 from syndic.errors import InputError
-from syndic.methods.learning.query import Query
+from syndic.methods.learning.rows import PartyRows
+from syndic.methods.learning.scheme import ModelQuery, Query
+from syndic.model.erm import noise_law
+from syndic.model.erm.loss import Numbers, Objective
+from syndic.model.erm.noise_law import CoordinateLaplace, Gaussian, ObjectiveNoise
+from syndic.model.erm.private import (
+    GradientMethod,
+    ModelMethod,
+    Setting,
+    Variant,
+    gradient_noise,
+    local_objective,
+    model_noise,
+    two_noises,
+)
+from syndic.mpc.ring import OVERFLOW, Ring, ring_for
 from syndic.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -20,9 +42,10 @@ from syndic.noise import (
     GaussianShare,
     LaplaceShare,
 )
-from syndic.privacy import Budget, Event, GaussianEvent, mu_squared_for, rho_for
+from syndic.privacy import Budget, Event, GaussianEvent, PureEvent, mu_squared_for, rho_for
 from syndic.privacy.concentrated import PICO
 from syndic.privacy.cost import ATTO
+from syndic.privacy.unit import LARGEST_EPSILON
 from syndic.random import Randomness
 
 Noise = Literal["gaussian", "laplace", "spherical"]
@@ -34,6 +57,10 @@ Law = FineGaussian | DiscreteGaussian | DiscreteLaplace
 _SLACK: Final = Fraction(1, ATTO)
 # beyond, e^epsilon times even that would be too much for most deltas
 _EXACT_UP_TO: Final = 16
+# noise is added to 64-bit numbers, which must not wrap
+_MOST_BITS: Final = 62
+_MODELS: Final[dict[str, ModelMethod]] = {"mpc_out": "MPC Out P", "pathak": "Pathak", "local_out": "Local Out P"}
+_GRADIENTS: Final[dict[str, GradientMethod]] = {"mpc_grad": "MPC Grad P", "local_grad": "Local Grad P"}
 
 
 @final
@@ -69,75 +96,280 @@ class Paid:
         return self.noise.apply(values, randomness)
 
 
-def share_for(noise: Noise, query: Query, budgets: Iterable[Budget], apart: int, who: Mapping[str, int]) -> Share:
-    """Return the share of the noise of one sum over all parties, made for the strictest budget.
+@dataclass(frozen=True, kw_only=True)
+class RoundNoise(abc.ABC):
+    """The noise on the sum of one round."""
 
-    A person at `apart` parties moves the sum that many times as far, and each of them is charged that part of the
-    budget: mu^2 = (r s)^2 / variance for all, so variance = r s^2 / (mu^2 / r). For epsilon, scale r d / epsilon.
+    query: Query
+
+    @abc.abstractmethod
+    def event_of(self, party: str) -> Event:
+        """Return what the round costs a party."""
+
+    @abc.abstractmethod
+    def deviation(self, people: Mapping[str, int]) -> float:
+        """Return the standard deviation on each number of a sum over some parties, in its units."""
+
+    def average_deviation(self, people: Mapping[str, int]) -> float:
+        """Return the standard deviation on each number of an average over some parties."""
+        return self.deviation(people) / self.divisor(people)
+
+    def divisor(self, people: Mapping[str, int]) -> int:
+        """Return what a sum is divided by: models are averaged by the parties themselves."""
+        return 1 if isinstance(self.query, ModelQuery) else sum(people.values())
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class SharedNoise(RoundNoise):
+    """One noise on the sum over all parties, a share of it at each; `ring` has room for the numbers and for it."""
+
+    share: Share
+    ring: Ring
+
+    @property
+    def paid(self) -> Paid:
+        """A party's share, with what is charged for it."""
+        return Paid(noise=self.share, rounds=self.query.rounds)
+
+    def event_of(self, party: str) -> Event:  # noqa: ARG002 (the same at every party)
+        """Return what the round costs a party."""
+        return self.paid.event
+
+    def deviation(self, people: Mapping[str, int]) -> float:
+        """Return the standard deviation on each number of a sum over some parties, in its units."""
+        return float(self.share.total_variance(len(people)) ** 0.5) * self.query.unit
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class OwnNoise(RoundNoise):
+    """The noise that each party adds by itself."""
+
+    laws: Mapping[str, Law]
+
+    def paid(self, party: str) -> Paid:
+        """Return a party's noise with what is charged for it."""
+        return Paid(noise=self.laws[party], rounds=self.query.rounds)
+
+    def event_of(self, party: str) -> Event:
+        """Return what the round costs a party."""
+        return self.paid(party).event
+
+    def deviation(self, people: Mapping[str, int]) -> float:
+        """Return the standard deviation on each number of a sum over some parties, in its units."""
+        return float(sum(self.laws[name].variance for name in people) ** 0.5) * self.query.unit
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class OpenNoise(RoundNoise):
+    """Simulated: the event of each round, the noise on its average, a fixed vector and a further penalty."""
+
+    event: Event
+    law: noise_law.Law | None = None
+    copies: int = 1
+    start: Gaussian | None = None
+    extra: float = 0.0
+
+    def event_of(self, party: str) -> Event:  # noqa: ARG002 (the same at every party)
+        """Return what the round costs a party."""
+        return self.event
+
+    def deviation(self, people: Mapping[str, int]) -> float:
+        """Return the standard deviation on each number of a sum over some parties, in its units."""
+        one = 0.0 if self.law is None else self.law.deviation(self.query.dimension)
+        return self.divisor(people) * one / float(self.copies**0.5)
+
+    def draw(self, generator: np.random.Generator) -> Numbers:
+        """Return the noise of one round. It protects nobody."""
+        dimension = self.query.dimension
+        if self.law is None:
+            return np.zeros(dimension)
+        if isinstance(self.law, Gaussian):  # an average of normal numbers is normal
+            return Gaussian(self.law.scale / sqrt(self.copies)).simulate((dimension,), generator)
+        return np.asarray(self.law.simulate((self.copies, dimension), generator).mean(axis=0))
+
+
+# All of it at every party, or a share at each.
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Whole:
+    """What all rounds together may cost a person at `apart` parties: rho, mu^2 or epsilon."""
+
+    kind: Literal["rho", "mu_squared", "epsilon"]
+    amount: Fraction
+    apart: int
+
+    def part(self, query: Query) -> Fraction:
+        """Return what one round costs one of the parties, in whole units of a ledger."""
+        part = self.amount * query.part / self.apart
+        # halves of mu^2 are what a ledger adds up
+        halves = 2 if self.kind == "mu_squared" else 1
+        return Fraction(halves * floor(part * PICO / halves), PICO)
+
+
+def whole_of(noise: Noise, budgets: Iterable[Budget], rounds: int, apart: int) -> Whole:
+    """Return what the strictest of some budgets allows."""
+    budgets, events = set(budgets), rounds * apart
+    if noise != "gaussian":
+        return Whole(kind="epsilon", amount=min(budget.epsilon for budget in budgets), apart=apart)
+    # where so many slacks would take more than half of some delta, the concentrated account is used
+    exact = all(
+        budget.epsilon <= _EXACT_UP_TO and 2 * (1 + exp(budget.epsilon)) * events / ATTO <= budget.delta
+        for budget in budgets
+    )
+    if not exact:
+        return Whole(kind="rho", amount=min(rho_for(one.epsilon, one.delta) for one in budgets), apart=apart)
+    amount = min(mu_squared_for(one.epsilon, one.delta, events * _SLACK) for one in budgets)
+    return Whole(kind="mu_squared", amount=amount, apart=apart)
+
+
+def shared_noise(whole: Whole, query: Query, who: Mapping[str, int], largest: int) -> SharedNoise:
+    """Return the noise of one sum over all parties, whose numbers are at most `largest`; `who` shares it.
+
+    A person at r parties moves the sum r times as far, and each of them is charged that part of the budget: mu^2 =
+    (r s)^2 / variance for all, so variance = r s^2 / (mu^2 / r). For epsilon, scale r d / epsilon.
     """
-    budgets = tuple(budgets)
-    if noise == "gaussian" and not _exactly(budgets, query.rounds * apart):
-        rho = _part(min(_rho_of(budget) for budget in budgets), query.part, apart)
-        square = apart * query.reach**2
-        return GaussianShare(sensitivity_squared=square, rho=rho, dimension=query.dimension, **who)
-    if noise == "gaussian":
-        return FineGaussianShare(
-            sensitivity_squared=apart * query.reach**2,
-            mu_squared=_mu_squared(
-                min(_mu_squared_of(budget, query.rounds * apart) for budget in budgets), query.part, apart
-            ),
-            changed=query.dimension,
-            fraction_bits=0,
-            dimension=query.dimension,
-            **who,
-        )
-    epsilon = _part(min(budget.epsilon for budget in budgets), query.part, apart)
-    return LaplaceShare(sensitivity=_l1(query), epsilon=epsilon, dimension=query.dimension, **who)
+    part, square, dimension = whole.part(query), whole.apart * query.reach**2, query.dimension
+    share: Share
+    match whole.kind:
+        case "rho":
+            share = GaussianShare(sensitivity_squared=square, rho=part, dimension=dimension, **who)
+        case "mu_squared":
+            share = FineGaussianShare(
+                sensitivity_squared=square,
+                mu_squared=part,
+                changed=dimension,
+                fraction_bits=0,
+                dimension=dimension,
+                **who,
+            )
+        case "epsilon":
+            share = LaplaceShare(sensitivity=_l1(query), epsilon=part, dimension=dimension, **who)
+    ring = ring_for(largest + share.tail(OVERFLOW / dimension, share.parties))
+    _check_bits(ring.bits)
+    return SharedNoise(query=query, share=share, ring=ring)
 
 
-def law_for(noise: Noise, query: Query, budget: Budget, apart: int) -> Law:
-    """Return the noise that one party adds by itself; a person at several parties pays a part at each of them."""
-    if noise == "gaussian" and not _exactly((budget,), query.rounds * apart):
-        rho = _part(_rho_of(budget), query.part, apart)
-        return DiscreteGaussian(sensitivity_squared=query.reach**2, rho=rho)
-    if noise == "gaussian":
-        return FineGaussian(
-            sensitivity_squared=query.reach**2,
-            mu_squared=_mu_squared(_mu_squared_of(budget, query.rounds * apart), query.part, apart),
-            changed=query.dimension,
-            fraction_bits=0,
-        )
-    return DiscreteLaplace(sensitivity=_l1(query), epsilon=_part(budget.epsilon, query.part, apart))
+def own_noise(wholes: Mapping[str, Whole], query: Query, largest: Mapping[str, int]) -> OwnNoise:
+    """Return the noise that each party adds by itself to numbers of at most `largest`."""
+    made = {whole: _law(whole, query) for whole in set(wholes.values())}
+    tails = {whole: law.tail(OVERFLOW / query.dimension) for whole, law in made.items()}
+    _check_bits(max(largest[name] + tails[whole] for name, whole in wholes.items()).bit_length() + 1)
+    return OwnNoise(query=query, laws={name: made[whole] for name, whole in wholes.items()})
+
+
+def _law(whole: Whole, query: Query) -> Law:
+    part, square = whole.part(query), query.reach**2
+    match whole.kind:
+        case "rho":
+            return DiscreteGaussian(sensitivity_squared=square, rho=part)
+        case "mu_squared":
+            return FineGaussian(sensitivity_squared=square, mu_squared=part, changed=query.dimension, fraction_bits=0)
+        case "epsilon":
+            return DiscreteLaplace(sensitivity=_l1(query), epsilon=part)
+
+
+def _check_bits(bits: int) -> None:
+    """Refuse numbers that could leave 64 bits with their noise: a failure at some of them would tell something."""
+    if bits > _MOST_BITS:
+        raise InputError(f"sums of {bits} bits leave no room for noise in 64: lower clip, or raise epsilon")
 
 
 def _l1(query: Query) -> int:
     """Return the l1 change that the Euclidean one allows: sqrt(dimension) times as much."""
-    squared = query.reach**2 * query.dimension
-    return isqrt(ceil(squared)) + 1
+    return isqrt(ceil(query.reach**2 * query.dimension)) + 1
 
 
-def _exactly(budgets: tuple[Budget, ...], events: int) -> bool:
-    """Say whether so many slacks take at most half of every delta: if not, the concentrated account is used."""
-    return all(
-        budget.epsilon <= _EXACT_UP_TO and 2 * (1 + exp(budget.epsilon)) * events / ATTO <= budget.delta
-        for budget in budgets
-    )
+# Simulated.
 
 
-@lru_cache(maxsize=64)
-def _rho_of(budget: Budget) -> Fraction:
-    return rho_for(budget.epsilon, budget.delta)
+@final
+class Exact(Document):
+    """No noise at all; `event` is what the functionality's noise would pay for."""
+
+    event: Event
+
+    def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:  # noqa: ARG002 (unused)
+        """Return the values as they are."""
+        return values
 
 
-@lru_cache(maxsize=64)
-def _mu_squared_of(budget: Budget, rounds: int) -> Fraction:
-    return mu_squared_for(budget.epsilon, budget.delta, rounds * _SLACK)
+def open_noise(scheme: str, query: Query, setting: Setting, smoothness: float, variant: Variant) -> OpenNoise:
+    """Return the noise of a round of a scheme for simulation; the first that fits."""
+    if scheme in ("distributed", "central"):
+        rounds = setting.iterations if scheme == "central" else 1
+        return OpenNoise(
+            query=query, event=PureEvent(epsilon=Fraction(LARGEST_EPSILON, rounds), what="no noise at all")
+        )
+    if scheme == "local_obj":
+        return OpenNoise(query=query, event=_objective_event(setting, smoothness, variant))
+    if scheme == "rajkumar_agarwal":
+        both = two_noises(setting, smoothness, variant)
+        return OpenNoise(
+            query=query, event=_event(both.fresh, setting, query), law=both.fresh, start=both.start, extra=both.extra
+        )
+    if scheme in _GRADIENTS:
+        noise = gradient_noise(_GRADIENTS[scheme], setting, variant)
+        ratio = Fraction(noise.sensitivity / noise.law.scale) ** 2
+        event = GaussianEvent(mu_squared=_up(ratio), what="continuous Gaussian, as printed")
+        return OpenNoise(query=query, event=event, law=noise.law, copies=noise.copies)
+    if variant == "as_printed":
+        models = model_noise(_MODELS[scheme], setting, "as_printed")
+        whose = setting.party_sensitivity if scheme == "local_out" else setting.model_sensitivity
+        return OpenNoise(
+            query=query, event=_event(models.law, setting, query, whose), law=models.law, copies=models.copies
+        )
+    # one spherical vector for the average, or one for each party's own model: then its change is not shared out
+    local = scheme == "local_out"
+    whose = float(query.reach) * query.unit * (setting.parties if local else 1)
+    spherical = noise_law.law("spherical", whose, setting.dimension, setting.epsilon, setting.delta)
+    event_ = PureEvent(epsilon=setting.epsilon, what="continuous spherical noise")
+    return OpenNoise(query=query, event=event_, law=spherical, copies=setting.parties if local else 1)
 
 
-def _mu_squared(whole: Fraction, part: Fraction, apart: int) -> Fraction:
-    # halves of mu^2 are what a ledger adds up, in whole units
-    return Fraction(2 * floor(whole * part / apart * PICO / 2), PICO)
+def objective_model(
+    objective: Objective,
+    holding: PartyRows,
+    noise: ObjectiveNoise,
+    generator: np.random.Generator | None,
+    shared: Numbers,
+) -> Numbers:
+    """Return the minimiser of one party's objective with a random linear term; `shared` where all have the same."""
+    rows, labels = holding.matrix()
+    linear = shared.ravel() if generator is None else noise.law.simulate((rows.shape[1],), generator)
+    penalised = Objective(objective.loss, objective.regularisation + noise.extra, clip=objective.clip)
+
+    def both(weights: Numbers) -> tuple[float, Numbers]:
+        value = penalised.value(weights, rows, labels[:, 0]) + linear @ weights / len(rows)
+        return float(value), penalised.gradient(weights, rows, labels[:, 0]) + linear / len(rows)
+
+    if len(rows) == 0:
+        return np.zeros((1, rows.shape[1]))
+    found = scipy.optimize.minimize(both, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B", options={"gtol": 1e-10})
+    return np.asarray(found.x, dtype=np.float64)[None, :]
 
 
-def _part(whole: Fraction, part: Fraction, apart: int) -> Fraction:
-    return Fraction(floor(whole * part / apart * PICO), PICO)
+def _objective_event(setting: Setting, smoothness: float, variant: Variant) -> PureEvent:
+    noise = local_objective(setting, smoothness, variant)
+    if variant == "sound":
+        return PureEvent(epsilon=setting.epsilon, what="objective perturbation, continuous noise")
+    # the Jacobian's part, and Laplace coordinates where the Euclidean norm was meant
+    ratio = smoothness / (setting.records * (setting.regularisation + noise.extra))
+    holds = 2 * log1p(ratio) + sqrt(setting.dimension) * noise.left
+    return PureEvent(epsilon=_up(Fraction(holds)), what="objective perturbation, as printed")
+
+
+def _event(noise: noise_law.Law, setting: Setting, query: Query, sensitivity: float | None = None) -> Event:
+    moved = setting.gradient_sensitivity if sensitivity is None else sensitivity
+    if isinstance(noise, CoordinateLaplace):
+        holds = Fraction(noise.epsilon(moved, query.dimension))
+        return PureEvent(epsilon=_up(holds), what="continuous Laplace coordinates, as printed")
+    return GaussianEvent(mu_squared=_up(Fraction(moved / noise.scale) ** 2), what="continuous Gaussian")
+
+
+def _up(value: Fraction) -> Fraction:
+    return Fraction(ceil(value * PICO), PICO)

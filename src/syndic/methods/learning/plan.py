@@ -1,247 +1,381 @@
 """What learning costs, needs and gives away, before any row is read."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Literal, final
 
 import numpy as np
 
-from syndic.data import Boolean
+from syndic.data import Boolean, Schema
 from syndic.data.column import Listed
 from syndic.errors import InputError
-from syndic.kernel import Disclosure, Resources, Terms, budget_of, member, people_of
-from syndic.methods.learning.disclosure import CURVED, PRINTED, SIMULATED, gradient_words, model_words, words
-from syndic.methods.learning.query import Query
-from syndic.methods.learning.requirements import RiskTerms, budgets_of
-from syndic.methods.learning.scheme import Descent, Scheme
-from syndic.methods.refusals import check_fits
+from syndic.kernel import (
+    GROUPS,
+    Disclosure,
+    Party,
+    Plan,
+    Resources,
+    Terms,
+    beyond_unit,
+    budget_of,
+    budgets_of,
+    change_of,
+    everybody,
+    member,
+    people_of,
+)
+from syndic.methods.learning.noise import (
+    OpenNoise,
+    RoundNoise,
+    SharedNoise,
+    open_noise,
+    own_noise,
+    shared_noise,
+    whole_of,
+)
+from syndic.methods.learning.rows import Encoding, PartyRows
+from syndic.methods.learning.scheme import Averaging, Descent, FewRounds, Opened, Scheme, scheme_of
+from syndic.methods.refusals import sizes_are_public
 from syndic.model.erm.loss import Numbers
 from syndic.model.erm.noise_law import ObjectiveNoise
-from syndic.model.erm.private import Variant, local_objective
+from syndic.model.erm.private import Setting, local_objective
 from syndic.model.erm.solve import least_regularisation
 from syndic.mpc.key import KEY_BYTES
+from syndic.mpc.rounds import MaskedRounds, plan_rounds
 from syndic.privacy import Cost, Event, joint_cost
 
+if TYPE_CHECKING:
+    from syndic.methods.learning.learn import Risk
+
+Channel = Literal["masked", "local", "open"]
+
 # points of the guarantee along the rounds that a result keeps
-_SHOWN = 20
-# noise of one value passes what there is room for with a chance below this over all values
-_OVERFLOW = 2.0**-64
-# noise is added to 64-bit numbers, which must not wrap
-_MOST_BITS = 62
+_SHOWN: Final = 20
+_STEPS: Final[dict[Channel, str]] = {"masked": "contribute", "local": "release", "open": "give"}
+
+PRINTED: Final[dict[str, str]] = {
+    "mpc_out": "Laplace coordinates by an l2 sensitivity: sqrt(dimension) times the stated epsilon holds",
+    "pathak": "Laplace coordinates by one party's l2 sensitivity, on the average of all",
+    "local_out": "Laplace coordinates by an l2 sensitivity: sqrt(dimension) times the stated epsilon holds",
+    "mpc_grad": "the authors' conversion draws about a third more noise than the stated epsilon needs",
+    "local_grad": "the authors' conversion draws about a third more noise than the stated epsilon needs",
+    "local_obj": "a term is missing in the authors' epsilon, coordinates are Laplace, and all parties share one vector",
+    "rajkumar_agarwal": "fresh Laplace coordinates cost sqrt(dimension) times epsilon in EVERY iteration",
+}
+SIMULATED: Final[dict[str, str]] = {
+    "local_obj": "objective perturbation is proven for continuous noise and exact minimisers: computers have neither",
+    "rajkumar_agarwal": "a third party that everybody trusts sees every party's exact gradients",
+    "distributed": "no noise at all: the average of the parties' models",
+    "central": "no noise at all: descent on the rows of all parties",
+}
 
 
-class RiskPlan(RiskTerms):
-    """Everything about learning that is said before it begins; see `Risk`."""
+@final
+class RiskPlan(Plan):
+    """What is added up round by round, and the noise on each sum: by all parties under masks, by each, or simulated.
 
-    def asked(self, terms: Terms) -> tuple[str, ...]:
-        """Return the steps that this scheme asks."""
-        del terms
-        masked = ("rounds_keys", "rounds_meet", "contribute", *(("round_open",) if self.missing else ()))
-        return ("ready", *{"masked": masked, "local": ("release",), "open": ("give",)}[self.channel])
+    `people`: public numbers of people of the parties that take part. `noise`: that of each stage of the scheme. `clip`:
+    the largest norm of one record's gradient. `departures`: what simulated variants do not keep. `linear_term`: what
+    objective perturbation adds.
+    """
 
-    def check(self, terms: Terms) -> None:
-        """Refuse what cannot work, with what it would need."""
-        self._check_parties(terms)
-        self._check_label(terms)
-        if self.averages_models:
-            self._check_minimiser(terms)
-        if self.channel == "open":
-            self._check_open(terms)
-        if self.channel == "masked":
-            self.rounds_plan(terms)
-        try:
-            for query, _ in self.scheme_of(terms).stages:
-                self.deviation_of(terms, query)
-                self._check_room(terms, query)
-        except ValueError as error:
-            raise InputError(f"the noise cannot be made: {error}") from None
-        self._check_size(terms)
+    channel: Channel
+    encoding: Encoding
+    people: Mapping[str, int]
+    scheme: Scheme
+    noise: tuple[RoundNoise, ...]
+    masked_rounds: MaskedRounds | None
+    clip: float
+    departures: tuple[str, ...]
+    linear_term: ObjectiveNoise | None
 
-    def _check_parties(self, terms: Terms) -> None:
-        needs_delta = self.noise == "gaussian" or self.channel == "open"
-        for party in terms.parties:
-            if party.people is None:
-                raise InputError(f"party '{party.name}': sums are divided by a public number of people: set people")
-            if party.columns is not None:
-                raise InputError(f"party '{party.name}': every party holds all columns here; leave columns out")
-            if needs_delta and budget_of(terms, party.name).delta == 0:
-                raise InputError(f"party '{party.name}': this noise needs delta above 0; set it or use laplace")
-        if not self.people_at(terms):
-            raise InputError(f"no party has the minimum of {self.minimum} people: lower it")
+    def noise_at(self, number: int) -> RoundNoise:
+        """Return the noise of a round, counted from 1, with what is asked in it."""
+        return self.noise[self.scheme.stage(number)]
 
-    def _check_label(self, terms: Terms) -> None:
-        try:
-            encoding = self.encoding_of(terms)
-            encoding.design.features  # noqa: B018 (its own checks are the checks)
-        except ValueError as error:
-            raise InputError(f"{error}") from None
-        listed = isinstance(terms.schema[self.label], Listed | Boolean)
-        if listed == (self.loss in ("ridge", "huber")):
-            what, other = (
-                ("is no number", "logistic, softmax or hinge") if listed else ("is a number", "ridge or huber")
-            )
-            raise InputError(f"'{self.label}' {what}: use loss = {other}")
-        if self.loss == "softmax" and (encoding.models < 2 or self.averages_models or self.channel == "open"):
-            raise InputError("softmax is for gradients of three classes or more: leave positive out, or use logistic")
+    def rows_of(self, party: "Party[RiskPlan]") -> PartyRows:
+        """Return the party's rows with what is public of them. Private."""
+        people, total = self.people[party.name], sum(self.people.values())
+        return PartyRows(
+            party=party.name,
+            table=party.table,
+            encoding=self.encoding,
+            people=people,
+            rows=self.terms.unit.rows,
+            share=people / total,
+            public_size=sizes_are_public(self.terms),
+        )
 
-    def _check_minimiser(self, terms: Terms) -> None:
-        """Refuse what has no minimiser of bounded sensitivity, or one that a solver may not reach."""
-        self.objective.check_minimiser()
-        # a record counts by the public number of people, so many rows of each make a penalty less
-        least = terms.unit.rows * least_regularisation(self.objective.loss)
-        if self.channel != "open" and self.regularisation < least:
-            raise InputError(
-                f"regularisation ({self.regularisation:g}) must be at least {least:.2g} here: with less a solver may "
-                "not reach the minimiser, which the noise relies on"
-            )
+    def opened(self, noise: RoundNoise, steps: Numbers, present: tuple[str, ...]) -> Opened:
+        """Return a sum in steps as what it stands for; who abstains has no people and no noise in it."""
+        people = {name: size for name, size in self.people.items() if name in present}
+        total = steps * noise.query.unit
+        return Opened(total=total, deviation=noise.deviation(people), people=sum(people.values()), present=present)
 
-    def _check_open(self, terms: Terms) -> None:
-        if terms.unit.parties > 1 or terms.unit.rows > 1:
-            raise InputError("simulated variants are for people with one row at one party")
-        if self.scheme == "local_obj" and self.encoding_of(terms).models > 1:
-            raise InputError("objective perturbation is for one model: name the positive class")
-        if self.scheme == "local_obj" and self.loss != "logistic":
-            raise InputError("objective perturbation needs a loss that is smooth twice over: use loss = logistic")
+    def simulated(self, draws: np.random.Generator) -> Scheme:
+        """Return the scheme with the fixed vector and the further penalty of Rajkumar and Agarwal."""
+        scheme, noise = self.scheme, self.noise[0]
+        if not isinstance(scheme, Descent) or not isinstance(noise, OpenNoise) or noise.start is None:
+            return scheme
+        linear = noise.start.simulate(scheme.shape, draws) / scheme.people
+        return replace(scheme, linear=linear, regularisation=scheme.regularisation + noise.extra)
 
-    def _check_room(self, terms: Terms, query: Query) -> None:
-        """Refuse numbers that could leave 64 bits with their noise: a failure at some of them would tell something."""
-        match self.channel:
-            case "masked":
-                bits = self.ring_of(terms, query).bits
-            case "local":
-                chance = _OVERFLOW / query.dimension
-                reach = max(
-                    query.largest(size, terms.unit.rows) + self.law_of(terms, query, name).tail(chance)
-                    for name, size in self.people_at(terms).items()
-                )
-                bits = reach.bit_length() + 1
-            case "open":
-                return
-        if bits > _MOST_BITS:
-            raise InputError(f"sums of {bits} bits leave no room for noise in 64: lower clip, or raise epsilon")
+    @property
+    def delta(self) -> Fraction:
+        """The delta at which guarantees are stated."""
+        return max(budget.delta for budget in budgets_of(self.terms))
 
-    def _check_size(self, terms: Terms) -> None:
-        check_fits(terms, self.estimate(terms), "name fewer features")
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        """One sum after the other; keys before them where they are masked."""
+        own = _STEPS[self.channel]
+        return self.masked_rounds.rounds(own) if self.masked_rounds else (own,)
 
-    def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
+    def events(self, party: str) -> tuple[Event, ...]:
         """One event for each round; nothing where a party abstains."""
-        member(terms, party)
-        if self.abstains(terms, party):
+        member(self.terms, party)
+        if party not in self.people:
             return ()
-        stages = self.scheme_of(terms).stages
-        return tuple(event for query, times in stages for event in (self.event_of(terms, query, party),) * times)
+        stages = zip(self.noise, self.scheme.stages, strict=True)
+        return tuple(event for noise, (_, times) in stages for event in (noise.event_of(party),) * times)
 
-    def guarantee_of(self, terms: Terms) -> tuple[tuple[int, float], ...]:
-        """Return (round, epsilon) of all that is published up to some rounds, for the person who pays most."""
-        scheme, delta = self.scheme_of(terms), delta_of(terms)
-        budgets = {name: budget_of(terms, name) for name in self.people_at(terms)}
+    @cached_property
+    def guarantee(self) -> tuple[tuple[int, float], ...]:
+        """(round, epsilon) of all that is published up to some rounds, for the person who pays most."""
+        rounds = self.scheme.rounds
+        budgets = {name: budget_of(self.terms, name) for name in self.people}
         payers = {budget: name for name, budget in budgets.items()}
         found = []
-        for number in sorted({max(1, round(scheme.rounds * place / _SHOWN)) for place in range(_SHOWN + 1)}):
-            each = {budget: self._cost_until(terms, scheme, name, number) for budget, name in payers.items()}
-            joint = joint_cost({name: each[budget] for name, budget in budgets.items()}, terms.unit)
-            found.append((number, float(joint.epsilon(delta))))
+        for number in sorted({max(1, round(rounds * place / _SHOWN)) for place in range(_SHOWN + 1)}):
+            each = {budget: self._cost_until(name, number) for budget, name in payers.items()}
+            joint = joint_cost({name: each[budget] for name, budget in budgets.items()}, self.terms.unit)
+            found.append((number, float(joint.epsilon(self.delta))))
         return tuple(found)
 
-    def _cost_until(self, terms: Terms, scheme: Scheme, party: str, number: int) -> Cost:
+    def _cost_until(self, party: str, number: int) -> Cost:
         total, before = Cost(), 0
-        for query, times in scheme.stages:
+        for noise, (_, times) in zip(self.noise, self.scheme.stages, strict=True):
             asked = min(times, max(0, number - before))
-            total, before = total + Cost.of([self.event_of(terms, query, party)]).times(asked), before + times
+            total, before = total + Cost.of([noise.event_of(party)]).times(asked), before + times
         return total
 
-    def estimate(self, terms: Terms) -> Resources:
+    @cached_property
+    def resources(self) -> Resources:
         """Bytes of a reply, memory for the largest party's rows, time for all rounds."""
-        scheme, (models, features) = self.scheme_of(terms), self.encoding_of(terms).shape
-        largest, parties = max(self.people_at(terms).values()) * terms.unit.rows, len(terms.parties)
-        masked = self.channel == "masked"
-        trips = scheme.rounds * (2 if masked and self.missing else 1) + (3 if masked else 1)
-        neighbours = self.rounds_plan(terms).neighbours if masked else 0
-        held = largest if self.averages_models else min(largest, 2**16)
+        terms, scheme, masks = self.terms, self.scheme, self.masked_rounds
+        (models, features), parties = scheme.shape, len(terms.parties)
+        largest = max(self.people.values()) * terms.unit.rows
+        trips = scheme.rounds * (2 if masks and masks.graph.missing else 1) + (3 if masks else 1)
+        held = largest if isinstance(scheme, Averaging) else min(largest, 2**16)
         widest = max(query.dimension for query, _ in scheme.stages)
-        people = people_of(terms) or 0
-        each = 5e-3 + neighbours * 2e-5
+        each = 5e-3 + (masks.graph.neighbours if masks else 0) * 2e-5
+        seconds = 1.0 + trips * parties * each + scheme.rounds * (people_of(terms) or 0) * features * 3e-9
         return Resources(
             memory_bytes=10**8 + 32 * held * (features + models) + 24 * parties * widest,
             reply_bytes=8 * widest + 64,
             rounds=trips,
-            seconds=round(1.0 + trips * parties * each + scheme.rounds * people * features * 3e-9, 1),
-            notes=self._notes(terms, scheme, neighbours),
+            seconds=round(seconds, 1),
+            notes=self._notes(),
         )
 
-    def _notes(self, terms: Terms, scheme: Scheme, neighbours: int) -> tuple[str, ...]:
-        models, features = scheme.shape
-        query = scheme.query(scheme.rounds)
-        first = f"{models} model(s) of {features} weights; {scheme.rounds} sum(s), {scheme.people:,} people"
-        noise = f"standard deviation {self.deviation_of(terms, query):.3g} of the noise on each number of an average"
-        if self.channel != "masked":
-            return first, noise
-        ring = self.ring_of(terms, query)
-        return (
-            first,
-            noise,
-            f"{neighbours} neighbours a party ({KEY_BYTES} bytes each, once), {ring.bits} bits a number",
+    def _notes(self) -> tuple[str, ...]:
+        (models, features), last = self.scheme.shape, self.noise[-1]
+        deviation = last.average_deviation(self.people)
+        notes = (
+            f"{models} model(s) of {features} weights; {self.scheme.rounds} sum(s), {self.scheme.people:,} people",
+            f"standard deviation {deviation:.3g} of the noise on each number of an average",
         )
+        if self.masked_rounds is None or not isinstance(last, SharedNoise):
+            return notes
+        neighbours = self.masked_rounds.graph.neighbours
+        masks = f"{neighbours} neighbours a party ({KEY_BYTES} bytes each, once), {last.ring.bits} bits a number"
+        return (*notes, masks)
 
-    def disclosure(self, terms: Terms) -> Disclosure:
-        """State what every role sees."""
-        unit, records = terms.unit, self.records(terms)
-        change = "adding or removing" if unit.neighbours == "add_remove" else "replacing"
-        if self.averages_models:
-            why = model_words(change=change, records=records, clip=self.clip, parties=unit.parties)
-        else:
-            rounds = self.rounds
-            why = gradient_words(change=change, records=records, clip=self.clip, rounds=rounds, parties=unit.parties)
-        if self.scheme == "newton":
-            why += CURVED
-        return words(
-            masked=self.channel == "masked",
-            numbers=self._numbers,
-            sensitivity=why,
-            unit=unit,
-            who=(self.colluding, self.missing),
-            departures=self._departures(),
+    @property
+    def too_large(self) -> tuple[str, str]:
+        """What is too large if the run does not fit, and what to change."""
+        return "a run", "name fewer features"
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What every role sees."""
+        unit, masks = self.terms.unit, self.masked_rounds
+        whose = "the noisy sum over all parties of their" if masks else "every party's noisy"
+        sees = f"{whose} {self._numbers}, the model and all iterates made of them"
+        under_masks = "every party's numbers under masks, which look uniform, who fell silent in which round"
+        masked = {
+            "coordinator": f"{under_masks}, {sees}",
+            "other parties": f"public keys, and {sees}; each knows its own numbers and its shares of the noise",
+        }
+        return Disclosure(
+            sees=everybody(sees) | (masked if masks else {}),
+            sensitivity=self._sensitivity,
+            not_protected=(
+                GROUPS,
+                beyond_unit(unit),
+                "the columns, their bounds, the classes, the people of each party: they are public",
+                *(
+                    (
+                        f"against more than {masks.graph.colluding} parties that pool their shares of the noise, or "
+                        f"more than {masks.graph.missing} that leave theirs out: less noise is left than stated",
+                        "the model against a party that puts in made-up numbers: nothing checks them",
+                    )
+                    if masks
+                    else ()
+                ),
+            ),
+            departures=self.departures,
         )
 
     @property
     def _numbers(self) -> str:
         """What is added up, in words."""
-        if self.averages_models:
+        if isinstance(self.scheme, Averaging):
             return "models"
-        return ("gradients and curvatures" if self.scheme == "newton" else "gradients") + " in every round"
+        return ("gradients and curvatures" if isinstance(self.scheme, FewRounds) else "gradients") + " in every round"
 
-    def _departures(self) -> tuple[str, ...]:
-        if not self.simulation_only:
-            return ()
-        spherical = ("spherical noise cannot be drawn exactly or in shares",) if self.noise == "spherical" else ()
+    @property
+    def _sensitivity(self) -> str:
+        """Why one person moves a sum no further than stated."""
+        unit, change = self.terms.unit, change_of(self.terms.unit)
+        # records that one person adds, takes away or, under `replace`, both, at one party
+        records = unit.l1_of_counts()
+        if isinstance(self.scheme, Averaging):
+            return (
+                f"{change} one person's rows changes the gradient of one party's objective by at most {records} x "
+                f"{self.clip:g} / its public number of people, so its minimiser, every weight being penalised, by at "
+                "most that over the penalty; the solver's proven distance at both neighbours and the rounding to steps "
+                "are added. Times the party's part of all people this is the same at every party; noise is made for "
+                f"{unit.parties} of the parties"
+            )
+        curved = (
+            ". Rounds that ask for curvatures add, for each record, a positive matrix of Frobenius norm at most the "
+            "loss's largest curvature; one noise covers both, whose changes add in squares"
+        )
         return (
-            *((PRINTED[self.scheme],) if self.as_printed else ()),
-            *((SIMULATED[self.scheme],) if self.scheme in SIMULATED else ()),
-            *spherical,
-            "exact numbers are handed to a functionality that is not there, and noise is drawn in floating point",
+            "rows lie in the unit ball by public bounds, and each record's gradient, all classes together, is cut to "
+            f"norm {self.clip:g} in whole steps; {change} one person's rows changes a sum by at most {records} such "
+            f"gradients at any weights, and noise is made for {unit.parties} of the parties, {self.scheme.rounds} "
+            f"round(s) of it{curved if isinstance(self.scheme, FewRounds) else ''}"
         )
 
-    # What only simulated variants have.
 
-    def objective_noise(self, terms: Terms) -> ObjectiveNoise:
-        """Return the random linear term of objective perturbation."""
-        variant: Variant = "as_printed" if self.as_printed else "sound"
-        return local_objective(self.setting_of(terms), self.objective.loss.smoothness, variant)
+def plan_of(method: "Risk", terms: Terms) -> RiskPlan:
+    """Work out the numbers that rows become, what each round adds up, its noise and the masks."""
+    people = {party.name: party.people or 0 for party in terms.parties if (party.people or 0) >= method.minimum}
+    if not people:
+        raise InputError(f"no party has the minimum of {method.minimum} people: lower it")
+    encoding = _encoding(method, terms.schema)
+    _check(method, terms, encoding)
+    masked_rounds = linear_term = None
+    if method.channel == "masked":
+        # a graph that cannot fail, so that nothing is charged for it
+        graph = plan_rounds(len(terms.parties), colluding=method.colluding, missing=method.missing)
+        masked_rounds = MaskedRounds(label="risk", graph=graph)
+    scheme = scheme_of(method, terms.unit, encoding, people)
+    if method.scheme == "local_obj":
+        setting = _setting(method, terms, scheme, people)
+        linear_term = local_objective(setting, method.objective.loss.smoothness, method.variant)
+    return RiskPlan(
+        terms=terms,
+        channel=method.channel,
+        encoding=encoding,
+        people=people,
+        scheme=scheme,
+        noise=_noise(method, terms, scheme, people),
+        masked_rounds=masked_rounds,
+        clip=method.clip,
+        departures=_departures(method) if method.simulation_only else (),
+        linear_term=linear_term,
+    )
 
-    def shared_vector(self, terms: Terms, draws: np.random.Generator) -> Numbers | None:
-        """Return the one vector that all parties use in objective perturbation as printed."""
-        if self.scheme != "local_obj" or not self.as_printed:
-            return None
-        return self.objective_noise(terms).law.simulate(self.encoding_of(terms).shape, draws)
 
-    def simulated_scheme(self, terms: Terms, scheme: Scheme, draws: np.random.Generator) -> Scheme:
-        """Return the scheme with the fixed vector and the further penalty of Rajkumar and Agarwal."""
-        noise = self.open_of(terms, scheme.query(1))
-        if not isinstance(scheme, Descent) or noise.start is None:
-            return scheme
-        linear = noise.start.simulate(scheme.shape, draws) / scheme.people
-        return replace(scheme, linear=linear, regularisation=scheme.regularisation + noise.extra)
+def _encoding(method: "Risk", schema: Schema) -> Encoding:
+    """Return which numbers a row becomes, of the columns that are named, or of all if none are."""
+    features, label = method.features, method.label
+    unknown = [name for name in (*features, label) if name not in schema.names]
+    if unknown:
+        raise InputError(f"{', '.join(unknown)}: no such column in the schema; name features and label from it")
+    chosen = schema.select([name for name in schema.names if not features or name in features or name == label])
+    encoding = Encoding(
+        schema=chosen, label=label, positive=method.positive, scale=method.scale, intercept=method.intercept
+    )
+    try:
+        encoding.design.features  # noqa: B018 (its own checks are the checks)
+    except ValueError as error:
+        raise InputError(f"{error}") from None
+    return encoding
 
 
-def delta_of(terms: Terms) -> Fraction:
-    """Return the delta at which guarantees are stated."""
-    return max(budget.delta for budget in budgets_of(terms))
+def _noise(method: "Risk", terms: Terms, scheme: Scheme, people: Mapping[str, int]) -> tuple[RoundNoise, ...]:
+    """Return the noise of each stage."""
+    queries, rows, apart = [query for query, _ in scheme.stages], terms.unit.rows, terms.unit.parties
+    if method.channel == "open":
+        smoothness, variant = method.objective.loss.smoothness, method.variant
+        setting = _setting(method, terms, scheme, people)
+        return tuple(open_noise(method.scheme, query, setting, smoothness, variant) for query in queries)
+    if method.channel == "masked":
+        whole = whole_of(method.noise, budgets_of(terms), scheme.rounds, apart)
+        who = {"parties": len(people), "colluding": method.colluding, "missing": method.missing}
+        largest = [sum(query.largest(size, rows) for size in people.values()) for query in queries]
+        return tuple(shared_noise(whole, query, who, most) for query, most in zip(queries, largest, strict=True))
+    budgets = {name: budget_of(terms, name) for name in people}
+    each = {budget: whole_of(method.noise, (budget,), scheme.rounds, apart) for budget in set(budgets.values())}
+    wholes = {name: each[budget] for name, budget in budgets.items()}
+    return tuple(
+        own_noise(wholes, query, {name: query.largest(size, rows) for name, size in people.items()})
+        for query in queries
+    )
+
+
+def _setting(method: "Risk", terms: Terms, scheme: Scheme, people: Mapping[str, int]) -> Setting:
+    """Return the public numbers as the paper has them: parties of equal size, the smallest one's."""
+    models, features = scheme.shape
+    return Setting(
+        parties=len(people),
+        records=min(people.values()),
+        dimension=models * features,
+        epsilon=terms.budget.epsilon,
+        delta=terms.budget.delta,
+        regularisation=method.regularisation,
+        iterations=method.rounds,
+        lipschitz=method.clip,
+    )
+
+
+def _check(method: "Risk", terms: Terms, encoding: Encoding) -> None:
+    """Refuse a label, a loss or a penalty that the scheme cannot learn with."""
+    listed = isinstance(terms.schema[method.label], Listed | Boolean)
+    if listed == (method.loss in ("ridge", "huber")):
+        what, other = ("is no number", "logistic, softmax or hinge") if listed else ("is a number", "ridge or huber")
+        raise InputError(f"'{method.label}' {what}: use loss = {other}")
+    simulated, one = method.channel == "open", encoding.models < 2
+    if method.loss == "softmax" and (one or method.averages_models or simulated):
+        raise InputError("softmax is for gradients of three classes or more: leave positive out, or use logistic")
+    if method.averages_models:
+        method.objective.check_minimiser()
+        # a record counts by the public number of people, so many rows of each make a penalty less
+        least = terms.unit.rows * least_regularisation(method.objective.loss)
+        if not simulated and method.regularisation < least:
+            raise InputError(
+                f"regularisation ({method.regularisation:g}) must be at least {least:.2g} here: with less a solver may "
+                "not reach the minimiser, which the noise relies on"
+            )
+    if simulated and (terms.unit.parties > 1 or terms.unit.rows > 1):
+        raise InputError("simulated variants are for people with one row at one party")
+    if method.scheme == "local_obj" and not one:
+        raise InputError("objective perturbation is for one model: name the positive class")
+    if method.scheme == "local_obj" and method.loss != "logistic":
+        raise InputError("objective perturbation needs a loss that is smooth twice over: use loss = logistic")
+
+
+def _departures(method: "Risk") -> tuple[str, ...]:
+    """Return what a simulated variant does not keep."""
+    return (
+        *((PRINTED[method.scheme],) if method.as_printed else ()),
+        *((SIMULATED[method.scheme],) if method.scheme in SIMULATED else ()),
+        *(("spherical noise cannot be drawn exactly or in shares",) if method.noise == "spherical" else ()),
+        "exact numbers are handed to a functionality that is not there, and noise is drawn in floating point",
+    )

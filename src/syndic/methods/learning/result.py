@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from syndic.data import Table, open_source
 from syndic.data.design import INTERCEPT
-from syndic.document import Document, from_file, to_readable_json
+from syndic.document import Document, from_file
 from syndic.errors import InputError
 from syndic.kernel import Result
 from syndic.methods.learning.rows import Encoding
@@ -57,16 +57,13 @@ class RiskResult(Result):
     encoding: Encoding
     path: NDArray[np.float64] | None = None
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write `model.json`, `coefficients.csv` and, if there is a path, `path.csv`."""
-        (folder / "model.json").write_bytes(to_readable_json(self.model))
-        (folder / "coefficients.csv").write_text(self._coefficients(), encoding="utf-8")
-        written = [folder / "model.json", folder / "coefficients.csv"]
-        if self.path is not None:
-            lines = [",".join([str(number), *map(repr, row.tolist())]) for number, row in enumerate(self.path)]
-            (folder / "path.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-            written.append(folder / "path.csv")
-        return written
+    def files(self) -> Mapping[str, Any]:
+        """Return `model.json`, `coefficients.csv` and, if there is a path, `path.csv`."""
+        files = {"model.json": self.model, "coefficients.csv": self._coefficients()}
+        if self.path is None:
+            return files
+        lines = [",".join([str(number), *map(repr, row.tolist())]) for number, row in enumerate(self.path)]
+        return {**files, "path.csv": "\n".join(lines) + "\n"}
 
     def summary(self) -> Mapping[str, Any]:
         """Return what was learnt from whom, and the largest coefficients."""

@@ -18,6 +18,7 @@ from syndic.data import Boolean, Schema, Table
 from syndic.data.column import Codes, Listed
 from syndic.data.design import Design
 from syndic.document import Document
+from syndic.methods.refusals import wrong_size
 from syndic.model.erm.loss import Loss, Numbers
 from syndic.model.erm.multiclass import joint_slope, shortening
 from syndic.model.erm.second_order import LARGEST_NORM, STEPS, WEIGHT_STEPS, exact_rows, within_norm
@@ -117,3 +118,30 @@ class Rows:
             part = slice(start, start + size)
             total += np.rint(steps[part].T @ self.features[part]).astype(np.int64)
         return total
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PartyRows:
+    """One party's rows; public: its number of people, the most rows of each, the part of all people that it has."""
+
+    party: str
+    table: Table
+    encoding: Encoding
+    people: int
+    rows: int
+    share: float
+    public_size: bool
+
+    def batches(self) -> list[Rows]:
+        """Return the rows in batches; where sizes are public, a wrong one may be said aloud."""
+        batches = list(self.encoding.batches(self.table))
+        if self.public_size and sum(len(batch) for batch in batches) != self.people:
+            raise wrong_size(self.party, self.people)
+        return batches
+
+    def matrix(self) -> tuple[Numbers, Numbers]:
+        """Return all features and labels at once. Private."""
+        batches, (models, features) = self.batches(), self.encoding.shape
+        rows = [np.empty((0, features)), *(batch.plain for batch in batches)]
+        return np.concatenate(rows), np.concatenate([np.empty((0, models)), *(batch.labels for batch in batches)])

@@ -1,107 +1,210 @@
-"""How public weights follow from noisy sums: a scheme is a list of stages and a rule. Who adds noise is not its matter.
+"""What is added up in each round of learning, and how public weights follow from the noisy sums.
 
-A further scheme is one more class here: its stages name what is asked in which round, `update` says what follows.
+A query is whole numbers of which one person changes few, and not by much. A scheme is a list of queries and a rule: a
+further scheme is one more class here. Who adds the noise is not its matter.
 """
 
 import abc
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import final
+from fractions import Fraction
+from math import ceil, floor, isqrt, log2, sqrt
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from syndic.errors import PartyError
-from syndic.methods.learning.query import Query
-from syndic.model.erm.loss import Numbers
-from syndic.model.erm.second_order import Newton, NewtonState
+from syndic.errors import InputError
+from syndic.methods.learning.rows import Encoding, PartyRows
+from syndic.model.erm.loss import Loss, Numbers, Objective
+from syndic.model.erm.multiclass import JointObjective
+from syndic.model.erm.second_order import STEPS, UNIT, Newton, NewtonState
+from syndic.model.erm.solve import minimise
+from syndic.privacy import Unit
+
+if TYPE_CHECKING:
+    from syndic.methods.learning.learn import Risk
+
+# steps that one person may change a model by: so fine that rounding to steps adds next to nothing
+_MODEL_REACH: Final = 2.0**28
+# no loss here is larger at a prediction of 0, for labels in [-1, 1]
+_LARGEST_LOSS: Final = 1.25
 
 
-@final
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Iterate:
-    """Weights (model, feature) that everybody may see, and what else a scheme keeps between rounds. Public."""
+@dataclass(frozen=True, kw_only=True)
+class Query(abc.ABC):
+    """One of `rounds` in all: `part` of the budget for `dimension` numbers in steps of size `unit`.
 
-    weights: Numbers
-    kept: dict[str, Numbers] = field(default_factory=dict)
+    `reach` bounds the Euclidean change of one party's numbers by one person, in steps, rounding included.
+    """
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Scheme(abc.ABC):
-    """`stages`: queries and how many rounds each; `people`: the public number of people that sums are divided by."""
-
-    stages: tuple[tuple[Query, int], ...]
-    shape: tuple[int, int]
-    people: int
-
-    @property
-    def rounds(self) -> int:
-        """How many sums are opened."""
-        return sum(times for _, times in self.stages)
-
-    def query(self, number: int) -> Query:
-        """Return what is asked in a round, counted from 1."""
-        last = 0
-        for query, times in self.stages:
-            last += times
-            if 1 <= number <= last:
-                return query
-        raise ValueError(f"round {number} is none of the {last}")
-
-    def start(self) -> Iterate:
-        """Return where to begin: at zero."""
-        return Iterate(weights=np.zeros(self.shape))
+    rounds: int
+    part: Fraction
+    dimension: int
+    unit: float
+    reach: Fraction
 
     @abc.abstractmethod
-    def update(self, before: Iterate, number: int, opened: "Opened") -> Iterate:
-        """Return the next iterate from the noisy sum of a round."""
+    def largest(self, people: int, rows: int) -> int:
+        """Return a public bound on each number of a party with so many people of at most so many rows each."""
+
+    @abc.abstractmethod
+    def values(self, holding: PartyRows, weights: Numbers) -> NDArray[np.int64]:
+        """Return a party's numbers at some public weights (model, feature). Private."""
 
 
 @final
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Averaging(Scheme):
-    """One round: models, each times its party's part of all people, add up to their average."""
+@dataclass(frozen=True, kw_only=True)
+class GradientQuery(Query):
+    """The sum over records of the gradients of their losses, each cut to norm `clip`."""
 
-    def update(self, before: Iterate, number: int, opened: "Opened") -> Iterate:  # noqa: ARG002 (one round)
-        """Return the average over the parties that are in the sum."""
-        return Iterate(weights=opened.total.reshape(self.shape) * (self.people / opened.people))
+    loss: Loss
+    clip: float
+
+    def largest(self, people: int, rows: int) -> int:
+        """People x rows x clip."""
+        return people * rows * ceil(Fraction(self.clip) * STEPS**2)
+
+    def values(self, holding: PartyRows, weights: Numbers) -> NDArray[np.int64]:
+        """Return the sums, cut to their public bound, which never moves two neighbours apart."""
+        total = np.zeros(holding.encoding.shape, dtype=np.int64)
+        for rows in holding.batches():
+            total += rows.gradient_steps(weights, self.loss, self.clip)
+        most = self.largest(holding.people, holding.rows)
+        return np.clip(total, -most, most).ravel()
+
+
+def gradient_query(encoding: Encoding, loss: Loss, *, clip: float, records: int, rounds: int) -> GradientQuery:
+    """Return the query of each round; `records` is how many records one person adds, takes away, or both."""
+    models, features = encoding.shape
+    return GradientQuery(
+        rounds=rounds,
+        part=Fraction(1, rounds),
+        dimension=models * features,
+        unit=UNIT,
+        reach=records * Fraction(clip) * STEPS**2,
+        loss=loss,
+        clip=clip,
+    )
 
 
 @final
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Descent(Scheme):
-    """Gradient descent from zero; the penalty needs no rows and is added here. `linear` adds to every gradient."""
-
-    rate: float
-    regularisation: float
-    linear: Numbers | None = None
-
-    def update(self, before: Iterate, number: int, opened: "Opened") -> Iterate:  # noqa: ARG002 (all alike)
-        """Return the weights after one step against the noisy mean gradient."""
-        gradient = opened.total.reshape(self.shape) / opened.people + self.regularisation * before.weights
-        if self.linear is not None:
-            gradient = gradient + self.linear
-        return Iterate(weights=before.weights - self.rate * gradient)
-
-
-@final
-@dataclass(frozen=True, eq=False, kw_only=True)
-class FewRounds(Scheme):
-    """Damped Newton steps, see `syndic.model.erm.second_order`."""
+@dataclass(frozen=True, kw_only=True)
+class NewtonQuery(Query):
+    """The sum over records of gradients and, in some rounds, of curvatures: round `number` of the few-round method."""
 
     method: Newton
+    number: int
 
-    def start(self) -> Iterate:
-        """Return where to begin: at zero, with the largest curvature in every direction."""
-        return _kept(self.method.start())
+    def largest(self, people: int, rows: int) -> int:  # noqa: ARG002 (the method knows the rows of a person)
+        """The method's own bound."""
+        return self.method.largest(self.number, people)
 
-    def update(self, before: Iterate, number: int, opened: "Opened") -> Iterate:
-        """Return the weights after a step, and the curvature if the round asked for it."""
-        state = NewtonState(before.weights, before.kept["axes"], before.kept["roots"])
-        return _kept(self.method.update(state, number, opened.total, opened.people, opened.deviation))
+    def values(self, holding: PartyRows, weights: Numbers) -> NDArray[np.int64]:
+        """Return the sums, cut to their public bound."""
+        total = np.zeros(self.dimension, dtype=np.int64)
+        for batch in holding.batches():
+            total += self.method.sums(self.number, weights, batch.plain, batch.labels)
+        most = self.largest(holding.people, holding.rows)
+        return np.clip(total, -most, most)
 
 
-def _kept(state: NewtonState) -> Iterate:
-    return Iterate(weights=state.weights, kept={"axes": state.axes, "roots": state.roots})
+def newton_queries(method: Newton) -> tuple[NewtonQuery, ...]:
+    """Return the queries of all rounds."""
+    return tuple(
+        NewtonQuery(
+            rounds=method.rounds,
+            part=method.share(number),
+            dimension=method.dimension(number),
+            unit=UNIT,
+            reach=method.reach(number),
+            method=method,
+            number=number,
+        )
+        for number in range(1, method.rounds + 1)
+    )
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ModelQuery(Query):
+    """The minimiser of a party's own objective, times the party's part of all people.
+
+    The objective is the sum of losses over the PUBLIC number of people plus the penalty: one record more or less moves
+    its gradient by clip / people at any number of rows, and strong convexity turns that into a distance.
+    """
+
+    objective: Objective
+    tolerances: dict[int, float]
+    radius: float
+
+    def largest(self, people: int, rows: int) -> int:  # noqa: ARG002 (a model's bound does not depend on its rows)
+        """The radius that models are cut to."""
+        return ceil(self.radius / self.unit) + 1
+
+    def values(self, holding: PartyRows, weights: Numbers) -> NDArray[np.int64]:  # noqa: ARG002 (asked once)
+        """Return the model times the party's part of all people, in steps."""
+        return self.steps(self.model(holding), holding.share)
+
+    def model(self, holding: PartyRows) -> Numbers:
+        """Return the party's minimiser (model, feature), inside the public radius. Private."""
+        rows, labels = holding.matrix()
+        if len(rows) == 0:
+            return np.zeros(holding.encoding.shape)
+        found = np.stack([self._one(rows, each, holding.people) for each in labels.T])
+        length = float(np.linalg.norm(found))
+        return found if length <= self.radius else found * (self.radius / length)
+
+    def steps(self, model: Numbers, share: float) -> NDArray[np.int64]:
+        """Return the model times the party's part, in steps."""
+        most = self.largest(0, 0)
+        return np.clip(np.rint(model * (share / self.unit)), -most, most).astype(np.int64).ravel()
+
+    def _one(self, rows: Numbers, labels: Numbers, people: int) -> Numbers:
+        ratio = people / len(rows)
+        inner = Objective(self.objective.loss, self.objective.regularisation * ratio, clip=self.objective.clip)
+        try:
+            return minimise(inner, rows, labels, tolerance=self.tolerances[people] * ratio).weights
+        except InputError:
+            # an error would tell that this party's rows are hard: a public point instead
+            return np.zeros(rows.shape[1])
+
+
+def model_query(
+    encoding: Encoding, objective: Objective, *, people: Mapping[str, int], records: int, rows: int, alone: bool = False
+) -> ModelQuery:
+    """Return the query for parties of so many people with at most `rows` rows each.
+
+    One person moves a party's minimiser by at most records x slope / (people x penalty), and its solver by twice its
+    tolerance over the penalty. Times the party's part of all people this is the same for every party, but for the
+    tolerance. `alone` leaves the part out: what noise for one party's model by itself has to cover.
+    """
+    models, features = encoding.shape
+    total, penalty = sum(people.values()), objective.regularisation
+    slope = objective.loss.lipschitz * sqrt(models)
+    radius = sqrt(2 * _LARGEST_LOSS * models / penalty)
+    tolerances = {size: _tolerance(size * rows, features, radius, penalty) for size in people.values()}
+    moved = {size: (records * slope / size + 2 * sqrt(models) * tolerances[size]) / penalty for size in tolerances}
+    together = max(change * size / total for size, change in moved.items())
+    unit = 2.0 ** floor(log2(together / _MODEL_REACH))
+    dimension = models * features
+    worst = max(moved.values()) if alone else together
+    return ModelQuery(
+        rounds=1,
+        part=Fraction(1),
+        dimension=dimension,
+        unit=unit,
+        reach=Fraction(ceil(Fraction(worst * (1 + 1e-12) / unit)) + isqrt(dimension) + 1),
+        objective=objective,
+        tolerances=tolerances,
+        radius=radius,
+    )
+
+
+def _tolerance(rows: int, features: int, radius: float, penalty: float) -> float:
+    """Return a gradient norm that a solver surely reaches in floating point: a thousandth of one record's at best."""
+    rounding = 64 * np.finfo(np.float64).eps * (rows + features) * (1 + radius * (1 + penalty))
+    return 0.001 / rows + float(rounding)
 
 
 @final
@@ -120,26 +223,121 @@ class Opened:
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Followed:
-    """Every iterate from the start on, how many rounds were lost, and who was in the last sum. Public."""
+class Iterate:
+    """Weights (model, feature) that everybody may see, and what else a scheme keeps between rounds. Public."""
 
-    path: tuple[Numbers, ...]
-    lost: int
-    present: tuple[str, ...]
+    weights: Numbers
+    kept: dict[str, Numbers] = field(default_factory=dict)
 
 
-def follow(scheme: Scheme, ask: Callable[[int, Numbers], Opened | None]) -> Followed:
-    """Run all rounds; `ask(round, weights)` opens the noisy sum over all parties, or None if the round was lost."""
-    iterate = scheme.start()
-    path, lost = [iterate.weights], 0
-    present: tuple[str, ...] = ()
-    for number in range(1, scheme.rounds + 1):
-        opened = ask(number, iterate.weights)
-        if opened is None:
-            lost += 1
-        else:
-            iterate, present = scheme.update(iterate, number, opened), opened.present
-        path.append(iterate.weights)
-    if lost == scheme.rounds:
-        raise PartyError("in every round parties fell silent before the sum could be opened: run the study again")
-    return Followed(path=tuple(path), lost=lost, present=present)
+@dataclass(frozen=True, kw_only=True)
+class Scheme(abc.ABC):
+    """`stages`: queries and how many rounds each; `people`: the public number of people that sums are divided by."""
+
+    stages: tuple[tuple[Query, int], ...]
+    shape: tuple[int, int]
+    people: int
+
+    @property
+    def rounds(self) -> int:
+        """How many sums are opened."""
+        return sum(times for _, times in self.stages)
+
+    def query(self, number: int) -> Query:
+        """Return what is asked in a round, counted from 1."""
+        return self.stages[self.stage(number)][0]
+
+    def stage(self, number: int) -> int:
+        """Return the place of a round's query among the stages."""
+        last = 0
+        for place, (_, times) in enumerate(self.stages):
+            last += times
+            if 1 <= number <= last:
+                return place
+        raise ValueError(f"round {number} is none of the {last}")
+
+    def start(self) -> Iterate:
+        """Return where to begin: at zero."""
+        return Iterate(weights=np.zeros(self.shape))
+
+    @abc.abstractmethod
+    def update(self, before: Iterate, number: int, opened: Opened) -> Iterate:
+        """Return the next iterate from the noisy sum of a round."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Averaging(Scheme):
+    """One round: models, each times its party's part of all people, add up to their average."""
+
+    def update(self, before: Iterate, number: int, opened: Opened) -> Iterate:  # noqa: ARG002 (one round)
+        """Return the average over the parties that are in the sum."""
+        return Iterate(weights=opened.total.reshape(self.shape) * (self.people / opened.people))
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Descent(Scheme):
+    """Gradient descent from zero; the penalty needs no rows and is added here. `linear` adds to every gradient."""
+
+    rate: float
+    regularisation: float
+    linear: Numbers | None = None
+
+    def update(self, before: Iterate, number: int, opened: Opened) -> Iterate:  # noqa: ARG002 (all alike)
+        """Return the weights after one step against the noisy mean gradient."""
+        gradient = opened.total.reshape(self.shape) / opened.people + self.regularisation * before.weights
+        if self.linear is not None:
+            gradient = gradient + self.linear
+        return Iterate(weights=before.weights - self.rate * gradient)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class FewRounds(Scheme):
+    """Damped Newton steps, see `syndic.model.erm.second_order`."""
+
+    method: Newton
+
+    def start(self) -> Iterate:
+        """Return where to begin: at zero, with the largest curvature in every direction."""
+        return _kept(self.method.start())
+
+    def update(self, before: Iterate, number: int, opened: Opened) -> Iterate:
+        """Return the weights after a step, and the curvature if the round asked for it."""
+        state = NewtonState(before.weights, before.kept["axes"], before.kept["roots"])
+        return _kept(self.method.update(state, number, opened.total, opened.people, opened.deviation))
+
+
+def _kept(state: NewtonState) -> Iterate:
+    return Iterate(weights=state.weights, kept={"axes": state.axes, "roots": state.roots})
+
+
+def scheme_of(method: "Risk", unit: Unit, encoding: Encoding, people: Mapping[str, int]) -> Scheme:
+    """Return the rounds of a method's scheme and what follows from each; `people` are those of parties in it."""
+    objective, shape, total, records = method.objective, encoding.shape, sum(people.values()), unit.l1_of_counts()
+    if method.averages_models:
+        alone = method.scheme == "pathak"
+        query = model_query(encoding, objective, people=people, records=records, rows=unit.rows, alone=alone)
+        return Averaging(stages=((query, 1),), shape=shape, people=total)
+    if method.scheme == "newton":
+        newton = Newton(
+            objective=JointObjective(objective.loss, method.regularisation, clip=method.clip),
+            shape=shape,
+            people=total,
+            rows=unit.rows,
+            neighbours=unit.neighbours,
+            rounds=method.rounds,
+        )
+        stages = tuple((query, 1) for query in newton_queries(newton))
+        return FewRounds(stages=stages, shape=shape, people=total, method=newton)
+    gradients = gradient_query(encoding, objective.loss, clip=method.clip, records=records, rounds=method.rounds)
+    # one over the largest curvature of the objective
+    rate = 1.0 if method.as_printed else 1 / (objective.loss.smoothness + method.regularisation)
+    return Descent(
+        stages=((gradients, method.rounds),),
+        shape=shape,
+        people=total,
+        rate=rate if method.rate is None else method.rate,
+        regularisation=method.regularisation,
+    )

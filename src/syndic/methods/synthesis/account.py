@@ -20,17 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Domain
-from syndic.kernel import Terms
+from syndic.kernel import Terms, budgets_of
 from syndic.methods.synthesis.measure import Question
-from syndic.mpc.ring import Ring, ring_for
+from syndic.mpc.ring import OVERFLOW, Ring, ring_for
 from syndic.noise import FineGaussian, FineGaussianShare
 from syndic.privacy import Cost, Event, GaussianEvent, Unit, mu_squared_for
 from syndic.privacy.concentrated import PICO
 from syndic.privacy.cost import ATTO
 from syndic.random import Randomness
 
-# The noise of one number exceeds what the ring has room for with a chance below this over all numbers of a round.
-_OVERFLOW: Final = 2.0**-64
 _FRACTION_BITS: Final = (12, 16, 20, 24, 28, 32)
 # What rounding to the fine grid may take of delta.
 _ROUNDING: Final = 1e-3
@@ -70,7 +68,7 @@ class RoundNoise:
 
     def ring(self, rows: int, dimension: int) -> Ring:
         """Return the ring that has room for `rows` rows of all parties in one cell, and for the noise."""
-        return ring_for(rows * self.scale + self.tail(_OVERFLOW / dimension))
+        return ring_for(rows * self.scale + self.tail(OVERFLOW / dimension))
 
     def tail(self, chance: float) -> int:
         """Return what the noise on one opened number exceeds with at most this chance, in units of 1 / `scale`."""
@@ -162,11 +160,10 @@ def account_of(
     `shares` is how many parties share the noise of a table: by default all of them.
     """
     shares = len(terms.parties) if shares is None else shares
-    budgets = [terms.budget, *(party.budget for party in terms.parties if party.budget is not None)]
     # every party that a person is at is charged for the graph too
     beside = Cost.of(graph).times(terms.unit.parties)
     less = Fraction(beside.epsilon_approximate, PICO), Fraction(beside.delta_approximate, ATTO)
-    left = [(budget.epsilon - less[0], budget.delta - less[1]) for budget in budgets]
+    left = [(budget.epsilon - less[0], budget.delta - less[1]) for budget in budgets_of(terms)]
     for bits in _FRACTION_BITS:
         whole = min(mu_squared_for(epsilon, delta) for epsilon, delta in left)
         account = _cut(terms, cut, whole, bits, (shares, colluding, missing))

@@ -18,34 +18,31 @@ The method follows PrivMRF (Cai, Lei, Wei and Xiao 2021) and AIM (McKenna, Mulli
 masks allow linear statistics only, so tables are chosen by what opened tables say, never by exact scores.
 """
 
-from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar, Final, Literal, final
+from typing import ClassVar, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import Disclosure, Nothing, Party, Resources, Session, Terms, budget_of, member, people_of, step
+from syndic.kernel import Method, Nothing, Party, Requires, Session, Terms, budgets_of, most_rows, people_of, step
 from syndic.methods.refusals import check_people, sizes_are_public
-from syndic.methods.synthesis.account import Account, RoundNoise, account_of
-from syndic.methods.synthesis.disclosure import disclosure_of, estimate_of
-from syndic.methods.synthesis.measure import Question, RoundLimits, answer_of, check_question, rows_counted
+from syndic.methods.synthesis.account import RoundNoise, account_of
+from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
+from syndic.methods.synthesis.measure import Question, answer_of, check_question, rows_counted
 from syndic.methods.synthesis.result import SyntheticTable, read_synthesis
-from syndic.methods.synthesis.rounds import Opened, RemoteCounts, ask_many, ask_one
-from syndic.methods.synthesis.size import Size, check_choices, choosing, most_rows, size_of
+from syndic.methods.synthesis.rounds import Answer, Opened, RemoteCounts
+from syndic.methods.synthesis.size import check_choices, choosing, size_of
 from syndic.methods.synthesis.zeros import Zeros
-from syndic.model.markov import Adaptive, Impossible
-from syndic.mpc.graph import SumPlan, plan_within
+from syndic.model.markov import Adaptive, GrowingModel
+from syndic.model.markov.measurement import UNKNOWN
+from syndic.mpc.graph import plan_within
 from syndic.mpc.order import advance
-from syndic.mpc.rounds import RoundMasked, UsesRounds, check_rounds, plan_rounds, start_rounds
-from syndic.privacy import Event
-
-LABEL: Final = "synthesis"
+from syndic.mpc.rounds import MaskedRounds, RoundMasked, Rounds, plan_rounds
 
 
 @final
-class Synthesis(UsesRounds, tag="synthesis"):
+class Synthesis(Method, tag="synthesis"):
     """Parameters of the synthesis.
 
     `selector`: how tables are chosen, "one_shot" at once or "adaptive" over several rounds. `rounds`: how many of the
@@ -81,181 +78,135 @@ class Synthesis(UsesRounds, tag="synthesis"):
         check_choices(selector=self.selector, rounds=self.rounds, model_cells=self.model_cells, rows=self.rows)
 
     @property
-    def simulation_only(self) -> bool:
-        """It keeps its promise."""
-        return False
+    def requires(self) -> Requires:
+        """Public bounds on people, since rings have a size; Gaussian noise needs delta."""
+        return Requires(people="bound", delta="Gaussian noise")
 
-    def asked(self, terms: Terms) -> tuple[str, ...]:
-        """One party is asked for tables with the whole noise, several for masked ones."""
-        if len(terms.parties) == 1:
-            return ("ready", "measure")
-        opening = ("round_open",) if self.missing else ()
-        return ("ready", "rounds_keys", "rounds_meet", "count", *opening)
+    def plan(self, terms: Terms) -> SynthesisPlan:
+        """Cut the strictest budget into rounds, and make the model as large as the study's limits allow."""
+        masked_rounds = self._masked_rounds(terms) if len(terms.parties) > 1 else None
+        account = account_of(
+            terms,
+            self._selector(1).budgets,
+            masked_rounds.graph.events if masked_rounds else (),
+            colluding=self.colluding,
+            missing=self.missing,
+        )
+        impossible = [one.mask(terms.schema) for one in self.zeros]
+        size = size_of(terms, account, self._selector, impossible, model_cells=self.model_cells, rows=self.rows)
+        return SynthesisPlan(
+            terms=terms,
+            selector=self._selector(size.model_cells),
+            account=account,
+            size=size,
+            masked_rounds=masked_rounds,
+            zeros=self.zeros,
+            # nobody knows whose rows are missing
+            people=people_of(terms) if sizes_are_public(terms) and self.missing == 0 else None,
+            wanted=self.rows,
+        )
 
     # The parties' side; keys and openings are those of the masked sums.
 
     @step(reveals="masked")
-    def count(self, party: Party, message: Question) -> RoundMasked:
+    def count(self, party: Party[SynthesisPlan], message: Question) -> RoundMasked:
         """Count what the round asks, add this party's share of the noise, and mask the result."""
-        terms, noise = party.terms, self._checked(party, message)
-        dimension = message.dimension(terms.schema.domain)
-        ring = noise.ring(most_rows(terms), dimension)
-        masks = self.round_masks(party, LABEL, message.number, dimension, ring, message.digest)
-        values = self._answer(party, message)
+        plan, noise = party.plan, _noise(party, message)
+        sums = plan.masked_rounds
+        assert sums is not None  # noqa: S101 (this step is asked of several parties only)
+        dimension = message.dimension(party.terms.schema.domain)
+        ring = noise.ring(plan.most_rows, dimension)
+        masks = sums.masks(party, message.number, dimension, ring, message.digest)
+        values = _counts(party, message)
         if party.kept("graph", Nothing) is None:
             # one graph for all rounds: it fails once or never
-            for event in self.rounds_plan(terms).events:
+            for event in sums.graph.events:
                 party.charge(event, why="chance that the masks of a sparse graph do not hide one party's tables")
             party.remember("graph", Nothing())
         noisy = party.contribute(noise, values, why=_why(message))
-        return self.round_masked(noisy, masks, ring)
+        return sums.hide(noisy, masks, ring)
 
     @step(reveals="noisy")
-    def measure(self, party: Party, message: Question) -> Opened:
+    def measure(self, party: Party[SynthesisPlan], message: Question) -> Opened:
         """Count what the round asks and add the whole noise: for a single party, which is its own curator."""
-        noise = self._checked(party, message)
+        noise = _noise(party, message)
         advance(party, "rounds of the synthesis", message.number)
-        return Opened(values=party.release(noise, self._answer(party, message), why=_why(message)))
-
-    def _checked(self, party: Party, question: Question) -> RoundNoise:
-        """Return the noise of a question that this party's own study lets be asked."""
-        terms = party.terms
-        rooms = self.rooms_of(terms)
-        if not 1 <= question.number <= len(rooms):
-            raise RefusedError(f"round {question.number} was asked, and the study has {len(rooms)} rounds")
-        check_question(question, terms.schema.domain, rooms[question.number - 1])
-        return self.account_of(terms).noise(question)
-
-    def _answer(self, party: Party, question: Question) -> NDArray[np.int64]:
-        terms, people = party.terms, member(party.terms, party.name).people or 0
-        values = answer_of(question, party.table, people * terms.unit.rows)
-        check_people(party, rows_counted(question, values, terms.schema.domain))
-        return values
+        return Opened(values=party.release(noise, _counts(party, message), why=_why(message)))
 
     # The coordinator's side.
 
-    def coordinate(self, session: Session) -> SyntheticTable:
-        """Ask round by round, fit the model, draw rows from it."""
-        terms = session.terms
-        account, rooms, zeros = self.account_of(terms), self.rooms_of(terms), self.zeros_of(terms)
-        if account.parties == 1:
-            ask = ask_one(session, account, self.measure)
-        else:
-            started = start_rounds(session, self, label=LABEL)
-            ask = ask_many(started, account, self.count, most_rows(terms))
-        asker = RemoteCounts(session=session, account=account, rooms=rooms, people=self._total(terms), ask=ask)
-        fitted = self.selector_of(terms).run(asker, account.whole, zeros=zeros)
-        return asker.drawn(fitted, self._rows(terms, fitted.total))
+    def coordinate(self, session: Session[SynthesisPlan]) -> SyntheticTable:
+        """Choose tables, open them and fit the model, round by round; then draw rows from it."""
+        plan = session.plan
+        sums = plan.masked_rounds.start(session) if plan.masked_rounds else None
+        counts = RemoteCounts(
+            session=session,
+            account=plan.account,
+            rooms=plan.size.rooms,
+            people=plan.people,
+            ask=lambda question: self._open(session, sums, question),
+        )
+        model = GrowingModel(plan.selector, counts, plan.account.whole, zeros=plan.impossible)
+        for budget in model.budgets:
+            tables = model.choose()  # SELECT, from noisy tables alone
+            opened = counts.measure(tables, budget, model.grouping)  # MEASURE, a noisy sum over all parties
+            model.fit(opened)
+        return counts.drawn(model.synthesis, plan.drawn(model.synthesis.total))  # GENERATE
 
-    def read_result(self, terms: Terms, folder: Path) -> SyntheticTable:
+    def _open(self, session: Session[SynthesisPlan], sums: Rounds[Question] | None, question: Question) -> Answer:
+        """Ask one round: a single party for tables with the whole noise, several for a sum under masks."""
+        plan = session.plan
+        noise, dimension = plan.account.noise(question), question.dimension(plan.account.domain)
+        if sums is None:
+            (party,) = session.parties
+            values = session.ask(self.measure, question)[party].values
+            if values.shape != (dimension,):
+                raise InputError(f"{party} answered round {question.number} with {values.size} numbers")
+            return Answer(values=values / noise.scale, variance=noise.variance(1), present=(party,))
+        ring = noise.ring(plan.most_rows, dimension)
+        total = sums.total(self.count, lambda _: question, count=dimension, ring=ring)
+        if total is None:
+            return Answer(values=np.zeros(dimension), variance=UNKNOWN, present=())
+        variance = noise.variance(len(total.present))
+        return Answer(values=total.values / noise.scale, variance=variance, present=total.present)
+
+    def read(self, plan: SynthesisPlan, folder: Path) -> SyntheticTable:
         """Read back the synthetic table, its model and the noisy tables."""
-        return read_synthesis(terms.schema, folder)
+        return read_synthesis(plan.terms.schema, folder)
 
-    def _total(self, terms: Terms) -> int | None:
-        """Return the number of rows where it is public: under `replace`, if nobody may be missing."""
-        return people_of(terms) if sizes_are_public(terms) and self.missing == 0 else None
-
-    def _rows(self, terms: Terms, total: float) -> int:
-        if self.rows is not None:
-            return self.rows
-        # twice what there can be at most is no table that anybody wants
-        return min(max(0, round(total)), 2 * most_rows(terms))
-
-    # What is known before any row is read.
-
-    def selector_of(self, terms: Terms) -> Adaptive:
-        """Return what chooses the tables, with a model as large as the study allows."""
-        return self.choosing(self.size_of(terms).model_cells)
-
-    def choosing(self, cells: int) -> Adaptive:
+    def _selector(self, cells: int) -> Adaptive:
         """Return what chooses the tables of a model of so many cells."""
         return choosing(self.selector, self.rounds, cells)
 
-    def size_of(self, terms: Terms) -> Size:
-        """Return how large the model may be; raises `InputError` with the number that would be needed."""
-        return _size_of(self, terms)  # type: ignore[arg-type]  # a study is frozen: it has a hash
-
-    def zeros_of(self, terms: Terms) -> tuple[Impossible, ...]:
-        """Return the impossible cells by code."""
-        return tuple(one.mask(terms.schema) for one in self.zeros)
-
-    def rooms_of(self, terms: Terms) -> tuple[RoundLimits, ...]:
-        """Return what every round may ask."""
-        return self.size_of(terms).rooms
-
-    def account_of(self, terms: Terms) -> Account:
-        """Return what every round costs: the strictest budget in fixed parts."""
-        return _account_of(self, terms)  # type: ignore[arg-type]  # a study is frozen: it has a hash
-
-    def graph_of(self, terms: Terms) -> tuple[Event, ...]:
-        """Return what is charged for the chance that a sparse graph of masks fails."""
-        return self.rounds_plan(terms).events if len(terms.parties) > 1 else ()
-
-    def rounds_plan(self, terms: Terms) -> SumPlan:
+    def _masked_rounds(self, terms: Terms) -> MaskedRounds:
         """Return who masks with whom: a sparse graph that may fail only where that fits into every delta twice.
 
         Where parties may be missing it cannot fail at all: the coordinator says who is, so it could choose those who
         sit around one party in a graph that everybody can compute.
         """
+        parties = len(terms.parties)
         if self.missing:
-            return plan_rounds(len(terms.parties), colluding=self.colluding, missing=self.missing)
-        deltas = [terms.budget.delta, *(party.budget.delta for party in terms.parties if party.budget is not None)]
-        room = min(deltas) / (2 * terms.unit.parties)
-        return plan_within(room, len(terms.parties), colluding=self.colluding, missing=0)
-
-    def check(self, terms: Terms) -> None:
-        """Refuse what cannot work, with the number it would need."""
-        for party in terms.parties:
-            if party.people is None:
-                raise InputError(f"party '{party.name}': a synthesis needs its public bound on people: set people")
-            if budget_of(terms, party.name).delta == 0:
-                raise InputError(f"party '{party.name}': Gaussian noise needs delta above 0: set delta")
-            if party.columns is not None:
-                raise InputError(f"party '{party.name}': every party counts all columns here; leave columns out")
-        if len(terms.parties) > 1:
-            check_rounds(self.rounds_plan(terms))
-        try:
-            self.size_of(terms)
-        except ValueError as error:
-            raise InputError(f"the noise cannot be made: {error}") from None
-
-    def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
-        """One event a round, the same for every party, and the chance that a sparse graph fails."""
-        member(terms, party)
-        return (*self.account_of(terms).events, *self.graph_of(terms))
-
-    def estimate(self, terms: Terms) -> Resources:
-        """Bytes of the largest reply, memory at the coordinator, time for counting, masks and fitting."""
-        plan = self.rounds_plan(terms) if len(terms.parties) > 1 else None
-        return estimate_of(terms, self.size_of(terms), self.account_of(terms), plan)
-
-    def disclosure(self, terms: Terms) -> Disclosure:
-        """State what every role sees."""
-        plan = self.rounds_plan(terms) if len(terms.parties) > 1 else None
-        return disclosure_of(terms, self.rooms_of(terms), plan)
+            graph = plan_rounds(parties, colluding=self.colluding, missing=self.missing)
+        else:
+            delta = min(budget.delta for budget in budgets_of(terms)) / (2 * terms.unit.parties)
+            graph = plan_within(delta, parties, colluding=self.colluding, missing=0)
+        return MaskedRounds(label="synthesis", graph=graph)
 
 
-@lru_cache(maxsize=32)
-def _size_of(protocol: Synthesis, terms: Terms) -> Size:
-    return size_of(
-        terms,
-        protocol.account_of(terms),
-        protocol.choosing,
-        protocol.zeros_of(terms),
-        model_cells=protocol.model_cells,
-        rows=protocol.rows,
-    )
+def _noise(party: Party[SynthesisPlan], question: Question) -> RoundNoise:
+    """Return the noise of a question that this party's own study lets be asked."""
+    plan, rooms = party.plan, party.plan.size.rooms
+    if not 1 <= question.number <= len(rooms):
+        raise RefusedError(f"round {question.number} was asked, and the study has {len(rooms)} rounds")
+    check_question(question, party.terms.schema.domain, rooms[question.number - 1])
+    return plan.account.noise(question)
 
 
-@lru_cache(maxsize=32)
-def _account_of(protocol: Synthesis, terms: Terms) -> Account:
-    return account_of(
-        terms,
-        protocol.choosing(1).budgets,
-        protocol.graph_of(terms),
-        colluding=protocol.colluding,
-        missing=protocol.missing,
-    )
+def _counts(party: Party[SynthesisPlan], question: Question) -> NDArray[np.int64]:
+    """Return the exact counts of what is asked, cut to a public bound. Private."""
+    values = answer_of(question, party.table, most_rows(party.terms, party.name))
+    check_people(party, rows_counted(question, values, party.terms.schema.domain))
+    return values
 
 
 def _why(question: Question) -> str:

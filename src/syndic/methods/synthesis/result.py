@@ -7,13 +7,13 @@ from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from syndic.data import Column, Domain, Factor, ReleasedTable, Schema, decode_codes
-from syndic.document import Document, from_file, to_readable_json
+from syndic.document import Document, from_file
 from syndic.errors import InputError
-from syndic.kernel import Result
+from syndic.kernel import Result, read_table
+from syndic.kernel.result import unreadable
 from syndic.model.markov import Grouping, MarkovField, Measurement, Synthesis
 from syndic.random import SystemRandomness
 from syndic.random import generator as new_generator
@@ -116,13 +116,14 @@ class SyntheticTable(Result):
     tables: tuple[Measurement, ...]
     note: SynthesisNote
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write `synthetic.parquet`, `model.npz`, the noisy counts `tables.parquet`, and `synthesis.json`."""
-        self.table.write(folder / "synthetic.parquet")
-        self.model.fitted.field.save(folder / "model.npz")
-        pq.write_table(_cells(self.tables), folder / "tables.parquet")
-        (folder / "synthesis.json").write_bytes(to_readable_json(self.note))
-        return [folder / name for name in ("synthetic.parquet", "model.npz", "tables.parquet", "synthesis.json")]
+    def files(self) -> Mapping[str, Any]:
+        """Return `synthetic.parquet`, `model.npz`, the noisy counts `tables.parquet`, and `synthesis.json`."""
+        return {
+            "synthetic.parquet": self.table,
+            "model.npz": self.model.fitted.field,
+            "tables.parquet": _cells(self.tables),
+            "synthesis.json": self.note,
+        }
 
     def summary(self) -> Mapping[str, Any]:
         """Return a few facts about the table and its model."""
@@ -136,17 +137,16 @@ class SyntheticTable(Result):
 
 
 def read_synthesis(schema: Schema, folder: Path) -> SyntheticTable:
-    """Read back what `SyntheticTable.write` wrote."""
+    """Read back the files of a `SyntheticTable`."""
     note = from_file(folder / "synthesis.json", SynthesisNote)
     field = MarkovField.load(folder / "model.npz")
     grouping = Grouping(schema.domain, note.groups)
     if field.domain != grouping.domain_of_groups:
         raise InputError(f"{folder.name}: model.npz is not of the study's columns")
-    try:
-        rows = pq.read_table(folder / "synthetic.parquet")
-        counts = np.asarray(pq.read_table(folder / "tables.parquet")["count"], dtype=np.float64)
-    except (OSError, pa.ArrowInvalid, KeyError) as error:
-        raise InputError(f"{folder.name}: its release cannot be read: {type(error).__name__}") from None
+    rows, cells = (read_table(folder, name) for name in ("synthetic.parquet", "tables.parquet"))
+    if "count" not in cells.column_names:
+        raise unreadable(folder, KeyError("count"))
+    counts = np.asarray(cells["count"], dtype=np.float64)
     rounds = _measured(schema.domain, note, counts, folder)
     one_way = {one.names[0]: one.values for one in rounds[0]}
     fitted = Synthesis(field=field, grouping=grouping, one_way=one_way, rounds=tuple(tuple(one) for one in rounds))

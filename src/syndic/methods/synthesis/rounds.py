@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, final
+from typing import Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,6 @@ from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import Question, RoundLimits, check_question, split
 from syndic.methods.synthesis.result import AskedRound, ReleasedModel, SynthesisNote, SyntheticTable
 from syndic.model.markov import Grouping, Measurement, Synthesis
-from syndic.model.markov.measurement import UNKNOWN
-from syndic.mpc.rounds import RoundMasked, Rounds
 from syndic.random import generator
 
 
@@ -150,34 +148,3 @@ def fitting(
 
 
 Ask = Callable[[Question], Answer]
-
-
-def ask_one(session: Session, account: Account, measure: Callable[[Any, Question], Opened]) -> Ask:
-    """Return how a single party is asked."""
-    (party,) = session.parties
-
-    def ask(question: Question) -> Answer:
-        noise = account.noise(question)
-        opened = session.ask(measure, question)[party].values
-        if opened.shape != (question.dimension(account.domain),):
-            raise InputError(f"{party} answered round {question.number} with {opened.size} numbers")
-        return Answer(values=opened / noise.scale, variance=noise.variance(1), present=(party,))
-
-    return ask
-
-
-def ask_many(
-    rounds: Rounds[Question], account: Account, count: Callable[[Any, Question], RoundMasked], rows: int
-) -> Ask:
-    """Return how several parties are asked under masks; `rows` is the public bound on the rows of all of them."""
-
-    def ask(question: Question) -> Answer:
-        noise, dimension = account.noise(question), question.dimension(account.domain)
-        total = rounds.total(count, lambda _: question, count=dimension, ring=noise.ring(rows, dimension))
-        if total is None:
-            return Answer(values=np.zeros(dimension), variance=UNKNOWN, present=())
-        return Answer(
-            values=total.values / noise.scale, variance=noise.variance(len(total.present)), present=total.present
-        )
-
-    return ask

@@ -40,7 +40,7 @@ from syndic.methods.synthesis.vertical_agree import RoundClose, RoundKey, RoundK
 from syndic.methods.synthesis.vertical_plan import VerticalPlan, limit_traffic
 from syndic.methods.synthesis.vertical_rounds import PARTNERS, Names, OpenedRound, alone
 from syndic.methods.synthesis.zeros import Zeros
-from syndic.model.markov import Adaptive, Grouping
+from syndic.model.markov import Adaptive, Grouping, GrowingModel
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.order import advance
 from syndic.mpc.product_messages import (
@@ -174,8 +174,8 @@ class Vertical(Method, tag="vertical"):
             ask=lambda question: self.open(session, question),
             reach=plan,
         )
-        model = plan.selector.begin(counts, whole, zeros=plan.impossible)
-        for budget in plan.selector.budgets(whole):
+        model = GrowingModel(plan.selector, counts, whole, zeros=plan.impossible)
+        for budget in model.budgets:
             tables = model.choose()  # SELECT, from noisy tables alone
             opened = counts.measure(tables, budget, model.grouping)  # MEASURE, within parties and across two
             model.fit(opened)

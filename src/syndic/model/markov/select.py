@@ -113,22 +113,10 @@ class Adaptive(Document):
         progress: Progress | None = None,
     ) -> Synthesis:
         """Choose, measure and fit until the budget is spent."""
-        model = self.begin(counts, mu_squared, zeros=zeros, threads=threads, progress=progress)
-        for budget in self.budgets(mu_squared):
+        model = GrowingModel(self, counts, mu_squared, zeros=zeros, threads=threads, progress=progress)
+        for budget in model.budgets:
             model.fit(counts.measure(model.choose(), budget, model.grouping))
         return model.synthesis
-
-    def begin(
-        self,
-        counts: Counts,
-        mu_squared: Fraction,
-        *,
-        zeros: Sequence[Impossible] = (),
-        threads: int = 2,
-        progress: Progress | None = None,
-    ) -> "GrowingModel":
-        """Return the model before the first round: `choose` names what a round measures, `fit` takes it in."""
-        return GrowingModel(self, counts, self.budgets(mu_squared), zeros, threads, progress)
 
 
 @final
@@ -140,7 +128,10 @@ class OneShot(Adaptive):
 
 @final
 class GrowingModel:
-    """The model during a run, and all that was measured for it; it reads nothing else of any row."""
+    """The model during a run, and all that was measured for it; it reads nothing else of any row.
+
+    `choose` names what the next round measures, `fit` takes it in; after the last, `synthesis` can be sampled.
+    """
 
     field: MarkovField
     pairs: dict[Names, Measurement]
@@ -149,14 +140,15 @@ class GrowingModel:
         self,
         settings: Adaptive,
         counts: Counts,
-        budgets: Sequence[Fraction],
-        zeros: Sequence[Impossible],
-        threads: int,
-        progress: Progress | None,
+        mu_squared: Fraction,
+        *,
+        zeros: Sequence[Impossible] = (),
+        threads: int = 2,
+        progress: Progress | None = None,
     ) -> None:
-        """Use `Adaptive.begin`."""
-        self.settings, self.counts, self.budgets, self.threads = settings, counts, budgets, threads
-        self.progress = progress
+        """Begin before the first round; `budgets` are the rounds' parts of `mu_squared`."""
+        self.settings, self.counts, self.threads, self.progress = settings, counts, threads, progress
+        self.budgets = settings.budgets(mu_squared)
         self.rounds: list[Sequence[Measurement]] = []
         self.grouping = Grouping.none(counts.domain)
         self._zeros = zeros

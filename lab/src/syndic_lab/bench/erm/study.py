@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from syndic.data import Categorical, Instead, Integer, Schema, Table, open_source
 from syndic.kernel import Member
 from syndic.methods import Risk
+from syndic.methods.learning.plan import RiskPlan
 from syndic.methods.learning.result import RiskResult
 from syndic.model.erm.loss import Logistic, Objective
 from syndic.model.erm.solve import minimise
@@ -90,10 +91,7 @@ class StudyData:
 
     def best_accuracy(self) -> float:
         """Return the share of test rows that the minimiser over all rows, without privacy, has right."""
-        study = self.study({})
-        protocol = study.protocol
-        assert isinstance(protocol, Risk)  # noqa: S101 (so made)
-        design = protocol.encoding_of(study).design
+        design = self.study({}).plan_as(RiskPlan).encoding.design
         x, y = design.matrix(Table(schema=self.schema, source=open_source(self.train)))
         weights = minimise(Objective(Logistic(), _PENALTY), x, y, tolerance=1e-7).weights
         tests, truth = design.matrix(Table(schema=self.schema, source=open_source(self.test)))

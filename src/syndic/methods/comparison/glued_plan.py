@@ -1,0 +1,177 @@
+"""The plan of a glued synthesis: every party's own columns, modelled at home with its part of the budget."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import final
+
+from syndic.data import Domain, Schema
+from syndic.document import Document
+from syndic.kernel import (
+    GROUPS,
+    Disclosure,
+    Limits,
+    Member,
+    Party,
+    Plan,
+    Resources,
+    Terms,
+    everybody,
+    member,
+    schema_of,
+)
+from syndic.methods.refusals import check_people
+from syndic.methods.synthesis.account import Account, RoundNoise
+from syndic.methods.synthesis.measure import Question, answer_of, rows_counted, split
+from syndic.methods.synthesis.rounds import fitting
+from syndic.methods.synthesis.size import Size
+from syndic.model.markov import Adaptive, Grouping, Measurement
+from syndic.model.markov.counts import Names
+from syndic.privacy import Budget, Event, GaussianEvent, Unit
+
+
+class OwnPlan(Document):
+    """One party's rounds: what chooses its tables, what they cost of its part, and what each may ask."""
+
+    selector: Adaptive
+    account: Account
+    size: Size
+
+
+@final
+class GluedPlan(Plan):
+    """Every party's own rounds, by name; `account` has those of all, one party after the other; `rows` are drawn."""
+
+    account: Account
+    own: Mapping[str, OwnPlan]
+    rows: int
+
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        """One step: every party synthesises its own columns."""
+        return ("synthesise",)
+
+    @cached_property
+    def charged(self) -> tuple[GaussianEvent, ...]:
+        """What each round costs at all parties together."""
+        return charged(self.account, len(self.own))
+
+    def events(self, party: str) -> tuple[Event, ...]:
+        """One event a round, the same for every party: each is charged for the rounds of all."""
+        member(self.terms, party)
+        return self.charged
+
+    @cached_property
+    def resources(self) -> Resources:
+        """Memory of the largest party, bytes of its reply, time to fit."""
+        sizes, rounds = [one.size for one in self.own.values()], len(self.charged)
+        columns = max(len(party.columns or ()) for party in self.terms.parties)
+        deviation = self.own[self.terms.parties[0].name].account.noise_of(rounds, 1, 1).variance(1) ** 0.5
+        return Resources(
+            memory_bytes=max(one.memory_bytes for one in sizes),
+            reply_bytes=4 * self.rows * columns + 8 * max(sum(room.cells for room in one.rooms) for one in sizes),
+            seconds=round(1.0 + rounds * self.rows / 1e6 + 3e-6 * max(one.model_cells for one in sizes), 1),
+            notes=(
+                f"{rounds} rounds at each party, on its own; standard deviation {deviation:.3g} on every count of the "
+                "last round for each table that shares it, times the root of their number",
+            ),
+        )
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What every role sees."""
+        return Disclosure(
+            sees=everybody("every party's noisy tables of its own columns, and rows drawn from models fitted to them"),
+            sensitivity=(
+                "replacing one person's values at all parties at once moves two counts by one in every table, so the k "
+                f"tables of one party's round by 2 k in squared l2; the rounds of all {len(self.own)} parties are on "
+                "one account, an equal part for each, and every party is charged for all of them"
+            ),
+            not_protected=(
+                "how columns of different parties hang together is not protected because it is not used: the rows say "
+                "nothing about it",
+                "who the people are and how many: parties that line up their rows know it",
+                GROUPS,
+                "the columns, bounds and labels: they are public",
+            ),
+        )
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class OwnTerms:
+    """The terms of a study as if one party, with its own columns, were all of it. Public."""
+
+    schema: Schema
+    unit: Unit
+    budget: Budget
+    parties: tuple[Member, ...]
+    limits: Limits
+
+
+def own_terms(terms: Terms, name: str) -> OwnTerms:
+    """Return the terms of the party called `name` by itself."""
+    return OwnTerms(
+        schema=schema_of(terms, name),
+        unit=terms.unit,
+        budget=terms.budget,
+        parties=(member(terms, name),),
+        limits=terms.limits,
+    )
+
+
+def own_account(account: Account, domain: Domain, parties: int) -> Account:
+    """Return one party's account: the rounds of all parties are listed one party after the other, and are alike."""
+    rounds = len(account.events) // parties
+    return replace(account, domain=domain, whole=account.whole / parties, events=account.events[:rounds])
+
+
+def charged(account: Account, parties: int) -> tuple[GaussianEvent, ...]:
+    """Return what each round costs at all parties together: a person is at all of them, and the parts add up."""
+    rounds = len(account.events) // parties
+    found = []
+    for place in range(rounds):
+        each = account.events[place::rounds]
+        mu_squared, slack = sum(one.mu_squared for one in each), sum((one.slack for one in each), Fraction(0))
+        what = f"Gaussian, mu {float(mu_squared) ** 0.5:.3g}, round {place + 1} at {parties} parties"
+        found.append(GaussianEvent(mu_squared=Fraction(mu_squared), slack=slack, what=what))
+    return tuple(found)
+
+
+@final
+class OwnCounts:
+    """A party's own rows, counted with noise round by round: all that a selector sees of them."""
+
+    def __init__(self, party: Party[GluedPlan]) -> None:
+        """Begin before the first round; each round is charged its event, which covers all parties' rounds."""
+        self._party, self._plan = party, party.plan.own[party.name]
+        self._account, self._events = self._plan.account, party.plan.charged
+        self.domain: Domain = self._account.domain
+        self.people: int | None = member(party.terms, party.name).people
+        self._number = 0
+
+    def variance(self, mu_squared: Fraction) -> float:
+        """Return the variance of a count of one table at this much of the party's budget."""
+        return self._account.variance(mu_squared)
+
+    def noisier(self, table: Domain) -> float | None:
+        """Return 1: every table has the same noise."""
+        del table
+        return 1.0
+
+    def measure(self, tables: Sequence[Names], mu_squared: Fraction, grouping: Grouping) -> list[Measurement]:
+        """Release noisy tables: the next round. They share its part of the budget evenly; `mu_squared` is not asked."""
+        del mu_squared
+        kept = fitting(tables, grouping.domain_of_groups, self._plan.size.rooms[self._number])
+        self._number += 1
+        groups = () if grouping == Grouping.none(self.domain) else grouping.groups
+        question = Question(number=self._number, tables=kept, groups=groups)
+        counts = answer_of(question, self._party.table, self.people or 0)
+        check_people(self._party, rows_counted(question, counts, self.domain))
+        own = self._account.noise(question)
+        noise = RoundNoise(own.noise, self._events[self._number - 1])
+        why = f"round {self._number} of its own synthesis: {len(kept)} tables"
+        noisy = self._party.release(noise, counts, why=why) / own.scale
+        parts = split(question, self.domain, noisy)
+        return [Measurement(names, part, own.variance(1)) for names, part in zip(kept, parts, strict=True)]

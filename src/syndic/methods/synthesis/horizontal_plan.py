@@ -1,0 +1,129 @@
+"""What the synthesis works out from a study before any row is read: rounds, noise, sizes, masks, and what it says."""
+
+from functools import cached_property
+from typing import final
+
+from syndic.kernel import GROUPS, Disclosure, Plan, Resources, beyond_unit, change_of, member, people_of
+from syndic.methods.synthesis.account import Account
+from syndic.methods.synthesis.measure import Question
+from syndic.methods.synthesis.size import Size, most_rows
+from syndic.methods.synthesis.zeros import Zeros
+from syndic.model.markov import Adaptive, Impossible
+from syndic.mpc.graph import SumPlan
+from syndic.mpc.rounds import MaskedRounds
+from syndic.privacy import Event
+
+
+@final
+class SynthesisPlan(Plan):
+    """What chooses the tables, what each round costs and may ask, and the masks, which a single party does not need.
+
+    `people`: the number of rows where it is public. `wanted`: how many rows the study wants, if it says so.
+    """
+
+    selector: Adaptive
+    account: Account
+    size: Size
+    masked_rounds: MaskedRounds | None
+    zeros: tuple[Zeros, ...]
+    people: int | None
+    wanted: int | None
+
+    @cached_property
+    def impossible(self) -> tuple[Impossible, ...]:
+        """The impossible cells by code."""
+        return tuple(one.mask(self.terms.schema) for one in self.zeros)
+
+    @property
+    def graph(self) -> SumPlan | None:
+        """Who masks with whom."""
+        return self.masked_rounds.graph if self.masked_rounds else None
+
+    @cached_property
+    def most_rows(self) -> int:
+        """The public bound on the rows of all parties."""
+        return most_rows(self.terms)
+
+    def drawn(self, total: float) -> int:
+        """Return how many rows are drawn, given the number that the noisy counts say."""
+        # twice what there can be at most is no table that anybody wants
+        return self.wanted if self.wanted is not None else min(max(0, round(total)), 2 * self.most_rows)
+
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        """One party is asked for tables with the whole noise, several for masked ones."""
+        return self.masked_rounds.rounds("count") if self.masked_rounds else ("measure",)
+
+    def events(self, party: str) -> tuple[Event, ...]:
+        """One event a round, the same for every party, and the chance that a sparse graph fails."""
+        member(self.terms, party)
+        return (*self.account.events, *(self.graph.events if self.graph else ()))
+
+    @cached_property
+    def resources(self) -> Resources:
+        """Memory at the coordinator, bytes of the largest reply, and about how long it takes."""
+        terms, size, graph, rounds = self.terms, self.size, self.graph, len(self.account.events)
+        parties, people, columns = len(terms.parties), people_of(terms) or 0, len(terms.schema.columns)
+        noise = self.account.noise(Question(number=rounds, tables=((terms.schema.names[0],),)))
+        deviation = noise.variance(parties) ** 0.5
+        bits = noise.ring(self.most_rows, size.round_cells).bits if graph else 64
+        # a round may ask up to round_cells, but what helps at this noise is far less: a tenth of a count a cell
+        typical = min(size.round_cells, int(10 * self.most_rows / deviation) + 1000)
+        masked = parties * graph.neighbours * typical * 2e-8 if graph else 0.0
+        return Resources(
+            memory_bytes=size.memory_bytes,
+            reply_bytes=typical * bits // 8 + 64,
+            rounds=rounds + (3 if graph else 1),
+            seconds=round(2.0 + rounds * (people / 1e6 + masked) + 3e-6 * size.model_cells + columns**2 / 150, 1),
+            notes=(
+                f"{rounds} rounds; a model of at most {size.model_cells:,} cells, rounds of at most "
+                f"{size.round_cells:,}",
+                f"standard deviation {deviation:.3g} times the root of the number of tables on every count of the last "
+                "round",
+                *((f"{graph.neighbours} neighbours a party",) if graph else ()),
+            ),
+        )
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What every role sees."""
+        unit, graph = self.terms.unit, self.graph
+        opened = (
+            f"the noisy tables of {len(self.size.rooms)} rounds, the model fitted to them and the rows drawn from it"
+        )
+        asked = f"{opened}, and what was asked; each knows its own counts and share of noise"
+        masked = "every party's answers under masks, which look uniform, who fell silent, and "
+        return Disclosure(
+            sees={
+                "coordinator": f"{masked if graph else ''}{opened}",
+                **({"other parties": asked} if graph else {}),
+                "anyone with the release": opened,
+            },
+            sensitivity=(
+                f"{change_of(unit)} one person's {unit.rows} row(s) at one party changes each table by at most "
+                f"{unit.l2_squared_of_counts()} in squared l2; the noise of a round is made for as many as it asks; at "
+                f"up to {unit.parties} of the parties the changes add up in the same sum, so the noise is made for "
+                f"{unit.parties} time(s) that, and each of these parties is charged 1/{unit.parties} of the round's "
+                "part of the budget"
+            ),
+            not_protected=(
+                GROUPS,
+                beyond_unit(unit),
+                *(_of_masks(graph) if graph else ()),
+                "the columns, bounds, labels and people, and which combinations of values were declared impossible: "
+                "they are public",
+            ),
+        )
+
+
+def _of_masks(graph: SumPlan) -> tuple[str, ...]:
+    shares = graph.parties - graph.missing
+    own = f"against the parties: each can take its own share off, and mu^2 is then {shares}/{shares - 1}"
+    return (
+        f"against more than {graph.colluding} parties that pool their shares of the noise, or more than "
+        f"{graph.missing} that leave theirs out: less noise is left than stated",
+        *((own,) if graph.colluding == 0 else ()),
+        *graph.not_protected,
+        "the tables against a party that puts in made-up numbers: nothing checks them",
+        "which parties take part or fall silent",
+    )
