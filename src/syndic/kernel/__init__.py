@@ -7,7 +7,7 @@ from syndic.kernel.disclosure import ALIGNED, GROUPS, MADE_UP, Disclosure, beyon
 from syndic.kernel.identity import PublicIdentity
 from syndic.kernel.journal import Journal
 from syndic.kernel.memory import Memory
-from syndic.kernel.method import Method, TermsMethod, make_plan, run
+from syndic.kernel.method import Method, make_plan, run
 from syndic.kernel.node import Node, answer
 from syndic.kernel.party import Party, PartyState, no_bond
 from syndic.kernel.plan import Plan, Planned, Resources, SubProtocol, steps_of_run
@@ -64,7 +64,6 @@ __all__ = [
     "Step",
     "SubProtocol",
     "Terms",
-    "TermsMethod",
     "answer",
     "beyond_unit",
     "budget_of",

@@ -16,13 +16,13 @@ from syndic.errors import InputError
 class Result(abc.ABC):
     """What a method publishes. Everything in it passed the parties' doors: anyone may see it."""
 
+    @abc.abstractmethod
     def files(self) -> Mapping[str, Any]:
         """Return what is published by file name.
 
         A `.parquet` file is a released or an Arrow table, a `.json` file a document, any other a text or what has
         `save(path)`.
         """
-        raise NotImplementedError
 
     @abc.abstractmethod
     def summary(self) -> Mapping[str, Any]:

@@ -1,10 +1,10 @@
-"""What many methods refuse in the same words: runs beyond the study's limits, rows that are not as many as is public.
+"""What many methods require and refuse alike: aligned rows, and rows that are not as many as is public.
 
 Where sizes are public, a wrong one may be said aloud; where they are not, nothing is compared.
 """
 
 from syndic.errors import InputError
-from syndic.kernel import Party, Requires, Resources, Terms, member
+from syndic.kernel import Party, Requires, Terms, member
 
 SAME_PEOPLE = Requires(
     people="same",
@@ -17,16 +17,6 @@ SAME_PEOPLE = Requires(
     least_parties=2,
 )
 """What a method of aligned rows with Gaussian noise requires: different columns of the same people at all parties."""
-
-
-def check_fits(terms: Terms, estimate: Resources, way_out: str, *, replies: int = 1, what: str = "a run") -> None:
-    """Raise `InputError` if `what` needs more than the study's limits; the largest message holds so many replies."""
-    limits, message = terms.limits, replies * estimate.reply_bytes
-    if estimate.memory_bytes > limits.memory_mb * 10**6 or message > limits.message_mb * 10**6:
-        raise InputError(
-            f"{what} would need about {estimate.memory_bytes / 1e6:,.0f} MB of memory (limit {limits.memory_mb}) and "
-            f"messages of {message / 1e6:,.1f} MB (limit {limits.message_mb}): {way_out}"
-        )
 
 
 def sizes_are_public(terms: Terms) -> bool:

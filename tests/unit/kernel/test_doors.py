@@ -3,18 +3,18 @@
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from stubs import Stub
 from support import rows, study_text
 from syndic import Study
 from syndic.data import Table, open_source
 from syndic.kernel import (
     Call,
-    Disclosure,
     Memory,
     Message,
     Node,
@@ -22,11 +22,6 @@ from syndic.kernel import (
     Party,
     PartyState,
     Reply,
-    Resources,
-    Result,
-    Session,
-    Terms,
-    TermsMethod,
     answer,
     decode,
     encode,
@@ -45,36 +40,17 @@ class Counts(Message):
     counts: NDArray[np.int64]
 
 
-class Leaky(TermsMethod, tag="leaky"):
+class Leaky(Stub, tag="leaky"):
     """Steps that do what they should, and steps that try not to."""
 
     title: ClassVar[str] = "leaky"
-    paper: ClassVar[str] = "none"
-    partition: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
-    trust: ClassVar[str] = "none"
+    charges: ClassVar[tuple[Event, ...]] = (NOISE.event, NOISE.event)
 
     printed: bool = False
 
     @property
     def simulation_only(self) -> bool:
         return self.printed
-
-    def check(self, terms: Terms) -> None: ...
-
-    def spends(self, terms: Terms, party: str) -> tuple[Event, ...]:
-        return (NOISE.event, NOISE.event)
-
-    def estimate(self, terms: Terms) -> Resources:
-        return Resources(memory_bytes=0, reply_bytes=0, seconds=0)
-
-    def disclosure(self, terms: Terms) -> Disclosure:
-        return Disclosure(sees={}, sensitivity="", not_protected=())
-
-    def coordinate(self, session: Session) -> Result:
-        raise ValueError("not run here")
-
-    def read_result(self, terms: Terms, folder: Path) -> Result:
-        raise ValueError("not run here")
 
     @step(reveals="noisy")
     def honest(self, party: Party, message: Nothing) -> Counts:

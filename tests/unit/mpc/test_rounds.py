@@ -1,7 +1,6 @@
 """Masked sums round by round: exact whoever falls silent, lost or closed whenever something is wrong."""
 
 from collections import Counter
-from functools import cached_property
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from many_parties import AddUp, Fleet
+from stubs import StubPlan
 from syndic.errors import InputError, PartyError
 from syndic.kernel import Message, Party, Session, Terms, decode, encode, step
-from syndic.kernel.method import TermsPlan
 from syndic.mpc.graph import SumPlan, neighbours_of
 from syndic.mpc.ring import Ring
 from syndic.mpc.rounds import (
@@ -32,10 +31,10 @@ class Ask(Message):
     round: int
 
 
-class AddRoundsPlan(TermsPlan):
+class AddRoundsPlan(StubPlan, kw_only=True):
     masked_rounds: MaskedRounds
 
-    @cached_property
+    @property
     def rounds(self) -> tuple[str, ...]:
         # a party is asked for its masks also where nobody may be missing, to see that it refuses
         return ("rounds_keys", "rounds_meet", "add_round", "round_open")
@@ -46,7 +45,7 @@ class AddRounds(AddUp, tag="add-rounds"):
 
     def plan(self, terms: Terms) -> AddRoundsPlan:
         graph = plan_rounds(len(terms.parties), colluding=self.colluding, missing=self.missing)
-        return AddRoundsPlan(terms=terms, method=self, masked_rounds=MaskedRounds(label="one", graph=graph))
+        return AddRoundsPlan(terms=terms, masked_rounds=MaskedRounds(label="one", graph=graph))
 
     @step(reveals="masked")
     def add_round(self, party: Party[AddRoundsPlan], message: Ask) -> RoundMasked:

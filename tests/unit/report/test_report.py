@@ -232,8 +232,8 @@ def test_no_number_one_column_and_no_rows(tmp_path: Path) -> None:
 class Nothing(Result):
     """A result without a table and without a section of its own."""
 
-    def write(self, folder: Path) -> list[Path]:
-        return []
+    def files(self) -> Mapping[str, Any]:
+        return {}
 
     def summary(self) -> Mapping[str, Any]:
         return {}

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +20,13 @@ from syndic.kernel import (
     Party,
     PartyState,
     Reply,
-    Terms,
     answer,
     decode,
     encode,
     step,
 )
 from syndic.noise import FineGaussian, FineGaussianShare
-from syndic.privacy import Budget, Ledger, gaussian_epsilon, mu_squared_for
+from syndic.privacy import Budget, Event, Ledger, gaussian_epsilon, mu_squared_for
 from syndic.random import SimulationRandomness
 from syndic.study.statement import state
 
@@ -44,8 +43,7 @@ class Counts(Message):
 class Fine(Stub, tag="fine"):
     """Counts of colours, once with a party's own noise and once with a share that nobody masks here."""
 
-    def spends(self, terms: Terms, party: str) -> tuple[Any, ...]:
-        return (WHOLE.event, SHARE.event)
+    charges: ClassVar[tuple[Event, ...]] = (WHOLE.event, SHARE.event)
 
     @step(reveals="noisy")
     def own(self, party: Party, message: Nothing) -> Counts:
