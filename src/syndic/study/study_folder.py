@@ -1,4 +1,4 @@
-"""One study in a party's home: its own copy of the study, its owner's signed agreement, what the party remembers."""
+"""One study in a party's home: its own copy of the study and its owner's signed agreement."""
 
 import hashlib
 import os
@@ -28,11 +28,6 @@ class StudyFolder:
     def of(cls, home: Path, digest: str) -> "StudyFolder":
         """Return the stored of a run in a home."""
         return cls(folder=home / "studies" / digest[:_LETTERS], digest=digest)
-
-    @property
-    def memory(self) -> Path:
-        """What the party remembers between calls."""
-        return self.folder / "memory.sqlite"
 
     @property
     def written(self) -> Path:
