@@ -155,7 +155,8 @@ class Database:
     @contextmanager
     def _transaction(self, begin: str, *, alone: bool = False) -> Iterator[None]:
         with self._lock, sqlite_errors(self.path, self._form.name):
-            if self._connection.in_transaction:
+            nested = self._connection.in_transaction
+            if nested:
                 if alone:
                     raise SyndicError(f"{self.path}: what must be on disk at once cannot be part of a transaction")
                 yield

@@ -58,20 +58,19 @@ class Memory:
         """
         with self._turn:
             while True:
-                calls, stored, kept = self._calls(), self.answer(call), dict[str, bytes]()
-                known = stored is not None
-                if stored is None:
-                    stored, kept = work()
-                elif stored.asked != asked:
+                calls, known = self._calls(), self.answer(call)
+                if known is not None and known.asked != asked:
                     raise RefusedError("this call id was answered before, for another question")
+                stored, kept = work() if known is None else (known, {})
                 with self._database.writing():
-                    if known or self._calls() == calls:
-                        if not known and not fresh:
-                            self.store(call, stored)
-                        for name, value in kept.items():
-                            self.keep(name, value)
-                        record(stored)
-                        return stored.reply
+                    if known is None and self._calls() != calls:
+                        continue
+                    if known is None and not fresh:
+                        self.store(call, stored)
+                    for name, value in kept.items():
+                        self.keep(name, value)
+                    record(stored)
+                return stored.reply
 
     def answer(self, call: str) -> Stored | None:
         """Return the answer given to `call`, if there was one."""
@@ -100,9 +99,8 @@ class Memory:
         found = "SELECT COALESCE(SUM(LENGTH(reply)), 0) FROM answers WHERE study = ?"
         return int(self._database.first(found, self._study)[0])
 
-    def _calls(self) -> int:
-        row = self._database.first("SELECT number FROM calls WHERE study = ?", self._study)
-        return 0 if row is None else int(row[0])
+    def _calls(self) -> Any:
+        return self._database.first("SELECT number FROM calls WHERE study = ?", self._study)
 
     def _count(self) -> None:
         count = "INSERT INTO calls VALUES (?, 1) ON CONFLICT (study) DO UPDATE SET number = number + 1"

@@ -175,7 +175,7 @@ def test_what_only_the_run_needed_is_written_over(tmp_path: Path) -> None:
     study = align_study()
     simulate(study, {"north": with_ids(50, 1), "south": with_ids(40, 2)}, folder=tmp_path)
     node = PartyFolder(folder=tmp_path / "parties" / "north").node(seed=None, source=with_ids(50, 1))
-    kept = {name: node.state.memory.kept(study.digest, name) for name in ("align own", "align ids 0", "align tags 0")}
+    kept = {name: node.state.memory.kept(name) for name in ("align own", "align ids 0", "align tags 0")}
     node.close()
     assert all(value is not None and len(value) < 50 for value in kept.values())
 

@@ -1,0 +1,77 @@
+"""A party's node over rows in memory: for notebooks, audits and tests."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Final
+
+from syndic.data import Table, open_source
+from syndic.errors import InputError
+from syndic.kernel.memory import Memory
+from syndic.kernel.method import Method
+from syndic.kernel.node import Node
+from syndic.kernel.party import PartyState
+from syndic.kernel.plan import Plan
+from syndic.kernel.terms import schema_of
+from syndic.privacy import Budget, Event, Ledger
+from syndic.random import Randomness
+
+_GENEROUS: Final = Budget(epsilon=Fraction(10**6), delta=Fraction(1, 2))
+
+
+def in_memory_node(  # noqa: PLR0913  # most by name
+    method: Method,
+    plan: Plan,
+    name: str,
+    rows: Any,
+    randomness: Callable[[str], Randomness],
+    *,
+    study: str,
+    dataset: str | None = None,
+    ledger: Ledger | None = None,
+    memory: Memory | None = None,
+    charges: tuple[Event, ...] | None = None,
+) -> Node:
+    """Return the side of the party called `name` in a study.
+
+    Args:
+        method: the study's method.
+        plan: what the party works out from the study.
+        name: the party's name in the study.
+        rows: its rows: a table, or what a source is made from; None if no step reads them.
+        randomness: gives an independent stream for every label.
+        study: the digest that calls carry.
+        dataset: the name of its people in the ledger, by default the party's.
+        ledger: where charges go, with the data set declared; by default one in memory, with room for everything.
+        memory: where answers go, by default the ledger's file.
+        charges: all that the study may charge to the data set, if that is more than this party's own events.
+    """
+    dataset = dataset or name
+    if ledger is None:
+        ledger = Ledger.open(":memory:")
+        ledger.declare(dataset, _GENEROUS)
+    state = PartyState(
+        name=name,
+        plan=plan,
+        study=study,
+        dataset=dataset,
+        ledger=ledger,
+        memory=memory or Memory(ledger.database, study),
+        open_table=_opened(plan, name, rows),
+        randomness=randomness,
+        charges=charges,
+    )
+    return Node(method=method, state=state)
+
+
+def _opened(plan: Plan, name: str, rows: Any) -> Callable[[], Table]:
+    def no_rows() -> Table:
+        raise InputError(f"party '{name}' has no rows")
+
+    if rows is None:
+        return no_rows
+    unit = plan.terms.unit
+    table = rows
+    if not isinstance(rows, Table):
+        schema = schema_of(plan.terms, name)
+        table = Table(schema=schema, source=open_source(rows), person=unit.person, rows_per_person=unit.rows)
+    return lambda: table
