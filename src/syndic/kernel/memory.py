@@ -99,6 +99,15 @@ class Memory:
         found = "SELECT COALESCE(SUM(LENGTH(reply)), 0) FROM answers WHERE study = ?"
         return int(self._database.first(found, self._study)[0])
 
+    def forget(self) -> None:
+        """Delete answers and all that was kept, from the disk too. A call that was charged is then refused for ever."""
+        self._database.rows("PRAGMA secure_delete = ON")
+        with self._database.writing():
+            for table in ("answers", "kept"):
+                self._database.first(f"DELETE FROM {table} WHERE study = ?", self._study)  # noqa: S608  # our own names
+            self._count()
+        self._database.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def _calls(self) -> Any:
         return self._database.first("SELECT number FROM calls WHERE study = ?", self._study)
 

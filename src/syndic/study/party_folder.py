@@ -151,6 +151,11 @@ class PartyFolder:
             raise
         return replace(node, state=state)
 
+    def forget(self, run: str) -> None:
+        """Delete the answers and secrets of a run that is over; what it was charged stays in the ledger."""
+        with Ledger.open(self.ledger, create=False) as ledger:
+            Memory(ledger.database, run).forget()
+
     def log_refusal(self, run: str, data: bytes, code: str) -> None:
         """Put a call into the owner's log that was refused because no agreement to its run is in force."""
         asked = hashlib.sha256(data).hexdigest()

@@ -13,6 +13,7 @@ from syndic.errors import IntegrityError, RefusedError, SyndicError
 from syndic.kernel import Memory
 from syndic.kernel.memory import Stored, look_up
 from syndic.privacy import Budget, Ledger, PureEvent
+from syndic.study import PartyFolder
 
 Work = Callable[[], tuple[Stored, Mapping[str, bytes]]]
 
@@ -173,6 +174,26 @@ def test_other_studies_do_not_disturb(ledger: Ledger, memory: Memory) -> None:
     tries: list[int] = []
     memory.answer_once("1", "question", work, committing(ledger, "1"))
     assert tries == [1]
+
+
+def test_what_is_forgotten_is_not_on_the_disk(ledger: Ledger, path: Path) -> None:
+    secrets = {name: f"secret of {name} ".encode() * 500 for name in ("study", "other")}
+    for name, secret in secrets.items():
+        charge(ledger, name)
+        Memory(ledger.database, name).answer_once(
+            name, "question", giving(secret, name=secret), committing(ledger, name)
+        )
+    PartyFolder(folder=path.parent).forget("study")
+    memory, other = Memory(ledger.database, "study"), Memory(ledger.database, "other")
+    assert (memory.answer("study"), memory.kept("name"), other.kept("name")) == (None, None, secrets["other"])
+    written = b"".join(file.read_bytes() for file in path.parent.iterdir())
+    assert b"secret of study" not in written
+    assert b"secret of other" in written
+    again = ledger.reserve(
+        dataset="data", study="study", call="study", door="1", events=[PureEvent(epsilon=Fraction(1, 10))], why=""
+    )
+    assert again.reply is not None  # no noise may be drawn for it again
+    ledger.verify()
 
 
 def test_answers_may_be_kept_out_of_the_file(path: Path) -> None:
