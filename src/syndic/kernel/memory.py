@@ -58,12 +58,12 @@ class Memory:
         """
         with self._turn:
             while True:
-                calls, known = self._calls(), self.answer(call)
+                calls, known = self.calls(), self.answer(call)
                 if known is not None and known.asked != asked:
                     raise RefusedError("this call id was answered before, for another question")
                 stored, kept = work() if known is None else (known, {})
                 with self._database.writing():
-                    if known is None and self._calls() != calls:
+                    if known is None and self.calls() != calls:
                         continue
                     if known is None and not fresh:
                         self.store(call, stored)
@@ -108,8 +108,12 @@ class Memory:
             self._count()
         self._database.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def _calls(self) -> Any:
-        return self._database.first("SELECT number FROM calls WHERE study = ?", self._study)
+    def calls(self) -> int:
+        """Return a number that grows with every call that leaves something here."""
+        row = self._database.first("SELECT number FROM calls WHERE study = ?", self._study)
+        if row is not None and not isinstance(row[0], int):
+            raise _damaged()
+        return 0 if row is None else row[0]
 
     def _count(self) -> None:
         count = "INSERT INTO calls VALUES (?, 1) ON CONFLICT (study) DO UPDATE SET number = number + 1"
@@ -127,5 +131,9 @@ def look_up(path: Path, study: str, read: Callable[[Memory], Read]) -> Read | No
 def _bytes(value: Any) -> bytes:
     # a damaged file may hold anything: a number would make as many zeros
     if not isinstance(value, bytes):
-        raise IntegrityError("the party's memory was damaged: what it kept is not there")
+        raise _damaged()
     return value
+
+
+def _damaged() -> IntegrityError:
+    return IntegrityError("the party's memory was damaged: what it kept is not there")

@@ -120,9 +120,12 @@ def _answered(node: Node, data: bytes) -> bytes:
         digest = hashlib.sha256(stored.reply).hexdigest()
         _log_call(node, data, reply=digest, call=call, charged=stored.charged)
 
-    return node.state.memory.answer_once(
+    reply = node.state.memory.answer_once(
         call.call, asked, lambda: _run(node, call, step, asked), record, fresh=step.fresh
     )
+    if node.state.note_answered is not None:
+        node.state.note_answered()
+    return reply
 
 
 def _step_of(node: Node, call: Call) -> Step:

@@ -42,7 +42,8 @@ class PartyState(Generic[Planned]):
     `study` is the digest of this party's own copy, `plan` what it works out from that copy, and `randomness` gives an
     independent stream for every label. `charges` is all that the study may charge to `dataset`, if that is more than
     this party's own events. Between organisations `bond` returns 32 bytes that only this party and the named one know,
-    `agreement` this party's signed agreement, or raises if none is in force, and `sign` its identity's signature.
+    `agreement` this party's signed agreement, or raises if none is in force, and `sign` its identity's signature;
+    `note_answered` notes outside the ledger, before a reply is sent, that a call was answered.
     """
 
     name: str
@@ -57,6 +58,7 @@ class PartyState(Generic[Planned]):
     bond: Callable[[str], bytes] = no_bond
     agreement: Callable[[], bytes] | None = None
     sign: Callable[[bytes], bytes] | None = None
+    note_answered: Callable[[], None] | None = None
 
     @property
     def terms(self) -> Terms:

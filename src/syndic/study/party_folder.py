@@ -138,14 +138,20 @@ class PartyFolder:
             raise RefusedError(f"{party.name}'s copy of study {digest[:12]} was changed: agree again")
         identity = self.identity(study, party.name)
         node = self._node(study, party, agreement.rehearsal)
-        ledger = node.state.ledger
+        ledger, memory = node.state.ledger, node.state.memory
         # the owner may have lowered it since it agreed
         ledger.declare(party.dataset, party.cap, why="the owner's party file")
-        state = replace(node.state, agreement=lambda: stored.in_force(study, party.name, ledger), sign=identity.sign)
+        state = replace(
+            node.state,
+            agreement=lambda: stored.in_force(study, party.name, ledger),
+            sign=identity.sign,
+            note_answered=lambda: stored.note_calls(memory.calls()),
+        )
         if agreement.rehearsal is None:
             state = replace(state, bond=identity.bonds(study, digest, party.name))
         try:
             stored.in_force(study, party.name, ledger)
+            stored.check_calls(memory.calls(), party.name)
         except RefusedError:
             node.close()
             raise
