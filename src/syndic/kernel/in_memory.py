@@ -31,19 +31,11 @@ def in_memory_node(  # noqa: PLR0913  # most by name
     memory: Memory | None = None,
     charges: tuple[Event, ...] | None = None,
 ) -> Node:
-    """Return the side of the party called `name` in a study.
+    """Return the side of the party called `name` in the study whose calls carry the digest `study`.
 
-    Args:
-        method: the study's method.
-        plan: what the party works out from the study.
-        name: the party's name in the study.
-        rows: its rows: a table, or what a source is made from; None if no step reads them.
-        randomness: gives an independent stream for every label.
-        study: the digest that calls carry.
-        dataset: the name of its people in the ledger, by default the party's.
-        ledger: where charges go, with the data set declared; by default one in memory, with room for everything.
-        memory: where answers go, by default the ledger's file.
-        charges: all that the study may charge to the data set, if that is more than this party's own events.
+    `rows` is a table, or what a source is made from, or None if no step reads them. `ledger`, with `dataset` declared, is
+    by default one in memory with room for everything; `memory`, where answers go, is by default in the ledger's file;
+    `charges` is all that the study may charge to the data set, if that is more than this party's own events.
     """
     dataset = dataset or name
     if ledger is None:
