@@ -33,8 +33,8 @@ def in_memory_node(  # noqa: PLR0913  # most by name
 ) -> Node:
     """Return the side of the party called `name` in the study whose calls carry the digest `study`.
 
-    `rows` is a table, or what a source is made from, or None if no step reads them. `ledger`, with `dataset` declared, is
-    by default one in memory with room for everything; `memory`, where answers go, is by default in the ledger's file;
+    `rows` is a table, or what a source is made from, or None if no step reads them. `ledger`, with `dataset` declared,
+    is by default one in memory with room for everything; `memory`, where answers go, is by default in its file;
     `charges` is all that the study may charge to the data set, if that is more than this party's own events.
     """
     dataset = dataset or name
