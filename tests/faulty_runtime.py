@@ -71,8 +71,7 @@ def allowed(case: Case) -> dict[str, Counter[str]]:
 
 def stored(folder: Path, party: str) -> dict[str, bytes]:
     """Return the answers that a party has stored, by call id."""
-    (path,) = (folder / "parties" / party).rglob("memory.sqlite")
-    connection = sqlite3.connect(path)
+    connection = sqlite3.connect(folder / "parties" / party / "ledger.sqlite")
     try:
         return dict(connection.execute("SELECT call, reply FROM answers"))
     finally:

@@ -10,23 +10,20 @@ from numpy.typing import NDArray
 from stubs import Stub
 from support import study_text
 from syndic import Study
-from syndic.errors import InputError
 from syndic.kernel import (
     Call,
     Delivery,
     Member,
-    Memory,
     Message,
-    Node,
     Nothing,
     Party,
-    PartyState,
     Reply,
     Session,
     Terms,
     answer,
     decode,
     encode,
+    in_memory_node,
     step,
 )
 from syndic.mpc.graph import plan_sum
@@ -45,7 +42,6 @@ from syndic.mpc.sum import (
     SumSurvivors,
     Total,
 )
-from syndic.privacy import Ledger
 from syndic.random import SimulationRandomness
 
 
@@ -127,6 +123,7 @@ class Fleet:
     """Nodes and their carrier. `lost[step]` never answer that step; `ask` and `reply` may change what is carried."""
 
     def __init__(self, protocol: AddUp, parties: int, folder: Path, *, seed: int = 0) -> None:
+        del folder
         names = [f"p{number}" for number in range(parties)]
         base = Study.loads(study_text())
         self.study = Study(
@@ -143,24 +140,17 @@ class Fleet:
         self.ask: Change = unchanged
         self.reply: Change = unchanged
         self.seen: dict[tuple[str, str], bytes] = {}
-        ledger = Ledger.open(folder / "ledger.sqlite")
-        self.nodes = {name: self._node(name, ledger, seed) for name in names}
-
-    def _node(self, name: str, ledger: Ledger, seed: int) -> Node:
-        def no_table() -> Any:
-            raise InputError("no rows here")
-
-        state = PartyState(
-            name=name,
-            plan=self.study.plan,
-            study=self.study.digest,
-            dataset=name,
-            ledger=ledger,
-            memory=Memory(":memory:"),
-            open_table=no_table,
-            randomness=lambda label: SimulationRandomness(seed, name, label),
-        )
-        return Node(method=self.protocol, state=state)
+        self.nodes = {
+            name: in_memory_node(
+                protocol,
+                self.study.plan,
+                name,
+                None,
+                lambda label, name=name: SimulationRandomness(seed, name, label),  # type: ignore[misc]
+                study=self.study.digest,
+            )
+            for name in names
+        }
 
     def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
         replies, silent = {}, {}

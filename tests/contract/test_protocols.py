@@ -2,7 +2,9 @@
 
 import json
 import os
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, final
@@ -263,8 +265,8 @@ def test_a_lost_answer_is_not_drawn_again(case: Case, tmp_path: Path) -> None:
     answered(node, calls)
     node.close()
     folder = tmp_path / "second" / "parties" / "north"
-    for file in folder.glob("memory.sqlite*"):
-        file.unlink()
+    with closing(sqlite3.connect(folder / "ledger.sqlite")) as file, file:
+        file.executescript("DELETE FROM answers; DELETE FROM kept;")
     again = open_again(case, folder)
     answered(again, calls[:-1])
     reply = decode(answer(again, calls[-1]), Reply)

@@ -87,7 +87,7 @@ def test_two_files_become_one_table_as_if_their_rows_had_been_in_order(tmp_path:
     assert made["colour"].to_pylist().count("green") < COMMON / 10
 
     # the same people in files that hold nobody else, in the common order already
-    stored = stored_alignment(tmp_path / "run" / "parties" / "north", align.digest, SEED)
+    stored = stored_alignment(tmp_path / "run" / "parties" / "north" / "ledger.sqlite", align.digest, SEED)
     assert stored.columns == ("patient",)
     (ids,) = id_batches([pa.record_batch({"id": np.arange(COMMON)})], ["id"], stored.rule)
     places = {name_of(each, stored.key): person for person, each in enumerate(ids) if each is not None}

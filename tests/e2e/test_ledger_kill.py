@@ -13,6 +13,7 @@ import time
 from fractions import Fraction
 from pathlib import Path
 
+from syndic.kernel.memory import Memory, Stored
 from syndic.privacy.event import ConcentratedEvent
 from syndic.privacy.ledger import Ledger
 from syndic.privacy.unit import Budget
@@ -22,9 +23,11 @@ RHO = Fraction(1, 10**6)
 
 
 def party(folder: Path, life: int, pipe: int) -> None:
-    """Answer calls for ever: charge, draw, store the reply, commit, and only then let the reply out."""
+    """Answer calls for ever: charge, draw, store reply, memory and commit together, and only then let the reply out."""
     with Ledger.open(folder / "ledger.db") as ledger:
-        for call in [*unanswered(ledger), *(f"{life}-{number}" for number in range(100_000))]:
+        memory = Memory(ledger.database, "digest")
+
+        def work(call: str) -> tuple[Stored, dict[str, bytes]]:
             ledger.reserve(
                 dataset="visits",
                 study="digest",
@@ -35,11 +38,21 @@ def party(folder: Path, life: int, pipe: int) -> None:
             )
             os.write(pipe, f"charged {call}\n".encode())
             reply = os.urandom(16)
-            digest = hashlib.sha256(reply).hexdigest()
-            write_through(folder / "stored", f"{call} {reply.hex()}\n")
-            ledger.commit(call, digest)
-            os.write(pipe, f"committed {call} {digest}\n".encode())
+            return Stored(asked=call, charged=True, reply=reply), {call: reply}
+
+        for call in [*unanswered(ledger), *(f"{life}-{number}" for number in range(100_000))]:
+            reply = memory.answer_once(
+                call,
+                call,
+                lambda call=call: work(call),  # type: ignore[misc]
+                lambda answer, call=call: ledger.commit(call, digest_of(answer.reply)),  # type: ignore[misc]
+            )
+            os.write(pipe, f"committed {call} {digest_of(reply)}\n".encode())
             write_through(folder / "released", f"{call} {reply.hex()}\n")
+
+
+def digest_of(reply: bytes) -> str:
+    return hashlib.sha256(reply).hexdigest()
 
 
 def unanswered(ledger: Ledger) -> list[str]:
@@ -106,6 +119,8 @@ def test_no_kill_loses_a_charge_or_lets_a_reply_out_without_one(tmp_path: Path) 
         entries = list(ledger.entries())
         spent = ledger.spent("visits").cost
         left_open = unanswered(ledger)
+        stored = dict(ledger.database.rows("SELECT call, reply FROM answers"))
+        kept = dict(ledger.database.rows("SELECT name, value FROM kept"))
     charges = [entry.call for entry in entries if entry.kind == "reserve"]
     answers = {entry.call: entry.reply for entry in entries if entry.kind == "commit"}
     told = lines(tmp_path / "told")
@@ -118,9 +133,10 @@ def test_no_kill_loses_a_charge_or_lets_a_reply_out_without_one(tmp_path: Path) 
     assert told_committed.items() <= answers.items()
     for call, reply in lines(tmp_path / "released"):
         assert call in charges
-        assert answers[call] == hashlib.sha256(bytes.fromhex(reply)).hexdigest()
-    stored = {call for call, _ in lines(tmp_path / "stored")}
-    assert set(answers) <= stored
+        assert stored[call] == bytes.fromhex(reply)
+    # all of an answer is there or nothing of it
+    assert {call: digest_of(reply) for call, reply in stored.items()} == answers
+    assert kept == stored
     # a life leaves at most one call open, and the next life finishes it without another charge
     assert len(left_open) <= 1
     again = [words[1] for words in told if words[0] == "charged"]

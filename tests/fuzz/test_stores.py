@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from fuzzing import fuzz, outcome, spoiled
 from support import CASES
-from syndic.errors import IntegrityError, SyndicError
+from syndic.errors import SyndicError
 from syndic.kernel import Delivery, Memory
 from syndic.kernel.journal import Journal
-from syndic.kernel.memory import Stored, stored_bytes
+from syndic.kernel.memory import Stored, look_up
 from syndic.privacy import Budget, Called, ConcentratedEvent, Event, GaussianEvent, Ledger, PureEvent, Spending
 from syndic.study import Release, simulate
 
@@ -173,31 +173,25 @@ def test_a_damaged_journal_is_refused_or_recalls(journal_bytes: bytes, tmp_path:
 @pytest.fixture(scope="module")
 def memory_bytes(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """A party's memory of two calls."""
-    path = tmp_path_factory.mktemp("memory") / "memory.sqlite"
-    memory = Memory(path)
-    for call in ("one", "two"):
-        with memory.one_call():
-            memory.keep(STUDY, call, b"kept " * 20)
-            memory.store(call, Stored(asked="a" * 64, charged=True, reply=b"reply " * 30))
-    memory.close()
+    path = tmp_path_factory.mktemp("memory") / "ledger.sqlite"
+    with Ledger.open(path) as ledger:
+        for call in ("one", "two"):
+            answer_once(Memory(ledger.database, STUDY), call)
     return path.read_bytes()
 
 
 @fuzz(0.5)
 @given(st.data())
 def test_a_damaged_memory_is_refused_or_remembers(memory_bytes: bytes, tmp_path: Path, data: st.DataObject) -> None:
-    path = laid(tmp_path, "memory.sqlite", data.draw(damaged(memory_bytes)))
-    outcome(lambda: Memory.look_up(path, STUDY, "one"), kinds=(IntegrityError,))
-    outcome(lambda: stored_bytes(path), kinds=(IntegrityError,))
-    memory = outcome(lambda: Memory(path, wait_seconds=0.05), kinds=(IntegrityError,))
-    if isinstance(memory, SyndicError):
-        return
-    try:
-        outcome(lambda: memory.answer("one"), kinds=(IntegrityError,))
-        outcome(lambda: memory.kept(STUDY, "two"), kinds=(IntegrityError,))
-        outcome(lambda: in_one_call(memory), kinds=(IntegrityError,))
-    finally:
-        memory.close()
+    path = laid(tmp_path, "ledger.sqlite", data.draw(damaged(memory_bytes)))
+    outcome(lambda: look_up(path, STUDY, lambda memory: memory.kept("one")))
+    outcome(lambda: look_up(path, STUDY, Memory.stored_bytes))
+    ledger = outcome(lambda: Ledger.open(path, patience=0.05))
+    if isinstance(ledger, Ledger):
+        with ledger:
+            memory = Memory(ledger.database, STUDY)
+            for ask in (lambda: memory.answer("one"), lambda: memory.kept("two"), lambda: answer_once(memory, "three")):
+                outcome(ask)
 
 
 READ_BACK = ("homm laplace", "marginals gaussian", "estimate dssa", "gram")
@@ -229,7 +223,6 @@ def test_a_damaged_release_is_read_or_refused(releases: list[Path], tmp_path: Pa
         outcome(lambda: str(found))
 
 
-def in_one_call(memory: Memory) -> None:
-    with memory.one_call():
-        memory.keep(STUDY, "more", b"more")
-        memory.store("three", Stored(asked="a" * 64, charged=False, reply=b"reply"))
+def answer_once(memory: Memory, call: str) -> bytes:
+    answer = Stored(asked="a" * 64, charged=True, reply=b"reply " * 30)
+    return memory.answer_once(call, answer.asked, lambda: (answer, {call: b"kept " * 20}), lambda _answer: None)

@@ -5,10 +5,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from syndic.console.views import ProgressView, State, StepLine
-from syndic.kernel.memory import stored_bytes
+from syndic.kernel.memory import Memory, look_up
 from syndic.privacy import Entry, Ledger
 from syndic.study import PartyFolder, Study
-from syndic.study.study_folder import StudyFolder
 
 _LIVE = timedelta(minutes=15)
 _DIGEST_LETTERS = 64
@@ -34,7 +33,7 @@ def party_progress(folder: Path, run: str, study: Study, state: State) -> Progre
         words=_words(state, steps),
         steps=steps,
         waiting=("the coordinator's next question",) if state == "running" else (),
-        said=f"answers of {stored_bytes(StudyFolder.of(folder, run).memory):,} bytes",
+        said=f"answers of {look_up(home.ledger, run, Memory.stored_bytes) or 0:,} bytes",
         updated=shown_time(calls[-1].time) if calls else "",
     )
 

@@ -10,7 +10,7 @@ it is as fixed and public as before (composition).
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from statistics import fmean
@@ -116,16 +116,16 @@ def paid_scores(
     cliques = [*((name,) for name in table.schema.names), *_checked(table, state.terms.unit, pairs)]
     public = rows_of(released, state.terms.schema).marginals(cliques)
     question = _question(state, public, epsilon)
-    with state.memory.one_call():
-        stored = state.memory.answer(call)
-        if stored is None:
-            answer = _answered(state, table, public, epsilon=epsilon, call=call)
-            stored = Stored(asked=question, charged=True, reply=to_json(answer))
-            state.memory.store(call, stored)
-        elif stored.asked != question:
-            raise RefusedError(f"call {call!r} was answered before, for another question: use a new call id")
-    state.ledger.commit(call, hashlib.sha256(stored.reply).hexdigest())
-    return from_json(stored.reply, PaidScores, where=f"stored answer of call {call!r}")
+
+    def work() -> tuple[Stored, Mapping[str, bytes]]:
+        answer = _answered(state, table, public, epsilon=epsilon, call=call)
+        return Stored(asked=question, charged=True, reply=to_json(answer)), {}
+
+    def record(stored: Stored) -> None:
+        state.ledger.commit(call, hashlib.sha256(stored.reply).hexdigest())
+
+    reply = state.memory.answer_once(call, question, work, record)
+    return from_json(reply, PaidScores, where=f"stored answer of call {call!r}")
 
 
 def _answered(state: PartyState, table: Table, public: Sequence[Factor], *, epsilon: Fraction, call: str) -> PaidScores:

@@ -5,6 +5,7 @@ from syndic.kernel.call import Call, Reply
 from syndic.kernel.codec import Message, Nothing, decode, encode
 from syndic.kernel.disclosure import ALIGNED, GROUPS, MADE_UP, Disclosure, beyond_unit, change_of, everybody
 from syndic.kernel.identity import PublicIdentity
+from syndic.kernel.in_memory import in_memory_node
 from syndic.kernel.journal import Journal
 from syndic.kernel.memory import Memory
 from syndic.kernel.method import Method, make_plan, run
@@ -75,6 +76,7 @@ __all__ = [
     "encode",
     "everybody",
     "identified",
+    "in_memory_node",
     "make_plan",
     "member",
     "most_rows",

@@ -10,27 +10,26 @@ The file may be deleted when the release is written; the run can then not be rep
 replies. A reply is written and read in pieces, so that memory holds no second copy of it.
 """
 
-import os
-import sqlite3
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self, final
 
-from syndic.errors import InputError, IntegrityError
+from syndic.errors import InputError, IntegrityError, RefusedError
 from syndic.kernel.transport import Delivery
 from syndic.random import SECRET_BYTES, SystemRandomness
+from syndic.sqlite import Database, Format
 
-_TABLES = """
-CREATE TABLE IF NOT EXISTS head (study TEXT NOT NULL, version TEXT NOT NULL, secret BLOB NOT NULL,
-    settled INTEGER NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS asks (round INTEGER PRIMARY KEY, step TEXT NOT NULL, fresh INTEGER NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS heard (round INTEGER, party TEXT, asked BLOB NOT NULL, silent TEXT, failed INTEGER NOT NULL,
-    PRIMARY KEY (round, party)) STRICT;
-CREATE TABLE IF NOT EXISTS pieces (round INTEGER, party TEXT, piece INTEGER, value BLOB NOT NULL,
-    PRIMARY KEY (round, party, piece)) STRICT;
-"""
+_LAYOUT: Final = (
+    """CREATE TABLE head (study TEXT NOT NULL, version TEXT NOT NULL, secret BLOB NOT NULL,
+        settled INTEGER NOT NULL) STRICT""",
+    "CREATE TABLE asks (round INTEGER PRIMARY KEY, step TEXT NOT NULL, fresh INTEGER NOT NULL) STRICT",
+    """CREATE TABLE heard (round INTEGER, party TEXT, asked BLOB NOT NULL, silent TEXT, failed INTEGER NOT NULL,
+        PRIMARY KEY (round, party)) STRICT""",
+    """CREATE TABLE pieces (round INTEGER, party TEXT, piece INTEGER, value BLOB NOT NULL,
+        PRIMARY KEY (round, party, piece)) STRICT""",
+)
+_FORMAT: Final = Format(name="journal", application=0x53594E4A, version=1, layout=_LAYOUT)
 _PIECE_BYTES: Final = 1 << 24
 
 
@@ -47,11 +46,10 @@ class Recalled:
 class Journal:
     """The journal of one run, in one SQLite file that one coordinator holds at a time."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, secret: bytes) -> None:
+    def __init__(self, database: Database, secret: bytes) -> None:
         """Use `open`."""
-        self._path = path
         self.secret = secret
-        self._connection = connection
+        self._database = database
         self._lossy = False
 
     @classmethod
@@ -63,17 +61,15 @@ class Journal:
             IntegrityError: if the file is no journal.
         """
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # before SQLite makes it with the permissions of any file
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        with _told(path):
-            connection = sqlite3.connect(path, timeout=1.0, isolation_level=None, check_same_thread=False)
         try:
-            with _told(path):
-                secret = _begun(connection, path, study, version)
+            database = Database(path, _FORMAT, patience=1.0, exclusive=True)
+        except RefusedError:
+            raise InputError(f"{path}: another coordinator is running this study from this folder") from None
+        try:
+            return cls(database, _begun(database, study, version))
         except BaseException:
-            connection.close()
+            database.close()
             raise
-        return cls(path, connection, secret)
 
     def recall(self, number: int, step: str, *, fresh: bool, asked: Mapping[str, bytes]) -> Recalled | None:
         """Return what ask `number` delivered, or None if it was never completed.
@@ -83,17 +79,13 @@ class Journal:
         Raises:
             IntegrityError: if another question was asked under this number, or the file is damaged.
         """
-        with _told(self._path):
-            return self._recalled(number, step, fresh=fresh, asked=asked)
-
-    def _recalled(self, number: int, step: str, *, fresh: bool, asked: Mapping[str, bytes]) -> Recalled | None:
-        find = self._connection.execute
-        if fresh and find("SELECT 1 FROM asks WHERE round > ? AND NOT fresh", (number,)).fetchone() is None:
+        find = self._database.first
+        if fresh and find("SELECT 1 FROM asks WHERE round > ? AND NOT fresh", number) is None:
             return None
-        row = find("SELECT step FROM asks WHERE round = ?", (number,)).fetchone()
+        row = find("SELECT step FROM asks WHERE round = ?", number)
         if row is None:
             return None
-        heard = find("SELECT party, asked, silent, failed FROM heard WHERE round = ?", (number,)).fetchall()
+        heard = self._database.rows("SELECT party, asked, silent, failed FROM heard WHERE round = ?", (number,))
         if row[0] != step or {each[0]: each[1] for each in heard} != dict(asked):
             raise IntegrityError(
                 f"question {number} of this run ('{step}') was another one before ('{row[0]}'): the run does not "
@@ -111,8 +103,7 @@ class Journal:
         """Note that something follows from the ask `number`: who was silent in it stays silent. Before that is sent."""
         if not self._lossy:
             return
-        with _told(self._path):
-            self._connection.execute("UPDATE head SET settled = max(settled, ?)", (number,))
+        self._database.first("UPDATE head SET settled = max(settled, ?)", number)
 
     def record(
         self,
@@ -125,8 +116,8 @@ class Journal:
         failed: Collection[str] = (),
     ) -> None:
         """Keep what ask `number` delivered, durably and whole; `failed` are the parties without a usable answer."""
-        write = self._connection.execute
-        with _told(self._path), self._transaction():
+        write = self._database.rows
+        with self._database.writing():
             # an earlier life may have left another answer: of a fresh step, or less of this one
             for table in ("asks", "heard", "pieces"):
                 write(f"DELETE FROM {table} WHERE round = ?", (number,))  # noqa: S608  # our own names
@@ -142,50 +133,34 @@ class Journal:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._connection.close()
+        self._database.close()
 
     def _settled(self, number: int) -> bool:
-        find = self._connection.execute
-        if find("SELECT 1 FROM asks WHERE round > ?", (number,)).fetchone() is not None:
+        find = self._database.first
+        if find("SELECT 1 FROM asks WHERE round > ?", number) is not None:
             return True
-        row = find("SELECT settled FROM head").fetchone()
+        row = find("SELECT settled FROM head")
         if row is None or not isinstance(row[0], int):
-            raise _damaged(self._path)
+            raise _damaged(self._database.path)
         return row[0] >= number
 
     def _reply(self, number: int, party: str) -> bytes:
         where = "WHERE round = ? AND party = ? ORDER BY piece"
-        rows = self._connection.execute(f"SELECT value FROM pieces {where}", (number, party))  # noqa: S608  # our own
+        rows = self._database.rows(f"SELECT value FROM pieces {where}", (number, party))  # noqa: S608  # our own
         return b"".join(self._piece(row[0]) for row in rows)
 
     def _piece(self, value: Any) -> bytes:
         if not isinstance(value, bytes):
-            raise _damaged(self._path)
+            raise _damaged(self._database.path)
         return value
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            # a full disk has ended the transaction by itself
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
-        self._connection.execute("COMMIT")
 
-
-def _begun(connection: sqlite3.Connection, path: Path, study: str, version: str) -> bytes:
-    """Take the file, begin the journal if it is new, and return its secret."""
-    connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=FULL")
-    connection.executescript(f"BEGIN EXCLUSIVE; {_TABLES} COMMIT;")
-    row = connection.execute("SELECT study, version, secret FROM head").fetchone()
+def _begun(database: Database, study: str, version: str) -> bytes:
+    """Begin the journal if it is new, and return its secret."""
+    path, row = database.path, database.first("SELECT study, version, secret FROM head")
     if row is None:
         row = (study, version, SystemRandomness().bytes(SECRET_BYTES))
-        connection.execute("INSERT INTO head VALUES (?, ?, ?, 0)", row)
+        database.first("INSERT INTO head VALUES (?, ?, ?, 0)", *row)
     if row[0] != study:
         raise InputError(
             f"{path} is the journal of another run ({str(row[0])[:12]}, not {study[:12]}): use another folder"
@@ -202,16 +177,3 @@ def _begun(connection: sqlite3.Connection, path: Path, study: str, version: str)
 
 def _damaged(path: Path) -> IntegrityError:
     return IntegrityError(f"{path}: the coordinator's journal is damaged: what was written is not there")
-
-
-@contextmanager
-def _told(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        if "locked" in str(error):
-            raise InputError(f"{path}: another coordinator is running this study from this folder") from None
-        raise IntegrityError(f"{path}: the coordinator's journal cannot be read or written: {error}") from None
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        # the latter where SQLite's own text quotes a name that was damaged
-        raise IntegrityError(f"{path}: the coordinator's journal cannot be read or written: {error}") from None

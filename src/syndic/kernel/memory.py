@@ -1,25 +1,22 @@
 """What a party keeps between calls: the answers it gave and what its steps asked it to remember.
 
-One transaction per call: the answer and everything remembered become durable together, before anything is
-sent. A killed process leaves either all of a call or nothing of it.
+Tables in the file of the party's ledger, so that an answer, everything remembered and the ledger's entry that the call
+was answered become durable together, before anything is sent. A killed process leaves either all of that or nothing;
+what was charged before it stays charged, and is used when the call is asked again.
 """
 
-import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, TypeVar, final
 
-from syndic.errors import IntegrityError
+from syndic.errors import IntegrityError, RefusedError
+from syndic.privacy.store import FORMAT
+from syndic.sqlite import Database
 
-_TABLES = """
-CREATE TABLE IF NOT EXISTS answers (call TEXT PRIMARY KEY, asked TEXT NOT NULL, charged INTEGER NOT NULL,
-    reply BLOB NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS kept (study TEXT, name TEXT, value BLOB NOT NULL, PRIMARY KEY (study, name)) STRICT;
-"""
-_KEPT: Final = "SELECT value FROM kept WHERE study = ? AND name = ?"
+Read = TypeVar("Read")
 
 
 @final
@@ -32,97 +29,111 @@ class Stored:
     reply: bytes
 
 
-@final
 class Memory:
-    """A party's durable memory, in one SQLite file (or `:memory:` in simulation)."""
+    """A party's memory of one study."""
 
-    def __init__(self, path: Path | str, *, wait_seconds: float = 600.0) -> None:
-        """Open or create the file."""
+    def __init__(self, database: Database, study: str) -> None:
+        """Use the tables in `database`, the file of the party's ledger."""
+        self._database = database
+        self._study = study
         self._turn = threading.Lock()
-        with _told():
-            self._connection = sqlite3.connect(
-                path, timeout=wait_seconds, isolation_level=None, check_same_thread=False
-            )
-        try:
-            with _told():
-                self._connection.execute("PRAGMA journal_mode=WAL")
-                self._connection.execute("PRAGMA synchronous=FULL")
-                self._connection.executescript(_TABLES)
-        except BaseException:
-            self._connection.close()
-            raise
 
-    @contextmanager
-    def one_call(self) -> Iterator[None]:
-        """Hold the file for one call, so that a message delivered twice at once is answered once."""
+    def answer_once(
+        self,
+        call: str,
+        asked: str,
+        work: Callable[[], tuple[Stored, Mapping[str, bytes]]],
+        record: Callable[[Stored], None],
+        *,
+        fresh: bool = False,
+    ) -> bytes:
+        """Return the stored answer to a call, or that of `work`, which returns it with what is to be remembered.
+
+        `record` writes to the same file that the call was answered. A `fresh` answer is not stored. Work that others
+        overtook (another process answered a call of this study meanwhile) is thrown away and done again: what it read
+        here may have changed.
+
+        Raises:
+            RefusedError: if the call stands for another question.
+        """
         with self._turn:
-            self._say("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._say("COMMIT")
-            except BaseException:
-                # a damaged file or a full disk has ended the transaction by itself
-                if self._connection.in_transaction:
-                    self._say("ROLLBACK")
-                raise
+            while True:
+                calls, known = self.calls(), self.answer(call)
+                if known is not None and known.asked != asked:
+                    raise RefusedError("this call id was answered before, for another question")
+                stored, kept = work() if known is None else (known, {})
+                with self._database.writing():
+                    if known is None and self.calls() != calls:
+                        continue
+                    if known is None and not fresh:
+                        self.store(call, stored)
+                    for name, value in kept.items():
+                        self.keep(name, value)
+                    record(stored)
+                return stored.reply
 
     def answer(self, call: str) -> Stored | None:
         """Return the answer given to `call`, if there was one."""
-        row = self._say("SELECT asked, charged, reply FROM answers WHERE call = ?", call)
+        where = "WHERE study = ? AND call = ?"
+        row = self._database.first(f"SELECT asked, charged, reply FROM answers {where}", self._study, call)  # noqa: S608
         return None if row is None else Stored(asked=str(row[0]), charged=bool(row[1]), reply=_bytes(row[2]))
 
     def store(self, call: str, answer: Stored) -> None:
         """Keep the answer to `call`."""
-        values = (call, answer.asked, answer.charged, answer.reply)
-        self._say("INSERT INTO answers VALUES (?, ?, ?, ?)", *values)
+        values = (self._study, call, answer.asked, answer.charged, answer.reply)
+        self._database.first("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", *values)
+        self._count()
 
-    def keep(self, study: str, name: str, value: bytes) -> None:
+    def keep(self, name: str, value: bytes) -> None:
         """Keep `value` under `name` for later steps of the study."""
-        self._say("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", study, name, value)
+        self._database.first("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", self._study, name, value)
+        self._count()
 
-    def kept(self, study: str, name: str) -> bytes | None:
+    def kept(self, name: str) -> bytes | None:
         """Return what was kept under `name`."""
-        row = self._say(_KEPT, study, name)
+        row = self._database.first("SELECT value FROM kept WHERE study = ? AND name = ?", self._study, name)
         return None if row is None else _bytes(row[0])
 
-    @staticmethod
-    def look_up(path: Path, study: str, name: str) -> bytes | None:
-        """Return what a study of the past kept under `name` in a file that may be open elsewhere, if there is one."""
-        if not path.exists():
-            return None
-        with _told(), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            row = connection.execute(_KEPT, (study, name)).fetchone()
-        return None if row is None else _bytes(row[0])
+    def stored_bytes(self) -> int:
+        """Return how many bytes the answers have together."""
+        found = "SELECT COALESCE(SUM(LENGTH(reply)), 0) FROM answers WHERE study = ?"
+        return int(self._database.first(found, self._study)[0])
 
-    def _say(self, statement: str, *values: Any) -> Any:
-        """Return the first row that SQLite answers, if any."""
-        with _told():
-            return self._connection.execute(statement, values).fetchone()
+    def forget(self) -> None:
+        """Delete answers and all that was kept, from the disk too. A call that was charged is then refused for ever."""
+        self._database.rows("PRAGMA secure_delete = ON")
+        with self._database.writing():
+            for table in ("answers", "kept"):
+                self._database.first(f"DELETE FROM {table} WHERE study = ?", self._study)  # noqa: S608  # our own names
+            self._count()
+        self._database.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
+    def calls(self) -> int:
+        """Return a number that grows with every call that leaves something here."""
+        row = self._database.first("SELECT number FROM calls WHERE study = ?", self._study)
+        if row is not None and not isinstance(row[0], int):
+            raise _damaged()
+        return 0 if row is None else row[0]
+
+    def _count(self) -> None:
+        count = "INSERT INTO calls VALUES (?, 1) ON CONFLICT (study) DO UPDATE SET number = number + 1"
+        self._database.first(count, self._study)
 
 
-def stored_bytes(path: Path) -> int:
-    """Return how many bytes the answers in a memory have together; 0 where there is none yet. Changes nothing."""
+def look_up(path: Path, study: str, read: Callable[[Memory], Read]) -> Read | None:
+    """Return what `read` finds about a study in a ledger that may be open elsewhere; None if there is no such file."""
     if not path.is_file():
-        return 0
-    with _told(), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-        return int(connection.execute("SELECT COALESCE(SUM(LENGTH(reply)), 0) FROM answers").fetchone()[0])
+        return None
+    with closing(Database(path, FORMAT, read_only=True)) as database:
+        return read(Memory(database, study))
 
 
 def _bytes(value: Any) -> bytes:
     # a damaged file may hold anything: a number would make as many zeros
     if not isinstance(value, bytes):
-        raise IntegrityError("the party's memory was damaged: what it kept is not there")
+        raise _damaged()
     return value
 
 
-@contextmanager
-def _told() -> Iterator[None]:
-    try:
-        yield
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        # the latter where SQLite's own text quotes a name that was damaged
-        raise IntegrityError(f"the party's memory cannot be read or written: {error}") from None
+def _damaged() -> IntegrityError:
+    return IntegrityError("the party's memory was damaged: what it kept is not there")

@@ -43,9 +43,8 @@ class Node:
         return steps_of_run(self.method, self.state.plan)
 
     def close(self) -> None:
-        """Close the ledger and the memory."""
+        """Close the party's file: its ledger and its memory."""
         self.state.ledger.close()
-        self.state.memory.close()
 
 
 def answer(node: Node, data: bytes) -> bytes:
@@ -93,7 +92,7 @@ def _readable(node: Node, data: bytes) -> Call | None:
 
 
 def _log_call(node: Node, data: bytes, *, reply: str, call: Call | None = None, charged: bool = False) -> None:
-    """Make the call durable before its reply is sent: as charged, and between organisations in the owner's log.
+    """Record the call before its reply is sent: as charged, and between organisations in the owner's log.
 
     In a simulation one person runs everybody's calls, and the transcript tells what was said.
     """
@@ -116,17 +115,17 @@ def _answered(node: Node, data: bytes) -> bytes:
     step = _step_of(node, call)
     node.state.check_agreed(step.name)
     asked = hashlib.sha256(data).hexdigest()
-    with node.state.memory.one_call():
-        stored = node.state.memory.answer(call.call)
-        if stored is None:
-            stored = _run(node, call, step, asked)
-            if not step.fresh:
-                node.state.memory.store(call.call, stored)
-        elif stored.asked != asked:
-            raise RefusedError("this call id was answered before, for another question")
-    digest = hashlib.sha256(stored.reply).hexdigest()
-    _log_call(node, data, reply=digest, call=call, charged=stored.charged)
-    return stored.reply
+
+    def record(stored: Stored) -> None:
+        digest = hashlib.sha256(stored.reply).hexdigest()
+        _log_call(node, data, reply=digest, call=call, charged=stored.charged)
+
+    reply = node.state.memory.answer_once(
+        call.call, asked, lambda: _run(node, call, step, asked), record, fresh=step.fresh
+    )
+    if node.state.note_answered is not None:
+        node.state.note_answered()
+    return reply
 
 
 def _step_of(node: Node, call: Call) -> Step:
@@ -144,7 +143,7 @@ def _step_of(node: Node, call: Call) -> Step:
     return node.steps[call.step][0]
 
 
-def _run(node: Node, call: Call, step: Step, asked: str) -> Stored:
+def _run(node: Node, call: Call, step: Step, asked: str) -> tuple[Stored, Mapping[str, bytes]]:
     message = decode(call.body, step.takes)
     party = Party(node.state, call=call.call, step=step)
     if node.method.simulation_only and not party.simulated:
@@ -152,7 +151,7 @@ def _run(node: Node, call: Call, step: Step, asked: str) -> Stored:
     function: Callable[[Party, Message], Any] = getattr(node.steps[step.name][1], step.name)
     body = encode(function(party, message))
     _check_doors(party, step)
-    return Stored(asked=asked, charged=party.doors_used > 0, reply=body)
+    return Stored(asked=asked, charged=party.doors_used > 0, reply=body), party.remembered
 
 
 def _check_doors(party: Party, step: Step) -> None:

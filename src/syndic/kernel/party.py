@@ -42,7 +42,8 @@ class PartyState(Generic[Planned]):
     `study` is the digest of this party's own copy, `plan` what it works out from that copy, and `randomness` gives an
     independent stream for every label. `charges` is all that the study may charge to `dataset`, if that is more than
     this party's own events. Between organisations `bond` returns 32 bytes that only this party and the named one know,
-    `agreement` this party's signed agreement, or raises if none is in force, and `sign` its identity's signature.
+    `agreement` this party's signed agreement, or raises if none is in force, and `sign` its identity's signature;
+    `note_answered` notes outside the ledger, before a reply is sent, that a call was answered.
     """
 
     name: str
@@ -57,6 +58,7 @@ class PartyState(Generic[Planned]):
     bond: Callable[[str], bytes] = no_bond
     agreement: Callable[[], bytes] | None = None
     sign: Callable[[bytes], bytes] | None = None
+    note_answered: Callable[[], None] | None = None
 
     @property
     def terms(self) -> Terms:
@@ -78,7 +80,7 @@ class PartyState(Generic[Planned]):
         if self.agreement is None:
             return
         self.agreement()
-        if step not in {"ready", "meet"} and self.memory.kept(self.study, _met()) is None:
+        if step not in {"ready", "meet"} and self.memory.kept(_met()) is None:
             raise RefusedError(f"{self.name} has not seen the agreements of all parties yet: ask 'meet' first")
 
 
@@ -99,6 +101,7 @@ class Party(Generic[Planned]):
         self.study = state.study
         self.rows_read = False
         self.doors_used = 0
+        self.remembered: dict[str, bytes] = {}
         self._state = state
         self._call = call
         self._step = step
@@ -177,7 +180,7 @@ class Party(Generic[Planned]):
 
     def remember(self, name: str, value: Message) -> None:
         """Keep a message for later steps of this study; it becomes durable together with the answer."""
-        self._state.memory.keep(self._state.study, name, encode(value))
+        self.remembered[name] = encode(value)
 
     def recall(self, name: str, kind: type[Kept]) -> Kept:
         """Return what an earlier step kept under `name`."""
@@ -188,5 +191,5 @@ class Party(Generic[Planned]):
 
     def kept(self, name: str, kind: type[Kept]) -> Kept | None:
         """Return what an earlier step kept under `name`, or None if none did; what cannot be read is refused."""
-        value = self._state.memory.kept(self._state.study, name)
+        value = self.remembered[name] if name in self.remembered else self._state.memory.kept(name)
         return None if value is None else decode(value, kind)

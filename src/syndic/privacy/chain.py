@@ -2,21 +2,17 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
-from syndic.document import Document, to_builtins, to_json
+from syndic.document import Document, to_json
 from syndic.errors import IntegrityError
 from syndic.privacy.cost import Cost
 from syndic.privacy.event import Event
 from syndic.privacy.unit import Budget
 
 GENESIS: Final = hashlib.sha256(b"syndic ledger 1").hexdigest()
-
-# older ledgers had no such sums and fields: left out where they are empty, they keep the digests of old entries
-_LATER_SUMS: Final = ("gaussian", "slack")
-_LATER_FIELDS: Final = ("asked",)
 
 Kind = Literal["declare", "reserve", "commit", "agree", "withdraw", "call"]
 
@@ -50,16 +46,8 @@ class Entry(Document, frozen=True, kw_only=True):
 
 def sealed(entry: Entry) -> Entry:
     """Return the entry with its hash: SHA-256 of its canonical JSON, as exported, with an empty hash."""
-    digest = hashlib.sha256(to_json(exported(msgspec.structs.replace(entry, hash="")))).hexdigest()
+    digest = hashlib.sha256(to_json(msgspec.structs.replace(entry, hash=""))).hexdigest()
     return msgspec.structs.replace(entry, hash=digest)
-
-
-def exported(entry: Entry) -> dict[str, Any]:
-    """Return the entry as it is exported; what older versions did not have is left out where it is empty or 0."""
-    fields: dict[str, Any] = to_builtins(entry)
-    content = {name: value for name, value in fields.items() if value or name not in _LATER_FIELDS}
-    cost = content["cost"]
-    return {**content, "cost": {name: cost[name] for name in cost if cost[name] or name not in _LATER_SUMS}}
 
 
 def checked(entries: Iterable[Entry]) -> Iterator[Entry]:

@@ -18,7 +18,7 @@ from typing import Self, final
 
 from syndic.document import Document, to_builtins, to_json
 from syndic.errors import BudgetError, InputError, IntegrityError, RefusedError
-from syndic.privacy.chain import Entry, checked, exported
+from syndic.privacy.chain import Entry, checked
 from syndic.privacy.cost import Cost
 from syndic.privacy.event import Event
 from syndic.privacy.room import fits, largest_fitting, rounded_down
@@ -71,21 +71,29 @@ class Called(Document, frozen=True, kw_only=True):
 
 @final
 class Ledger:
-    """One party's ledger, a SQLite file. Threads may share it; each process opens its own."""
+    """One party's ledger, in the party's SQLite file. Threads may share it; each process opens its own.
+
+    What is written within `database.writing()` becomes durable together; a charge cannot be among it.
+    """
 
     def __init__(self, store: Store) -> None:
         """Use `Ledger.open`."""
+        self.database = store.database
         self._store = store
         self._verified = False
 
     @classmethod
-    def open(cls, path: str | Path, *, patience: float = 30.0, create: bool = True) -> Self:
-        """Open the ledger, or create it unless `create` is false; wait up to `patience` seconds for other writers."""
-        return cls(Store(Path(path), patience, create=create))
+    def open(cls, path: str | Path, *, patience: float = 30.0, create: bool = True, keep_answers: bool = True) -> Self:
+        """Open the ledger, or create it unless `create` is false; wait up to `patience` seconds for other writers.
+
+        The file also holds the answers that a party gave and what it remembers; unless `keep_answers`, those of this
+        opening are not written to it.
+        """
+        return cls(Store(Path(path), patience, create=create, keep_answers=keep_answers))
 
     def close(self) -> None:
         """Close the file."""
-        self._store.close()
+        self.database.close()
 
     def __enter__(self) -> Self:
         return self
@@ -101,7 +109,7 @@ class Ledger:
         Lowering it below what was spent gives nothing back, and refuses every charge from then on.
         """
         _check_names(dataset=dataset)
-        with self._store.writing():
+        with self.database.writing():
             if self._cap(dataset) != cap:
                 self._store.append(kind="declare", dataset=dataset, cap=cap, why=why)
 
@@ -127,7 +135,7 @@ class Ledger:
         if not events:
             raise InputError(f"door {door!r} of call {call!r}: there are no events to charge")
         cost, asked = Cost.of(events), (dataset, study, tuple(events))
-        with self._store.writing():
+        with self.database.writing(alone=True):
             self._check_once()
             known = self._known(call, door, asked)
             if known is not None:
@@ -145,7 +153,7 @@ class Ledger:
         The same digest again changes nothing. Another one is refused: that reply must not leave the party.
         """
         _check_names(call=call, reply_digest=reply_digest)
-        with self._store.writing():
+        with self.database.writing():
             self._commit(call, reply_digest)
 
     def _commit(self, call: str, reply_digest: str) -> None:
@@ -162,18 +170,18 @@ class Ledger:
     def log_agreement(self, *, dataset: str, study: str, agreement: str, why: str) -> None:
         """Record that the owner signed an agreement to the study; `agreement` is the digest of what was signed."""
         _check_names(dataset=dataset, study=study, agreement=agreement)
-        with self._store.writing():
+        with self.database.writing():
             self._store.append(kind="agree", dataset=dataset, study=study, reply=agreement, why=why)
 
     def log_withdrawal(self, *, dataset: str, study: str, why: str) -> None:
         """Record that the owner takes back its agreement to the study. What was spent stays spent."""
         _check_names(dataset=dataset, study=study)
-        with self._store.writing():
+        with self.database.writing():
             self._store.append(kind="withdraw", dataset=dataset, study=study, why=why)
 
     def standing(self, study: str) -> Entry | None:
         """Return the owner's last word about a study: the entry of its agreement or of its withdrawal."""
-        with self._store.reading():
+        with self.database.reading():
             return self._store.standing(study)
 
     def agreed(self) -> tuple[str, ...]:
@@ -182,7 +190,7 @@ class Ledger:
 
     def log_call(self, called: Called, *, charged: bool = False) -> None:
         """Record a call and what it got; for a call that was `charged`, in one go with `commit`. On disk on return."""
-        with self._store.writing():
+        with self.database.writing():
             if charged:
                 self._commit(called.call, called.reply)
             place = {"dataset": called.dataset, "study": called.study, "call": called.call}
@@ -190,7 +198,7 @@ class Ledger:
 
     def spent(self, dataset: str) -> Spending:
         """Return what was spent on a data set, answered or not."""
-        with self._store.reading():
+        with self.database.reading():
             self._check_once()
             cap = self._cap(dataset)
             cost = self._exact(dataset=dataset)
@@ -200,7 +208,7 @@ class Ledger:
 
     def check(self, *, dataset: str, study: str, events: Sequence[Event]) -> None:
         """Raise `BudgetError` unless those events fit that the study was not charged for yet. Spends nothing."""
-        with self._store.reading():
+        with self.database.reading():
             self._check_once()
             charged = Counter(self.charged(study, dataset=dataset))
             open_events = tuple((Counter(events) - charged).elements())
@@ -236,17 +244,19 @@ class Ledger:
         `published` head, kept by somebody else, shows that. It must then be the digest of some entry.
         Before an opened ledger first counts what was spent it verifies itself.
         """
-        with self._store.reading():
+        with self.database.reading():
+            self.database.check()
             self._verify(published)
 
     def _check_once(self) -> None:
         """Count nothing in a file that was damaged: a charge that cannot be found would be spent again."""
         if not self._verified:
+            # the tables that are counted; answers may be as large as the file
+            self.database.check("entry", "head")
             self._verify(None)
             self._verified = True
 
     def _verify(self, published: str | None) -> None:
-        self._store.check()
         number, digest = self._store.head()
         last = (0, digest if number == 0 else "")
         seen = published is None or (number == 0 and published == digest)
@@ -265,14 +275,14 @@ class Ledger:
             raise IntegrityError(f"{self._store.path}: no entry has the published digest {published}")
 
     def export(self, path: str | Path) -> None:
-        """Write all entries to a `.json` or `.csv` file; a ledger holds nothing read from rows."""
+        """Write all entries to a `.json` or `.csv` file; an entry holds nothing read from rows."""
         path = Path(path)
         if path.suffix not in {".json", ".csv"}:
             raise InputError(f"{path.name}: expected a .json or .csv file")
-        with self._store.reading():
+        with self.database.reading():
             head, entries = self.head(), list(self._store.each())
         if path.suffix == ".json":
-            path.write_bytes(to_json({"head": head, "entries": [exported(entry) for entry in entries]}))
+            path.write_bytes(to_json({"head": head, "entries": entries}))
             return
         columns = [name for name in Entry.__struct_fields__ if name != "cost"]
         with path.open("w", newline="", encoding="utf-8") as file:

@@ -1,30 +1,33 @@
-"""The SQLite file under a ledger: an append-only table of entries and a one-row table with the head.
+"""The tables of a party's SQLite file: an append-only chain of entries with its head, and what a party remembers.
 
-Triggers keep programs from changing entries by mistake; the digests show it when someone does so on purpose.
+Triggers keep programs from changing entries by mistake; the digests show it when someone does so on purpose. Answers
+and what steps keep are written by `syndic.kernel.memory`, in one transaction with the entry that says a call was
+answered.
 """
 
-import sqlite3
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, final
 
 from syndic.document import from_builtins, from_json, to_json
-from syndic.errors import InputError, IntegrityError, RefusedError, SyndicError
+from syndic.errors import InputError, IntegrityError
 from syndic.privacy.chain import GENESIS, Entry, sealed
 from syndic.privacy.cost import Cost
+from syndic.sqlite import Database, Format
 
-_APPLICATION: Final = 0x53594E44
-_VERSION: Final = 3
 _PAGE: Final = 1000
 _COSTS: Final = Cost.__struct_fields__
 _TEXTS: Final = ("dataset", "study", "call", "door", "reply", "why", "previous", "hash", "asked")
 _COLUMNS: Final = ("number", "time", "kind", "events", "cap", *_TEXTS, *_COSTS)
 
-_STANDING: Final = "CREATE INDEX standing ON entry (study) WHERE kind IN ('agree', 'withdraw')"
+# `calls` counts, for every study, the calls that left something here
+_MEMORY: Final = (
+    """CREATE TABLE answers (study TEXT, call TEXT, asked TEXT NOT NULL, charged INTEGER NOT NULL, reply BLOB NOT NULL,
+        PRIMARY KEY (study, call)) STRICT""",
+    "CREATE TABLE kept (study TEXT, name TEXT, value BLOB NOT NULL, PRIMARY KEY (study, name)) STRICT",
+    "CREATE TABLE calls (study TEXT PRIMARY KEY, number INTEGER NOT NULL) STRICT",
+)
 
 _LAYOUT: Final = (
     f"""CREATE TABLE entry (
@@ -35,7 +38,7 @@ _LAYOUT: Final = (
     "CREATE UNIQUE INDEX one_charge ON entry (call, door) WHERE kind = 'reserve'",
     "CREATE UNIQUE INDEX one_answer ON entry (call) WHERE kind = 'commit'",
     "CREATE INDEX spending ON entry (dataset, kind, study)",
-    _STANDING,
+    "CREATE INDEX standing ON entry (study) WHERE kind IN ('agree', 'withdraw')",
     "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER, hash TEXT) STRICT",
     f"INSERT INTO head VALUES (1, 0, '{GENESIS}')",  # noqa: S608 (a constant)
     """CREATE TRIGGER entry_update BEFORE UPDATE ON entry
@@ -46,20 +49,9 @@ _LAYOUT: Final = (
         BEGIN SELECT RAISE(ABORT, 'a ledger keeps its head'); END""",
     """CREATE TRIGGER head_update BEFORE UPDATE ON head WHEN NEW.number != OLD.number + 1
         BEGIN SELECT RAISE(ABORT, 'a ledger grows by one entry at a time'); END""",
-    f"PRAGMA application_id = {_APPLICATION}",
-    f"PRAGMA user_version = {_VERSION}",
+    *_MEMORY,
 )
-
-# version 1 had no Gaussian events, version 2 no calls and agreements
-_TO_VERSION_3: Final = (
-    "ALTER TABLE entry ADD COLUMN asked TEXT NOT NULL DEFAULT ''",
-    _STANDING,
-    f"PRAGMA user_version = {_VERSION}",
-)
-_TO_VERSION_2: Final = tuple(
-    f"ALTER TABLE entry ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0" for name in ("gaussian", "slack")
-)
-_MISSING: Final = {0: _LAYOUT, 1: (*_TO_VERSION_2, *_TO_VERSION_3), 2: _TO_VERSION_3, _VERSION: ()}
+FORMAT: Final = Format(name="ledger", application=0x53594E44, version=1, layout=_LAYOUT)
 
 # only names of columns are ever put together into a query
 _INSERT: Final = f"INSERT INTO entry ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in _COLUMNS)})"  # noqa: S608
@@ -69,44 +61,21 @@ _SUM: Final = f"SELECT {', '.join(f'COALESCE(SUM({name}), 0)' for name in _COSTS
 
 @final
 class Store:
-    """One connection, usable from several threads but not after a fork; other processes open their own."""
+    """The entries in a party's file."""
 
-    def __init__(self, path: Path, patience: float, *, create: bool = True) -> None:
-        """Open the file, or create it if `create`; wait up to `patience` seconds while another process writes."""
+    def __init__(self, path: Path, patience: float, *, create: bool = True, keep_answers: bool = True) -> None:
+        """Open the file, or create it if `create`; unless `keep_answers`, answers vanish when it is closed."""
         self.path = path
-        self._patience = patience
-        self._lock = threading.RLock()
-        if not create and not (path.is_file() and path.stat().st_size):
-            raise IntegrityError(f"{path}: there is no ledger in this file: it is missing or empty")
-        with self._translated():
-            self._connection = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
-        try:
-            self._prepare()
-        except BaseException:
-            self._connection.close()
-            raise
-
-    def close(self) -> None:
-        """Close the connection."""
-        with self._lock:
-            self._connection.close()
-
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Hold the only write transaction: on disk when the block ends, undone if the block raises."""
-        with self._transaction("BEGIN IMMEDIATE"):
-            yield
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """See one state of the ledger throughout, whatever others write."""
-        with self._transaction("BEGIN"):
-            yield
+        self.database = Database(path, FORMAT, patience=patience, create=create)
+        if not keep_answers:
+            # they hide the tables of the file and are part of the same transactions
+            for statement in ("PRAGMA temp_store = MEMORY", *_MEMORY):
+                self.database.rows(statement.replace("CREATE TABLE", "CREATE TEMP TABLE"))
 
     def append(self, **fields: Any) -> Entry:
-        """Add an entry to the chain, inside `writing`."""
+        """Add an entry to the chain, inside a transaction."""
         number, previous = self.head()
-        last = self._rows("SELECT number, hash FROM entry ORDER BY number DESC LIMIT 1") or [(0, GENESIS)]
+        last = self.database.rows("SELECT number, hash FROM entry ORDER BY number DESC LIMIT 1") or [(0, GENESIS)]
         if last[0] != (number, previous):
             raise IntegrityError(f"{self.path}: entry {last[0][0]} is not the head, entry {number}: verify it")
         now = datetime.now(UTC).isoformat(timespec="microseconds")
@@ -115,13 +84,13 @@ class Store:
         values |= {name: getattr(entry.cost, name) for name in _COSTS}
         values["events"] = to_json(entry.events).decode()
         values["cap"] = to_json(entry.cap).decode()
-        self._connection.execute(_INSERT, values)
-        self._connection.execute("UPDATE head SET number = ?, hash = ?", (entry.number, entry.hash))
+        self.database.rows(_INSERT, values)
+        self.database.rows("UPDATE head SET number = ?, hash = ?", (entry.number, entry.hash))
         return entry
 
     def head(self) -> tuple[int, str]:
         """Return the number and the hash of the last entry."""
-        rows = self._rows("SELECT number, hash FROM head")
+        rows = self.database.rows("SELECT number, hash FROM head")
         if not rows:
             raise IntegrityError(f"{self.path}: the head of the ledger is missing")
         number, digest = rows[0]
@@ -146,7 +115,7 @@ class Store:
 
     def total(self, **where: str) -> Cost:
         """Return the sum of the costs of the entries with these values."""
-        row = self._rows(_SUM + _condition(where), where)[0]
+        row = self.database.rows(_SUM + _condition(where), where)[0]
         try:
             return from_builtins(dict(zip(_COSTS, row, strict=True)), Cost, where="costs")
         except InputError as error:
@@ -160,16 +129,10 @@ class Store:
 
     def datasets(self) -> tuple[str, ...]:
         """Return the names of all data sets in order."""
-        return tuple(name for (name,) in self._rows("SELECT DISTINCT dataset FROM entry ORDER BY dataset"))
-
-    def check(self) -> None:
-        """Raise `IntegrityError` unless the pages and indexes of the file fit together."""
-        answer = self._rows("PRAGMA integrity_check")
-        if answer != [("ok",)]:
-            raise IntegrityError(f"{self.path}: the file is damaged: {answer[0][0]}")
+        return tuple(name for (name,) in self.database.rows("SELECT DISTINCT dataset FROM entry ORDER BY dataset"))
 
     def _select(self, tail: str, where: dict[str, str]) -> Iterator[Entry]:
-        rows = self._rows(f"{_SELECT}{_condition(where)} {tail}", where)
+        rows = self.database.rows(f"{_SELECT}{_condition(where)} {tail}", where)
         return (self._entry(dict(zip(_COLUMNS, row, strict=True))) for row in rows)
 
     def _entry(self, row: dict[str, Any]) -> Entry:
@@ -181,75 +144,6 @@ class Store:
             return from_builtins(row, Entry, where="columns")
         except (InputError, TypeError) as error:
             raise IntegrityError(f"{where} was changed: it cannot be read ({error})") from None
-
-    def _rows(self, query: str, values: dict[str, str] | None = None) -> list[Any]:
-        with self._lock, self._translated():
-            return self._connection.execute(query, values or {}).fetchall()
-
-    def _prepare(self) -> None:
-        # before anything is changed: a file that is somebody else's stays as it is
-        if self._rows("SELECT COUNT(*) FROM sqlite_master")[0][0]:
-            self._check_kind()
-        self._use_write_ahead_log()
-        with self._translated():
-            self._connection.execute("PRAGMA synchronous = FULL")
-        with self.writing():
-            there = self._rows("SELECT COUNT(*) FROM sqlite_master")[0][0]
-            for statement in _MISSING[self._check_kind() if there else 0]:
-                self._connection.execute(statement)
-
-    def _check_kind(self) -> int:
-        application = self._rows("PRAGMA application_id")[0][0]
-        version = int(self._rows("PRAGMA user_version")[0][0])
-        if application != _APPLICATION:
-            raise IntegrityError(f"{self.path}: this SQLite file is not a Syndic ledger")
-        if not 1 <= version <= _VERSION:
-            raise IntegrityError(f"{self.path}: ledger of version {version}, this Syndic reads 1 to {_VERSION}")
-        return version
-
-    def _use_write_ahead_log(self) -> None:
-        # SQLite does not wait for other processes here by itself
-        deadline = time.monotonic() + self._patience
-        while True:
-            try:
-                with self._translated():
-                    self._connection.execute("PRAGMA journal_mode = WAL")
-            except RefusedError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.01)
-            else:
-                return
-
-    @contextmanager
-    def _transaction(self, begin: str) -> Iterator[None]:
-        with self._lock, self._translated():
-            self._connection.execute(begin)
-            try:
-                yield
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            # without a code it is not SQLite's: a text in the file is none
-            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-            if code == sqlite3.SQLITE_CORRUPT:
-                raise IntegrityError(f"{self.path}: not a Syndic ledger, or damaged: a text is not UTF-8") from None
-            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                raise RefusedError("the ledger is busy: another process is writing to it; try again") from None
-            raise SyndicError(f"{self.path}: the ledger cannot be used: {error}") from error
-        except sqlite3.ProgrammingError as error:
-            raise SyndicError(f"{self.path}: the ledger is closed") from error
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            # the latter where SQLite's own text quotes a name that was damaged
-            raise IntegrityError(f"{self.path}: not a Syndic ledger, or damaged: {error}") from error
 
 
 def _condition(where: dict[str, str]) -> str:

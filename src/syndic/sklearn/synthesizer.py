@@ -8,17 +8,16 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from syndic.data import ReleasedTable, Schema, Table, open_source
+from syndic.data import ReleasedTable, Schema, open_source
 from syndic.errors import InputError
-from syndic.kernel import Member, Memory, Node, PartyState, Session, run
+from syndic.kernel import Member, Node, in_memory_node
 from syndic.methods import AnyMethod
 from syndic.privacy import Budget, Ledger, Unit
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
 from syndic.runtime import Local
 from syndic.sklearn.parameters import Number, Parametrised, declare, defaults_of
 from syndic.study import Release, Statement, Study, simulate
-from syndic.study.statement import state
-from syndic.version import __version__
+from syndic.study.run import check_runnable, run_study
 
 ONE = "data"
 """The party's name where a single table is fitted."""
@@ -136,54 +135,35 @@ class Synthesizer(Parametrised, abc.ABC):
 
     def _charged(self, study: Study, sources: Mapping[str, Any]) -> Release:
         """Run the study with every party's charges in the one ledger."""
-        study.check()
+        check_runnable(study, None)
         with ExitStack() as stack:
             nodes = {}
             for name, source in sources.items():
                 nodes[name] = self._node(study, name, source)
                 stack.callback(nodes[name].close)
-            session = Session(
-                runtime=Local(nodes),
-                study=study.digest,
-                method=study.protocol,
-                plan=study.plan,
-                randomness=SystemRandomness(),
-            )
-            result = run(study.protocol, session)
-        statement = state(study, simulated=False, version=__version__)
-        return Release(study=study, result=result, statement=statement, transcript=tuple(session.transcript))
+            return run_study(study, Local(nodes), signatures=False)
 
     def _node(self, study: Study, party: str, source: Any) -> Node:
-        table = Table(
-            schema=study.schema,
-            source=open_source(source),
-            person=study.unit.person,
-            rows_per_person=study.unit.rows,
-        )
         # people who may be at several parties are one set of people, and pay at each of them from one cap
         alone = party == ONE or self.parties_per_person > 1
         dataset = self.dataset if alone else f"{self.dataset}.{party}"
-        state = PartyState(
-            name=party,
-            plan=study.plan,
+        payers = [one.name for one in study.parties if one.name == party or self.parties_per_person > 1]
+        return in_memory_node(
+            study.protocol,
+            study.plan,
+            party,
+            open_source(source),
+            lambda _label: SystemRandomness(),
             study=study.digest,
-            charges=tuple(
-                event
-                for other in study.parties
-                if other.name == party or self.parties_per_person > 1
-                for event in study.plan.events(other.name)
-            ),
             dataset=dataset,
             ledger=self._open_ledger(study, dataset),
-            memory=Memory(":memory:"),  # an answer is asked for once: another fit is another study
-            open_table=lambda: table,
-            randomness=lambda _label: SystemRandomness(),
+            charges=tuple(event for payer in payers for event in study.plan.events(payer)),
         )
-        return Node(method=study.protocol, state=state)
 
     def _open_ledger(self, study: Study, dataset: str) -> Ledger:
         """Return the ledger with the data set declared."""
-        ledger = Ledger.open(str(self.ledger))
+        # an answer is asked for once: another fit is another study
+        ledger = Ledger.open(str(self.ledger), keep_answers=False)
         try:
             declare(ledger, dataset, self.cap, study.delta)
         except InputError:

@@ -1,4 +1,4 @@
-"""A party's own folder: its copy of the study, where its rows are, its ledger, its memory, its log.
+"""A party's own folder: its copy of the study, where its rows are, its ledger with its memory, its log.
 
 Nothing in it travels. `party.toml` says where the rows live and how much the owner lets all studies together
 spend on the people in them. A party of a simulation has one study in its folder. An organisation has its keys, one
@@ -54,7 +54,7 @@ class PartyFolder:
 
     @property
     def ledger(self) -> Path:
-        """The ledger's file."""
+        """The party's one SQLite file: its ledger, the answers it gave, what it remembers."""
         return self.folder / "ledger.sqlite"
 
     @property
@@ -121,7 +121,7 @@ class PartyFolder:
         """Open the party's side of its study; `source` stands in for the file's when rows are in memory."""
         study = from_file(self.study, Study)
         party = from_file(self.party, PartyFile)
-        return self._node(study, party, seed, self.folder / "memory.sqlite", source)
+        return self._node(study, party, seed, source)
 
     def agreed_node(self, digest: str) -> Node:
         """Open the organisation's side of the run with this digest; every call checks again that its owner agrees.
@@ -137,19 +137,30 @@ class PartyFolder:
         if run_digest(study, agreement.rehearsal) != digest:
             raise RefusedError(f"{party.name}'s copy of study {digest[:12]} was changed: agree again")
         identity = self.identity(study, party.name)
-        node = self._node(study, party, agreement.rehearsal, stored.memory)
-        ledger = node.state.ledger
+        node = self._node(study, party, agreement.rehearsal)
+        ledger, memory = node.state.ledger, node.state.memory
         # the owner may have lowered it since it agreed
         ledger.declare(party.dataset, party.cap, why="the owner's party file")
-        state = replace(node.state, agreement=lambda: stored.in_force(study, party.name, ledger), sign=identity.sign)
+        state = replace(
+            node.state,
+            agreement=lambda: stored.in_force(study, party.name, ledger),
+            sign=identity.sign,
+            note_answered=lambda: stored.note_calls(memory.calls()),
+        )
         if agreement.rehearsal is None:
             state = replace(state, bond=identity.bonds(study, digest, party.name))
         try:
             stored.in_force(study, party.name, ledger)
+            stored.check_calls(memory.calls(), party.name)
         except RefusedError:
             node.close()
             raise
         return replace(node, state=state)
+
+    def forget(self, run: str) -> None:
+        """Delete the answers and secrets of a run that is over; what it was charged stays in the ledger."""
+        with Ledger.open(self.ledger, create=False) as ledger:
+            Memory(ledger.database, run).forget()
 
     def log_refusal(self, run: str, data: bytes, code: str) -> None:
         """Put a call into the owner's log that was refused because no agreement to its run is in force."""
@@ -157,7 +168,7 @@ class PartyFolder:
         with self.open_ledger() as ledger:
             ledger.log_call(Called(dataset=self.owner().dataset, study=run, call="", step="", asked=asked, reply=code))
 
-    def _node(self, study: Study, party: PartyFile, seed: int | None, memory: Path, source: Any = None) -> Node:
+    def _node(self, study: Study, party: PartyFile, seed: int | None, source: Any = None) -> Node:
         ledger = self.open_ledger()
         if party.dataset not in ledger.datasets():
             ledger.declare(party.dataset, party.cap, why="the owner's party file")
@@ -168,12 +179,12 @@ class PartyFolder:
             study=digest,
             dataset=party.dataset,
             ledger=ledger,
-            memory=Memory(memory),
+            memory=Memory(ledger.database, digest),
             open_table=lambda: open_table(
                 study,
                 party.name,
                 party.source if source is None else source,
-                home=self.folder,
+                ledger=self.ledger,
                 id_columns=party.id_columns,
                 seed=seed,
             ),

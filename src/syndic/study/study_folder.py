@@ -1,4 +1,4 @@
-"""One study in a party's home: its own copy of the study, its owner's signed agreement, what the party remembers."""
+"""One study in a party's home: its own copy of the study and its owner's signed agreement."""
 
 import hashlib
 import os
@@ -28,11 +28,6 @@ class StudyFolder:
     def of(cls, home: Path, digest: str) -> "StudyFolder":
         """Return the stored of a run in a home."""
         return cls(folder=home / "studies" / digest[:_LETTERS], digest=digest)
-
-    @property
-    def memory(self) -> Path:
-        """What the party remembers between calls."""
-        return self.folder / "memory.sqlite"
 
     @property
     def written(self) -> Path:
@@ -77,6 +72,20 @@ class StudyFolder:
         agreement = read_agreement(content, party=party)
         check_agreement(agreement, identity=identity, run=self.digest, party=party, syndic=__version__)
         return content
+
+    def note_calls(self, number: int) -> None:
+        """Note beside the ledger what `Memory.calls` says, so that an older copy of the ledger is noticed."""
+        self._put("calls", str(number).encode())
+
+    def check_calls(self, number: int, party: str) -> None:
+        """Raise `RefusedError` if the ledger knows of fewer calls than were noted: they would get new noise."""
+        path = self.folder / "calls"
+        noted = path.read_bytes() if path.exists() else b"0"
+        if not noted.isdigit() or number < int(noted):
+            raise RefusedError(
+                f"{party} answered calls of study {self.digest[:12]} before and its stored answers are gone: its "
+                "ledger is an older copy. Put the newest back, or use a new edition"
+            )
 
     def _taken(self) -> bool:
         """Tell whether another run has this folder: its name is 64 bits of a digest, and these can be made alike."""

@@ -19,7 +19,7 @@ from syndic.errors import BudgetError, InputError, RefusedError
 from syndic.evaluation import private_scores as paid
 from syndic.evaluation import tvd
 from syndic.evaluation.private_scores import integer_target
-from syndic.kernel import Memory, PartyState
+from syndic.kernel import PartyState, in_memory_node
 from syndic.privacy import Cost, Ledger
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
 from syndic.study import PartyFolder, simulate
@@ -38,21 +38,19 @@ class Room:
         self.randomness: Callable[[str], Randomness] = lambda label: SimulationRandomness(1, label)
         self.opened: list[PartyState] = []
 
-    def state(self, memory: str = "memory.sqlite") -> PartyState:
+    def state(self) -> PartyState:
         ledger = Ledger.open(self.folder / "ledger.sqlite")
         ledger.declare("people", Budget.of(self.cap))
-        unit = self.study.unit
-        table = Table(self.study.schema, open_source(self.rows), rows_per_person=unit.rows, person=unit.person)
-        state = PartyState(
-            name="north",
-            plan=self.study.plan,
+        state = in_memory_node(
+            self.study.protocol,
+            self.study.plan,
+            "north",
+            self.rows,
+            self.stream,
             study=self.study.digest,
             dataset="people",
             ledger=ledger,
-            memory=Memory(self.folder / memory),
-            open_table=lambda: table,
-            randomness=self.stream,
-        )
+        ).state
         self.opened.append(state)
         return state
 
@@ -71,7 +69,6 @@ def room(tmp_path: Path) -> Iterator[Room]:
     yield made
     for state in made.opened:
         state.ledger.close()
-        state.memory.close()
 
 
 def release() -> ReleasedTable:
@@ -226,8 +223,9 @@ def test_a_call_stands_for_one_question(room: Room, change: dict[str, Any]) -> N
 
 def test_a_lost_answer_is_not_drawn_again(room: Room) -> None:
     asked(room.state())
+    room.state().ledger.database.rows("DELETE FROM answers")
     with pytest.raises(RefusedError, match="stored answer is gone"):
-        asked(room.state(memory="other.sqlite"))
+        asked(room.state())
     assert room.spent() == 1
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from organisations import Organisations, agreed_nodes
 from syndic.cli.main import cli
-from syndic.errors import IntegrityError
+from syndic.errors import IntegrityError, RefusedError
 from syndic.federation import Coordinator, accept, check_site, prepare
 from syndic.federation.party import connection_of, workspace_of
 from syndic.kernel import Nothing, Reply
@@ -64,24 +64,53 @@ def test_a_ledger_that_is_older_than_a_noted_head_is_noticed(organisations: Orga
     assert f"no entry has the published digest {second}" in text
 
 
-def test_a_memory_that_is_older_than_its_ledger_draws_no_new_noise(
+def test_a_ledger_that_is_older_than_its_answers_draws_no_new_noise(
     organisations: Organisations, tmp_path: Path
 ) -> None:
+    home = organisations.home
     nodes = organisations.nodes()
     organisations.meet(nodes)
     for node in nodes.values():
         node.close()
-    stored = StudyFolder.of(organisations.home.folder, organisations.run).folder
-    shutil.copytree(stored, tmp_path / "copy")
-    first = asked_once(organisations)
-    assert first.code == "ok"
+    shutil.copy(home.ledger, tmp_path / "copy")
+    assert asked_once(organisations).code == "ok"
+    shutil.copy(home.ledger, tmp_path / "newest")
+    shutil.copy(tmp_path / "copy", home.ledger)
+    before = organisations.entries()
+    with pytest.raises(RefusedError, match="its stored answers are gone: its ledger is an older copy"):
+        home.agreed_node(organisations.run)
+    assert organisations.entries() == before, "nothing is charged"
+    shutil.copy(tmp_path / "newest", home.ledger)
+    assert asked_once(organisations).code == "ok"
+
+
+@pytest.mark.parametrize("noted", [b"", b"-1", b"99999999"])
+def test_a_note_that_does_not_fit_the_ledger_is_no_permission(organisations: Organisations, noted: bytes) -> None:
+    nodes = organisations.nodes()
+    for node in nodes.values():
+        node.close()
+    (StudyFolder.of(organisations.home.folder, organisations.run).folder / "calls").write_bytes(noted)
+    with pytest.raises(RefusedError, match="its stored answers are gone"):
+        organisations.home.agreed_node(organisations.run)
+
+
+def test_a_run_that_was_forgotten_draws_no_new_noise(organisations: Organisations) -> None:
+    nodes = organisations.nodes()
+    organisations.meet(nodes)
+    for node in nodes.values():
+        node.close()
+    assert asked_once(organisations).code == "ok"
     charged = organisations.entries()
-    put_back(tmp_path / "copy", stored)
+    organisations.home.forget(organisations.run)
+    nodes = organisations.nodes()
+    organisations.meet(nodes)
+    for node in nodes.values():
+        node.close()
     again = asked_once(organisations)
     assert (again.code, again.body) == ("refused", b"")
     assert "its stored answer is gone" in again.text
     kinds = [entry.kind for entry in organisations.entries()[len(charged) :]]
-    assert set(kinds) == {"call"}, "the refusal is logged, nothing more is charged"
+    assert set(kinds) == {"agree", "call"}, "the refusal is logged, nothing more is charged"
 
 
 def test_a_whole_folder_put_back_elsewhere_gives_the_same_answer(organisations: Organisations, tmp_path: Path) -> None:

@@ -12,19 +12,17 @@ from numpy.typing import NDArray
 from stubs import Stub
 from support import rows, study_text
 from syndic import Study
-from syndic.data import Table, open_source
 from syndic.kernel import (
     Call,
-    Memory,
     Message,
     Node,
     Nothing,
     Party,
-    PartyState,
     Reply,
     answer,
     decode,
     encode,
+    in_memory_node,
     make_plan,
     step,
     steps_of,
@@ -119,17 +117,16 @@ def node_at(
     ledger = Ledger.open(folder / "ledger.sqlite")
     ledger.declare("data", Budget(epsilon=Fraction(10)))
     protocol = Leaky(printed=printed)
-    state = PartyState(
-        name="north",
-        plan=make_plan(protocol, study),
+    return in_memory_node(
+        protocol,
+        make_plan(protocol, study),
+        "north",
+        rows(20),
+        randomness or (lambda label: SimulationRandomness(1, label)),
         study="s",
         dataset="data",
         ledger=ledger,
-        memory=Memory(folder / "memory.sqlite"),
-        open_table=lambda: Table(study.schema, open_source(rows(20))),
-        randomness=randomness or (lambda label: SimulationRandomness(1, label)),
     )
-    return Node(method=protocol, state=state)
 
 
 def ask(node: Node, name: str, call: str = "1", *, study: str = "s", party: str = "north") -> Reply:
@@ -208,8 +205,8 @@ def test_an_answer_that_is_gone_is_not_drawn_anew(tmp_path: Path) -> None:
     """Other noise on an old charge would be a second release: two of them tell more than one was charged for."""
     node = node_at(tmp_path)
     assert ask(node, "honest").code == "ok"
+    node.state.ledger.database.rows("DELETE FROM answers")
     node.close()
-    (tmp_path / "memory.sqlite").unlink()
     reply = ask(node_at(tmp_path), "honest")
     assert (reply.code, reply.body) == ("refused", b"")
     assert "its stored answer is gone" in reply.text

@@ -13,7 +13,7 @@ import pytest
 
 from support import study_text
 from syndic import Study
-from syndic.errors import InputError, IntegrityError, PartyError
+from syndic.errors import InputError, IntegrityError, PartyError, SyndicError
 from syndic.kernel import Call, Delivery, Journal, Nothing, Reply, Session, decode, encode, step
 from syndic.kernel.call import asked_of
 from syndic.random import SimulationRandomness
@@ -84,7 +84,7 @@ def test_what_is_not_this_run_is_refused(tmp_path: Path) -> None:
         opened(path, version="2.0")
     opened(path).close()
     path.write_bytes(b"no journal" * 1000)
-    with pytest.raises(IntegrityError, match="cannot be read or written"):
+    with pytest.raises(IntegrityError, match="not a Syndic journal, or damaged"):
         opened(path)
 
 
@@ -106,7 +106,7 @@ def test_a_damaged_journal_is_told_wherever_it_shows(tmp_path: Path) -> None:
         file.execute("DROP TABLE heard")
         file.execute("CREATE TABLE heard (round)")
     journal = opened(path)
-    with pytest.raises(IntegrityError, match="cannot be read or written: no such column"):
+    with pytest.raises(IntegrityError, match="not a Syndic journal, or damaged: no such column"):
         journal.recall(1, "count", fresh=False, asked=ASKED)
     journal.close()
     with closing(sqlite3.connect(path)) as file, file:
@@ -131,8 +131,8 @@ def test_a_write_that_fails_leaves_nothing_and_is_told(tmp_path: Path) -> None:
     journal = opened(tmp_path / "run.sqlite")
     large = Delivery(replies={"north": b"1", "south": bytes(10**7)}, silent={})
     # no more pages than now: a full disk
-    journal._connection.execute("PRAGMA max_page_count = 1")
-    with pytest.raises(IntegrityError, match="cannot be read or written: database or disk is full"):
+    journal._database.rows("PRAGMA max_page_count = 1")
+    with pytest.raises(SyndicError, match="the journal cannot be used: database or disk is full"):
         journal.record(1, "count", fresh=False, asked=ASKED, delivery=large)
     assert journal.recall(1, "count", fresh=False, asked=ASKED) is None
     wrong: Any = {"north": "no bytes", "south": b"2"}

@@ -33,7 +33,7 @@ def found(release: Release) -> int:
 
 def order_of(folder: Path, study: Study, party: str, ids: Any, seed: int | None = None) -> list[Any]:
     """Return the ids of a party's stored order, by trying all of them."""
-    stored: Alignment = stored_alignment(folder / "parties" / party, study.digest, seed)
+    stored: Alignment = stored_alignment(folder / "parties" / party / "ledger.sqlite", study.digest, seed)
     (read,) = id_batches([pa.record_batch({"id": pa.array(ids)})], ["id"], stored.rule)
     known = {name_of(each, stored.key): one for each, one in zip(read, ids, strict=True) if each is not None}
     return [known[stored.names[start : start + 16]] for start in range(0, len(stored.names), 16)]
@@ -127,7 +127,7 @@ def test_a_lying_sum_is_found_before_anything_is_said(tmp_path: Path) -> None:
     with pytest.raises(PartyError, match="found other common people"):
         run(align_study().protocol, session)
     with pytest.raises(InputError, match="no such alignment"):
-        stored_alignment(tmp_path / "second" / "parties" / "north", align_study().digest, None)
+        stored_alignment(tmp_path / "second" / "parties" / "north" / "ledger.sqlite", align_study().digest, None)
     carrier.close()
 
 
@@ -176,7 +176,7 @@ def test_what_only_the_run_needed_is_written_over(tmp_path: Path) -> None:
     study = align_study()
     simulate(study, {"north": with_ids(50, 1), "south": with_ids(40, 2)}, folder=tmp_path)
     node = PartyFolder(folder=tmp_path / "parties" / "north").node(seed=None, source=with_ids(50, 1))
-    kept = {name: node.state.memory.kept(study.digest, name) for name in ("align own", "align ids 0", "align tags 0")}
+    kept = {name: node.state.memory.kept(name) for name in ("align own", "align ids 0", "align tags 0")}
     node.close()
     assert all(value is not None and len(value) < 50 for value in kept.values())
 

@@ -31,7 +31,7 @@ SOURCES = {"north": table(list(range(9))), "south": table(list(range(5, 15)))}
 
 
 def kept(node: Node, name: str) -> bytes:
-    found = node.state.memory.kept(node.state.study, name)
+    found = node.state.memory.kept(name)
     assert found is not None
     return found
 

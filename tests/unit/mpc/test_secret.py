@@ -39,7 +39,7 @@ def test_all_parties_have_the_same_secret(parties: int, tmp_path: Path) -> None:
 
 
 def own(fleet: Fleet, party: str) -> _Own:
-    kept = fleet.nodes[party].state.memory.kept(fleet.study.digest, "secret one own")
+    kept = fleet.nodes[party].state.memory.kept("secret one own")
     assert kept is not None
     return decode(kept, _Own)
 
@@ -133,7 +133,7 @@ def test_no_label_writes_over_what_another_keeps(tmp_path: Path) -> None:
 
 def test_a_stage_that_cannot_be_read_is_not_the_beginning(tmp_path: Path) -> None:
     fleet = Fleet(AddUp(), 3, tmp_path)
-    fleet.nodes["p0"].state.memory.keep(fleet.study.digest, "secret one stage", b"\xc1")
+    fleet.nodes["p0"].state.memory.keep("secret one stage", b"\xc1")
     reply = fleet.asked_again("secret_offer", "p0", SecretStart(label="one"))
     assert (reply.code, "no valid _Stage" in reply.text) == ("refused", True)
 

@@ -196,7 +196,7 @@ def test_coordinator_and_too_few_neighbours_cannot_open_a_seed(tmp_path: Path) -
     plan = plan_sum(8, colluding=2, missing=1)
     fleet.total()
     victim = "p0"
-    memory = fleet.nodes[victim].state.memory.kept(fleet.study.digest, "sum one secrets")
+    memory = fleet.nodes[victim].state.memory.kept("sum one secrets")
     assert memory is not None
     seed = decode(memory, Secrets).seed
     held = {}

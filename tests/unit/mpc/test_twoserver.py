@@ -259,7 +259,7 @@ def test_a_server_that_seals_too_few_bits_for_the_other_is_refused(tmp_path: Pat
     def short(call: Call) -> Call:
         if call.step != "two_toss" or call.party != "east":
             return call
-        kept = {name: wire.nodes[name].state.memory.kept(call.study, "two pair") or b"" for name in ("south", "east")}
+        kept = {name: wire.nodes[name].state.memory.kept("two pair") or b"" for name in ("south", "east")}
         pairs = {name: decode(pair, KeyPair) for name, pair in kept.items()}
         secret = agree(pairs["south"].private, pairs["east"].public)
         bits = decode(call.body, TwoBits)

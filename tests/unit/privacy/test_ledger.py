@@ -279,7 +279,7 @@ def test_threads_share_a_ledger_without_overspending(ledger: Ledger) -> None:
 
 def test_a_busy_ledger_says_so_instead_of_waiting_for_ever(ledger: Ledger, tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "ledger.db", patience=0.05) as other:
-        with ledger._store.writing(), pytest.raises(RefusedError, match="the ledger is busy"):
+        with ledger.database.writing(), pytest.raises(RefusedError, match="the ledger is busy"):
             reserve(other, "a", pure("0.1"))
         assert other.spent("visits").epsilon == 0
         assert reserve(other, "a", pure("0.1")).fresh

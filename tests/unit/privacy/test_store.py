@@ -34,7 +34,7 @@ def charge(ledger: Ledger, call: str) -> None:
 
 def test_whoever_reads_does_not_keep_others_from_charging(path: Path) -> None:
     with Ledger.open(path) as reader, Ledger.open(path, patience=0.05) as writer:
-        with reader._store.reading():
+        with reader.database.reading():
             assert sum(1 for _ in reader.entries()) == 6
             charge(writer, "more")
             assert sum(1 for _ in reader.entries()) == 6
@@ -46,7 +46,7 @@ def test_a_new_ledger_waits_until_another_program_lets_go_of_the_file(
 ) -> None:
     with closing(sqlite3.connect(tmp_path / "new.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        monkeypatch.setattr("syndic.privacy.store.time.sleep", lambda _: other.execute("ROLLBACK"))
+        monkeypatch.setattr("syndic.sqlite.time.sleep", lambda _: other.execute("ROLLBACK"))
         with Ledger.open(tmp_path / "new.db", patience=60) as ledger:
             ledger.declare("visits", Budget(epsilon=Fraction(1)))
         assert not other.in_transaction
@@ -56,7 +56,7 @@ def test_a_new_ledger_waits_no_longer_than_it_may(tmp_path: Path, monkeypatch: p
     def waits(_: float) -> None:
         raise AssertionError("it waits although its time is over")
 
-    monkeypatch.setattr("syndic.privacy.store.time.sleep", waits)
+    monkeypatch.setattr("syndic.sqlite.time.sleep", waits)
     with closing(sqlite3.connect(tmp_path / "new.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(RefusedError):
@@ -79,9 +79,9 @@ def test_charges_are_on_disk_whatever_the_default_of_the_library_is(
         connection.execute("PRAGMA synchronous = OFF")
         return connection
 
-    monkeypatch.setattr("syndic.privacy.store.sqlite3.connect", careless)
+    monkeypatch.setattr("syndic.sqlite.sqlite3.connect", careless)
     with Ledger.open(path) as ledger:
-        assert ledger._store._rows("PRAGMA synchronous") == [(2,)]
+        assert ledger.database.rows("PRAGMA synchronous") == [(2,)]
 
 
 def test_another_thread_may_use_a_ledger(path: Path) -> None:

@@ -13,16 +13,15 @@ from syndic import Study, plan
 from syndic.data import Table, open_source
 from syndic.kernel import (
     Call,
-    Memory,
     Message,
     Node,
     Nothing,
     Party,
-    PartyState,
     Reply,
     answer,
     decode,
     encode,
+    in_memory_node,
     step,
 )
 from syndic.noise import FineGaussian, FineGaussianShare
@@ -78,17 +77,16 @@ def test_gaussian_noise_passes_the_doors_up_to_the_cap(tmp_path: Path) -> None:
     table = Table(study.schema, open_source(rows(60)))
     with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
         ledger.declare("data", Budget(epsilon=Fraction(1), delta=Fraction(1, 10**6)))
-        state = PartyState(
-            name="north",
-            plan=study.plan,
+        node = in_memory_node(
+            study.protocol,
+            study.plan,
+            "north",
+            table,
+            lambda label: SimulationRandomness(1, label),
             study="s",
             dataset="data",
             ledger=ledger,
-            memory=Memory(tmp_path / "memory.sqlite"),
-            open_table=lambda: table,
-            randomness=lambda label: SimulationRandomness(1, label),
         )
-        node = Node(method=study.protocol, state=state)
         truth = table.count(["colour"]).values
         for name, call in (("own", "1"), ("shared", "2")):
             noisy = decode(ask(node, name, call).body, Counts).counts
@@ -99,7 +97,6 @@ def test_gaussian_noise_passes_the_doors_up_to_the_cap(tmp_path: Path) -> None:
         charged = [event for entry in ledger.entries() for event in entry.events]
         assert charged == list(study.plan.events("north"))
         assert ledger.spent("data").left < Fraction(1, 10**5)
-        state.memory.close()
 
 
 def ask(node: Node, name: str, call: str) -> Reply:

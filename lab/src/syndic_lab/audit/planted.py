@@ -1,7 +1,6 @@
 """The list of planted faults, each with the audits that must find it, and sound controls that they must not accuse."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from functools import partial
 from math import frexp
 from typing import Any, Final
@@ -18,7 +17,7 @@ from syndic_lab.audit.observation import OneRun, Trial, numbers
 from syndic_lab.audit.parts import canaries
 from syndic_lab.audit.planted_laws import Fault, laws
 from syndic_lab.audit.planted_methods import methods
-from syndic_lab.audit.rehearsal import Run, Stage
+from syndic_lab.audit.rehearsal import Run, Stage, WatchedMemory
 from syndic_lab.audit.setting import COALITION, RELEASE, Setting, laplace_lean, rows_of, study_of
 
 ONE: Final = Budget.of(1)
@@ -86,7 +85,9 @@ _MORE_RUNS: Final[Mapping[CountFault, int]] = {
 def _of_counts() -> Iterator[Fault]:
     for fault, what in _COUNTS.items():
         name = "control: noisy counts" if fault == "none" else fault
-        yield Fault(name=name, what=what, trials=partial(_trials_of_counts, fault, None), control=fault == "none")
+        yield Fault(
+            name=name, what=what, trials=partial(_trials_of_counts, fault, WatchedMemory), control=fault == "none"
+        )
     yield Fault(
         name="retried noise",
         what="a question asked again gets fresh noise under the same charge",
@@ -94,7 +95,7 @@ def _of_counts() -> Iterator[Fault]:
     )
 
 
-def _trials_of_counts(fault: CountFault, memory: Any, seed: int) -> Sequence[Trial]:
+def _trials_of_counts(fault: CountFault, memory: type[WatchedMemory], seed: int) -> Sequence[Trial]:
     one, other = _TABLES.get(fault, ([1, 0], [0]))
     wide = fault in {"bins from the data", "a sum noised like a count"}
     unit = REPLACE if fault == "sensitivity 1 for 2" else ADD
@@ -153,34 +154,14 @@ def _finest(run: Run) -> float:
     return float(53 - power - ((whole & -whole).bit_length() - 1)) if whole else 0.0
 
 
-class _Forgetful:
+class _Forgetful(WatchedMemory):
     """A memory that keeps what steps remember but no answer."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, bytes] = {}
-
-    def one_call(self) -> nullcontext[None]:
-        """Hold nothing."""
-        return nullcontext()
 
     def answer(self, call: str) -> None:
         """Know of no answer."""
 
     def store(self, call: str, answer: Any) -> None:
         """Forget the answer."""
-
-    def keep(self, study: str, name: str, value: bytes) -> None:
-        """Keep a value."""
-        del study
-        self._kept[name] = value
-
-    def kept(self, study: str, name: str) -> bytes | None:
-        """Return a value."""
-        del study
-        return self._kept.get(name)
-
-    def close(self) -> None:
-        """There is no file."""
 
 
 # Faults of sums under masks.

@@ -22,17 +22,19 @@ from syndic.kernel import (
     Memory,
     Message,
     Node,
-    PartyState,
     Reply,
     Session,
     answer,
     decode,
+    in_memory_node,
     run,
     steps_of_run,
 )
 from syndic.kernel import schema_of as columns_of
 from syndic.privacy import Event
+from syndic.privacy.store import FORMAT
 from syndic.random import Randomness, SimulationRandomness
+from syndic.sqlite import Database
 from syndic.study import Study
 
 
@@ -58,6 +60,7 @@ class Seen:
 class _Notes:
     """Stands in for a ledger: notes what is charged."""
 
+    database: Database = field(default_factory=lambda: Database(":memory:", FORMAT))
     events: list[Event] = field(default_factory=list)
     reply: None = None
 
@@ -73,7 +76,8 @@ class _Notes:
         """Note nothing more."""
 
     def close(self) -> None:
-        """There is no file."""
+        """Forget the answers."""
+        self.database.close()
 
 
 @final
@@ -104,17 +108,30 @@ class Run:
         return np.asarray(share.apply(np.zeros(size, dtype=np.int64), randomness), dtype=np.int64)
 
 
-MemoryMaker = Callable[[], Any]
+class WatchedMemory(Memory):
+    """A party's memory, of which the audience keeps a copy."""
+
+    def __init__(self, database: Database, study: str) -> None:
+        """Remember nothing yet."""
+        super().__init__(database, study)
+        self.remembered: list[tuple[str, bytes]] = []
+
+    def keep(self, name: str, value: bytes) -> None:
+        """Note the value, and keep it."""
+        self.remembered.append((name, value))
+        super().keep(name, value)
 
 
 @final
 class Stage:
     """A study with its parties' tables, ready to run many times."""
 
-    def __init__(self, study: Study, sources: Mapping[str, Any], *, memory: MemoryMaker | None = None) -> None:
+    def __init__(
+        self, study: Study, sources: Mapping[str, Any], *, memory: type[WatchedMemory] = WatchedMemory
+    ) -> None:
         """Prepare everything that is the same in every run; `memory` stands in for the parties' own."""
         self.study = study
-        self._memory = memory or (lambda: Memory(":memory:"))
+        self._memory = memory
         self._digest = study.digest
         self._steps = {name: each for name, (each, _owner) in steps_of_run(study.protocol, study.plan).items()}
         self._tables = {
@@ -166,34 +183,16 @@ class Stage:
 
     def _node(self, name: str, coins: "_Coins") -> Node:
         notes: Any = _Notes()
-        state = PartyState(
-            name=name,
-            plan=self.study.plan,
+        return in_memory_node(
+            self.study.protocol,
+            self.study.plan,
+            name,
+            self._tables[name],
+            lambda label: coins.of(name, label),
             study=self._digest,
-            dataset=name,
             ledger=notes,
-            memory=_Tapped(self._memory()),  # type: ignore[arg-type]  # it has all that a memory has
-            open_table=lambda: self._tables[name],
-            randomness=lambda label: coins.of(name, label),
+            memory=self._memory(notes.database, self._digest),
         )
-        return Node(method=self.study.protocol, state=state)
-
-
-@final
-class _Tapped:
-    """A party's memory, of which the audience keeps a copy."""
-
-    def __init__(self, memory: Any) -> None:
-        self._memory = memory
-        self.remembered: list[tuple[str, bytes]] = []
-
-    def keep(self, study: str, name: str, value: bytes) -> None:
-        """Note the value, and let it be kept."""
-        self.remembered.append((name, value))
-        self._memory.keep(study, name, value)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._memory, name)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from syndic.privacy import Budget, Cost, Unit
 from syndic.study import Study
 from syndic_lab.audit.leaks import look
 from syndic_lab.audit.observation import CHOOSING, KnownLaw, Neighbours, Scores, Trial
-from syndic_lab.audit.rehearsal import MemoryMaker, Run, Stage
+from syndic_lab.audit.rehearsal import Run, Stage, WatchedMemory
 
 Sees = Callable[[Run], float]
 KEPT: Final = 200
@@ -96,7 +96,7 @@ class Setting:
     canaries: Mapping[str, Canaries] = field(default_factory=dict)
     quick: int = 60
     full: int = 600
-    memory: MemoryMaker | None = None
+    memory: type[WatchedMemory] = WatchedMemory
     during: Callable[[], AbstractContextManager[Any]] = nullcontext
     until: str = ""
 

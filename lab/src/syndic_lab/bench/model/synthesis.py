@@ -15,11 +15,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from syndic.data import Table, open_source
 from syndic.errors import InputError
-from syndic.kernel import Member, Memory, Method, Node, PartyState, Session, run, schema_of
+from syndic.kernel import Member, Method, Node, Session, in_memory_node, run
 from syndic.methods import AnyMethod, Homm, Synthesis
-from syndic.privacy import Budget, Ledger, Unit
+from syndic.privacy import Budget, Unit
 from syndic.random import SimulationRandomness
 from syndic.runtime import Local
 from syndic.study import Study
@@ -177,20 +176,14 @@ def _run(data: Coded, protocol: AnyMethod, epsilon: str, seed: int, held: Parts)
 
 def simulated_node(study: Study, party: str, rows: pa.Table, seed: int) -> Node:
     """Return a party that holds these rows, with a generous ledger and seeded noise."""
-    table = Table(schema=schema_of(study, party), source=open_source(rows))
-    ledger = Ledger.open(":memory:")
-    ledger.declare("rows", Budget.of(100, Fraction(1, 2)))
-    state = PartyState(
-        name=party,
-        plan=study.plan,
+    return in_memory_node(
+        study.protocol,
+        study.plan,
+        party,
+        rows,
+        lambda label: SimulationRandomness(seed, party, label),
         study=study.digest,
-        dataset="rows",
-        ledger=ledger,
-        memory=Memory(":memory:"),
-        open_table=lambda: table,
-        randomness=lambda label: SimulationRandomness(seed, party, label),
     )
-    return Node(method=study.protocol, state=state)
 
 
 def _held(

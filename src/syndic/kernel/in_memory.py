@@ -1,0 +1,69 @@
+"""A party's node over rows in memory: for notebooks, audits and tests."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Final
+
+from syndic.data import Table, open_source
+from syndic.errors import InputError
+from syndic.kernel.memory import Memory
+from syndic.kernel.method import Method
+from syndic.kernel.node import Node
+from syndic.kernel.party import PartyState
+from syndic.kernel.plan import Plan
+from syndic.kernel.terms import schema_of
+from syndic.privacy import Budget, Event, Ledger
+from syndic.random import Randomness
+
+_GENEROUS: Final = Budget(epsilon=Fraction(10**6), delta=Fraction(1, 2))
+
+
+def in_memory_node(  # noqa: PLR0913  # most by name
+    method: Method,
+    plan: Plan,
+    name: str,
+    rows: Any,
+    randomness: Callable[[str], Randomness],
+    *,
+    study: str,
+    dataset: str | None = None,
+    ledger: Ledger | None = None,
+    memory: Memory | None = None,
+    charges: tuple[Event, ...] | None = None,
+) -> Node:
+    """Return the side of the party called `name` in the study whose calls carry the digest `study`.
+
+    `rows` is a table, or what a source is made from, or None if no step reads them. `ledger`, with `dataset` declared,
+    is by default one in memory with room for everything; `memory`, where answers go, is by default in its file;
+    `charges` is all that the study may charge to the data set, if that is more than this party's own events.
+    """
+    dataset = dataset or name
+    if ledger is None:
+        ledger = Ledger.open(":memory:")
+        ledger.declare(dataset, _GENEROUS)
+    state = PartyState(
+        name=name,
+        plan=plan,
+        study=study,
+        dataset=dataset,
+        ledger=ledger,
+        memory=memory or Memory(ledger.database, study),
+        open_table=_opened(plan, name, rows),
+        randomness=randomness,
+        charges=charges,
+    )
+    return Node(method=method, state=state)
+
+
+def _opened(plan: Plan, name: str, rows: Any) -> Callable[[], Table]:
+    def no_rows() -> Table:
+        raise InputError(f"party '{name}' has no rows")
+
+    if rows is None:
+        return no_rows
+    unit = plan.terms.unit
+    table = rows
+    if not isinstance(rows, Table):
+        schema = schema_of(plan.terms, name)
+        table = Table(schema=schema, source=open_source(rows), person=unit.person, rows_per_person=unit.rows)
+    return lambda: table

@@ -1,0 +1,200 @@
+"""One SQLite file: how it is opened and written, and what its errors mean.
+
+A transaction is on disk when its block ends. The connection is closed with its owner, at the latest when that is
+garbage collected.
+"""
+
+import os
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, final
+
+from syndic.errors import IntegrityError, RefusedError, SyndicError
+
+_IN_MEMORY: Final = ":memory:"
+_OBJECTS: Final = "SELECT COUNT(*) FROM sqlite_master"
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """What a file is: its name in errors, the two numbers in its header, and the statements that lay it out."""
+
+    name: str
+    application: int
+    version: int
+    layout: Sequence[str]
+
+
+@final
+class Database:
+    """One connection, usable from several threads but not after a fork; other processes open their own."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        form: Format,
+        *,
+        patience: float = 30.0,
+        create: bool = True,
+        read_only: bool = False,
+        exclusive: bool = False,
+    ) -> None:
+        """Open the file, or create it if `create`, readable by its owner only.
+
+        Wait up to `patience` seconds while another process writes. `exclusive` keeps others out as long as it is open.
+
+        Raises:
+            IntegrityError: if the file is missing, of another format or version, or damaged.
+            RefusedError: if others do not let go of it.
+        """
+        self.path = Path(path)
+        self._form = form
+        self._lock = threading.RLock()
+        self._make_or_find(create=create and not read_only)
+        place = f"{self.path.absolute().as_uri()}?mode=ro" if read_only else self.path
+        with sqlite_errors(self.path, form.name):
+            connection = sqlite3.connect(
+                place, timeout=patience, isolation_level=None, check_same_thread=False, uri=read_only
+            )
+        self._connection = connection
+        self._finalizer = weakref.finalize(self, connection.close)
+        try:
+            self._prepare(patience, read_only=read_only, exclusive=exclusive)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._finalizer()
+
+    def rows(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
+        """Execute one statement and return all its rows."""
+        with self._lock, sqlite_errors(self.path, self._form.name):
+            return self._connection.execute(statement, values).fetchall()
+
+    def first(self, statement: str, *values: Any) -> Any:
+        """Execute one statement and return its first row, or None."""
+        return next(iter(self.rows(statement, values)), None)
+
+    def writing(self, *, alone: bool = False) -> AbstractContextManager[None]:
+        """Hold the only write transaction: on disk when the block ends, undone if the block raises.
+
+        Inside another transaction it is part of that one and on disk when that ends; with `alone` it is refused there.
+        """
+        return self._transaction("BEGIN IMMEDIATE", alone=alone)
+
+    def reading(self) -> AbstractContextManager[None]:
+        """See one state of the file throughout, whatever others write."""
+        return self._transaction("BEGIN")
+
+    def check(self, *tables: str) -> None:
+        """Raise `IntegrityError` unless the pages and indexes of these tables, or of the whole file, fit together."""
+        for what in [f"('{table}')" for table in tables] or [""]:
+            answer = self.rows(f"PRAGMA integrity_check{what}")
+            if answer != [("ok",)]:
+                raise IntegrityError(f"{self.path}: the file is damaged: {answer[0][0]}")
+
+    def _make_or_find(self, *, create: bool) -> None:
+        if create and str(self.path) != _IN_MEMORY:
+            # before SQLite makes it with the permissions of any file; it says itself what is wrong with a path
+            with suppress(OSError):
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        elif not create and not (self.path.is_file() and self.path.stat().st_size):
+            raise IntegrityError(f"{self.path}: there is no {self._form.name} in this file: it is missing or empty")
+
+    def _prepare(self, patience: float, *, read_only: bool, exclusive: bool) -> None:
+        if exclusive:
+            self.rows("PRAGMA locking_mode = EXCLUSIVE")
+        # before anything is changed: a file that is somebody else's stays as it is
+        there = self.first(_OBJECTS)[0] > 0
+        if there or read_only:
+            self._check_format()
+        if read_only:
+            return
+        self._use_write_ahead_log(patience)
+        self.rows("PRAGMA synchronous = FULL")
+        if there and not exclusive:
+            return
+        with self.writing():
+            if self.first(_OBJECTS)[0]:
+                self._check_format()
+            else:
+                numbers = (f"application_id = {self._form.application}", f"user_version = {self._form.version}")
+                for statement in (*self._form.layout, *(f"PRAGMA {number}" for number in numbers)):
+                    self.rows(statement)
+
+    def _check_format(self) -> None:
+        name, version = self._form.name, self.first("PRAGMA user_version")[0]
+        if self.first("PRAGMA application_id")[0] != self._form.application:
+            raise IntegrityError(f"{self.path}: this SQLite file is not a Syndic {name}")
+        if version != self._form.version:
+            raise IntegrityError(f"{self.path}: {name} of version {version}, this Syndic reads {self._form.version}")
+
+    def _use_write_ahead_log(self, patience: float) -> None:
+        # SQLite does not wait for other processes here by itself
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                self.rows("PRAGMA journal_mode = WAL")
+            except RefusedError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
+
+    @contextmanager
+    def _transaction(self, begin: str, *, alone: bool = False) -> Iterator[None]:
+        with self._lock, sqlite_errors(self.path, self._form.name):
+            nested = self._connection.in_transaction
+            if nested:
+                if alone:
+                    raise SyndicError(f"{self.path}: what must be on disk at once cannot be part of a transaction")
+                yield
+                return
+            self._connection.execute(begin)
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                # a damaged file or a full disk has ended the transaction by itself
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+
+@contextmanager
+def sqlite_errors(path: Path, name: str) -> Iterator[None]:
+    """Raise SQLite's errors as Syndic's own.
+
+    Raises:
+        IntegrityError: if what is in the file is not what was written.
+        RefusedError: if another process holds the file; the text is public.
+        SyndicError: if the file cannot be used: closed, not writable, the disk is full.
+    """
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        # without a code it is not SQLite's: a text in the file is none
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise RefusedError(f"the {name} is busy: another process is writing to it; try again") from None
+        # an error in a statement of ours: the tables are not those that were laid out
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR):
+            told = str(error) if code == sqlite3.SQLITE_ERROR else "a text is not UTF-8"
+            raise IntegrityError(f"{path}: not a Syndic {name}, or damaged: {told}") from None
+        raise SyndicError(f"{path}: the {name} cannot be used: {error}") from error
+    except sqlite3.ProgrammingError as error:
+        raise SyndicError(f"{path}: the {name} is closed") from error
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        # the latter where SQLite's own text quotes a name that was damaged
+        raise IntegrityError(f"{path}: not a Syndic {name}, or damaged: {error}") from error
