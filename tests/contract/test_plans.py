@@ -4,6 +4,7 @@ import hashlib
 import subprocess
 import sys
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,11 @@ def test_a_fresh_process_makes_the_same_plans() -> None:
 @each_case
 def test_the_rounds_of_a_plan_are_asked_in_their_order(case: Case) -> None:
     release = simulate(case.study, case.sources, seed=7)
-    asked = list(dict.fromkeys(exchange.step for exchange in release.transcript))
+    asked = [exchange.step for exchange in release.transcript]
     planned = list(steps_of_run(case.study.protocol, case.study.plan))
-    assert asked == planned
+    assert set(asked) == set(planned)
+    # forward through the plan, and back to where a loop begins: to one step only
+    back = {after for before, after in pairwise(asked) if planned.index(after) < planned.index(before)}
+    assert len(back) <= 1
+    if not back:
+        assert list(dict.fromkeys(asked)) == planned

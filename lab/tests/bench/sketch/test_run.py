@@ -10,11 +10,11 @@ from syndic.methods.vertimrf.sketch import (
     encode,
     person_digests,
     printed_plan,
-    sound_plan,
 )
 from syndic.random import SystemRandomness
 from syndic_lab.bench.sketch import error as sketch_error
 from syndic_lab.bench.sketch import run as sketch
+from syndic_lab.bench.sketch.choose import sound_plan
 
 KEY = b"0123456789abcdef"
 

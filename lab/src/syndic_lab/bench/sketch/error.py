@@ -21,12 +21,12 @@ from syndic.methods.vertimrf.sketch import (
     phantoms_needed,
     printed_oracle,
     printed_plan,
-    sound_plan,
 )
 from syndic.noise import FineGaussian, RandomisedResponse
 from syndic.privacy import Budget, mu_squared_for
 from syndic.random import SystemRandomness
 from syndic_lab.bench.row import Row
+from syndic_lab.bench.sketch.choose import sound_plan
 
 PEOPLE, SIZE, COLUMNS, PAIRS = 45_222, 4, 15, 56
 _EPSILON, _DELTA = 0.4, 1e-5

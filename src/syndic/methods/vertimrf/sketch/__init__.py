@@ -4,11 +4,10 @@ Pure functions: arrays in, arrays out. Whoever sends `encode`'s result has charg
 """
 
 from syndic.methods.vertimrf.sketch.cells import Decoder, cell_table, complements, onto_simplex, union
-from syndic.methods.vertimrf.sketch.choose import cell_error, sound_plan
 from syndic.methods.vertimrf.sketch.compose import Bracket, delta_of
 from syndic.methods.vertimrf.sketch.cost import phantoms_needed, sketch_cost, sketch_delta
 from syndic.methods.vertimrf.sketch.encode import encode, largest_ranks, phantom_ranks
-from syndic.methods.vertimrf.sketch.estimate import debias, harmonic, likeliest, printed, relative_sd
+from syndic.methods.vertimrf.sketch.estimate import cell_error, debias, harmonic, likeliest, printed, relative_sd
 from syndic.methods.vertimrf.sketch.hashing import People, person_digests, person_words, value_maxima
 from syndic.methods.vertimrf.sketch.loss import LossLaw, loss_law
 from syndic.methods.vertimrf.sketch.oracle import decode_counts, decoded_table, oracle, oracle_events, printed_oracle
@@ -56,7 +55,6 @@ __all__ = [
     "relative_sd",
     "sketch_cost",
     "sketch_delta",
-    "sound_plan",
     "union",
     "value_maxima",
 ]

@@ -127,3 +127,12 @@ def _score(
     # a rank of 0 (no floor, nobody) has upto = -inf: it is only seen where the number is 0
     steady = np.where(np.isfinite(upto), upto, -1e300)
     return np.asarray(np.sum(counts * (terms + steady), axis=1))
+
+
+def cell_error(plan: SketchPlan, *, people: int, sketches: int) -> float:
+    """Return the expected root mean square error of a cell, a small part of the people.
+
+    `sketches` is how many sketches a union of complements has, the sum over columns of (size - 1).
+    """
+    elements = people + sketches * plan.phantoms
+    return elements * relative_sd(plan, elements)

@@ -8,20 +8,11 @@ import msgspec
 
 from syndic.errors import InputError
 from syndic.methods.vertimrf.sketch.cost import Neighbours, phantoms_needed
-from syndic.methods.vertimrf.sketch.estimate import relative_sd
+from syndic.methods.vertimrf.sketch.estimate import cell_error
 from syndic.methods.vertimrf.sketch.plan import SketchPlan, rank_thresholds
 
 # of the accountant's grid: coarse, as many plans are tried; what is found is proven all the same
 _POINTS: Final = 2**18
-
-
-def cell_error(plan: SketchPlan, *, people: int, sketches: int) -> float:
-    """Return the expected root mean square error of a cell, a small part of the people.
-
-    `sketches` is how many sketches a union of complements has, the sum over columns of (size - 1).
-    """
-    elements = people + sketches * plan.phantoms
-    return elements * relative_sd(plan, elements)
 
 
 def sound_plan(
