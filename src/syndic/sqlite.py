@@ -4,6 +4,7 @@ A transaction is on disk when its block ends. The connection is closed with its 
 garbage collected.
 """
 
+import fcntl
 import os
 import sqlite3
 import threading
@@ -18,6 +19,7 @@ from typing import Any, Final, final
 from syndic.errors import IntegrityError, RefusedError, SyndicError
 
 _IN_MEMORY: Final = ":memory:"
+_TURN_SECONDS: Final = 60.0
 _OBJECTS: Final = "SELECT COUNT(*) FROM sqlite_master"
 
 
@@ -95,6 +97,29 @@ class Database:
     def reading(self) -> AbstractContextManager[None]:
         """See one state of the file throughout, whatever others write."""
         return self._transaction("BEGIN")
+
+    @contextmanager
+    def turn(self, name: str) -> Iterator[None]:
+        """Keep out others who take a turn of this name, in any process: a lock on an empty file beside this one.
+
+        Raises:
+            RefusedError: if another does not end its turn within a minute.
+        """
+        if str(self.path) == _IN_MEMORY:
+            yield
+            return
+        deadline = time.monotonic() + _TURN_SECONDS
+        with (self.path.parent / name).open("a") as file:
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    if time.monotonic() > deadline:
+                        raise RefusedError("another call of this study is being answered: try again") from None
+                    time.sleep(0.01)
+                else:
+                    break
+            yield  # closing the file ends the turn
 
     def check(self, *tables: str) -> None:
         """Raise `IntegrityError` unless the pages and indexes of these tables, or of the whole file, fit together."""

@@ -49,28 +49,25 @@ class Memory:
     ) -> bytes:
         """Return the stored answer to a call, or that of `work`, which returns it with what is to be remembered.
 
-        `record` writes to the same file that the call was answered. A `fresh` answer is not stored. Work that others
-        overtook (another process answered a call of this study meanwhile) is thrown away and done again: what it read
-        here may have changed.
+        `record` writes to the same file that the call was answered. A `fresh` answer is not stored. Calls of one study
+        take turns, also those that reach other processes of this party: a step checks the order of calls before it
+        charges, and nobody may overtake it in between.
 
         Raises:
-            RefusedError: if the call stands for another question.
+            RefusedError: if the call stands for another question, or others do not end their turn.
         """
-        with self._turn:
-            while True:
-                calls, known = self.calls(), self.answer(call)
-                if known is not None and known.asked != asked:
-                    raise RefusedError("this call id was answered before, for another question")
-                stored, kept = work() if known is None else (known, {})
-                with self._database.writing():
-                    if known is None and self.calls() != calls:
-                        continue
-                    if known is None and not fresh:
-                        self.store(call, stored)
-                    for name, value in kept.items():
-                        self.keep(name, value)
-                    record(stored)
-                return stored.reply
+        with self._turn, self._database.turn(f"{self._study[:16]}.lock"):
+            known = self.answer(call)
+            if known is not None and known.asked != asked:
+                raise RefusedError("this call id was answered before, for another question")
+            stored, kept = work() if known is None else (known, {})
+            with self._database.writing():
+                if known is None and not fresh:
+                    self.store(call, stored)
+                for name, value in kept.items():
+                    self.keep(name, value)
+                record(stored)
+            return stored.reply
 
     def answer(self, call: str) -> Stored | None:
         """Return the answer given to `call`, if there was one."""

@@ -1,8 +1,12 @@
 """What a method is: frozen public parameters, a plan, the parties' side as steps, the coordinator's as one function."""
 
 import abc
+import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
+
+import numpy as np
 
 from syndic.document import Document
 from syndic.errors import InputError
@@ -65,12 +69,34 @@ def make_plan(method: Method, terms: Terms) -> Plan:
     """Check what the method requires, and work out its plan; what cannot be made is an `InputError`."""
     method.requires.check(terms)
     try:
-        return method.plan(terms)
+        return _frozen(method.plan(terms))
     except InputError:
         raise
     except (ValueError, ArithmeticError) as error:
         # a mechanism that cannot be made from these budgets says which number is out of range
         raise InputError(f"the noise cannot be made: {error}") from None
+
+
+Made = TypeVar("Made")
+
+
+def _frozen(value: Made) -> Made:
+    """Return a plan whose arrays nobody can change: coordinator and parties of one process share it."""
+    if isinstance(value, np.ndarray):
+        value.setflags(write=False)
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            _frozen(each)
+    elif isinstance(value, tuple | list):
+        for each in value:
+            _frozen(each)
+    elif isinstance(value, Document):
+        for name in value.__struct_fields__:
+            _frozen(getattr(value, name))
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            _frozen(getattr(value, field.name))
+    return value
 
 
 def run(method: Method, session: Session[Any]) -> Result:

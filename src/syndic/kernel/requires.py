@@ -34,6 +34,8 @@ class Requires(Document):
             raise InputError(f"this method needs {self.least_parties} or more parties: the study has fewer")
         for party in terms.parties:
             self._check_party(terms, party)
+        if self.delta and terms.budget.delta == 0:
+            raise InputError(f"{self.delta} needs delta above 0: set delta in the study's budget")
         if self.people == "same" and len({party.people for party in terms.parties}) > 1:
             raise InputError("the parties hold the same people: set the same number, people, for each of them")
         if self.columns == "apart":

@@ -134,34 +134,20 @@ def test_a_charge_is_never_part_of_a_transaction(ledger: Ledger) -> None:
     assert ledger.spent("data").epsilon == 0
 
 
-def test_work_that_another_process_overtook_is_done_again(ledger: Ledger, memory: Memory, path: Path) -> None:
-    """It may have read what is no longer kept: a step that allows something once must not allow it twice."""
-    tries: list[bytes | None] = []
+def test_nobody_overtakes_a_call_in_another_process(
+    memory: Memory, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step that allows something once looks it up, charges and answers: no other call comes in between."""
+    monkeypatch.setattr("syndic.sqlite._TURN_SECONDS", 0.1)
 
     def work() -> tuple[Stored, Mapping[str, bytes]]:
-        tries.append(memory.kept("used"))
-        if len(tries) == 1:
-            with Ledger.open(path) as other:
-                Memory(other.database, "study").answer_once("2", "question", giving(used=b"by 2"), nothing)
-        return stored(b"free" if tries[-1] is None else b"taken"), {}
+        with Ledger.open(path) as other, pytest.raises(RefusedError, match="being answered"):
+            Memory(other.database, "study").answer_once("2", "question", giving(used=b"by 2"), nothing)
+        return stored(b"free"), {}
 
-    assert memory.answer_once("1", "question", work, nothing) == b"taken"
-    assert tries == [None, b"by 2"]
-
-
-def test_the_answer_of_whoever_is_first_is_everybodys(ledger: Ledger, memory: Memory, path: Path) -> None:
-    charge(ledger, "1")
-
-    def work() -> tuple[Stored, Mapping[str, bytes]]:
-        with Ledger.open(path) as other:
-            charge(other, "1")
-            first = Memory(other.database, "study")
-            assert first.answer_once("1", "question", giving(b"first"), committing(other, "1")) == b"first"
-        return stored(b"second"), {"name": b"of the second"}
-
-    assert memory.answer_once("1", "question", work, committing(ledger, "1")) == b"first"
-    assert memory.kept("name") is None
-    assert ledger.spent("data").epsilon == Fraction(1, 10)
+    assert memory.answer_once("1", "question", work, nothing) == b"free"
+    with Ledger.open(path) as other:
+        assert Memory(other.database, "study").answer_once("1", "question", giving(b"second"), nothing) == b"free"
 
 
 def test_other_studies_do_not_disturb(ledger: Ledger, memory: Memory) -> None:

@@ -31,7 +31,7 @@ from typing import ClassVar, Literal, final
 
 import msgspec
 
-from syndic.errors import InputError
+from syndic.errors import InputError, RefusedError
 from syndic.kernel import Method, Nothing, Party, Requires, Session, Terms, budgets_of, step
 from syndic.methods.synthesis.result import SyntheticTable, read_synthesis
 from syndic.methods.vertimrf.account import Shares, oracle_account, printed_account, sketch_account
@@ -200,10 +200,13 @@ class Vertimrf(Method, tag="vertimrf"):
         """Sketch every encoded column under the parties' secret keys."""
         del message
         plan = party.plan
+        if plan.account.sketches is None:
+            raise RefusedError("this study has no sketches")
         advance(party, _ORDER, 2 if plan.account.learned else 1)
+        secret = plan.secret.value(party)  # refuses before rows are read and anything is charged
         codes = plan.layout.grouping.recode(read_codes(party))
         noise = party.charge(plan.account.encoded, why="VertiMRF: sketches of all columns")
-        return sketch_columns(plan, party.name, codes, plan.secret.value(party), noise)
+        return sketch_columns(plan, party.name, codes, secret, noise)
 
     @step(reveals="noisy")
     def respond(self, party: Party[VertimrfPlan], message: Nothing) -> Responses:
