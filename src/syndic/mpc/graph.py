@@ -41,7 +41,7 @@ class SumGraph(Document):
             raise InputError(f"{who}: colluding must be from 0 to one less than all, missing must not be negative")
         if 2 * self.missing >= self.parties - self.colluding:
             most = -(-(self.parties - self.colluding) // 2)
-            raise InputError(f"{who}: masked sums are safe with fewer than {most} missing")
+            raise InputError(f"{who}: masked sums are safe where fewer than {most} may be missing")
         if self.neighbours != self.parties - 1 and (
             self.neighbours % 2 or self.neighbours > self.parties - 1 or self.neighbours // 2 <= self.out
         ):
