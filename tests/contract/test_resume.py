@@ -98,10 +98,14 @@ def test_a_masked_sum_that_a_survivor_left_closed_opens_when_it_is_back(
     """p3 sends no values; p1 does and then does not answer about its masks, so the run ends; run again it opens."""
     case, watch = LOSING[0], Watch()
     silent = Fault(send=4, party="p3", kind="lose_request")
-    whole = run_over(case, tmp_path / "whole", lambda one: Faulty(one, (silent,), most=10**6), seed=seed)
+
+    def open_to_end(runtime: Any) -> Runtime:
+        return Faulty(runtime, (silent,), most=10**6)
 
     def closed(runtime: Any) -> Runtime:
         return Mortal(Faulty(runtime, (silent, Fault(send=5, party="p1", kind=kind)), most=10**6), watch, sends=None)
+
+    whole = run_over(case, tmp_path / "whole", open_to_end, seed=seed)
 
     with pytest.raises(PartyError, match=r"step 'sum_open'.*p1: .*stays charged.*from the same folder"):
         run_over(case, tmp_path / "closed", closed, seed=seed)
