@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from stubs import Stub
+from stubs import Stub, StubPlan
 from support import study_text
 from syndic import Study
 from syndic.kernel import (
@@ -26,27 +26,25 @@ from syndic.kernel import (
     in_memory_node,
     step,
 )
-from syndic.mpc.graph import plan_sum
+from syndic.mpc.graph import sum_graph
+from syndic.mpc.masked_sum import MaskedSum, SumMasked, Total
 from syndic.mpc.ring import Ring, ring_for
 from syndic.mpc.seal import Mail
 from syndic.mpc.secret import SecretDone, SecretMail, SecretOffer, SecretOffers, SecretStart, SharedSecret
-from syndic.mpc.sum import (
-    MaskedSum,
-    SumBoxes,
-    SumDirectory,
-    SumInbox,
-    SumKeys,
-    SumMasked,
-    SumOpenings,
-    SumStart,
-    SumSurvivors,
-    Total,
-)
 from syndic.random import SimulationRandomness
 
 
 class View(Message):
     secret: bytes
+
+
+class AddUpPlan(StubPlan, kw_only=True):
+    masked_sum: MaskedSum
+
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        # a party is asked for its masks also where nobody may be missing, to see that it refuses
+        return (*self.asked, "sum_keys", "sum_meet", "sum_open")
 
 
 class AddUp(Stub, tag="add-up"):
@@ -58,9 +56,10 @@ class AddUp(Stub, tag="add-up"):
     colluding: int = 0
     missing: int = 0
 
-    def masked_sum(self, terms: Terms, label: str) -> MaskedSum:
-        graph = plan_sum(len(terms.parties), colluding=self.colluding, missing=self.missing)
-        return MaskedSum(label=label, graph=graph, count=self.length, ring=self.ring(terms))
+    def plan(self, terms: Terms) -> AddUpPlan:
+        graph = sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)
+        masked_sum = MaskedSum(label="one", graph=graph, count=self.length, ring=self.ring(terms))
+        return AddUpPlan(terms=terms, asked=super().plan(terms).asked, masked_sum=masked_sum)
 
     def ring(self, terms: Terms) -> Ring:
         return ring_for(self.bound * len(terms.parties))
@@ -72,24 +71,9 @@ class AddUp(Stub, tag="add-up"):
         return draws.integers(-self.bound, self.bound + 1, self.length)
 
     @step(reveals="masked")
-    def add(self, party: Party, message: SumInbox) -> SumMasked:
+    def add(self, party: Party[AddUpPlan], message: Nothing) -> SumMasked:
         """Mask this party's vector."""
-        masked_sum = self.masked_sum(party.terms, message.label)
-        return masked_sum.hide(self.vector(party.name), masked_sum.masks(party, message))
-
-    # masked sums under any label, as a study with several would have them
-
-    @step(reveals="public")
-    def sum_keys(self, party: Party, message: SumStart) -> SumKeys:
-        return self.masked_sum(party.terms, message.label).sum_keys(party, message)
-
-    @step(reveals="sealed")
-    def sum_shares(self, party: Party, message: SumDirectory) -> SumBoxes:
-        return self.masked_sum(party.terms, message.label).sum_shares(party, message)
-
-    @step(reveals="public")
-    def sum_open(self, party: Party, message: SumSurvivors) -> SumOpenings:
-        return self.masked_sum(party.terms, message.label).sum_open(party, message)
+        return party.plan.masked_sum.masks(party).hide(self.vector(party.name))
 
     @step(reveals="public")
     def tell(self, party: Party, message: Nothing) -> View:
@@ -179,7 +163,11 @@ class Fleet:
         )
 
     def total(self) -> Total:
-        return self.protocol.masked_sum(self.study, "one").open(self.session(), self.protocol.add)
+        return self.masked_sum.open(self.session(), self.protocol.add)
+
+    @property
+    def masked_sum(self) -> MaskedSum:
+        return self.study.plan_as(AddUpPlan).masked_sum
 
     def expected(self, names: Any) -> NDArray[np.int64]:
         """The same sum without any of this."""

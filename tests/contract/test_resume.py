@@ -9,6 +9,7 @@ import pytest
 from faults import Fault, Faulty
 from faulty_runtime import DISTURBED, LOSING, KilledError, Mortal, Watch, allowed, charged, published, run_over
 from support import Case
+from syndic.errors import PartyError
 from syndic.kernel import Runtime
 from syndic.study import Release
 
@@ -68,7 +69,7 @@ def everybody(case: Case, folder: Path) -> dict[str, bytes]:
     return published(release, folder / "all" / "release")
 
 
-# of the five questions of a masked sum: keys, shares, masked values
+# of the five questions of a masked sum: keys, secrets, masked values
 @pytest.mark.parametrize("send", [2, 3, 4])
 def test_killed_after_going_on_without_somebody(send: int, tmp_path: Path) -> None:
     """The others were told that p1 is missing: it stays missing, though it could answer when the run goes on."""
@@ -87,3 +88,32 @@ def test_killed_after_going_on_without_somebody(send: int, tmp_path: Path) -> No
     assert published(resumed, tmp_path / "a") != everybody(case, tmp_path)
     assert charged(case, tmp_path / "killed") == charged(case, tmp_path / "whole")
     watch.check(tmp_path / "killed")
+
+
+@pytest.mark.parametrize("kind", ["lose_request", "lose_reply", "kill_before", "kill_after"])
+@pytest.mark.parametrize("seed", [7, None])
+def test_a_masked_sum_that_a_survivor_left_closed_opens_when_it_is_back(
+    seed: int | None, kind: Any, tmp_path: Path
+) -> None:
+    """p3 sends no values; p1 does and then does not answer about its masks, so the run ends; run again it opens."""
+    case, watch = LOSING[0], Watch()
+    silent = Fault(send=4, party="p3", kind="lose_request")
+
+    def open_to_end(runtime: Any) -> Runtime:
+        return Faulty(runtime, (silent,), most=10**6)
+
+    def closed(runtime: Any) -> Runtime:
+        return Mortal(Faulty(runtime, (silent, Fault(send=5, party="p1", kind=kind)), most=10**6), watch, sends=None)
+
+    whole = run_over(case, tmp_path / "whole", open_to_end, seed=seed)
+
+    with pytest.raises(PartyError, match=r"step 'sum_open'.*p1: .*stays charged.*from the same folder"):
+        run_over(case, tmp_path / "closed", closed, seed=seed)
+    paid = charged(case, tmp_path / "closed")
+    opened = run_over(case, tmp_path / "closed", lambda one: Mortal(one, watch, sends=None), seed=seed)
+    # p3 was said to be silent: it stays out, and nobody is asked about another list or charged again
+    assert opened.result.note.present == whole.result.note.present == ("p0", "p1", "p2", "p4")  # type: ignore[attr-defined]
+    assert charged(case, tmp_path / "closed") == paid == charged(case, tmp_path / "whole")
+    watch.check(tmp_path / "closed")
+    if seed is not None:
+        assert published(opened, tmp_path / "a") == published(whole, tmp_path / "b")

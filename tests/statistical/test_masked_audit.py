@@ -7,6 +7,7 @@ other. Bounds are at 1e-9 for each of a few hundred thresholds.
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, log
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from syndic.mpc.graph import plan_sum
-from syndic.mpc.key import agree
-from syndic.mpc.masked import Gathered, Table, collect, deal, make_secrets, masks_of, openings, unmask
-from syndic.mpc.ring import Ring, ring_for
+from many_parties import AddUp, Fleet
+from syndic.kernel import decode
+from syndic.mpc.masked_sum import SumMasked
 from syndic.noise import LaplaceShare
 from syndic.random import SystemRandomness
 
@@ -29,57 +29,48 @@ EPSILON = 1.0
 LEVEL = 1e-9
 
 
+OWN: dict[str, NDArray[np.int64]] = {}
+
+
+class AddNoisy(AddUp, tag="add-noisy"):
+    """Adds up what each party made of its counts and its share of the noise."""
+
+    def vector(self, name: str) -> NDArray[np.int64]:
+        return OWN[name]
+
+
 @dataclass(frozen=True)
 class View:
     """Everything there is to see: masked vectors and the total by the coordinator, its own vector by each party."""
 
-    masked: dict[int, NDArray[Any]]
+    masked: NDArray[Any]
     total: NDArray[np.int64]
     own: dict[int, NDArray[np.int64]]
+    bits: int
 
 
-def ring() -> Ring:
-    return ring_for(1 << 20)
-
-
-def view(count: int) -> View:
-    random = SystemRandomness()
+def view(count: int, folder: Path) -> View:
     share = LaplaceShare(
         parties=PARTIES, colluding=1, missing=1, dimension=TRIALS, sensitivity=1, epsilon=Fraction(EPSILON)
     )
-    plan = plan_sum(PARTIES, colluding=1, missing=1)
-    table = Table(study="audit", label="audit", names=tuple(f"p{place}" for place in range(PARTIES)), plan=plan)
-    secrets = [make_secrets(random) for _ in range(PARTIES)]
-    agreed = [
-        {other: agree(secrets[place].seal.private, secrets[other].seal.public) for other in table.neighbours(place)}
-        for place in range(PARTIES)
-    ]
-    boxes = [deal(table, place, secrets[place], agreed[place], random) for place in range(PARTIES)]
-    # the last party deals shares and then falls silent
-    present = range(PARTIES - 1)
-    own, masked, opened = {}, {}, {}
-    for place in present:
-        values = np.full(TRIALS, count if place == 0 else 0)
-        own[place] = share.apply(values, random)
-        keys = {other: secrets[other].mask.public for other in table.neighbours(place)}
-        masks = masks_of(table, place, secrets[place], keys, TRIALS, ring())
-        masked[place] = ring().add(ring().reduce(own[place]), masks)
-        inbox = {other: boxes[other][place] for other in table.neighbours(place)}
-        opened[place] = openings(collect(table, place, agreed[place], inbox), present)
-    gathered = Gathered(
-        table=table,
-        commitments={place: table.commitment(place, each.seed) for place, each in enumerate(secrets)},
-        mask_keys={place: each.mask.public for place, each in enumerate(secrets)},
-        dealt=frozenset(range(PARTIES)),
-        masked=masked,
-        opened=opened,
+    protocol = AddNoisy(length=TRIALS, bound=1 << 18, colluding=1, missing=1)
+    fleet = Fleet(protocol, PARTIES, folder, seed=count)
+    for place, name in enumerate(fleet.names):
+        OWN[name] = share.apply(np.full(TRIALS, count if place == 0 else 0), SystemRandomness())
+    # the last party agrees on keys and then falls silent
+    fleet.lost = {"add": {fleet.names[-1]}}
+    total, ring = fleet.total(), protocol.ring(fleet.study)
+    return View(
+        masked=ring.unpack(decode(fleet.seen["add", "p0"], SumMasked).values, TRIALS),
+        total=total.values,
+        own={place: OWN[name] for place, name in enumerate(total.present)},
+        bits=ring.bits,
     )
-    return View(masked=masked, total=unmask(gathered, ring()), own=own)
 
 
 @pytest.fixture(scope="module")
-def views() -> tuple[View, View]:
-    return view(1), view(0)
+def views(tmp_path_factory: pytest.TempPathFactory) -> tuple[View, View]:
+    return view(1, tmp_path_factory.mktemp("one")), view(0, tmp_path_factory.mktemp("none"))
 
 
 def reached(one: NDArray[np.int64], other: NDArray[np.int64]) -> float:
@@ -111,6 +102,6 @@ def test_a_larger_coalition_than_was_paid_for_sees_more(views: tuple[View, View]
 
 
 def test_a_masked_vector_alone_tells_nothing(views: tuple[View, View]) -> None:
-    cells = [np.bincount((each.masked[0] >> (ring().bits - 6)).astype(np.int64), minlength=64) for each in views]
+    cells = [np.bincount((each.masked >> np.uint64(each.bits - 6)).astype(np.int64), minlength=64) for each in views]
     assert stats.chi2_contingency(np.array(cells)).pvalue > LEVEL
     assert np.array_equal(views[0].total, sum(views[0].own.values()))

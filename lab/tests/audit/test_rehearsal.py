@@ -51,7 +51,7 @@ def test_what_is_charged_is_noted_and_questions_are_answered_once() -> None:
     run = Stage(study, SOURCES).run(1, again=True)
     assert run.asked_again
     assert {name: Cost.of(events) for name, events in run.charged.items()} == study.costs
-    assert {each.step for each in run.seen} >= {"ready", "sum_keys", "count", "sum_open"}
+    assert {each.step for each in run.seen} >= {"ready", "sum_keys", "sum_meet", "count"}
 
 
 def test_the_release_is_that_of_a_simulation_but_for_coins() -> None:

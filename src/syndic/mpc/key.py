@@ -53,7 +53,7 @@ def public_of(private: bytes) -> bytes:
 def agree_with(party: Party, private: bytes, publics: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the secrets of a party with others, by name, from keys of this run and the bonds of their identities.
 
-    This is what parties use. A secret that is opened later, as a mask key is, must not have a bond in it: `agree_all`.
+    This is what parties use.
     """
     secrets = dict(zip(publics, agree_all(private, publics.values()), strict=True))
     return {name: _bonded(secret, party.bond(name)) for name, secret in secrets.items()}

@@ -37,7 +37,7 @@ def test_a_party_may_be_missing_in_a_round(tmp_path: Path) -> None:
 
 def test_a_lost_round_leaves_the_weights_as_they_are(tmp_path: Path) -> None:
     of = study(MISSING, budget=NOISELESS)
-    found = with_losses(of, tmp_path, lambda step, party, before: (step, party, before) == ("round_open", "p1", 1))
+    found = with_losses(of, tmp_path, lambda step, party, before: (step, party, before) == ("sum_open", "p1", 1))
     assert found.model.lost == 1
     assert found.path is not None
     assert np.array_equal(found.path[1], found.path[2])
@@ -54,7 +54,7 @@ def test_a_killed_party_is_left_out_and_two_end_the_run(tmp_path: Path) -> None:
 
 def test_a_lost_round_of_the_few_keeps_the_curvature(tmp_path: Path) -> None:
     of = study(f'{BINARY}scheme = "newton"\niterations = 4\nmissing = 1\npath = true', budget=NOISELESS)
-    found = with_losses(of, tmp_path, lambda step, party, before: (step, party, before) == ("round_open", "p1", 1))
+    found = with_losses(of, tmp_path, lambda step, party, before: (step, party, before) == ("sum_open", "p1", 1))
     assert found.model.lost == 1
     assert found.path is not None
     # the lost round changes nothing, and those after it still have the curvature of the first

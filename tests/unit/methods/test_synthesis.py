@@ -126,14 +126,14 @@ def test_a_party_may_be_silent_in_one_round_and_be_back_in_the_next(tmp_path: Pa
 
 
 def test_a_round_that_was_lost_says_nothing(tmp_path: Path) -> None:
-    made = run_without("round_open", 2, tmp_path)
+    made = run_without("sum_open", 2, tmp_path)
     assert made.note.rounds[1].present == ()
     assert made.note.rounds[1].standard_deviation > 1e6
     assert abs(made.note.total - 300) < 100
 
 
 def test_without_the_first_round_no_value_is_taken_to_be_rare(tmp_path: Path) -> None:
-    made = run_without("round_open", 1, tmp_path)
+    made = run_without("sum_open", 1, tmp_path)
     assert made.note.rounds[0].present == ()
     assert [len(set(groups)) for groups in made.note.groups] == [4, 5, 5]
     assert abs(made.note.total - 300) < 100

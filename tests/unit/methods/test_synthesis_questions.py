@@ -15,7 +15,7 @@ from syndic.kernel import Call, Reply, answer, decode, encode, steps_of
 from syndic.methods import Synthesis
 from syndic.methods.synthesis.measure import Question, RoundLimits, answer_of, check_question
 from syndic.methods.synthesis.rounds import fitting
-from syndic.mpc.rounds import RoundsDirectory, RoundsKey, RoundsStart
+from syndic.mpc.masked_sum import SumDirectory, SumKey, SumStart
 from syndic.study.party_folder import run_digest
 from unit.methods.synthesising import planned, sources, study
 
@@ -87,13 +87,13 @@ def ask(node: Any, agreed: Study, step: str, message: Any, call: str) -> Reply:
 def meet(nodes: dict[str, Any], agreed: Study) -> None:
     """Let two parties agree on their keys."""
     keys = {
-        name: decode(ask(node, agreed, "rounds_keys", RoundsStart(label="synthesis"), "1").body, RoundsKey).public
+        name: decode(ask(node, agreed, "sum_keys", SumStart(label="synthesis"), "1").body, SumKey).public
         for name, node in nodes.items()
     }
     for name, node in nodes.items():
         other = next(key for each, key in keys.items() if each != name)
-        directory = RoundsDirectory(label="synthesis", present=b"\x80", keys=other)
-        assert ask(node, agreed, "rounds_meet", directory, "2").code == "ok"
+        directory = SumDirectory(label="synthesis", present=b"\x80", keys=other)
+        assert ask(node, agreed, "sum_meet", directory, "2").code == "ok"
 
 
 def test_a_coordinator_that_asks_too_much_gets_nothing_and_nothing_is_spent(tmp_path: Path) -> None:

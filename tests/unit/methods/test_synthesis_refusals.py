@@ -74,8 +74,8 @@ def test_the_plan_says_what_is_asked_and_needed() -> None:
     shown = str(plan(study(parties=3)))
     assert "count: masked" in shown
     assert "measure" not in shown
-    assert "round_open" not in shown
-    assert "round_open" in str(plan(study("missing = 1", parties=5)))
+    assert "sum_open" not in shown
+    assert "sum_open" in str(plan(study("missing = 1", parties=5)))
     alone = str(plan(study(parties=1)))
     assert "measure: noisy" in alone
     assert "masks" not in alone.partition("trust")[0]

@@ -17,6 +17,7 @@ from organisations import agreed_nodes, homes_for
 from support import CASES
 from syndic.errors import PartyError, RefusedError
 from syndic.kernel import Call, Delivery, Member, Node, Reply, decode, encode
+from syndic.methods.histogram.marginals import MarginalsPlan
 from syndic.methods.learning.learn import Ask
 from syndic.methods.learning.noise import SharedNoise
 from syndic.methods.learning.plan import RiskPlan
@@ -24,11 +25,11 @@ from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.vertical_agree import RoundKey
 from syndic.mpc.key import agree, context, derive, key_pair
 from syndic.mpc.mask import expand
+from syndic.mpc.masked_sum import SumKey, SumMasked
 from syndic.mpc.product_messages import ProductKey, ProductOpening
-from syndic.mpc.rounds import RoundMasked, RoundsKey
+from syndic.mpc.ring import Ring
 from syndic.mpc.seal import Mail, Place, unseal
 from syndic.mpc.secret import SecretOffer, SharedSecret
-from syndic.mpc.sum import SumBoxes, SumKeys, SumStart
 from syndic.mpc.twoserver import TwoKey, TwoShares
 from syndic.random import SystemRandomness
 from syndic.runtime import Local
@@ -94,16 +95,6 @@ def opens(secret: bytes, box: bytes, study: Study, label: str, sender: str, rece
     return True
 
 
-def opens_shares(middle: Middle, study: Study) -> bool:
-    keys, label = middle.key("north"), decode(middle.asked["sum_keys", "north"], SumStart).label
-    secret = agree(EVIL.private, keys.seal)
-    boxes = decode(middle.told["sum_shares", "north"], SumBoxes).boxes
-    return any(
-        opens(one, boxes, study, f"sum {label}", "north", "south")
-        for one in (secret, derive(secret, "sum boxes", *sorted((keys.mask, EVIL.public))))
-    )
-
-
 def opens_rows(middle: Middle, study: Study) -> bool:
     secret = agree(EVIL.private, middle.key("north").public)
     box = decode(middle.told["product_masked", "north"], ProductOpening).keys["south"]
@@ -116,17 +107,26 @@ def opens_seed(middle: Middle, study: Study) -> bool:
     return opens(secret, box, study, "two servers, seed", "south", "north")
 
 
-def takes_masks_off(middle: Middle, study: Study) -> bool:
-    noise = study.plan_as(RiskPlan).noise_at(decode(middle.asked["contribute", "north"], Ask).round)
-    assert isinstance(noise, SharedNoise)
-    ring, count = noise.ring, noise.query.dimension
-    values = ring.unpack(decode(middle.told["contribute", "north"], RoundMasked).values, count)
-    bound = context("rounds", study.digest, "risk", "values", 1, b"")
+def takes_masks_off(middle: Middle, study: Study, step: str, sum_of: tuple[str, Ring, int, int]) -> bool:
+    label, ring, count, spare = sum_of
+    values = ring.unpack(decode(middle.told[step, "north"], SumMasked).values, count)
+    bound = context("sums", study.digest, label, "values", 1, b"")
     secret = agree(EVIL.private, middle.key("north").public)
     mask = expand(secret, context("pair", bound, "north", "south"), count, ring)
     left = ring.lift(ring.subtract(values, mask))
-    # values of 60 people and their noise are far from the ends of the ring, and a uniform number seldom is
-    return bool(np.all(np.abs(left) < 2 ** (ring.bits - 4)))
+    # values of 60 people and their noise are far from the ends of the ring, and uniform numbers seldom all are
+    return bool(np.all(np.abs(left) < 2 ** (ring.bits - spare)))
+
+
+def opens_one_sum(middle: Middle, study: Study) -> bool:
+    masked_sum = study.plan_as(MarginalsPlan).masked_sum
+    return takes_masks_off(middle, study, "count", ("marginals", masked_sum.ring, masked_sum.count, 2))
+
+
+def opens_a_round(middle: Middle, study: Study) -> bool:
+    noise = study.plan_as(RiskPlan).noise_at(decode(middle.asked["contribute", "north"], Ask).round)
+    assert isinstance(noise, SharedNoise)
+    return takes_masks_off(middle, study, "contribute", ("risk", noise.ring, noise.query.dimension, 4))
 
 
 def forges_voucher(middle: Middle, study: Study) -> bool:
@@ -136,19 +136,9 @@ def forges_voucher(middle: Middle, study: Study) -> bool:
     return made == decode(middle.told["vouch_round", "north"], Mail).boxes["south"]
 
 
-def forge_sum(keys: SumKeys) -> SumKeys:
-    return SumKeys(seal=EVIL.public, mask=EVIL.public, commitment=keys.commitment)
-
-
-def forge_masks(keys: SumKeys) -> SumKeys:
-    return SumKeys(seal=keys.seal, mask=EVIL.public, commitment=keys.commitment)
-
-
 ATTACKS = {
-    "sum": Attack("marginals gaussian", "sum_keys", SumKeys, forge_sum, opens_shares),
-    "rounds": Attack(
-        "risk mpc_grad", "rounds_keys", RoundsKey, lambda _: RoundsKey(public=EVIL.public), takes_masks_off, True
-    ),
+    "sum": Attack("marginals gaussian", "sum_keys", SumKey, lambda _: SumKey(public=EVIL.public), opens_one_sum, True),
+    "sums": Attack("risk mpc_grad", "sum_keys", SumKey, lambda _: SumKey(public=EVIL.public), opens_a_round, True),
     "product": Attack("crosstables", "product_keys", ProductKey, lambda _: ProductKey(public=EVIL.public), opens_rows),
     "two servers": Attack(
         "average laplace", "two_keys", TwoKey, lambda _: TwoKey(public=EVIL.public), opens_seed, True
@@ -199,18 +189,10 @@ def test_with_identities_the_middle_learns_nothing(attack: Attack, tmp_path: Pat
     middle, study, charged, failure = attacked(attack, tmp_path, identities=True)
     assert not attack.learns(middle, study)
     assert bool(charged) == attack.charged
-    if attack.case != "risk mpc_grad":
-        # the sums of many rounds have nothing to open: their masks do not cancel
+    if attack.step != "sum_keys":
+        # masked sums have no box to open: their masks do not cancel
         assert failure is not None
         assert "does not open" in str(failure) or "was not asked the same" in str(failure)
-
-
-def test_mask_keys_alone_are_vouched_for_too(tmp_path: Path) -> None:
-    """They are opened if a party falls silent, so no bond is in them; a box shows that both saw the true ones."""
-    attack = replace(ATTACKS["sum"], forge=forge_masks)
-    _, _, charged, failure = attacked(attack, tmp_path, identities=True)
-    assert "does not open" in str(failure)
-    assert charged == []
 
 
 def bonded(fleet: Fleet) -> Fleet:
@@ -252,7 +234,7 @@ def test_pieces_of_a_shared_secret(identities: bool, tmp_path: Path) -> None:
 def test_sums_and_secrets_still_work_with_bonds_also_when_parties_fall_silent(tmp_path: Path) -> None:
     fleet = bonded(Fleet(AddUp(colluding=1, missing=2), 8, tmp_path))
     SharedSecret(label="one").run(fleet.session())
-    fleet.lost = {"add": {"p2"}, "sum_shares": {"p5"}}
+    fleet.lost = {"add": {"p2"}, "sum_meet": {"p5"}}
     total = fleet.total()
     assert set(total.present) == set(fleet.names) - {"p2", "p5"}
     np.testing.assert_array_equal(total.values, fleet.expected(total.present))

@@ -27,21 +27,11 @@ from syndic.kernel import (
     budget_of,
     step,
 )
-from syndic.mpc.graph import plan_sum
+from syndic.mpc.graph import sum_graph
 from syndic.mpc.key import derive
 from syndic.mpc.mask import expand
+from syndic.mpc.masked_sum import MaskedSums, Masks, SumMasked
 from syndic.mpc.ring import ring_for
-from syndic.mpc.sum import (
-    MaskedSum,
-    SumBoxes,
-    SumDirectory,
-    SumInbox,
-    SumKeys,
-    SumMasked,
-    SumOpenings,
-    SumStart,
-    SumSurvivors,
-)
 from syndic.noise import DiscreteLaplace, LaplaceShare
 from syndic.privacy import Event
 from syndic.random import Randomness, SimulationRandomness, generator
@@ -78,6 +68,12 @@ class View(Message):
     floats: NDArray[np.float64]
 
 
+class Which(Message):
+    """Which of the sums is asked for."""
+
+    number: int
+
+
 class Filler(Message):
     """Bytes that look random."""
 
@@ -108,10 +104,11 @@ class Shown(Result):
 
 @final
 class PlantedPlan(Plan):
-    """What each party is charged, and which steps are asked."""
+    """What each party is charged, and which steps are asked; for sums, the masks."""
 
     charges: dict[str, tuple[Event, ...]]
     rounds: tuple[str, ...]
+    masked_sums: MaskedSums | None = None
 
     def events(self, party: str) -> tuple[Event, ...]:
         """What the fault's sound form would cost."""
@@ -267,12 +264,9 @@ class PlantedSum(_Planted, tag="planted sum"):
     def plan(self, terms: Terms) -> PlantedPlan:
         """Two sums."""
         charges: dict[str, tuple[Event, ...]] = {party.name: (self.share(terms).event,) * 2 for party in terms.parties}
-        return PlantedPlan(terms=terms, charges=charges, rounds=("sum_keys", "sum_shares", "add", "sum_open"))
-
-    def masked_sum(self, terms: Terms, label: str) -> MaskedSum:
-        """Return one of the sums, with plenty of room."""
-        graph = plan_sum(len(terms.parties), colluding=1, missing=0, certain=True)
-        return MaskedSum(label=label, graph=graph, count=self.cells, ring=ring_for(1 << 30))
+        graph = sum_graph(len(terms.parties), colluding=1, missing=0)
+        sums = MaskedSums(label="planted", graph=graph)
+        return PlantedPlan(terms=terms, charges=charges, rounds=sums.rounds("add"), masked_sums=sums)
 
     def share(self, terms: Terms, colluding: int = 1) -> LaplaceShare:
         """Return a party's share of the noise of one sum, if so many parties may collude."""
@@ -284,26 +278,13 @@ class PlantedSum(_Planted, tag="planted sum"):
             epsilon=terms.budget.epsilon / 2,
         )
 
-    @step(reveals="public")
-    def sum_keys(self, party: Party, message: SumStart) -> SumKeys:
-        """Make keys for one of the sums."""
-        return self.masked_sum(party.terms, message.label).sum_keys(party, message)
-
-    @step(reveals="sealed")
-    def sum_shares(self, party: Party, message: SumDirectory) -> SumBoxes:
-        """Seal shares of what opens the masks."""
-        return self.masked_sum(party.terms, message.label).sum_shares(party, message)
-
-    @step(reveals="public")
-    def sum_open(self, party: Party, message: SumSurvivors) -> SumOpenings:
-        """Open shares of the masks."""
-        return self.masked_sum(party.terms, message.label).sum_open(party, message)
-
     @step(reveals="masked")
-    def add(self, party: Party, message: SumInbox) -> SumMasked:
+    def add(self, party: Party[PlantedPlan], message: Which) -> SumMasked:
         """Count, add a share of noise, mask."""
-        masked_sum = self.masked_sum(party.terms, message.label)
-        masks = masked_sum.masks(party, message)
+        sums = party.plan.masked_sums
+        assert sums is not None  # noqa: S101 (so planned)
+        # a ring with plenty of room
+        masks = sums.masks_for(party, message.number, self.cells, ring_for(1 << 30))
         name = party.terms.schema.columns[0].name
         counts = np.zeros(self.cells, dtype=np.int64)
         for batch in party.table.batches((name,)):
@@ -311,24 +292,28 @@ class PlantedSum(_Planted, tag="planted sum"):
         share = self.share(party.terms)
         drawn = self.share(party.terms, 0) if self.fault == "shares for nobody colluding" else share
         noisy = drawn.apply(counts, party.charge(share.event, why="planted"))
-        return masked_sum.hide(noisy, self._masks(party, masked_sum, masks))
+        return dataclasses.replace(masks, values=self._masks(party, message.number, masks)).hide(noisy)
 
-    def _masks(self, party: Party, masked_sum: MaskedSum, masks: NDArray[Any]) -> NDArray[Any]:
+    def _masks(self, party: Party, number: int, sound: Masks) -> NDArray[Any]:
+        masks = sound.values
         match self.fault:
             case "no mask":
                 return np.zeros_like(masks)
             case "half the values masked":
                 return np.where(np.arange(self.cells) < self.cells // 2, masks, 0).astype(masks.dtype)
             case "one mask for all":
-                return expand(derive(bytes(32), "planted"), party.name.encode(), self.cells, masked_sum.ring)
+                return expand(derive(bytes(32), "planted"), party.name.encode(), self.cells, sound.ring)
             case "masks used again":
                 before = party.kept("masks", Kept)
                 party.remember("masks", Kept(counts=masks.astype(np.int64)))
-                return masks if before is None or masked_sum.label == "1" else before.counts.astype(masks.dtype)
+                return masks if before is None or number == 1 else before.counts.astype(masks.dtype)
             case _:
                 return masks
 
     def coordinate(self, session: Session[PlantedPlan]) -> Shown:
         """Open two sums of the same counts."""
-        sums = [self.masked_sum(session.terms, label) for label in ("1", "2")]
-        return Shown(np.array([one.open(session, self.add).values for one in sums]))
+        assert session.plan.masked_sums is not None  # noqa: S101 (so planned)
+        sums = session.plan.masked_sums.start(session)
+        ring = ring_for(1 << 30)
+        opened = [sums.total(self.add, lambda number: Which(number=number), count=self.cells, ring=ring) for _ in "12"]
+        return Shown(np.array([one.values for one in opened if one is not None]))

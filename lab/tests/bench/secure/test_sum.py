@@ -9,9 +9,9 @@ def test_a_sum_over_sockets_counts_its_bytes_and_opens_the_total() -> None:
     outcome = secure_sum._run_over_sockets(5, 2)
     # 104 draws around the truth: far from the mean square of counts without the sum, about 48^2 rows
     assert outcome.stated_error / 2 < outcome.error < 2 * outcome.stated_error
-    # keys, boxes both ways, 104 masked values, openings, for 4 neighbours; envelopes are at most 300 bytes a message
-    least = 5 * (3 * 32 + 4 * 64 + 2 * 4 * 92 + 104 * 13 // 8 + 4 * 32)
-    assert least < outcome.bytes < least + 5 * 8 * 300
+    # a key, those of 4 neighbours, 104 masked values; envelopes are at most 300 bytes a message
+    least = 5 * (32 + 4 * 32 + 104 * 13 // 8)
+    assert least < outcome.bytes < least + 5 * 6 * 300
 
 
 def test_the_coordinator_opens_with_silent_parties() -> None:

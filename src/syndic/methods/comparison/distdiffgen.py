@@ -151,7 +151,6 @@ class Distdiffgen(Method, tag="distdiffgen"):
         account = account_of(
             terms,
             lambda whole: [whole * self.choice_share, whole * (1 - self.choice_share)],
-            (),
             colluding=self.colluding,
             missing=0,
             shares=PARTNERS,

@@ -152,7 +152,6 @@ class Dplt(Method, tag="dplt"):
         account = account_of(
             terms,
             lambda whole: [whole * share for share in self._shares(scored=pairs > 0)],
-            (),
             colluding=self.colluding,
             missing=0,
             shares=PARTNERS,

@@ -93,7 +93,6 @@ class Glued(Method, tag="glued"):
         account = account_of(
             terms,
             lambda whole: [part / parties for part in self._selector(1).budgets(whole)] * parties,
-            (),
             colluding=0,
             missing=0,
             shares=1,

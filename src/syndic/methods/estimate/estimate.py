@@ -46,9 +46,9 @@ from syndic.methods.refusals import check_people
 from syndic.model import AnyFamily
 from syndic.model.families.accuracy import Setting, best_blocks, printed_blocks
 from syndic.model.families.estimate import Correction, block_estimates, blocks_of
-from syndic.mpc.graph import plan_sum
+from syndic.mpc.graph import sum_graph
+from syndic.mpc.masked_sum import MaskedSum, SumMasked
 from syndic.mpc.ring import OVERFLOW, ring_for
-from syndic.mpc.sum import MaskedSum, SumInbox, SumMasked
 from syndic.noise import DiscreteGaussian, DiscreteLaplace, GaussianShare, LaplaceShare
 from syndic.privacy import Budget, rho_for
 from syndic.privacy.concentrated import part_of
@@ -143,8 +143,7 @@ class Estimation(Method, tag="estimate"):
         names = [party.name for party in terms.parties]
         blocks = {name: self.blocks_at(terms, name) for name in names} if self.in_blocks else {}
         if self.scheme == "masked":
-            # a graph that cannot fail, so that nothing is charged for it
-            graph = plan_sum(len(names), colluding=self.colluding, missing=self.missing, certain=True)
+            graph = sum_graph(len(names), colluding=self.colluding, missing=self.missing)
             share = self._share(layout, terms)
             # room for the statistics of all rows, and for the noise
             largest = (people_of(terms) or 0) * int(layout.steps.max())
@@ -178,13 +177,14 @@ class Estimation(Method, tag="estimate"):
         return NoisySums(values=party.release(law, sums, why=f"noisy sums for an estimate by {self.scheme}"))
 
     @step(reveals="masked")
-    def add(self, party: Party[EstimationPlan], message: SumInbox) -> SumMasked:
+    def add(self, party: Party[EstimationPlan], message: Nothing) -> SumMasked:
         """Add up statistics of rows in whole steps, add this party's share of the noise, and mask the result."""
+        del message
         masked_sum, share = party.plan.masked
-        masks = masked_sum.masks(party, message)
+        masks = masked_sum.masks(party)
         sums = party.plan.layout.sums(self._codes(party))
         noisy = party.contribute(share, sums, why="noisy statistics, one sum over all parties")
-        return masked_sum.hide(noisy, masks)
+        return masks.hide(noisy)
 
     def _codes(self, party: Party[EstimationPlan]) -> NDArray[np.int64]:
         """Return the fine codes of as many rows as the study says.

@@ -23,8 +23,7 @@ from syndic.methods.estimate.result import NoisyMean, stacked
 from syndic.model import AnyFamily, Multinomial
 from syndic.model.families.estimate import Estimated, Model, estimate_by_blocks, estimate_by_statistics
 from syndic.model.families.family import Array
-from syndic.mpc.masked import BOX_BYTES
-from syndic.mpc.sum import MaskedSum
+from syndic.mpc.masked_sum import MaskedSum
 from syndic.noise import DiscreteGaussian, DiscreteLaplace, GaussianShare, LaplaceShare
 from syndic.privacy import Event, PureEvent
 from syndic.privacy.concentrated import PICO
@@ -246,8 +245,8 @@ class EstimationPlan(Plan):
         masked = self.masked_sum
         return Resources(
             memory_bytes=10**8 + largest * (16 + (48 * numbers if self.blocks else 0)),
-            reply_bytes=8 * numbers + 64 if masked is None else masked.graph.neighbours * BOX_BYTES + 256,
-            rounds=2 if masked is None else 5,
+            reply_bytes=8 * numbers + 64 if masked is None else masked.message_bytes,
+            rounds=1 + len(self.rounds),
             seconds=round(1.0 + (people_of(self.terms) or 0) / 1e6, 1),
             notes=self._notes(),
         )
@@ -306,7 +305,7 @@ class EstimationPlan(Plan):
         sees = f"{noisy}, and the estimates and intervals made of them"
         masks = {
             "coordinator": f"every party's sums under masks, which look uniform, who fell silent, {sees}",
-            "other parties": f"sealed shares of masks, and {sees}; each knows its own sums and share of noise",
+            "other parties": f"public keys, and {sees}; each knows its own sums and share of noise",
         }
         least = unit.neighbours == "add_remove"
         sizes = "the least size that the study says of each party" if least else "each party's size"

@@ -1,16 +1,17 @@
 """Noisy marginal tables of all parties' rows together, with one copy of noise for everybody.
 
 Every party counts its rows in some public sets of columns, adds its share of integer noise and masks the result
-(`syndic.mpc.sum`). Only the sum over the parties opens: the counts of all rows, with noise as if one trusted curator
-had held them. Publishing counts party by party, each with its own noise, has as many times the variance as there are
-parties.
+(`syndic.mpc.masked_sum`). Only the sum over the parties opens: the counts of all rows, with noise as if one trusted
+curator had held them. Publishing counts party by party, each with its own noise, has as many times the variance as
+there are parties.
 
 *Neighbours*: as the study says, a person's rows at up to `unit.parties` parties added, removed or replaced.
 *Sensitivity*: a row is in one cell of each table, and the changes at several parties add up in the one sum, for which
-the noise is made. *Cost*: one release of all tables, and the chance that the masks of a sparse graph fail.
+the noise is made. *Cost*: one release of all tables.
 
 *Who sees what*: everybody sees the noisy tables of all parties together. The coordinator sees masked counts, which look
-uniform. A party knows its own share of the noise: parties - `colluding` - `missing` shares are enough. *Semi-honest*.
+uniform. A party knows its own share of the noise: parties - `colluding` - `missing` shares are enough. *Semi-honest*,
+with one exception: whatever lists of parties the coordinator makes up, no sum of fewer parties than stated opens.
 """
 
 import itertools
@@ -27,6 +28,7 @@ from syndic.kernel import (
     MADE_UP,
     Disclosure,
     Method,
+    Nothing,
     Party,
     Plan,
     Requires,
@@ -43,10 +45,9 @@ from syndic.kernel import (
 )
 from syndic.methods.histogram.tables import MarginalsNote, MarginalTables, cut, read_marginals
 from syndic.methods.refusals import check_people
-from syndic.mpc.graph import SumPlan, plan_within
-from syndic.mpc.masked import BOX_BYTES
+from syndic.mpc.graph import sum_graph
+from syndic.mpc.masked_sum import MaskedSum, SumMasked
 from syndic.mpc.ring import OVERFLOW, ring_for
-from syndic.mpc.sum import MaskedSum, SumInbox, SumMasked
 from syndic.noise import GaussianShare, LaplaceShare, SkellamShare
 from syndic.privacy import Event, rho_for
 from syndic.privacy.concentrated import part_of
@@ -68,9 +69,9 @@ class MarginalsPlan(Plan):
         return tuple(domain.names for domain in self.domains)
 
     def events(self, party: str) -> tuple[Event, ...]:
-        """One release of all tables, charged whole to every party, and the chance that a sparse graph fails."""
+        """One release of all tables, charged whole to every party."""
         member(self.terms, party)
-        return (self.noise.event, *self.masked_sum.graph.events)
+        return (self.noise.event,)
 
     @property
     def resources(self) -> Resources:
@@ -78,18 +79,15 @@ class MarginalsPlan(Plan):
         cells, graph, ring = self.masked_sum.count, self.masked_sum.graph, self.masked_sum.ring
         parties, people = len(self.terms.parties), people_of(self.terms) or 0
         deviation = self.noise.total_variance(parties) ** 0.5
-        certainty = (
-            "and cannot fail" if graph.failure_bits == float("inf") else f"and fail once in 2^{graph.failure_bits:.0f}"
-        )
         return Resources(
             memory_bytes=8 * cells * (parties + 8) + 10**8,
-            reply_bytes=max(ring.packed_bytes(cells), graph.neighbours * BOX_BYTES) + 64,
-            rounds=5,
+            reply_bytes=self.masked_sum.message_bytes,
+            rounds=1 + len(self.rounds),
             seconds=round(1.0 + people / 1e6 + parties * graph.neighbours * (2e-4 + cells * 2e-8), 1),
             notes=(
                 f"{len(self.domains):,} tables, {cells:,} cells, {ring.bits} bits a cell under masks",
                 f"standard deviation {deviation:.3g} on every count of all parties together",
-                f"{graph.neighbours} neighbours a party; {graph.threshold} shares open one secret {certainty}",
+                f"{graph.neighbours} neighbours a party",
             ),
         )
 
@@ -101,7 +99,7 @@ class MarginalsPlan(Plan):
         return Disclosure(
             sees={
                 "coordinator": f"every party's tables under masks, which look uniform, who fell silent, and {noisy}",
-                "other parties": f"sealed shares of masks, and {noisy}; each knows its own counts and share of noise",
+                "other parties": f"public keys, and {noisy}; each knows its own counts and share of noise",
                 "anyone with the release": noisy,
             },
             sensitivity=(
@@ -115,7 +113,6 @@ class MarginalsPlan(Plan):
                 beyond_unit(unit),
                 f"against more than {graph.colluding} parties that pool their shares of the noise, or more than "
                 f"{graph.missing} that leave theirs out: less noise is left than stated",
-                *graph.not_protected,
                 MADE_UP,
                 "which parties take part or fall silent, the columns, bounds and people: they are public",
             ),
@@ -123,7 +120,7 @@ class MarginalsPlan(Plan):
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """Keys and shares of masks, the masked counts, what opens their sum."""
+        """Keys, the masked counts, what opens their sum."""
         return self.masked_sum.rounds("count")
 
     @property
@@ -181,10 +178,8 @@ class Marginals(Method, tag="marginals"):
     def plan(self, terms: Terms) -> MarginalsPlan:
         """Choose the tables, make the noise for the strictest budget, and the ring with room for both."""
         domains = self._domains(terms)
-        delta = min(budget.delta for budget in budgets_of(terms)) / (2 * terms.unit.parties)
-        # a sparse graph that may fail only where that fits into every delta twice
-        graph = plan_within(delta, len(terms.parties), colluding=self.colluding, missing=self.missing)
-        noise = self._noise(terms, graph, domains)
+        graph = sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)
+        noise = self._noise(terms, domains)
         rows = sum(most_rows(terms, party.name) for party in terms.parties)
         # room for all rows of all parties in one cell, and for the noise
         ring = ring_for(rows + noise.tail(OVERFLOW / noise.dimension, noise.parties))
@@ -192,19 +187,18 @@ class Marginals(Method, tag="marginals"):
         return MarginalsPlan(terms=terms, domains=domains, noise=noise, masked_sum=masked_sum)
 
     @step(reveals="masked")
-    def count(self, party: Party[MarginalsPlan], message: SumInbox) -> SumMasked:
+    def count(self, party: Party[MarginalsPlan], message: Nothing) -> SumMasked:
         """Count the tables, add this party's share of the noise, and mask the result."""
+        del message
         plan = party.plan
-        masks = plan.masked_sum.masks(party, message)
+        masks = plan.masked_sum.masks(party)
         tables = party.table.marginals(plan.cliques)
         check_people(party, int(tables[0].sum()))
         counts = np.concatenate([table.values.ravel() for table in tables])
         # the bound is public and lowering a count to it never moves two neighbours apart
         clipped = np.minimum(counts, most_rows(party.terms, party.name))
-        for event in plan.masked_sum.graph.events:
-            party.charge(event, why="chance that the masks of a sparse graph do not hide one party's tables")
         noisy = party.contribute(plan.noise, clipped, why="noisy marginal tables, one sum over all parties")
-        return plan.masked_sum.hide(noisy, masks)
+        return masks.hide(noisy)
 
     def coordinate(self, session: Session[MarginalsPlan]) -> MarginalTables:
         """Open the sum of all parties' tables, with its noise."""
@@ -229,7 +223,7 @@ class Marginals(Method, tag="marginals"):
             raise InputError(f"no column has at most cell_cap ({self.cell_cap}) cells: raise it or name cliques")
         return found
 
-    def _noise(self, terms: Terms, graph: SumPlan, domains: tuple[Domain, ...]) -> Share:
+    def _noise(self, terms: Terms, domains: tuple[Domain, ...]) -> Share:
         """Return the share of the noise that every party adds: one law for all, made for the strictest budget.
 
         Let a person change one party's counts by at most s in l2 (d in l1) over all tables, and be at r parties:
@@ -238,8 +232,6 @@ class Marginals(Method, tag="marginals"):
         scale is r d / epsilon = d / (epsilon / r): a share for d at epsilon / r.
         """
         unit, tables = terms.unit, len(domains)
-        # every party that a person is at is charged for the graph too
-        left = graph.left_of(budgets_of(terms), unit.parties)
         who = {
             "parties": len(terms.parties),
             "colluding": self.colluding,
@@ -247,9 +239,9 @@ class Marginals(Method, tag="marginals"):
             "dimension": sum(domain.size for domain in domains),
         }
         if self.noise == "laplace":
-            epsilon = part_of(min(epsilon for epsilon, _ in left), unit.parties)
+            epsilon = part_of(min(budget.epsilon for budget in budgets_of(terms)), unit.parties)
             return LaplaceShare(sensitivity=tables * unit.l1_of_counts(), epsilon=epsilon, **who)
-        rho = part_of(min(rho_for(epsilon, delta) for epsilon, delta in left), unit.parties)
+        rho = part_of(min(rho_for(budget.epsilon, budget.delta) for budget in budgets_of(terms)), unit.parties)
         squared = Fraction(unit.parties * tables * unit.l2_squared_of_counts())
         if self.noise == "gaussian":
             return GaussianShare(sensitivity_squared=squared, rho=rho, **who)

@@ -1,10 +1,11 @@
 """Linear models from the rows of all parties, by private empirical risk minimisation (Jayaraman et al. 2018).
 
 "mpc_grad": in every round each party adds up its records' gradients, each cut to a public norm, adds its share of one
-noise and masks the result (`syndic.mpc.rounds`); everybody sees the noisy sum and all iterates. "mpc_out": each party
-minimises its own objective, and the average of the models is opened once, with one noise. "local_grad", "local_out":
-the same with full noise at every party, so that no masks are needed. "pathak": "mpc_out" with noise for one party's
-model. "newton": as "mpc_grad" in a few rounds, some of which add up curvatures too (`syndic.model.erm.second_order`).
+noise and masks the result (`syndic.mpc.masked_sum`); everybody sees the noisy sum and all iterates. "mpc_out": each
+party minimises its own objective, and the average of the models is opened once, with one noise. "local_grad",
+"local_out": the same with full noise at every party, so that no masks are needed. "pathak": "mpc_out" with noise for
+one party's model. "newton": as "mpc_grad" in a few rounds, some of which add up curvatures too
+(`syndic.model.erm.second_order`).
 
 Sound by default: rows inside the unit ball by declared bounds, whole numbers with exact integer noise, the intercept
 penalised like all weights, the public number of people as the divisor, so that sensitivities hold for add/remove and
@@ -29,7 +30,7 @@ from syndic.methods.learning.scheme import ModelQuery, Opened, Scheme
 from syndic.model.erm.loss import Huber, Logistic, Loss, Numbers, Objective, SmoothedHinge, Squared
 from syndic.model.erm.multiclass import Softmax
 from syndic.model.erm.private import Variant
-from syndic.mpc.rounds import RoundMasked
+from syndic.mpc.masked_sum import SumMasked
 from syndic.random import generator
 
 SchemeName = Literal[
@@ -173,21 +174,21 @@ class Risk(Method, tag="risk"):
         """Work out the numbers that rows become, what each round adds up, its noise and the masks."""
         return plan_of(self, terms)
 
-    # The parties' side; keys and masks are those of the rounds.
+    # The parties' side; keys and openings are those of the masked sums.
 
     @step(reveals="masked")
-    def contribute(self, party: Party[RiskPlan], message: Ask) -> RoundMasked:
+    def contribute(self, party: Party[RiskPlan], message: Ask) -> SumMasked:
         """Add up this party's gradients, or fit its model, in whole steps; add a share of noise; mask the result."""
-        noise, sums = _noise(party, message, SharedNoise), party.plan.masked_rounds
+        noise, sums = _noise(party, message, SharedNoise), party.plan.masked_sums
         assert sums is not None  # noqa: S101 (this step is asked under masks only)
         query, ring = noise.query, noise.ring
-        masks = sums.masks(party, message.round, query.dimension, ring)
+        masks = sums.masks_for(party, message.round, query.dimension, ring)
         if party.name not in party.plan.people:
             # no row is read and no noise is due: shares are made for the parties that take part
-            return sums.hide(np.zeros(query.dimension, dtype=np.int64), masks, ring)
+            return masks.hide(np.zeros(query.dimension, dtype=np.int64))
         values = query.values(party.plan.rows_of(party), message.weights)
         noisy = party.contribute(noise.paid, values, why=f"noisy sum over all parties, {self.scheme}")
-        return sums.hide(noisy, masks, ring)
+        return masks.hide(noisy)
 
     @step(reveals="noisy")
     def release(self, party: Party[RiskPlan], message: Ask) -> Sums:
@@ -259,8 +260,8 @@ class Risk(Method, tag="risk"):
 
     def _under_masks(self, session: Session[RiskPlan]) -> RoundFunction:
         plan = session.plan
-        assert plan.masked_rounds is not None  # noqa: S101 (so planned)
-        rounds = plan.masked_rounds.start(session)
+        assert plan.masked_sums is not None  # noqa: S101 (so planned)
+        rounds = plan.masked_sums.start(session)
 
         def opened(number: int, weights: Numbers) -> Opened | None:
             noise = plan.noise_at(number)

@@ -42,8 +42,9 @@ from syndic.model.erm.loss import Numbers
 from syndic.model.erm.noise_law import ObjectiveNoise
 from syndic.model.erm.private import Setting, local_objective
 from syndic.model.erm.solve import least_regularisation
+from syndic.mpc.graph import sum_graph
 from syndic.mpc.key import KEY_BYTES
-from syndic.mpc.rounds import MaskedRounds, plan_rounds
+from syndic.mpc.masked_sum import MaskedSums
 from syndic.privacy import Cost, Event, joint_cost
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class RiskPlan(Plan):
     people: Mapping[str, int]
     scheme: Scheme
     noise: tuple[RoundNoise, ...]
-    masked_rounds: MaskedRounds | None
+    masked_sums: MaskedSums | None
     clip: float
     departures: tuple[str, ...]
     linear_term: ObjectiveNoise | None
@@ -131,7 +132,7 @@ class RiskPlan(Plan):
     def rounds(self) -> tuple[str, ...]:
         """One sum after the other; keys before them where they are masked."""
         own = _STEPS[self.channel]
-        return self.masked_rounds.rounds(own) if self.masked_rounds else (own,)
+        return self.masked_sums.rounds(own) if self.masked_sums else (own,)
 
     def events(self, party: str) -> tuple[Event, ...]:
         """One event for each round; nothing where a party abstains."""
@@ -164,7 +165,7 @@ class RiskPlan(Plan):
     @cached_property
     def resources(self) -> Resources:
         """Bytes of a reply, memory for the largest party's rows, time for all rounds."""
-        terms, scheme, masks = self.terms, self.scheme, self.masked_rounds
+        terms, scheme, masks = self.terms, self.scheme, self.masked_sums
         (models, features), parties = scheme.shape, len(terms.parties)
         largest = max(self.people.values()) * terms.unit.rows
         trips = scheme.rounds * (2 if masks and masks.graph.missing else 1) + (3 if masks else 1)
@@ -187,9 +188,9 @@ class RiskPlan(Plan):
             f"{models} model(s) of {features} weights; {self.scheme.rounds} sum(s), {self.scheme.people:,} people",
             f"standard deviation {deviation:.3g} of the noise on each number of an average",
         )
-        if self.masked_rounds is None or not isinstance(last, SharedNoise):
+        if self.masked_sums is None or not isinstance(last, SharedNoise):
             return notes
-        neighbours = self.masked_rounds.graph.neighbours
+        neighbours = self.masked_sums.graph.neighbours
         masks = f"{neighbours} neighbours a party ({KEY_BYTES} bytes each, once), {last.ring.bits} bits a number"
         return (*notes, masks)
 
@@ -201,7 +202,7 @@ class RiskPlan(Plan):
     @property
     def disclosure(self) -> Disclosure:
         """What every role sees."""
-        unit, masks = self.terms.unit, self.masked_rounds
+        unit, masks = self.terms.unit, self.masked_sums
         whose = "the noisy sum over all parties of their" if masks else "every party's noisy"
         sees = f"{whose} {self._numbers}, the model and all iterates made of them"
         under_masks = "every party's numbers under masks, which look uniform, who fell silent in which round"
@@ -269,11 +270,10 @@ def plan_of(method: "Risk", terms: Terms) -> RiskPlan:
         raise InputError(f"no party has the minimum of {method.minimum} people: lower it")
     encoding = _encoding(method, terms.schema)
     _check(method, terms, encoding)
-    masked_rounds = linear_term = None
+    masked_sums = linear_term = None
     if method.channel == "masked":
-        # a graph that cannot fail, so that nothing is charged for it
-        graph = plan_rounds(len(terms.parties), colluding=method.colluding, missing=method.missing)
-        masked_rounds = MaskedRounds(label="risk", graph=graph)
+        graph = sum_graph(len(terms.parties), colluding=method.colluding, missing=method.missing)
+        masked_sums = MaskedSums(label="risk", graph=graph)
     scheme = scheme_of(method, terms.unit, encoding, people)
     if method.scheme == "local_obj":
         setting = _setting(method, terms, scheme, people)
@@ -285,7 +285,7 @@ def plan_of(method: "Risk", terms: Terms) -> RiskPlan:
         people=people,
         scheme=scheme,
         noise=_noise(method, terms, scheme, people),
-        masked_rounds=masked_rounds,
+        masked_sums=masked_sums,
         clip=method.clip,
         departures=_departures(method) if method.simulation_only else (),
         linear_term=linear_term,

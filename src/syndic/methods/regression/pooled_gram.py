@@ -2,7 +2,7 @@
 
 *Neighbours*: one person's row is replaced, at her party; how many people a party has is public. Every party codes its
 rows as whole numbers by public bounds, sums the products of any two features, adds its share of one Gaussian noise and
-masks the result (`syndic.mpc.sum`): only the total opens. *Sensitivity*: see
+masks the result (`syndic.mpc.masked_sum`): only the total opens. *Sensitivity*: see
 `syndic.model.gram.matrix.sensitivity_squared`.
 *Who sees what*: the coordinator and up to `colluding` parties together the noisy sums of all parties, nothing of one.
 """
@@ -25,6 +25,7 @@ from syndic.kernel import (
     MADE_UP,
     Disclosure,
     Method,
+    Nothing,
     Party,
     Plan,
     Requires,
@@ -40,10 +41,9 @@ from syndic.methods.refusals import check_people
 from syndic.methods.regression.gram_result import GramNote, GramResult, read_gram
 from syndic.model.gram.matrix import intercept, places_of, sensitivity_squared
 from syndic.model.gram.rows import MOST_BITS, Clip, Pair, check_names, clip_of, products_of
-from syndic.mpc.graph import SumPlan, plan_within
-from syndic.mpc.masked import BOX_BYTES
+from syndic.mpc.graph import sum_graph
+from syndic.mpc.masked_sum import MaskedSum, SumMasked
 from syndic.mpc.ring import OVERFLOW, ring_for
-from syndic.mpc.sum import MaskedSum, SumInbox, SumMasked
 from syndic.noise import FineGaussianShare
 from syndic.privacy import Event, mu_squared_for
 
@@ -83,13 +83,13 @@ class PooledGramPlan(Plan):
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """Keys and shares of masks, the masked sums, what opens their total."""
+        """Keys, the masked sums, what opens their total."""
         return self.masked_sum.rounds("add_up")
 
     def events(self, party: str) -> tuple[Event, ...]:
-        """One release of all sums, charged whole to every party, and the chance that a sparse graph fails."""
+        """One release of all sums, charged whole to every party."""
         member(self.terms, party)
-        return (self.noise.event, *self.masked_sum.graph.events)
+        return (self.noise.event,)
 
     @property
     def resources(self) -> Resources:
@@ -98,8 +98,8 @@ class PooledGramPlan(Plan):
         parties, people = len(self.terms.parties), people_of(self.terms) or 0
         return Resources(
             memory_bytes=8 * count * (parties + 8) + 2 * 10**8,
-            reply_bytes=max(ring.packed_bytes(count), graph.neighbours * BOX_BYTES) + 64,
-            rounds=5,
+            reply_bytes=self.masked_sum.message_bytes,
+            rounds=1 + len(self.rounds),
             seconds=round(1.0 + people * len(self.features) * 1e-8 + parties * graph.neighbours * 2e-4, 1),
             notes=(
                 f"{len(self.features)} features, {count:,} sums, {ring.bits} bits a sum under masks",
@@ -115,7 +115,7 @@ class PooledGramPlan(Plan):
         return Disclosure(
             sees={
                 "coordinator": f"every party's sums under masks, which look uniform, who fell silent, and {sums}",
-                "other parties": f"sealed shares of masks, and {sums}; each knows its own sums and share of the noise",
+                "other parties": f"public keys, and {sums}; each knows its own sums and share of the noise",
                 "anyone with the release": sums,
             },
             sensitivity=(
@@ -126,7 +126,6 @@ class PooledGramPlan(Plan):
             not_protected=(
                 f"against more than {graph.colluding} parties that pool their shares of the noise, or more than "
                 f"{graph.missing} that leave theirs out: less noise is left than stated",
-                *graph.not_protected,
                 MADE_UP,
                 "which parties take part or fall silent, the columns, bounds and numbers of people: they are public",
                 GROUPS,
@@ -197,10 +196,8 @@ class PooledGram(Method, tag="pooled-gram"):
         check_names(codings, features)
         clip = clip_of(codings, exact(self.norm), self.exempt)
         sensitivity = sensitivity_squared(codings, lengths=[] if clip is None else [(clip.blocks, clip.length)])
-        delta = min(budget.delta for budget in budgets_of(terms)) / 2
-        # a sparse graph that may fail only where that fits into every delta twice
-        graph = plan_within(delta, len(terms.parties), colluding=self.colluding, missing=self.missing)
-        noise = self._noise(terms, graph, sensitivity, int(places_of(features).max()) + 1)
+        graph = sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)
+        noise = self._noise(terms, sensitivity, int(places_of(features).max()) + 1)
         # room for every person at the bound, and for the noise
         reach = (people_of(terms) or 0) * 4**self.bits
         ring = ring_for(reach + noise.tail(OVERFLOW / noise.dimension, noise.parties))
@@ -218,10 +215,11 @@ class PooledGram(Method, tag="pooled-gram"):
         )
 
     @step(reveals="masked")
-    def add_up(self, party: Party[PooledGramPlan], message: SumInbox) -> SumMasked:
+    def add_up(self, party: Party[PooledGramPlan], message: Nothing) -> SumMasked:
         """Sum the products of any two features, add this party's share of the noise, and mask the result."""
+        del message
         plan = party.plan
-        masks = plan.masked_sum.masks(party, message)
+        masks = plan.masked_sum.masks(party)
         total, people = np.zeros(plan.places.shape, dtype=np.int64), 0
         for batch in party.table.batches():
             rows = plan.rows(batch)
@@ -230,10 +228,8 @@ class PooledGram(Method, tag="pooled-gram"):
         check_people(party, people)
         values = np.zeros(plan.masked_sum.count, dtype=np.int64)
         values[plan.places[plan.places >= 0]] = total[plan.places >= 0]
-        for event in plan.masked_sum.graph.events:
-            party.charge(event, why="chance that the masks of a sparse graph do not hide one party's sums")
         noisy = party.contribute(plan.noise, values, why="noisy Gram matrix, one sum over all parties")
-        return plan.masked_sum.hide(noisy, masks)
+        return masks.hide(noisy)
 
     def coordinate(self, session: Session[PooledGramPlan]) -> GramResult:
         """Open the sum of all parties' matrices, with its noise."""
@@ -255,7 +251,7 @@ class PooledGram(Method, tag="pooled-gram"):
             raise InputError(f"{folder.name}: gram.json is not of this study")
         return found
 
-    def _noise(self, terms: Terms, graph: SumPlan, sensitivity: Fraction, count: int) -> FineGaussianShare:
+    def _noise(self, terms: Terms, sensitivity: Fraction, count: int) -> FineGaussianShare:
         """Return the share of the noise that every party adds, in units of 4^-bits: for the strictest budget."""
 
         def made(slack: Fraction) -> FineGaussianShare:
@@ -265,7 +261,7 @@ class PooledGram(Method, tag="pooled-gram"):
                 missing=self.missing,
                 dimension=count,
                 sensitivity_squared=sensitivity * 16**self.bits,
-                mu_squared=min(mu_squared_for(*left, slack) for left in graph.left_of(budgets_of(terms))),
+                mu_squared=min(mu_squared_for(one.epsilon, one.delta, slack) for one in budgets_of(terms)),
                 changed=count,
                 fraction_bits=0,
             )

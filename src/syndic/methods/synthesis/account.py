@@ -24,7 +24,7 @@ from syndic.kernel import Terms, budgets_of
 from syndic.methods.synthesis.measure import Question
 from syndic.mpc.ring import OVERFLOW, Ring, ring_for
 from syndic.noise import FineGaussian, FineGaussianShare
-from syndic.privacy import Cost, Event, GaussianEvent, Unit, mu_squared_for
+from syndic.privacy import GaussianEvent, Unit, mu_squared_for
 from syndic.privacy.concentrated import PICO
 from syndic.privacy.cost import ATTO
 from syndic.random import Randomness
@@ -152,18 +152,13 @@ class Account:
         return GaussianEvent(mu_squared=mu_squared, slack=slack, what=what)
 
 
-def account_of(
-    terms: Terms, cut: Cut, graph: tuple[Event, ...], *, colluding: int, missing: int, shares: int | None = None
-) -> Account:
-    """Cut the strictest budget into rounds by a public rule; `graph` is what is charged beside the noise.
+def account_of(terms: Terms, cut: Cut, *, colluding: int, missing: int, shares: int | None = None) -> Account:
+    """Cut the strictest budget into rounds by a public rule.
 
     `shares` is how many parties share the noise of a table: by default all of them.
     """
     shares = len(terms.parties) if shares is None else shares
-    # every party that a person is at is charged for the graph too
-    beside = Cost.of(graph).times(terms.unit.parties)
-    less = Fraction(beside.epsilon_approximate, PICO), Fraction(beside.delta_approximate, ATTO)
-    left = [(budget.epsilon - less[0], budget.delta - less[1]) for budget in budgets_of(terms)]
+    left = [(budget.epsilon, budget.delta) for budget in budgets_of(terms)]
     for bits in _FRACTION_BITS:
         whole = min(mu_squared_for(epsilon, delta) for epsilon, delta in left)
         account = _cut(terms, cut, whole, bits, (shares, colluding, missing))

@@ -1,9 +1,9 @@
 """Synthesis of many columns: a graphical model fitted to noisy tables of all parties' rows together.
 
 In every round the coordinator asks for some tables of counts, chosen from what earlier rounds opened. Every party
-counts them, adds its share of one noise and masks the result (`syndic.mpc.rounds`): only sums over the parties open,
-with noise as if one trusted curator had held all rows. A model of all columns is fitted to what was opened, and rows
-are drawn from it. With a single party, the curator, tables open with the whole noise and without masks.
+counts them, adds its share of one noise and masks the result (`syndic.mpc.masked_sum`): only sums over the parties
+open, with noise as if one trusted curator had held all rows. A model of all columns is fitted to what was opened, and
+rows are drawn from it. With a single party, the curator, tables open with the whole noise and without masks.
 
 *Unit*: a person has at most `unit.rows` rows at each of at most `unit.parties` parties. *Cost*: the number of rounds
 and what each costs are fixed by the study (`syndic.methods.synthesis.account`); a party answers each round once,
@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import Method, Nothing, Party, Requires, Session, Terms, budgets_of, most_rows, people_of, step
+from syndic.kernel import Method, Party, Requires, Session, Terms, most_rows, people_of, step
 from syndic.methods.refusals import check_people, sizes_are_public
 from syndic.methods.synthesis.account import RoundNoise, account_of
 from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
@@ -36,9 +36,9 @@ from syndic.methods.synthesis.size import check_choices, choosing, size_of
 from syndic.methods.synthesis.zeros import Zeros
 from syndic.model.markov import Adaptive, GrowingModel
 from syndic.model.markov.measurement import UNKNOWN
-from syndic.mpc.graph import plan_within
+from syndic.mpc.graph import sum_graph
+from syndic.mpc.masked_sum import MaskedSums, SumCoordinator, SumMasked
 from syndic.mpc.order import advance
-from syndic.mpc.rounds import MaskedRounds, RoundMasked, Rounds, plan_rounds
 
 
 @final
@@ -84,14 +84,7 @@ class Synthesis(Method, tag="synthesis"):
 
     def plan(self, terms: Terms) -> SynthesisPlan:
         """Cut the strictest budget into rounds, and make the model as large as the study's limits allow."""
-        masked_rounds = self._masked_rounds(terms) if len(terms.parties) > 1 else None
-        account = account_of(
-            terms,
-            self._selector(1).budgets,
-            masked_rounds.graph.events if masked_rounds else (),
-            colluding=self.colluding,
-            missing=self.missing,
-        )
+        account = account_of(terms, self._selector(1).budgets, colluding=self.colluding, missing=self.missing)
         impossible = [one.mask(terms.schema) for one in self.zeros]
         size = size_of(terms, account, self._selector, impossible, model_cells=self.model_cells, rows=self.rows)
         return SynthesisPlan(
@@ -99,7 +92,7 @@ class Synthesis(Method, tag="synthesis"):
             selector=self._selector(size.model_cells),
             account=account,
             size=size,
-            masked_rounds=masked_rounds,
+            masked_sums=self._masked_sums(terms) if len(terms.parties) > 1 else None,
             zeros=self.zeros,
             # nobody knows whose rows are missing
             people=people_of(terms) if sizes_are_public(terms) and self.missing == 0 else None,
@@ -109,22 +102,17 @@ class Synthesis(Method, tag="synthesis"):
     # The parties' side; keys and openings are those of the masked sums.
 
     @step(reveals="masked")
-    def count(self, party: Party[SynthesisPlan], message: Question) -> RoundMasked:
+    def count(self, party: Party[SynthesisPlan], message: Question) -> SumMasked:
         """Count what the round asks, add this party's share of the noise, and mask the result."""
         plan, noise = party.plan, _noise(party, message)
-        sums = plan.masked_rounds
+        sums = plan.masked_sums
         assert sums is not None  # noqa: S101 (this step is asked of several parties only)
         dimension = message.dimension(party.terms.schema.domain)
         ring = noise.ring(plan.most_rows, dimension)
-        masks = sums.masks(party, message.number, dimension, ring, message.digest)
+        masks = sums.masks_for(party, message.number, dimension, ring, message.digest)
         values = _counts(party, message)
-        if party.kept("graph", Nothing) is None:
-            # one graph for all rounds: it fails once or never
-            for event in sums.graph.events:
-                party.charge(event, why="chance that the masks of a sparse graph do not hide one party's tables")
-            party.remember("graph", Nothing())
         noisy = party.contribute(noise, values, why=_why(message))
-        return sums.hide(noisy, masks, ring)
+        return masks.hide(noisy)
 
     @step(reveals="noisy")
     def measure(self, party: Party[SynthesisPlan], message: Question) -> Opened:
@@ -138,7 +126,7 @@ class Synthesis(Method, tag="synthesis"):
     def coordinate(self, session: Session[SynthesisPlan]) -> SyntheticTable:
         """Choose tables, open them and fit the model, round by round; then draw rows from it."""
         plan = session.plan
-        sums = plan.masked_rounds.start(session) if plan.masked_rounds else None
+        sums = plan.masked_sums.start(session) if plan.masked_sums else None
         counts = RemoteCounts(
             session=session,
             account=plan.account,
@@ -153,7 +141,9 @@ class Synthesis(Method, tag="synthesis"):
             model.fit(opened)
         return counts.drawn(model.synthesis, plan.drawn(model.synthesis.total))  # GENERATE
 
-    def _open(self, session: Session[SynthesisPlan], sums: Rounds[Question] | None, question: Question) -> Answer:
+    def _open(
+        self, session: Session[SynthesisPlan], sums: SumCoordinator[Question] | None, question: Question
+    ) -> Answer:
         """Ask one round: a single party for tables with the whole noise, several for a sum under masks."""
         plan = session.plan
         noise, dimension = plan.account.noise(question), question.dimension(plan.account.domain)
@@ -178,19 +168,9 @@ class Synthesis(Method, tag="synthesis"):
         """Return what chooses the tables of a model of so many cells."""
         return choosing(self.selector, self.rounds, cells)
 
-    def _masked_rounds(self, terms: Terms) -> MaskedRounds:
-        """Return who masks with whom: a sparse graph that may fail only where that fits into every delta twice.
-
-        Where parties may be missing it cannot fail at all: the coordinator says who is, so it could choose those who
-        sit around one party in a graph that everybody can compute.
-        """
-        parties = len(terms.parties)
-        if self.missing:
-            graph = plan_rounds(parties, colluding=self.colluding, missing=self.missing)
-        else:
-            delta = min(budget.delta for budget in budgets_of(terms)) / (2 * terms.unit.parties)
-            graph = plan_within(delta, parties, colluding=self.colluding, missing=0)
-        return MaskedRounds(label="synthesis", graph=graph)
+    def _masked_sums(self, terms: Terms) -> MaskedSums:
+        graph = sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)
+        return MaskedSums(label="synthesis", graph=graph)
 
 
 def _noise(party: Party[SynthesisPlan], question: Question) -> RoundNoise:

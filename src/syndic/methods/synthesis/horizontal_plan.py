@@ -9,8 +9,8 @@ from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.size import Size, most_rows
 from syndic.methods.synthesis.zeros import Zeros
 from syndic.model.markov import Adaptive, Impossible
-from syndic.mpc.graph import SumPlan
-from syndic.mpc.rounds import MaskedRounds
+from syndic.mpc.graph import SumGraph
+from syndic.mpc.masked_sum import MaskedSums
 from syndic.privacy import Event
 
 
@@ -24,7 +24,7 @@ class SynthesisPlan(Plan):
     selector: Adaptive
     account: Account
     size: Size
-    masked_rounds: MaskedRounds | None
+    masked_sums: MaskedSums | None
     zeros: tuple[Zeros, ...]
     people: int | None
     wanted: int | None
@@ -35,9 +35,9 @@ class SynthesisPlan(Plan):
         return tuple(one.mask(self.terms.schema) for one in self.zeros)
 
     @property
-    def graph(self) -> SumPlan | None:
+    def graph(self) -> SumGraph | None:
         """Who masks with whom."""
-        return self.masked_rounds.graph if self.masked_rounds else None
+        return self.masked_sums.graph if self.masked_sums else None
 
     @cached_property
     def most_rows(self) -> int:
@@ -52,12 +52,12 @@ class SynthesisPlan(Plan):
     @property
     def rounds(self) -> tuple[str, ...]:
         """One party is asked for tables with the whole noise, several for masked ones."""
-        return self.masked_rounds.rounds("count") if self.masked_rounds else ("measure",)
+        return self.masked_sums.rounds("count") if self.masked_sums else ("measure",)
 
     def events(self, party: str) -> tuple[Event, ...]:
-        """One event a round, the same for every party, and the chance that a sparse graph fails."""
+        """One event a round, the same for every party."""
         member(self.terms, party)
-        return (*self.account.events, *(self.graph.events if self.graph else ()))
+        return self.account.events
 
     @cached_property
     def resources(self) -> Resources:
@@ -116,14 +116,13 @@ class SynthesisPlan(Plan):
         )
 
 
-def _of_masks(graph: SumPlan) -> tuple[str, ...]:
+def _of_masks(graph: SumGraph) -> tuple[str, ...]:
     shares = graph.parties - graph.missing
     own = f"against the parties: each can take its own share off, and mu^2 is then {shares}/{shares - 1}"
     return (
         f"against more than {graph.colluding} parties that pool their shares of the noise, or more than "
         f"{graph.missing} that leave theirs out: less noise is left than stated",
         *((own,) if graph.colluding == 0 else ()),
-        *graph.not_protected,
         "the tables against a party that puts in made-up numbers: nothing checks them",
         "which parties take part or fall silent",
     )

@@ -100,7 +100,7 @@ class Vertical(Method, tag="vertical"):
 
     def plan(self, terms: Terms) -> VerticalPlan:
         """Cut the strictest budget into rounds, and limit the model, the rounds and their traffic."""
-        account = account_of(terms, self._selector(1).budgets, (), colluding=self.colluding, missing=0, shares=PARTNERS)
+        account = account_of(terms, self._selector(1).budgets, colluding=self.colluding, missing=0, shares=PARTNERS)
         impossible = [one.mask(terms.schema) for one in self.zeros]
         size = size_of(terms, alone(account), self._selector, impossible, model_cells=self.model_cells, rows=self.rows)
         selector = self._selector(size.model_cells)

@@ -118,8 +118,8 @@ def _run(parties: int) -> _Outcome:
         shutil.rmtree(folder)
     if not isinstance(result, RiskResult) or len(result.model.present) != parties or result.model.lost:
         raise InputError("not every party is in every sum")
-    seconds, busy, sent = carrier.total("contribute", "round_open")
-    key_seconds, _, key_bytes = carrier.total("rounds_keys", "rounds_meet")
+    seconds, busy, sent = carrier.total("contribute", "sum_open")
+    key_seconds, _, key_bytes = carrier.total("sum_keys", "sum_meet")
     return _Outcome(
         round_seconds=seconds / _ROUNDS,
         round_busy=busy / _ROUNDS,

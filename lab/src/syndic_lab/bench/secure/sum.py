@@ -8,10 +8,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
@@ -24,22 +24,11 @@ from syndic.errors import InputError
 from syndic.kernel import Delivery, Limits, Member, Method, Nothing, Session
 from syndic.methods import Marginals
 from syndic.methods.histogram.tables import MarginalTables
-from syndic.mpc.graph import SumPlan, plan_sum
-from syndic.mpc.key import KEY_BYTES, agree_all
-from syndic.mpc.masked import (
-    BOX_BYTES,
-    Gathered,
-    Secrets,
-    Table,
-    collect,
-    deal,
-    make_secrets,
-    masks_of,
-    openings,
-    unmask,
-)
+from syndic.mpc.graph import Seats, SumGraph, sum_graph
+from syndic.mpc.key import KEY_BYTES, agree_all, derive, key_pair
+from syndic.mpc.listing import bits
+from syndic.mpc.mask import expand
 from syndic.mpc.ring import Ring
-from syndic.mpc.seal import seal, unseal
 from syndic.privacy import Budget, Unit
 from syndic.random import SystemRandomness
 from syndic.runtime.frame import receive_frame, send_frame
@@ -54,6 +43,8 @@ _FEATURES = 104
 _ROWS = 1000
 _FRAME_BYTES = 8
 _SECTION = "masked sum"
+# a twentieth may collude and as many be missing, but no more than this: neighbours grow with both
+_MOST_OUT = 50
 
 
 def rows(quick: bool) -> Iterator[Row]:
@@ -221,86 +212,61 @@ def _lay_out(study: Study, folder: Path) -> tuple[NDArray[np.int64], dict[str, P
 # One party's work and bytes, with neighbours made for it.
 
 
-def _table(parties: int) -> Table:
-    plan = plan_sum(parties, colluding=parties // 20, missing=parties // 20)
-    return Table(study="bench", label="bench", names=tuple(f"p{number}" for number in range(parties)), plan=plan)
+def _seats(parties: int) -> Seats:
+    few = min(parties // 20, _MOST_OUT)
+    graph = sum_graph(parties, colluding=few, missing=few)
+    return Seats(study="bench", label="bench", names=tuple(f"p{number}" for number in range(parties)), graph=graph)
 
 
 def _one_party(parties: int, length: int) -> Iterator[Row]:
-    table, ring, source = _table(parties), Ring(32), SystemRandomness()
-    neighbours = table.neighbours(0)
-    others = {place: make_secrets(source) for place in neighbours}
-    values = np.arange(length, dtype=np.uint32)
-    sealing = {place: secrets.seal.public for place, secrets in others.items()}
-    masking = {place: secrets.mask.public for place, secrets in others.items()}
+    seats, ring, source = _seats(parties), Ring(32), SystemRandomness()
+    neighbours = seats.neighbours(0)
+    publics = [key_pair(source).public for _ in neighbours]
+    silent = set(neighbours[: seats.graph.missing])
+    arrived = bits(place not in silent for place in range(parties))
     start = time.perf_counter()
-    own = make_secrets(source)
-    agreed = dict(zip(neighbours, agree_all(own.seal.private, sealing.values()), strict=True))
-    deal(table, 0, own, agreed, source)
+    pairs = dict(zip(neighbours, agree_all(key_pair(source).private, publics), strict=True))
+    for sent in _sent(seats, 0, pairs, silent, arrived, length, ring):
+        ring.pack(sent)
     spent = time.perf_counter() - start
-    boxes = _boxes_for(table, others, agreed, source)
-    start = time.perf_counter()
-    held = collect(table, 0, agreed, boxes)
-    ring.pack(ring.add(values, masks_of(table, 0, own, masking, length, ring)))
-    openings(held, neighbours)
-    spent += time.perf_counter() - start
     what = f"{parties:,} parties, {length:,} values of 32 bits, {len(neighbours)} neighbours"
     yield _row(what, "time of one party, all steps", 1000 * spent, "ms")
-    sent = _party_bytes(table.plan, length, ring)
-    yield _row(what, "bytes of one party, both ways", sent, "B", baseline=float(ring.packed_bytes(length)))
+    sent_bytes = _party_bytes(seats.graph, length, ring)
+    yield _row(what, "bytes of one party, both ways", sent_bytes, "B", baseline=float(ring.packed_bytes(length)))
 
 
-def _boxes_for(
-    table: Table, others: Mapping[int, Secrets], agreed: Mapping[int, bytes], source: SystemRandomness
-) -> dict[int, bytes]:
-    """Return a box from each neighbour for party 0; what is in it does not change the work of opening it."""
-    text = source.bytes(2 * KEY_BYTES)
-    return {place: seal(agreed[place], text, table.place(place, 0), source) for place in others}
+def _sent(  # what a party knows
+    seats: Seats, place: int, pairs: Mapping[int, bytes], silent: set[int], arrived: bytes, length: int, ring: Ring
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return what a party with zeros sends: its masked values, and its answer about masks."""
+    own = expand(derive(b"root", place), b"own", length, ring)
+    masked = seats.add_pairs(own, place, pairs, seats.bound("values", 1), ring)
+    gone = {other: secret for other, secret in pairs.items() if other in silent}
+    here = {other: secret for other, secret in pairs.items() if other not in silent}
+    answer = seats.add_pairs(own, place, gone, seats.bound("values", 1), ring)
+    return masked, seats.add_pairs(answer, place, here, seats.bound("answer", 1, arrived), ring)
 
 
-def _party_bytes(plan: SumPlan, length: int, ring: Ring) -> float:
-    """Return what a party sends and gets: keys, directory, boxes out and in, masked values, survivors, openings."""
-    neighbours = plan.neighbours
-    keys = 3 * KEY_BYTES + 2 * KEY_BYTES * neighbours
-    boxes = 2 * BOX_BYTES * neighbours
-    return float(keys + boxes + ring.packed_bytes(length) + plan.parties // 8 + KEY_BYTES * neighbours)
+def _party_bytes(graph: SumGraph, length: int, ring: Ring) -> float:
+    """Return what a party sends and gets: keys, directory, masked values, survivors, answer."""
+    return float(KEY_BYTES * (1 + graph.neighbours) + 2 * ring.packed_bytes(length) + graph.parties // 8)
 
 
 def _coordinator(parties: int, length: int) -> Iterator[Row]:
-    """Measure the coordinator's own arithmetic, with as many parties silent as the plan allows."""
-    table, ring, source = _table(parties), Ring(32), SystemRandomness()
-    secrets = {place: make_secrets(source) for place in range(parties)}
-    silent = set(range(table.plan.missing))
-    gathered = _gathered(table, secrets, [place for place in secrets if place not in silent], length, ring)
+    """Measure the coordinator's own arithmetic, with as many parties silent as the graph allows."""
+    seats, ring = _seats(parties), Ring(32)
+    silent = set(range(seats.graph.missing))
+    arrived = bits(place not in silent for place in range(parties))
+    sent = []
+    for place in range(len(silent), parties):
+        pairs = {other: derive(b"pair", *sorted((place, other))) for other in seats.neighbours(place)}
+        sent.append([ring.pack(each) for each in _sent(seats, place, pairs, silent, arrived, length, ring)])
     start = time.perf_counter()
-    total = unmask(gathered, ring)
+    total = ring.reduce(np.zeros(length, dtype=np.int64))
+    for values, answer in sent:
+        total = ring.subtract(ring.add(total, ring.unpack(values, length)), ring.unpack(answer, length))
     spent = time.perf_counter() - start
-    if np.any(total):
+    if np.any(ring.lift(total)):
         raise InputError("masks around zeros did not cancel")
     what = f"{parties} parties, {length} values, {len(silent)} of them silent"
     yield _row(what, "time of the coordinator to open the total", 1000 * spent, "ms")
-
-
-def _gathered(
-    table: Table, secrets: Mapping[int, Secrets], present: Sequence[int], length: int, ring: Ring
-) -> Gathered:
-    source = SystemRandomness()
-    held: dict[int, dict[int, bytes]] = {place: {} for place in secrets}
-    masked = {}
-    for place, own in secrets.items():
-        neighbours = table.neighbours(place)
-        agreed = agree_all(own.seal.private, [secrets[other].seal.public for other in neighbours])
-        boxes = deal(table, place, own, dict(zip(neighbours, agreed, strict=True)), source)
-        for secret, (other, box) in zip(agreed, boxes.items(), strict=True):
-            held[other][place] = unseal(secret, box, table.place(place, other))
-        if place in present:
-            keys = {other: secrets[other].mask.public for other in neighbours}
-            masked[place] = masks_of(table, place, own, keys, length, ring)
-    return Gathered(
-        table=table,
-        commitments={place: table.commitment(place, own.seed) for place, own in secrets.items()},
-        mask_keys={place: own.mask.public for place, own in secrets.items()},
-        dealt=frozenset(secrets),
-        masked=masked,
-        opened={place: openings(held[place], present) for place in present},
-    )

@@ -1,58 +1,33 @@
-"""Masked sums round by round: exact whoever falls silent, lost or closed whenever something is wrong."""
+"""Masked sums, one or many: exact whoever falls silent, lost or closed whenever something is wrong."""
 
 from collections import Counter
-from math import inf
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from many_parties import AddUp, Fleet
-from stubs import StubPlan
-from syndic.errors import InputError, PartyError
-from syndic.kernel import Message, Party, Session, Terms, decode, encode, step
-from syndic.mpc.graph import SumPlan, neighbours_of
-from syndic.mpc.ring import Ring
-from syndic.mpc.rounds import (
-    MaskedRounds,
-    RoundMasked,
-    Rounds,
-    RoundsDirectory,
-    RoundsStart,
-    RoundSurvivors,
-    RoundTotal,
-    plan_rounds,
-)
+from many_parties import AddUp, AddUpPlan, Fleet
+from syndic.errors import PartyError
+from syndic.kernel import Message, Nothing, Party, decode, encode, step
+from syndic.mpc.masked_sum import SumCoordinator, SumDirectory, SumMasked, SumStart, SumSurvivors, Total
+from syndic.mpc.ring import Ring, ring_for
+
+STEPS = ["sum_keys", "sum_meet", "add"]
 
 
 class Ask(Message):
     round: int
 
 
-class AddRoundsPlan(StubPlan, kw_only=True):
-    masked_rounds: MaskedRounds
-
-    @property
-    def rounds(self) -> tuple[str, ...]:
-        # a party is asked for its masks also where nobody may be missing, to see that it refuses
-        return ("rounds_keys", "rounds_meet", "add_round", "round_open")
-
-
 class AddRounds(AddUp, tag="add-rounds"):
     """Adds up, in every round, the party's vector times the round's number."""
 
-    def plan(self, terms: Terms) -> AddRoundsPlan:
-        graph = plan_rounds(len(terms.parties), colluding=self.colluding, missing=self.missing)
-        return AddRoundsPlan(terms=terms, masked_rounds=MaskedRounds(label="one", graph=graph))
-
     @step(reveals="masked")
-    def add_round(self, party: Party[AddRoundsPlan], message: Ask) -> RoundMasked:
+    def add_round(self, party: Party[AddUpPlan], message: Ask) -> SumMasked:
         """Mask this party's vector."""
-        ring, masked_rounds = self.ring(party.terms), party.plan.masked_rounds
-        masks = masked_rounds.masks(party, message.round, self.length, ring)
-        return masked_rounds.hide(message.round * self.vector(party.name), masks, ring)
+        masks = party.plan.masked_sum.masks_for(party, message.round, self.length, self.ring(party.terms))
+        return masks.hide(message.round * self.vector(party.name))
 
 
 ROOM = 20  # rounds that the values of a fleet leave room for
@@ -62,16 +37,15 @@ def fleet_of(parties: int, folder: Path, *, missing: int = 0, colluding: int = 0
     return Fleet(AddRounds(missing=missing, colluding=colluding, bound=1000 * ROOM), parties, folder)
 
 
-def started(fleet: Fleet) -> Rounds[Ask]:
-    session: Session[Any] = fleet.session()
-    return fleet.study.plan_as(AddRoundsPlan).masked_rounds.start(session)
+def started(fleet: Fleet) -> SumCoordinator[Ask]:
+    return fleet.masked_sum.start(fleet.session())
 
 
 def ring_of(fleet: Fleet) -> Ring:
     return fleet.protocol.ring(fleet.study)
 
 
-def total(fleet: Fleet, rounds: Rounds[Ask]) -> RoundTotal | None:
+def total(fleet: Fleet, rounds: SumCoordinator[Ask]) -> Total | None:
     protocol = fleet.protocol
     assert isinstance(protocol, AddRounds)
     return rounds.total(
@@ -80,7 +54,7 @@ def total(fleet: Fleet, rounds: Rounds[Ask]) -> RoundTotal | None:
 
 
 @pytest.mark.parametrize(("parties", "missing"), [(2, 0), (3, 0), (40, 0), (4, 1), (40, 1)])
-def test_every_round_opens_the_plain_sum(parties: int, missing: int, tmp_path: Path) -> None:
+def test_every_sum_opens_the_plain_sum(parties: int, missing: int, tmp_path: Path) -> None:
     fleet = fleet_of(parties, tmp_path, missing=missing)
     rounds = started(fleet)
     for number in range(1, 4):
@@ -109,7 +83,7 @@ def test_others_may_be_missing_in_every_round(tmp_path: Path) -> None:
 
 def test_who_has_no_keys_stays_out(tmp_path: Path) -> None:
     fleet = fleet_of(6, tmp_path, missing=2)
-    fleet.lost = {"rounds_keys": {"p2"}, "rounds_meet": {"p5"}}
+    fleet.lost = {"sum_keys": {"p2"}, "sum_meet": {"p5"}}
     rounds = started(fleet)
     fleet.lost = {}
     opened = total(fleet, rounds)
@@ -121,7 +95,7 @@ def test_who_has_no_keys_stays_out(tmp_path: Path) -> None:
 def test_a_round_with_an_unanswered_mask_is_lost_and_the_next_one_is_not(tmp_path: Path) -> None:
     fleet = fleet_of(5, tmp_path, missing=1)
     rounds = started(fleet)
-    fleet.lost = {"round_open": {"p4"}}
+    fleet.lost = {"sum_open": {"p4"}}
     assert total(fleet, rounds) is None
     fleet.lost = {}
     opened = total(fleet, rounds)
@@ -129,7 +103,7 @@ def test_a_round_with_an_unanswered_mask_is_lost_and_the_next_one_is_not(tmp_pat
     assert np.array_equal(opened.values, ring_lift(fleet, 2 * fleet.expected(fleet.names)))
 
 
-@pytest.mark.parametrize("silent", ["rounds_keys", "rounds_meet", "add_round"])
+@pytest.mark.parametrize("silent", ["sum_keys", "sum_meet", "add_round"])
 def test_too_many_silent_parties_end_the_run(silent: str, tmp_path: Path) -> None:
     fleet = fleet_of(5, tmp_path, missing=1)
     fleet.lost = {silent: {"p0", "p1"}}
@@ -164,7 +138,7 @@ def test_a_round_is_answered_once_and_in_order(tmp_path: Path) -> None:
     for number in (-1, 0, 1, 2):
         assert fleet.asked_again("add_round", "p0", Ask(round=number)).code == "refused"
     for number, arrived in ((1, everybody), (2, everybody), (2, without), (3, everybody)):
-        again = fleet.asked_again("round_open", "p0", RoundSurvivors(label="one", round=number, arrived=arrived))
+        again = fleet.asked_again("sum_open", "p0", SumSurvivors(label="one", number=number, arrived=arrived))
         assert (again.code, again.body) == ("refused", b"")
 
 
@@ -176,11 +150,11 @@ def test_masks_of_another_round_than_the_one_that_is_due_stay_closed(tmp_path: P
 
     def other(step: str, party: str, body: bytes) -> bytes:
         # between its values and its answer a party is open to one question
-        if step == "round_open":
-            due = decode(body, RoundSurvivors).round
+        if step == "sum_open":
+            due = decode(body, SumSurvivors).number
             for number in {1, 2, 3, 4} - {due}:
-                question = RoundSurvivors(label="one", round=number, arrived=bytes([0b11111000]))
-                asked.append(fleet.asked_again("round_open", party, question).code)
+                question = SumSurvivors(label="one", number=number, arrived=bytes([0b11111000]))
+                asked.append(fleet.asked_again("sum_open", party, question).code)
         return body
 
     fleet.ask = other
@@ -194,29 +168,29 @@ def test_masks_of_another_round_than_the_one_that_is_due_stay_closed(tmp_path: P
 def test_where_nobody_may_be_missing_there_is_nothing_to_answer(tmp_path: Path) -> None:
     fleet = fleet_of(3, tmp_path)
     total(fleet, started(fleet))
-    question = RoundSurvivors(label="one", round=1, arrived=bytes([0b11100000]))
-    reply = fleet.asked_again("round_open", "p0", question)
+    question = SumSurvivors(label="one", number=1, arrived=bytes([0b11100000]))
+    reply = fleet.asked_again("sum_open", "p0", question)
     assert (reply.code, "a party answers once" in reply.text) == ("refused", True)
 
 
 def test_keys_are_made_and_met_once_and_rounds_begin_at_one(tmp_path: Path) -> None:
     """A party that met others again, in the middle, would mask the next round with whoever it is told."""
     fleet = fleet_of(3, tmp_path)
-    met: dict[str, RoundsDirectory] = {}
+    met: dict[str, SumDirectory] = {}
 
     def note(step: str, party: str, body: bytes) -> bytes:
-        if step == "rounds_meet":
-            met[party] = decode(body, RoundsDirectory)
+        if step == "sum_meet":
+            met[party] = decode(body, SumDirectory)
         return body
 
     fleet.ask = note
-    early = fleet.asked_again("rounds_meet", "p0", RoundsDirectory(label="one", present=b"\xc0", keys=bytes(64)))
+    early = fleet.asked_again("sum_meet", "p0", SumDirectory(label="one", present=b"\xc0", keys=bytes(64)))
     assert "asked after step 0" in early.text
     rounds = started(fleet)
     for number in (-1, 0):
         assert "answered once, in order" in fleet.asked_again("add_round", "p0", Ask(round=number)).text
     assert total(fleet, rounds) is not None
-    for again, message in (("rounds_keys", RoundsStart(label="one")), ("rounds_meet", met["p0"])):
+    for again, message in (("sum_keys", SumStart(label="one")), ("sum_meet", met["p0"])):
         reply = fleet.asked_again(again, "p0", message)
         assert (reply.code, "each is answered once, in order" in reply.text) == ("refused", True)
 
@@ -227,13 +201,13 @@ def test_a_party_answers_no_list_that_is_short_or_without_it(arrived: bytes, tmp
     rounds = started(fleet)
 
     def change(step: str, party: str, body: bytes) -> bytes:
-        if step != "round_open" or party != "p0":
+        if step != "sum_open" or party != "p0":
             return body
-        return encode(RoundSurvivors(label="one", round=1, arrived=arrived))
+        return encode(SumSurvivors(label="one", number=1, arrived=arrived))
 
     fleet.ask = change
     assert total(fleet, rounds) is None
-    assert fleet.seen[("round_open", "p0")] == b""
+    assert fleet.seen[("sum_open", "p0")] == b""
 
 
 def test_a_neighbour_without_a_key_cannot_arrive_later(tmp_path: Path) -> None:
@@ -241,17 +215,17 @@ def test_a_neighbour_without_a_key_cannot_arrive_later(tmp_path: Path) -> None:
     fleet = fleet_of(4, tmp_path, missing=1, colluding=1)
 
     def lie(step: str, party: str, body: bytes) -> bytes:
-        if party == "p0" and step == "rounds_meet":
-            keys = decode(body, RoundsDirectory).keys
-            return encode(RoundsDirectory(label="one", present=bytes([0b01100000]), keys=keys[32:]))
-        if party == "p0" and step == "round_open":
-            return encode(RoundSurvivors(label="one", round=1, arrived=bytes([0b11010000])))
+        if party == "p0" and step == "sum_meet":
+            keys = decode(body, SumDirectory).keys
+            return encode(SumDirectory(label="one", present=bytes([0b01100000]), keys=keys[32:]))
+        if party == "p0" and step == "sum_open":
+            return encode(SumSurvivors(label="one", number=1, arrived=bytes([0b11010000])))
         return body
 
     fleet.ask = lie
     assert total(fleet, started(fleet)) is None
     assert fleet.seen[("add_round", "p0")] != b""
-    assert fleet.seen[("round_open", "p0")] == b""
+    assert fleet.seen[("sum_open", "p0")] == b""
 
 
 def test_different_lists_open_nothing(tmp_path: Path) -> None:
@@ -259,9 +233,9 @@ def test_different_lists_open_nothing(tmp_path: Path) -> None:
     rounds = started(fleet)
 
     def change(step: str, party: str, body: bytes) -> bytes:
-        if step != "round_open" or party not in ("p0", "p1"):
+        if step != "sum_open" or party not in ("p0", "p1"):
             return body
-        return encode(RoundSurvivors(label="one", round=1, arrived=bytes([0b11110000])))
+        return encode(SumSurvivors(label="one", number=1, arrived=bytes([0b11110000])))
 
     fleet.ask = change
     opened = total(fleet, rounds)
@@ -279,7 +253,7 @@ def test_late_values_stay_closed(tmp_path: Path) -> None:
 
     def late(step: str, party: str, body: bytes) -> bytes:
         if step == "add_round":
-            answers[party] = ring.unpack(decode(body, RoundMasked).values, 20)
+            answers[party] = ring.unpack(decode(body, SumMasked).values, 20)
         return body
 
     fleet.reply = late
@@ -287,19 +261,17 @@ def test_late_values_stay_closed(tmp_path: Path) -> None:
     opened = total(fleet, rounds)
     assert opened is not None
     reply = fleet.asked_again("add_round", "p4", Ask(round=1))
-    late_values = ring.unpack(decode(reply.body, RoundMasked).values, 20)
+    late_values = ring.unpack(decode(reply.body, SumMasked).values, 20)
     whole = ring.reduce(np.zeros(20, dtype=np.int64))
     for values in (*answers.values(), late_values):
         whole = ring.add(whole, values)
-    opened_masks = [decode(fleet.seen[("round_open", name)], RoundMasked).values for name in fleet.names[:4]]
+    opened_masks = [decode(fleet.seen[("sum_open", name)], SumMasked).values for name in fleet.names[:4]]
     for packed in opened_masks:
         whole = ring.subtract(whole, ring.unpack(packed, 20))
     # all that the coordinator has, added up as if p4 had been in time
     assert not np.any(ring.lift(whole) == ring_lift(fleet, fleet.expected(fleet.names)))
     assert not np.any(ring.lift(whole) == ring_lift(fleet, fleet.expected(["p4"])))
-    assert (
-        fleet.asked_again("round_open", "p4", RoundSurvivors(label="one", round=1, arrived=b"\xf0")).code == "refused"
-    )
+    assert fleet.asked_again("sum_open", "p4", SumSurvivors(label="one", number=1, arrived=b"\xf0")).code == "refused"
 
 
 def test_another_round_and_another_label_have_other_masks(tmp_path: Path) -> None:
@@ -308,7 +280,7 @@ def test_another_round_and_another_label_have_other_masks(tmp_path: Path) -> Non
     ring, seen = ring_of(fleet), []
     for number in (1, 2):
         total(fleet, rounds)
-        masked = ring.unpack(decode(fleet.seen[("add_round", "p0")], RoundMasked).values, 20)
+        masked = ring.unpack(decode(fleet.seen[("add_round", "p0")], SumMasked).values, 20)
         seen.append(ring.subtract(masked, ring.reduce(number * fleet.protocol.vector("p0"))))
     assert not np.any(seen[0] == seen[1])
 
@@ -317,89 +289,125 @@ def test_a_directory_with_too_few_neighbours_is_refused(tmp_path: Path) -> None:
     fleet = fleet_of(5, tmp_path, missing=1)
 
     def change(step: str, party: str, body: bytes) -> bytes:
-        if step != "rounds_meet":
+        if step != "sum_meet":
             return body
-        directory = decode(body, RoundsDirectory)
-        return encode(RoundsDirectory(label="one", present=b"\xc0", keys=directory.keys[:64]))
+        directory = decode(body, SumDirectory)
+        return encode(SumDirectory(label="one", present=b"\xc0", keys=directory.keys[:64]))
 
     fleet.ask = change
     with pytest.raises(PartyError, match="2 of p0's 4 neighbours"):
         started(fleet)
 
 
-@pytest.mark.parametrize(
-    ("parties", "colluding", "missing"),
-    [(4, 0, 2), (5, 1, 2), (50, 10, 20), (3, 3, 0), (3, 0, -1), (3, -1, 0), (1, 0, 0)],
-)
-def test_lists_that_could_both_be_answered_are_not_planned(parties: int, colluding: int, missing: int) -> None:
-    with pytest.raises(InputError):
-        plan_rounds(parties, colluding=colluding, missing=missing)
-
-
-def test_no_plan_holds_a_graph_that_is_not_safe() -> None:
-    """Its author wrote it down without a look at what is safe."""
-    graph = SumPlan(parties=4, colluding=0, missing=2, neighbours=3, threshold=1, failure_bits=inf)
-    with pytest.raises(InputError, match="safe with fewer than 2 missing"):
-        MaskedRounds(label="one", graph=graph)
-
-
 def test_sums_under_another_label_are_not_begun(tmp_path: Path) -> None:
     """A party would otherwise have two keys, and values of one round could be asked for under both."""
     fleet = fleet_of(3, tmp_path, missing=1)
     total(fleet, started(fleet))
-    survivors = RoundSurvivors(label="two", round=1, arrived=bytes([0b11100000]))
-    directory = RoundsDirectory(label="two", present=b"\xc0", keys=bytes(64))
+    survivors = SumSurvivors(label="two", number=1, arrived=bytes([0b11100000]))
+    directory = SumDirectory(label="two", present=b"\xc0", keys=bytes(64))
     for step_name, message in (
-        ("rounds_keys", RoundsStart(label="two")),
-        ("rounds_meet", directory),
-        ("round_open", survivors),
+        ("sum_keys", SumStart(label="two")),
+        ("sum_meet", directory),
+        ("sum_open", survivors),
     ):
         reply = fleet.asked_again(step_name, "p0", message)
         assert (reply.code, "under no other" in reply.text) == ("refused", True)
 
 
+# A single sum.
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+@pytest.mark.parametrize("parties", [3, 4, 7, 33, 50])
+def test_the_total_is_the_plain_sum(parties: int, missing: int, tmp_path: Path) -> None:
+    fleet = Fleet(AddUp(missing=missing), parties, tmp_path)
+    total = fleet.total()
+    assert total.present == tuple(fleet.names)
+    assert np.array_equal(total.values, fleet.expected(fleet.names))
+    assert (("sum_open", "p0") in fleet.seen) == (missing > 0)
+
+
+@pytest.mark.parametrize("silent", STEPS)
+@pytest.mark.parametrize("parties", [5, 9, 40])
+def test_parties_may_fall_silent_at_every_step_before_their_values_arrive(
+    parties: int, silent: str, tmp_path: Path
+) -> None:
+    missing = (parties - 1) // 2 if parties < 33 else 4
+    lost = {f"p{number}" for number in range(0, 2 * missing, 2)}
+    fleet = Fleet(AddUp(missing=missing), parties, tmp_path)
+    # whoever fell silent stays silent
+    fleet.lost = dict.fromkeys(STEPS[STEPS.index(silent) :], lost)
+    total = fleet.total()
+    counted = [name for name in fleet.names if name not in lost]
+    assert total.present == tuple(counted)
+    assert np.array_equal(total.values, fleet.expected(counted))
+
+
+def test_parties_may_fall_silent_one_after_the_other(tmp_path: Path) -> None:
+    fleet = Fleet(AddUp(missing=3), 12, tmp_path)
+    fleet.lost = {"sum_keys": {"p1"}, "sum_meet": {"p4"}, "add": {"p11"}}
+    total = fleet.total()
+    assert np.array_equal(total.values, fleet.expected([f"p{number}" for number in (0, 2, 3, 5, 6, 7, 8, 9, 10)]))
+
+
+@pytest.mark.parametrize("silent", STEPS)
+def test_too_few_survivors_end_a_run_of_one_sum(silent: str, tmp_path: Path) -> None:
+    fleet = Fleet(AddUp(missing=1), 5, tmp_path)
+    fleet.lost = {silent: {"p0", "p1"}}
+    with pytest.raises(PartyError, match=f"step '{silent}'"):
+        fleet.total()
+
+
+def test_a_survivor_without_an_answer_ends_the_run_and_is_asked_again_in_the_next(tmp_path: Path) -> None:
+    fleet = Fleet(AddUp(missing=1), 5, tmp_path)
+    fleet.lost = {"sum_open": {"p3"}}
+    with pytest.raises(PartyError, match=r"step 'sum_open'.*p3: lost.*stays charged.*from the same folder"):
+        fleet.total()
+    before = dict(fleet.seen)
+    fleet.lost = {}
+    total = fleet.total()
+    assert np.array_equal(total.values, fleet.expected(fleet.names))
+    # the others gave the answers that they had stored
+    assert all(fleet.seen[place] == body for place, body in before.items())
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+@pytest.mark.parametrize("bound", [1, 127, 2**31, 2**60])
+def test_the_extreme_values_do_not_overflow(bound: int, sign: int, tmp_path: Path) -> None:
+    fleet = Fleet(AddUp(bound=bound, extreme=sign, length=3, missing=1), 4, tmp_path)
+    assert fleet.total().values.tolist() == [4 * sign * bound] * 3
+    assert ring_for(4 * bound).bits == (4 * bound).bit_length() + 1
+
+
+def test_values_of_one_sum_are_given_once_and_after_the_keys(tmp_path: Path) -> None:
+    fleet = Fleet(AddUp(missing=1), 5, tmp_path)
+    everybody = SumSurvivors(label="one", number=1, arrived=bytes([0b11111000]))
+    for step_name, message in (("add", Nothing()), ("sum_open", everybody)):
+        assert "before the step that keeps" in fleet.asked_again(step_name, "p0", message).text
+    fleet.total()
+    for step_name, message in (("add", Nothing()), ("sum_open", everybody)):
+        reply = fleet.asked_again(step_name, "p0", message)
+        assert (reply.code, reply.body, "answer" in reply.text) == ("refused", b"", True)
+
+
 @pytest.mark.parametrize(
-    ("parties", "colluding", "missing", "neighbours"),
+    ("step_name", "message"),
     [
-        # up to 32 parties everybody with everybody
-        (2, 0, 0, 1),
-        (32, 0, 0, 31),
-        (32, 3, 3, 31),
-        # beyond, one more than may be taken out on either side, or as many as a party's number has bits
-        (33, 0, 0, 2 * 6),
-        (33, 3, 4, 2 * 8),
-        (33, 7, 7, 2 * 15),
-        (200, 9, 9, 2 * 19),
-        (200, 0, 12, 2 * 13),
-        (50_000, 0, 0, 2 * 16),
-        # until that is everybody again
-        (33, 8, 7, 32),
-        (33, 10, 10, 32),
-        (34, 10, 6, 33),
+        ("sum_open", SumSurvivors(label="one", number=1, arrived=b"")),
+        ("sum_open", SumSurvivors(label="one", number=1, arrived=b"\xf8\x00")),
+        ("sum_meet", SumDirectory(label="one", present=b"", keys=b"")),
+        ("sum_meet", SumDirectory(label="one", present=b"\xf0", keys=bytes(127))),
+        ("sum_meet", SumDirectory(label="one", present=b"\xf0", keys=bytes(128))),
     ],
 )
-def test_more_neighbours_on_either_side_than_may_be_taken_out(
-    parties: int, colluding: int, missing: int, neighbours: int
+def test_messages_of_the_wrong_size_and_keys_of_nobody_are_refused(
+    step_name: str, message: Message, tmp_path: Path
 ) -> None:
-    plan = plan_rounds(parties, colluding=colluding, missing=missing)
-    assert (plan.neighbours, plan.threshold) == (neighbours, neighbours - missing)
-    assert len(neighbours_of(plan, "study", 0)) == neighbours
+    fleet = Fleet(AddUp(missing=1), 5, tmp_path)
 
+    def change(asked: str, party: str, old: bytes) -> bytes:
+        return encode(message) if asked == step_name else old
 
-@pytest.mark.parametrize(
-    ("parties", "colluding", "missing"), [(2, 1, 0), (4, 1, 1), (33, 3, 4), (60, 5, 5), (200, 9, 9)]
-)
-def test_whoever_is_taken_out_the_others_stay_connected(parties: int, colluding: int, missing: int) -> None:
-    plan = plan_rounds(parties, colluding=colluding, missing=missing)
-    near = [set(neighbours_of(plan, "study", place).tolist()) for place in range(parties)]
-    draws = np.random.default_rng(0)
-    seats = sorted(range(parties), key=lambda place: -len(near[place] & near[0]))
-    for attempt in range(20):
-        # some at random, some the nearest to one party, which would be the worst
-        out = seats[1 : 1 + colluding + missing] if attempt == 0 else draws.permutation(parties)[: colluding + missing]
-        left = set(range(parties)) - {int(place) for place in out}
-        reached, edge = set(), {min(left)}
-        while edge:
-            reached |= edge
-            edge = {each for place in edge for each in near[place] & left} - reached
-        assert reached == left
+    fleet.ask = change
+    with pytest.raises(PartyError, match="p0: refused"):
+        fleet.total()

@@ -12,10 +12,10 @@ from scipy import stats
 
 from many_parties import Fleet
 from syndic.kernel import decode, encode
+from syndic.mpc.graph import Seats
+from syndic.mpc.masked_sum import SumMasked, SumSurvivors
 from syndic.mpc.ring import Ring
-from syndic.mpc.rounds import RoundMasked, RoundSurvivors
-from syndic.mpc.seats import Seats
-from unit.mpc.test_rounds import AddRounds, Ask, started
+from unit.mpc.test_masked_sum import AddRounds, Ask, started
 
 pytestmark = pytest.mark.statistical
 
@@ -43,7 +43,7 @@ def one_round(made: Fleet) -> NDArray[np.int64]:
 
 def seen(made: Fleet, step: str, party: str) -> NDArray[np.int64]:
     ring: Ring = made.protocol.ring(made.study)
-    return ring.unpack(decode(made.seen[(step, party)], RoundMasked).values, LENGTH).astype(np.int64)
+    return ring.unpack(decode(made.seen[(step, party)], SumMasked).values, LENGTH).astype(np.int64)
 
 
 def uniform(values: NDArray[np.int64], ring: Ring) -> float:
@@ -52,7 +52,7 @@ def uniform(values: NDArray[np.int64], ring: Ring) -> float:
     return float(stats.chisquare(cells).pvalue)
 
 
-@pytest.mark.parametrize("step", ["add_round", "round_open"])
+@pytest.mark.parametrize("step", ["add_round", "sum_open"])
 def test_what_a_party_sends_is_uniform(step: str, tmp_path: Path) -> None:
     found = []
     for seed in range(RUNS):
@@ -68,10 +68,10 @@ def test_what_lists_that_differ_open_is_uniform(tmp_path: Path) -> None:
         made = fleet(tmp_path / str(seed), seed)
 
         def lie(step: str, party: str, body: bytes) -> bytes:
-            if step != "round_open" or party == "p3":
+            if step != "sum_open" or party == "p3":
                 return body
             # everybody but p3 is told that p3 was silent
-            return encode(RoundSurvivors(label="one", round=1, arrived=bytes([0b11100000])))
+            return encode(SumSurvivors(label="one", number=1, arrived=bytes([0b11100000])))
 
         made.ask = lie
         one_round(made)
@@ -79,11 +79,11 @@ def test_what_lists_that_differ_open_is_uniform(tmp_path: Path) -> None:
         # what the liar wants: the sum without p3, from the answers of the three
         total = np.zeros(LENGTH, dtype=np.int64)
         for party in ("p0", "p1", "p2"):
-            total += seen(made, "add_round", party) - seen(made, "round_open", party)
+            total += seen(made, "add_round", party) - seen(made, "sum_open", party)
         # the three were told one list, so their sum opens: it is one that the study's noise is made for
         assert np.all(ring.lift(ring.reduce(total)) == 3 * 40_000)
         # and p3's own values, late as they are said to be, stay closed with all that was sent
-        found.append(seen(made, "add_round", "p3") - seen(made, "round_open", "p3"))
+        found.append(seen(made, "add_round", "p3") - seen(made, "sum_open", "p3"))
     assert uniform(np.concatenate(found), ring) > MISS
 
 

@@ -1,0 +1,375 @@
+"""Masked sums, one or many after one key agreement: the coordinator learns totals of vectors, and no vector.
+
+Two neighbours agree on a secret once. For sum number t a party sends its values plus a fresh mask of its own and, for
+every neighbour, the mask that their secret gives for t: plus at the earlier of the two, minus at the later. The
+coordinator then says whose values arrived, the survivors. Each survivor answers with its own mask and those shared with
+parties that are no survivors, and hides this answer in turn under masks shared with the other survivors, which their
+secrets give for t AND for that list. If all of them were told the same list these cancel, and the difference of the two
+sums is the total of the survivors' values. Where nobody may be missing (`graph.missing` is 0) the first message is
+enough. After Bonawitz et al. 2017, without shares of keys: nobody's key can ever be opened.
+
+*Why nothing else opens.* A party sends values once and an answer once for each sum, and only for a list that holds
+itself and at least parties - missing of them, of its neighbours only such as it has a secret with. Two different lists
+for one sum would both have to be answered by all of their honest members; they are too long for that, since 2 missing <
+parties - colluding. Without the answers of its whole list an answer is uniform, since the honest members of a list are
+connected (`syndic.mpc.graph`); so a single own mask or pair mask is never seen: values that come late, or of a party
+that was said to be silent, stay hidden by a mask of which nobody has a part. A mask is made for one study, label and
+number.
+
+*Who could learn what.* Coordinator and up to `graph.colluding` parties together: the total of the other survivors of
+every sum, at least parties - missing with the colluding ones. This holds for whatever lists of parties the coordinator
+makes up, also if it tells parties different ones. More colluding parties could open single vectors, which carry a share
+of the noise only. *Forged public keys*: with identities in the study the masks of two honest parties that were shown
+wrong keys do not cancel, and nothing opens; without identities they are not covered. *Not covered*: made-up values;
+whoever takes the memory files, which hold the secrets, of more parties than may collude.
+
+*Missing*: up to `graph.missing` parties for each sum, others for the next one. If a survivor does not answer about its
+masks, the sum stays closed, and what was charged for it stays charged. Of many sums one is then lost; a run of one sum
+ends, and goes on when it is run again and the party answers.
+*Unit*: sums hide vectors, not people; noise does that, a share of it at each party, for every sum anew.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar, final
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from syndic.errors import PartyError, RefusedError
+from syndic.kernel import Message, Nothing, Party, Session, SubProtocol, step
+from syndic.mpc.graph import Seats, SumGraph
+from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, context, key_pair
+from syndic.mpc.listing import bits, marked, pieces
+from syndic.mpc.mask import expand
+from syndic.mpc.order import advance
+from syndic.mpc.ring import Ring
+
+# who was silent so many times in a row is not waited for again
+_PATIENCE: Final = 3
+
+
+class SumStart(Message):
+    """Begin the sums called `label`."""
+
+    label: str
+
+
+class SumKey(Message):
+    """A party's public key for all sums."""
+
+    public: bytes
+
+
+class SumDirectory(Message):
+    """For one party: which of its neighbours take part (a bit each, in order) and their 32 bytes of keys."""
+
+    label: str
+    present: bytes
+    keys: bytes
+
+
+class SumMasked(Message):
+    """A party's masked values, or its hidden answer about masks, packed to the bits of the ring."""
+
+    values: bytes
+
+
+class SumSurvivors(Message):
+    """Whose masked values arrived for one sum: a bit for each party of the study, in order."""
+
+    label: str
+    number: int
+    arrived: bytes
+
+
+class _Own(Message):
+    pair: KeyPair
+    root: bytes
+
+
+class _Met(Message):
+    """What a party keeps for all sums: its neighbours' places and secrets, and the root of its own masks."""
+
+    places: tuple[int, ...]
+    secrets: bytes
+    root: bytes
+
+    @property
+    def pairs(self) -> dict[int, bytes]:
+        return dict(zip(self.places, pieces(self.secrets, KEY_BYTES, len(self.places)), strict=True))
+
+
+class _Sent(Message):
+    """The last sum that a party sent values for, and whether it has answered about its masks."""
+
+    number: int
+    count: int
+    bits: int
+    question: bytes
+    answered: bool
+
+
+@final
+@dataclass(frozen=True)
+class Masks:
+    """The masks of one party's values for one sum. Private."""
+
+    values: NDArray[Any]
+    ring: Ring
+
+    def hide(self, values: NDArray[np.int64]) -> SumMasked:
+        """Return values, with their share of the noise, under their masks: uniform without the others'."""
+        return SumMasked(values=self.ring.pack(self.ring.add(self.ring.reduce(values), self.values)))
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Total:
+    """The opened sum, and the parties whose values are in it."""
+
+    values: NDArray[np.int64]
+    present: tuple[str, ...]
+
+
+class MaskedSums(SubProtocol):
+    """Masked sums under one label: who masks with whom. Computed by each party from its own study.
+
+    A method's own step, `reveals="masked"`, takes a message with the sum's number, asks `masks_for` for the masks, adds
+    noise through `party.contribute` and returns the masks' `hide`. Its `coordinate` uses `start`. A method with a
+    single sum has a `MaskedSum`.
+    """
+
+    label: str
+    graph: SumGraph
+
+    def rounds(self, contribute: str) -> tuple[str, ...]:
+        """Return the names of the steps of all sums, with that of the method's own step, in their order."""
+        return ("sum_keys", "sum_meet", contribute, *(("sum_open",) if self.graph.missing else ()))
+
+    @step(reveals="public")
+    def sum_keys(self, party: Party, message: SumStart) -> SumKey:
+        """Make a key for all masked sums of this study; publish its public half."""
+        self._check(message.label)
+        advance(party, f"sums {self.label}", 1)
+        randomness = party.key_randomness("sum keys")
+        own = _Own(pair=key_pair(randomness), root=randomness.bytes(KEY_BYTES))
+        party.remember(f"sums {self.label} own", own)
+        return SumKey(public=own.pair.public)
+
+    @step(reveals="public")
+    def sum_meet(self, party: Party, message: SumDirectory) -> Nothing:
+        """Agree on a secret with every neighbour, from which the masks of all sums are made."""
+        label = self._check(message.label)
+        advance(party, f"sums {label}", 2)
+        seats, place = self._seats(party)
+        neighbours = seats.neighbours(place)
+        present = marked(neighbours, message.present)
+        if len(present) < max(1, len(neighbours) - self.graph.missing):
+            raise RefusedError(
+                f"{len(present)} of {party.name}'s {len(neighbours)} neighbours take part in the sums '{label}', and "
+                f"{self.graph.missing} may be missing: run the study again when more parties can answer"
+            )
+        own = party.recall(f"sums {label} own", _Own)
+        keys = pieces(message.keys, KEY_BYTES, len(present))
+        publics = {seats.names[each]: key for each, key in zip(present, keys, strict=True)}
+        # these secrets never leave the party, whoever is missing: only masks made of them do
+        secrets = b"".join(agree_with(party, own.pair.private, publics).values())
+        party.remember(f"sums {label} met", _Met(places=tuple(present), secrets=secrets, root=own.root))
+        return Nothing()
+
+    def masks_for(self, party: Party, number: int, count: int, ring: Ring, question: bytes = b"") -> Masks:
+        """Return the masks of this party's `count` values for a sum; later sums have higher numbers, from 1.
+
+        Each sum is answered once. Nothing is charged yet. Masks cancel between parties with the same `question`,
+        a digest of what they were asked, so that a sum of answers to different questions does not open.
+        """
+        label = self.label
+        sent = party.kept(f"sums {label} sent", _Sent)
+        if number < 1 or (sent is not None and number <= sent.number):
+            raise RefusedError(
+                f"sum {number} of '{label}' was asked for after sum {sent.number if sent else 0}: each is answered "
+                "once, in order"
+            )
+        seats, place = self._seats(party)
+        met = party.recall(f"sums {label} met", _Met)
+        party.remember(
+            f"sums {label} sent",
+            _Sent(number=number, count=count, bits=ring.bits, question=question, answered=self.graph.missing == 0),
+        )
+        own = _own_mask(seats, place, met, number, count, ring)
+        return Masks(seats.add_pairs(own, place, met.pairs, seats.bound("values", number, question), ring), ring)
+
+    @step(reveals="masked")
+    def sum_open(self, party: Party, message: SumSurvivors) -> SumMasked:
+        """Answer with the masks that the others' do not cancel, hidden from everybody who has not all answers."""
+        label, number = self._check(message.label), message.number
+        seats, place = self._seats(party)
+        sent = party.recall(f"sums {label} sent", _Sent)
+        if sent.number != number or sent.answered:
+            raise RefusedError(
+                f"the masks of sum {number} of '{label}' were asked for after those of sum {sent.number}: a party "
+                "answers once, about the sum that it sent values for last"
+            )
+        arrived = set(marked(list(range(len(seats.names))), message.arrived))
+        if len(arrived) < self.graph.least or place not in arrived:
+            raise RefusedError(
+                f"the values of {len(arrived)} parties arrived for sum {number} of '{label}', and the study's noise "
+                f"is enough from {self.graph.least} on: it stays closed, and what was charged stays charged"
+            )
+        met, ring = party.recall(f"sums {label} met", _Met), Ring(sent.bits)
+        strangers = arrived & set(seats.neighbours(place)) - set(met.places)
+        if strangers:
+            # two lists that leave out others each would leave nobody but colluding parties to hide an answer from
+            raise RefusedError(
+                f"sum {number} of '{label}' has values of {len(strangers)} neighbour(s) that {party.name} was told "
+                "take no part: its masks stay closed"
+            )
+        party.remember(f"sums {label} sent", replace(sent, answered=True))
+        gone = {each: secret for each, secret in met.pairs.items() if each not in arrived}
+        here = {each: secret for each, secret in met.pairs.items() if each in arrived}
+        masks = _own_mask(seats, place, met, number, sent.count, ring)
+        masks = seats.add_pairs(masks, place, gone, seats.bound("values", number, sent.question), ring)
+        hidden = seats.add_pairs(masks, place, here, seats.bound("answer", number, message.arrived), ring)
+        return SumMasked(values=ring.pack(hidden))
+
+    def start(self, session: Session) -> "SumCoordinator[Any]":
+        """Let the parties agree on the secrets of all sums; return the coordinator's side of them.
+
+        Raises:
+            PartyError: if more parties than the graph allows fall silent or refuse.
+        """
+        seats = Seats(study=session.study, label=self.label, names=session.parties, graph=self.graph)
+        keys = session.ask(self.sum_keys, SumStart(label=self.label), missing=self.graph.missing)
+        places = {name: place for place, name in enumerate(seats.names)}
+        directories = {}
+        for name in keys:
+            neighbours = [seats.names[each] for each in seats.neighbours(places[name])]
+            directories[name] = SumDirectory(
+                label=self.label,
+                present=bits(each in keys for each in neighbours),
+                keys=b"".join(keys[each].public for each in neighbours if each in keys),
+            )
+        met = session.ask(self.sum_meet, directories, missing=len(keys) - self.graph.least)
+        return SumCoordinator(session, self, tuple(name for name in seats.names if name in met))
+
+    def _check(self, label: str) -> str:
+        if label != self.label:
+            raise RefusedError(f"values are summed under the label '{self.label}' here and under no other")
+        return label
+
+    def _seats(self, party: Party) -> tuple[Seats, int]:
+        names = tuple(member.name for member in party.terms.parties)
+        return Seats(study=party.study, label=self.label, names=names, graph=self.graph), names.index(party.name)
+
+
+@final
+class MaskedSum(MaskedSums):
+    """One masked sum of `count` numbers of one ring.
+
+    A method's own step, `reveals="masked"`, asks `masks` for its masks before it reads rows, adds noise through
+    `party.contribute` and returns the masks' `hide`; its `coordinate` calls `open` with that step.
+    """
+
+    count: int
+    ring: Ring
+
+    def masks(self, party: Party) -> Masks:
+        """Return the masks of this party's values. Nothing is charged yet; a second time they are refused."""
+        return self.masks_for(party, 1, self.count, self.ring)
+
+    def open(self, session: Session, contribute: Callable[[Any, Nothing], SumMasked]) -> Total:
+        """Run the coordinator's side: pass on keys, add up masked values, open the total.
+
+        Raises:
+            PartyError: if more parties than the graph allows fall silent or refuse, or a party whose values arrived
+                does not answer about its masks. Run again, it goes on from the answers that are stored.
+        """
+        sums = self.start(session)
+        sent = sums.send(contribute, lambda _: Nothing())
+        try:
+            answers = sums.answers(sent, missing=0)
+        except PartyError as error:
+            raise PartyError(
+                f"{error}. The sum '{self.label}' stays closed until every party whose values arrived has answered; "
+                "what was charged stays charged. Run the study again from the same folder when they can: nothing is "
+                "charged twice",
+                exit_code=error.exit_code,
+            ) from None
+        return sums.opened(sent, answers, self.count, self.ring)
+
+    @property
+    def message_bytes(self) -> int:
+        """About how many bytes the largest message has: values under masks, or the neighbours' keys."""
+        return max(self.ring.packed_bytes(self.count), self.graph.neighbours * KEY_BYTES) + 64
+
+
+def _own_mask(seats: Seats, place: int, met: _Met, number: int, count: int, ring: Ring) -> NDArray[Any]:
+    if seats.graph.missing == 0:
+        return ring.reduce(np.zeros(count, dtype=np.int64))
+    return expand(met.root, context("own", seats.bound("values", number), seats.names[place]), count, ring)
+
+
+Asked = TypeVar("Asked", bound=Message)
+Replies = Mapping[str, SumMasked]
+
+
+@final
+class SumCoordinator(Generic[Asked]):
+    """The coordinator's side of masked sums: `total` opens the next one."""
+
+    def __init__(self, session: Session, sums: MaskedSums, members: tuple[str, ...]) -> None:
+        """Use `MaskedSums.start`."""
+        self.number = 0
+        self._session = session
+        self._sums = sums
+        self._silences = dict.fromkeys(members, 0)
+
+    def total(
+        self, contribute: Callable[[Any, Asked], SumMasked], ask: Callable[[int], Asked], *, count: int, ring: Ring
+    ) -> Total | None:
+        """Open the next sum: `contribute` is the parties' step, `ask` makes its message from the sum's number.
+
+        Returns None where the sum is lost: a party whose values arrived did not answer about its masks.
+
+        Raises:
+            PartyError: if more parties than may be missing sent no values.
+        """
+        sent = self.send(contribute, ask)
+        # too late to end the run: what the others sent is charged, and the next sum may go well
+        answers = self.answers(sent, missing=len(sent))
+        lost = self._sums.graph.missing > 0 and answers.keys() != sent.keys()
+        return None if lost else self.opened(sent, answers, count, ring)
+
+    def send(self, contribute: Callable[[Any, Asked], SumMasked], ask: Callable[[int], Asked]) -> Replies:
+        """Ask for the masked values of the next sum; return those that arrived."""
+        self.number += 1
+        asked = [name for name, silences in self._silences.items() if silences < _PATIENCE]
+        missing = len(asked) - self._sums.graph.least
+        if missing < 0:
+            raise RefusedError(f"{len(asked)} parties are left in the sums '{self._sums.label}': too few to go on")
+        sent = self._session.ask(contribute, dict.fromkeys(asked, ask(self.number)), missing=missing)
+        for name in asked:
+            self._silences[name] = 0 if name in sent else self._silences[name] + 1
+        return sent
+
+    def answers(self, sent: Replies, *, missing: int) -> Replies:
+        """Ask the survivors about their masks; where nobody may be missing all masks cancel, and nobody is asked."""
+        if self._sums.graph.missing == 0:
+            return {}
+        arrived = bits(name in sent for name in self._session.parties)
+        survivors = SumSurvivors(label=self._sums.label, number=self.number, arrived=arrived)
+        return self._session.ask(self._sums.sum_open, dict.fromkeys(sent, survivors), missing=missing)
+
+    def opened(self, sent: Replies, answers: Replies, count: int, ring: Ring) -> Total:
+        """Return the total of values whose masks were all answered about."""
+        total = ring.subtract(_added(sent, count, ring), _added(answers, count, ring))
+        return Total(values=ring.lift(total), present=tuple(name for name in self._session.parties if name in sent))
+
+
+def _added(sent: Replies, count: int, ring: Ring) -> NDArray[Any]:
+    total = ring.reduce(np.zeros(count, dtype=np.int64))
+    for each in sent.values():
+        total = ring.add(total, ring.unpack(each.values, count))
+    return total
