@@ -18,8 +18,9 @@ from msgspec.structs import replace
 
 from support import COLUMNS, rows, study_text
 from syndic.errors import InputError
-from syndic.federation import Coordinator, accept, prepare, run_federated
-from syndic.federation.party import workspace_of
+from syndic.federation.coordinator import Coordinator
+from syndic.federation.party import accept, prepare, workspace_of
+from syndic.federation.run import run_federated
 from syndic.kernel import Progress, silent_progress
 from syndic.privacy import Entry, Ledger
 from syndic.runtime import Local

@@ -11,9 +11,9 @@ from syndic.document import from_file, to_readable_json
 from syndic.federation import certificate as certificates
 from syndic.federation import coordinator as coordinators
 from syndic.federation import party as parties
-from syndic.federation import run_federated
 from syndic.federation.doctor import examine
 from syndic.federation.requests import Approval, Request
+from syndic.federation.run import run_federated
 from syndic.kernel import PublicIdentity
 from syndic.study import Study
 

@@ -11,7 +11,7 @@ from syndic.console.studies import Sent, column_line, folder_of_study, members, 
 from syndic.console.views import Overview, PartyLine, ProgressView, State, StepLine, StudyLine, StudyView
 from syndic.document import Document
 from syndic.errors import InputError, RefusedError, SyndicError
-from syndic.federation import Coordinator
+from syndic.federation.coordinator import Coordinator
 from syndic.federation.run import check_list
 from syndic.federation.run_status import RunState, note_start, read_state
 from syndic.kernel import PublicIdentity

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from syndic import Assumptions, Schema
-from syndic.advice import ColumnAssumption
+from syndic.advice.assume import ColumnAssumption
 from syndic.advice.histogram import draw_over_bins
 from syndic.advice.population import PEOPLE, draw_population
 from syndic.data import Boolean, Date, Instead, Integer, Real

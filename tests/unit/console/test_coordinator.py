@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from consoles import Visitor, study_file
 from support import rows, study_text
 from syndic.errors import PartyError
-from syndic.federation import Coordinator, prepare
+from syndic.federation.coordinator import Coordinator
+from syndic.federation.party import prepare
 from syndic.federation.run_status import Watched, read_state
 from syndic.kernel import Delivery, silent_progress
 from syndic.runtime import Local

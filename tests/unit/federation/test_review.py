@@ -11,7 +11,10 @@ from organisations import agreed_nodes, homes_for
 from support import study_text, two_parties
 from syndic.document import from_json, to_json
 from syndic.errors import InputError, RefusedError
-from syndic.federation import Coordinator, Request, prepare, serve
+from syndic.federation import serve
+from syndic.federation.coordinator import Coordinator
+from syndic.federation.party import prepare
+from syndic.federation.requests import Request
 from syndic.kernel import Reply, decode
 from syndic.privacy import Ledger
 from syndic.runtime.frame import receive_frame, send_frame
