@@ -107,7 +107,7 @@ def wait_until(happened: Callable[[], bool], told: Callable[[], str] = str, seco
 def _answers(process: psutil.Process) -> bool:
     """Tell whether a process answers a study; one of an earlier study may end just now."""
     try:
-        return "syndic.federation.serve" in process.cmdline()
+        return "syndic.study.serve" in process.cmdline()
     except psutil.NoSuchProcess:
         return False
 

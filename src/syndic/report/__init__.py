@@ -11,8 +11,8 @@ from syndic.report.figure import Bars as Bars
 from syndic.report.figure import Curve as Curve
 from syndic.report.figure import Line as Line
 from syndic.report.figure import Series as Series
+from syndic.report.page import Section as Section
 from syndic.report.registry import registry_entry as registry_entry
 from syndic.report.registry import write_registry as write_registry
-from syndic.report.section import Section as Section
 from syndic.report.write import owner_report as owner_report
 from syndic.report.write import report as report

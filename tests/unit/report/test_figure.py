@@ -9,10 +9,9 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 import syndic.report
-from syndic.report.axes import bottom_labels
 from syndic.report.figure import Bars, Curve, Figure, Heat, Line, Series
-from syndic.report.section import Grid
-from syndic.report.svg import STYLE, escape, fit, log_ticks, number, power, text_width, ticks
+from syndic.report.page import Grid
+from syndic.report.svg import STYLE, bottom_labels, escape, fit, log_ticks, number, power, text_width, ticks
 
 NASTY = "<script>alert('x')</script>\x00\x1b & \"more\" \ud800"
 SVG = "{http://www.w3.org/2000/svg}"
