@@ -18,8 +18,9 @@ from msgspec.structs import replace
 
 from support import COLUMNS, rows, study_text
 from syndic.errors import InputError
-from syndic.federation import Coordinator, accept, prepare, run_federated
-from syndic.federation.party import workspace_of
+from syndic.federation.coordinator import Coordinator
+from syndic.federation.party import accept, prepare, workspace_of
+from syndic.federation.run import run_federated
 from syndic.kernel import Progress, silent_progress
 from syndic.privacy import Entry, Ledger
 from syndic.runtime import Local
@@ -106,7 +107,7 @@ def wait_until(happened: Callable[[], bool], told: Callable[[], str] = str, seco
 def _answers(process: psutil.Process) -> bool:
     """Tell whether a process answers a study; one of an earlier study may end just now."""
     try:
-        return "syndic.federation.serve" in process.cmdline()
+        return "syndic.study.serve" in process.cmdline()
     except psutil.NoSuchProcess:
         return False
 

@@ -14,8 +14,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.x509.oid import NameOID
 
-from syndic.federation import Coordinator
 from syndic.federation import certificate as certificates
+from syndic.federation.coordinator import Coordinator
 from syndic.federation.flare_config import SERVER_NAME
 
 ADMIN = "admin@hostile.org"

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from support import study_text, two_parties
 from syndic import Study
 from syndic.document import to_json
-from syndic.kernel import Agreement, Agreements, Call, Message, Node, Nothing, Ready, Reply, answer, decode, encode
+from syndic.kernel import Agreement, Call, Message, Node, Nothing, Reply, answer, decode, encode
+from syndic.kernel.agreement import Agreements, Ready
 from syndic.privacy import Entry, Ledger
 from syndic.runtime import Local
 from syndic.study import PartyFolder

@@ -17,7 +17,7 @@ from support import rows, study_text
 from syndic import Study
 from syndic.document import to_readable_json
 from syndic.errors import PartyError
-from syndic.federation import Coordinator
+from syndic.federation.coordinator import Coordinator
 from syndic.study import Release
 
 MARGINALS = 'method = "marginals"\ncliques = [["colour"], ["age"]]\nmissing = 1'

@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 from federation import Federation, wait_until
 from syndic.errors import InputError, IntegrityError
-from syndic.federation import Coordinator, accept, prepare
 from syndic.federation import certificate as certificates
+from syndic.federation.coordinator import Coordinator
 from syndic.federation.doctor import examine
-from syndic.federation.party import check_site, workspace_of
+from syndic.federation.party import accept, check_site, prepare, workspace_of
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 

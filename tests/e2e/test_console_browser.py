@@ -18,7 +18,8 @@ from consoles import Running, agree_all, study_between, study_file
 from organisations import rehearse
 from support import COLUMNS
 from syndic.console.releases import archive
-from syndic.federation import Coordinator, prepare
+from syndic.federation.coordinator import Coordinator
+from syndic.federation.party import prepare
 from syndic.federation.site import serving
 from syndic.privacy import Ledger
 from syndic.runtime import Processes

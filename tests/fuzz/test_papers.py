@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from fuzzing import TEXTS, fuzz, outcome, spoiled, spoiled_document, words_of
 from syndic.document import to_builtins, to_json
 from syndic.errors import InputError, IntegrityError, RefusedError
-from syndic.kernel import Agreement, PublicIdentity, check_agreement, read_agreement
+from syndic.kernel import Agreement, PublicIdentity
+from syndic.kernel.agreement import check_agreement, read_agreement
 from syndic.mpc.align.table import FIELD, add, bins_of, encoded, field_words, multiply, subtract, table_shape, zeros
 from syndic.mpc.key import agree, key_pair
 from syndic.mpc.seal import Place, seal, seal_for, unseal, unseal_from

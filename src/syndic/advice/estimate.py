@@ -29,7 +29,9 @@ _SHIFTS: Final = (0.0, -0.3, 0.3)
 def advise_estimate(study: Study, assumptions: Assumptions) -> Advice:
     """Predict the error of every parameter under each scheme, beside each party alone. Reads no row, spends nothing."""
     study.check()
-    protocol = estimation_of(study)
+    protocol = study.protocol
+    if not isinstance(protocol, Estimation):
+        raise InputError(f"predicted errors of parameters are for the method estimate, not {protocol.title}")
     assumptions.check(study.schema)
     layout = study.plan_as(EstimationPlan).layout
     theta = _assumed(layout, study, assumptions)
@@ -51,13 +53,6 @@ def advise_estimate(study: Study, assumptions: Assumptions) -> Advice:
         tasks=tuple(tasks),
         assumptions=_told(study, protocol, layout, theta, assumptions),
     )
-
-
-def estimation_of(study: Study) -> Estimation:
-    """Return the study's method if it is an estimate."""
-    if not isinstance(study.protocol, Estimation):
-        raise InputError(f"predicted errors of parameters are for the method estimate, not {study.protocol.title}")
-    return study.protocol
 
 
 def predicted(study: Study, protocol: Estimation, theta: Array, factor: float = 1.0) -> Array:

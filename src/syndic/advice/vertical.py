@@ -11,13 +11,13 @@ from typing import Final, get_args
 import msgspec
 import numpy as np
 
+from syndic.advice.advice import Expected, Recommended, Variant, VariantAdvice, VerticalAdvice
 from syndic.advice.assume import Assumptions
-from syndic.advice.vertical_advice import Expected, Recommended, Variant, VariantAdvice, VerticalAdvice
 from syndic.advice.vertical_encoded import forecast_encoded
 from syndic.advice.vertical_forecast import forecast_columns, forecast_glued, forecast_shares
 from syndic.advice.vertical_people import CROWDS, Codes, distance, made_up
 from syndic.errors import InputError
-from syndic.evaluation.sets import column_sets
+from syndic.evaluation.distance import column_sets
 from syndic.kernel import Progress, silent_progress
 from syndic.methods import AnyMethod, Dplt, Glued, Vertical, Vertigan, Vertimrf
 from syndic.methods.synthesis.vertical_plan import VerticalPlan

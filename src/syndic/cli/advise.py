@@ -8,7 +8,8 @@ from syndic.advice import Advice, Assumptions, VerticalAdvice, advise_vertical
 from syndic.advice import advise as advise_on
 from syndic.advice.vertical import VERTICAL
 from syndic.cli import show
-from syndic.cli.study import JSON, STUDY
+from syndic.cli.show import JSON
+from syndic.cli.study import STUDY
 from syndic.errors import InputError
 from syndic.study import Study
 
@@ -48,7 +49,4 @@ def advise(study_file: Path, tasks: tuple[str, ...], assumed: tuple[str, ...], a
             advice = advise_vertical(study, assumptions=Assumptions.of(assumed), progress=progress)
         else:
             advice = advise_on(study, tasks=tasks or None, assumptions=Assumptions.of(assumed), progress=progress)
-    if as_json:
-        show.as_json(advice)
-    else:
-        click.echo(str(advice))
+    show.as_json_or(advice, advice, as_json=as_json)

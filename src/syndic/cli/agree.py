@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from syndic.cli import show
-from syndic.cli.study import JSON, STUDY
+from syndic.cli.show import JSON, PATH
+from syndic.cli.study import STUDY
 from syndic.errors import InputError, RefusedError
 from syndic.study import PartyFolder, Study
 from syndic.study import agreement as owner
@@ -17,7 +18,7 @@ HOME = click.option(
     "--home",
     "folder",
     required=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="The organisation's own folder, with party.toml and identity.key.",
 )
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
@@ -57,10 +58,8 @@ def agree(study_file: Path, folder: Path, expires: str, rehearsal: int | None, y
     if not yes and not click.confirm(f"Does {offer.party} agree?", err=as_json):
         raise RefusedError(f"{offer.party} did not agree; nothing was signed")
     agreement = owner.agree(home, study, lasts=lasts, rehearsal=rehearsal)
-    if as_json:
-        show.as_json({"offer": offer, "agreement": agreement})
-    else:
-        click.echo(f"{agreement.party} agrees to {agreement.run} until {agreement.expires:%Y-%m-%d %H:%M} UTC")
+    told = f"{agreement.party} agrees to {agreement.run} until {agreement.expires:%Y-%m-%d %H:%M} UTC"
+    show.as_json_or(told, {"offer": offer, "agreement": agreement}, as_json=as_json)
 
 
 @click.command(epilog="\b\nExample: syndic withdraw 3f9a --home clinic --why 'data protection officer'")
@@ -71,10 +70,7 @@ def agree(study_file: Path, folder: Path, expires: str, rehearsal: int | None, y
 def withdraw(digest: str, folder: Path, why: str, as_json: bool) -> None:
     """Take back the agreement to a study; nothing more is answered. What was spent stays spent."""
     run = owner.withdraw(PartyFolder(folder=folder), digest, why=why)
-    if as_json:
-        show.as_json({"withdrawn": run})
-    else:
-        click.echo(f"withdrawn from {run}; what was spent stays spent")
+    show.as_json_or(f"withdrawn from {run}; what was spent stays spent", {"withdrawn": run}, as_json=as_json)
 
 
 @click.command(epilog="\b\nExample: syndic studies --home clinic")

@@ -5,20 +5,14 @@ from pathlib import Path
 
 import click
 
-from syndic.cli.study import JSON, run_and_show
+from syndic.cli.show import JSON, PATH
+from syndic.cli.study import OUT_HELP, run_and_show
 from syndic.study import Study, plan
 from syndic.study.simulate import RuntimeName
 
 
 @click.command(epilog="\b\nExample: syndic demo --runtime processes")
-@click.option(
-    "--out",
-    "folder",
-    type=click.Path(path_type=Path),
-    default=Path("syndic-demo"),
-    show_default=True,
-    help="Where the release and the parties' folders go.",
-)
+@click.option("--out", "folder", type=PATH, default=Path("syndic-demo"), show_default=True, help=OUT_HELP)
 @click.option("--runtime", type=click.Choice(["local", "processes"]), default="processes", show_default=True)
 @JSON
 def demo(folder: Path, runtime: RuntimeName, as_json: bool) -> None:

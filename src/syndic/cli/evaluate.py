@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 
 from syndic.cli import show
-from syndic.cli.study import JSON, named
+from syndic.cli.show import JSON, PATH
+from syndic.cli.study import named
 from syndic.evaluation import evaluate as evaluate_release
 from syndic.evaluation.evaluation import check_target
 from syndic.study import Release
@@ -14,7 +15,7 @@ from syndic.study import Release
 @click.command(
     epilog="\b\nExample: syndic evaluate run -s north=north.csv -s south=south.csv --target smoker --out mine.html"
 )
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=PATH)
 @click.option(
     "-s",
     "--source",
@@ -25,9 +26,7 @@ from syndic.study import Release
 )
 @click.option("--target", metavar="COLUMN", help="A column to predict and to compare regressions of.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of splits, resamples and baselines.")
-@click.option(
-    "--out", "target_file", metavar="FILE", type=click.Path(path_type=Path), help="Also write .json, .txt or .html."
-)
+@click.option("--out", "target_file", metavar="FILE", type=PATH, help="Also write .json, .txt or .html.")
 @JSON
 def evaluate(
     folder: Path, sources: tuple[str, ...], target: str | None, seed: int, target_file: Path | None, as_json: bool
@@ -38,10 +37,7 @@ def evaluate(
     release = Release.load(folder)
     with show.progress_bar(shown=not as_json) as progress:
         evaluation = evaluate_release(release, named(sources), seed=seed, target=target, progress=progress)
-    if as_json:
-        show.as_json(evaluation)
-    else:
-        click.echo(str(evaluation))
+    show.as_json_or(evaluation, evaluation, as_json=as_json)
     if target_file is not None:
         evaluation.write(target_file)
         click.echo(f"wrote {target_file}", err=as_json)

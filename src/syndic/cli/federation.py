@@ -6,24 +6,23 @@ from pathlib import Path
 import click
 
 from syndic.cli import show
-from syndic.cli.study import JSON, STUDY
+from syndic.cli.show import JSON, PATH
+from syndic.cli.study import STUDY, show_release
 from syndic.document import from_file, to_readable_json
 from syndic.federation import certificate as certificates
 from syndic.federation import coordinator as coordinators
 from syndic.federation import party as parties
-from syndic.federation import run_federated
 from syndic.federation.doctor import examine
 from syndic.federation.requests import Approval, Request
+from syndic.federation.run import run_federated
 from syndic.kernel import PublicIdentity
 from syndic.study import Study
 
-FOLDER = click.argument("folder", type=click.Path(path_type=Path))
+FOLDER = click.argument("folder", type=PATH)
 DAYS = click.option(
     "--days", type=click.IntRange(1), default=365, show_default=True, help="How long the certificate holds."
 )
-HOME = click.option(
-    "--home", "folder", required=True, type=click.Path(path_type=Path), help="The coordinator's folder."
-)
+HOME = click.option("--home", "folder", required=True, type=PATH, help="The coordinator's folder.")
 
 
 @click.group(epilog="\b\nExample: syndic coordinator init federation --name health --host study.example.org")
@@ -52,9 +51,9 @@ def coordinator_init(folder: Path, name: str, host: str, port: int, days: int) -
 
 
 @coordinator.command()
-@click.argument("request_file", metavar="REQUEST", type=click.Path(path_type=Path))
+@click.argument("request_file", metavar="REQUEST", type=PATH)
 @HOME
-@click.option("--out", "target", type=click.Path(path_type=Path), help="Where the approval goes.")
+@click.option("--out", "target", type=PATH, help="Where the approval goes.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @DAYS
 def approve(request_file: Path, folder: Path, target: Path | None, yes: bool, days: int) -> None:
@@ -134,8 +133,8 @@ def party_init(folder: Path, name: str, renew: bool) -> None:
 
 
 @party.command()
-@click.argument("approval_file", metavar="APPROVAL", type=click.Path(path_type=Path))
-@click.option("--home", "folder", required=True, type=click.Path(path_type=Path), help="The party's folder.")
+@click.argument("approval_file", metavar="APPROVAL", type=PATH)
+@click.option("--home", "folder", required=True, type=PATH, help="The party's folder.")
 def accept(approval_file: Path, folder: Path) -> None:
     """Install the coordinator's approval, with the policy that this site keeps."""
     approval = from_file(approval_file, Approval)
@@ -161,12 +160,7 @@ def join(folder: Path) -> None:
 @STUDY
 @HOME
 @click.option(
-    "--out",
-    "target",
-    type=click.Path(path_type=Path),
-    default=Path("syndic-run"),
-    show_default=True,
-    help="Where the release goes.",
+    "--out", "target", type=PATH, default=Path("syndic-run"), show_default=True, help="Where the release goes."
 )
 @click.option("--rehearsal", type=int, metavar="SEED", help="Run the rehearsal that was agreed to. It protects nobody.")
 @click.option("--seconds", default=600.0, show_default=True, help="How long a party may take for one step.")
@@ -185,19 +179,12 @@ def run(
     study, opened = Study.load(study_file), coordinators.Coordinator.open(folder)
     with show.progress_bar(shown=not as_json) as progress:
         release = run_federated(study, opened, seed=rehearsal, progress=progress, seconds=seconds, patience=patience)
-    paths = [*release.write(target), release.report(target / "report.html")]
-    if as_json:
-        files = [str(path) for path in paths]
-        show.as_json({"files": files, "summary": release.summary(), "statement": release.statement})
-        return
-    show.as_lines(release.summary())
-    for path in paths:
-        click.echo(f"wrote {path}")
+    show_release(release, target, as_json=as_json)
 
 
 @click.command(epilog="\b\nExample: syndic doctor clinic --study study.toml")
 @FOLDER
-@click.option("--study", "study_file", type=click.Path(path_type=Path), help="Also: could this study run?")
+@click.option("--study", "study_file", type=PATH, help="Also: could this study run?")
 @JSON
 def doctor(folder: Path, study_file: Path | None, as_json: bool) -> None:
     """Name what is wrong: clock, certificate, key, policy, name, port, versions, agreements."""

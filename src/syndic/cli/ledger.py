@@ -5,11 +5,11 @@ from pathlib import Path
 import click
 
 from syndic.cli import show
+from syndic.cli.show import JSON, PATH
 from syndic.errors import InputError
 from syndic.privacy import Ledger
 
-LEDGER = click.argument("file", type=click.Path(path_type=Path))
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+LEDGER = click.argument("file", type=PATH)
 
 
 @click.group(epilog="\b\nExample: syndic ledger show run/parties/north/ledger.sqlite")
@@ -70,15 +70,13 @@ def verify(file: Path, published: str | None, as_json: bool) -> None:
     with _existing(file) as book:
         book.verify(published=published)
         facts = {"file": str(file), "entries": sum(1 for _ in book.entries()), "head": book.head()}
-    if as_json:
-        show.as_json(facts)
-    else:
-        click.echo(f"{file} is whole: {facts['entries']} entries, head {facts['head']}")
+    told = f"{file} is whole: {facts['entries']} entries, head {facts['head']}"
+    show.as_json_or(told, facts, as_json=as_json)
 
 
 @ledger.command()
 @LEDGER
-@click.argument("target", type=click.Path(path_type=Path))
+@click.argument("target", type=PATH)
 def export(file: Path, target: Path) -> None:
     """Write every entry to a .json or .csv file."""
     with _existing(file) as book:

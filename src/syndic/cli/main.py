@@ -44,7 +44,7 @@ _VERBS = {
     "check-schema": "requests",
     "report": "report",
     "compare": "requests",
-    "export": "export",
+    "export": "report",
     "ledger": "ledger",
     "demo": "demo",
 }

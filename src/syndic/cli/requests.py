@@ -6,13 +6,12 @@ import click
 
 from syndic.cli import show
 from syndic.cli.agree import HOME
-from syndic.cli.study import JSON, STUDY
+from syndic.cli.show import JSON, PATH
+from syndic.cli.study import STUDY
 from syndic.errors import InputError
 from syndic.study import PartyFolder, Release, Study, schema_check
 from syndic.study import agreement as owner
 from syndic.study.differences import differences
-
-_FOLDER = click.Path(path_type=Path)
 
 
 @click.command(epilog="\b\nExample: syndic receive study.toml --home clinic")
@@ -41,8 +40,8 @@ def decline(digest: str, folder: Path, why: str, as_json: bool) -> None:
 
 
 @click.command(epilog="\b\nExample: syndic compare run-2025 run-2026")
-@click.argument("first", type=_FOLDER)
-@click.argument("second", type=_FOLDER)
+@click.argument("first", type=PATH)
+@click.argument("second", type=PATH)
 @JSON
 def compare(first: Path, second: Path, as_json: bool) -> None:
     """Compare two releases: what they state differently, and how far the shares of their columns differ."""
@@ -61,7 +60,7 @@ def compare(first: Path, second: Path, as_json: bool) -> None:
 
 
 @click.command("check-schema", epilog="\b\nExample: syndic check-schema schema.toml --home clinic")
-@click.argument("schema_file", metavar="SCHEMA", type=_FOLDER)
+@click.argument("schema_file", metavar="SCHEMA", type=PATH)
 @HOME
 @JSON
 def check_schema(schema_file: Path, folder: Path, as_json: bool) -> None:
@@ -84,10 +83,7 @@ def check_schema(schema_file: Path, folder: Path, as_json: bool) -> None:
 
 def _show(home: PartyFolder, run: str, as_json: bool) -> None:
     standing = next(one for one in owner.studies(home) if one.run == run)
-    if as_json:
-        show.as_json(standing)
-    else:
-        click.echo(f"{standing.study} is {standing.state}: {standing.run}")
+    show.as_json_or(f"{standing.study} is {standing.state}: {standing.run}", standing, as_json=as_json)
 
 
 def _text(path: Path) -> str:

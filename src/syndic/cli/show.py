@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,10 +14,18 @@ from rich.table import Table
 from syndic import kernel
 from syndic.document import to_readable_json
 
+PATH = click.Path(path_type=Path)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+
 
 def as_json(content: Any) -> None:
     """Print a document, or anything made of dicts and lists, as indented JSON."""
     click.echo(to_readable_json(content).decode(), nl=False)
+
+
+def as_json_or(text: object, content: Any, *, as_json: bool) -> None:
+    """Print the content for programs, or else the text for people."""
+    click.echo(to_readable_json(content).decode() if as_json else str(text), nl=not as_json)
 
 
 def as_lines(content: Mapping[str, Any]) -> None:

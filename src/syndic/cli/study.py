@@ -1,28 +1,23 @@
 """`check`, `plan`, `simulate`, `json-schema`: everything about a study file."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from syndic.cli import show
+from syndic.cli.show import JSON, PATH
 from syndic.data import Schema
 from syndic.document import json_schema as json_schema_of
 from syndic.errors import InputError
-from syndic.privacy import Ledger
-from syndic.study import PartyFile, Study
+from syndic.privacy import Ledger, Spending
+from syndic.study import PartyFile, Release, Study
 from syndic.study import plan as plan_of
 from syndic.study import simulate as run_simulation
 from syndic.study.simulate import RuntimeName
 
-STUDY = click.argument("study_file", metavar="STUDY", type=click.Path(path_type=Path))
-SECONDS = click.option(
-    "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    default=600.0,
-    show_default=True,
-    help="How long a step may take before a party counts as silent.",
-)
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+STUDY = click.argument("study_file", metavar="STUDY", type=PATH)
+OUT_HELP = "Where the release and the parties' folders go."
 
 
 @click.command(epilog="\b\nExample: syndic check study.toml")
@@ -33,11 +28,8 @@ def check(study_file: Path, as_json: bool) -> None:
     study = Study.load(study_file)
     study.check()
     facts = {"study": study.name, "digest": study.digest, "parties": [party.name for party in study.parties]}
-    if as_json:
-        show.as_json(facts)
-    else:
-        click.echo(f"{study_file.name} is coherent: {study.name}, {len(study.parties)} parties")
-        click.echo(f"digest {study.digest}")
+    told = f"{study_file.name} is coherent: {study.name}, {len(study.parties)} parties\ndigest {study.digest}"
+    show.as_json_or(told, facts, as_json=as_json)
 
 
 @click.command(epilog="\b\nExample: syndic plan study.toml --json")
@@ -46,10 +38,7 @@ def check(study_file: Path, as_json: bool) -> None:
 def plan(study_file: Path, as_json: bool) -> None:
     """What would the study cost, reveal and need? Reads no row, spends nothing."""
     planned = plan_of(Study.load(study_file))
-    if as_json:
-        show.as_json(planned)
-    else:
-        click.echo(str(planned))
+    show.as_json_or(planned, planned, as_json=as_json)
 
 
 @click.command(
@@ -66,14 +55,7 @@ def plan(study_file: Path, as_json: bool) -> None:
     metavar="PARTY=FILE",
     help="A party's rows: .csv, .parquet, .arrow, or its party.toml. Once for each party.",
 )
-@click.option(
-    "--out",
-    "folder",
-    type=click.Path(path_type=Path),
-    default=Path("syndic-run"),
-    show_default=True,
-    help="Where the release and the parties' folders go.",
-)
+@click.option("--out", "folder", type=PATH, default=Path("syndic-run"), show_default=True, help=OUT_HELP)
 @click.option(
     "--runtime",
     type=click.Choice(["local", "processes"]),
@@ -82,7 +64,13 @@ def plan(study_file: Path, as_json: bool) -> None:
     help="All in one process, or one process per party.",
 )
 @click.option("--seed", type=int, help="Make the run repeat itself. It then protects nobody, and says so.")
-@SECONDS
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=600.0,
+    show_default=True,
+    help="How long a step may take before a party counts as silent.",
+)
 @JSON
 def simulate(
     study_file: Path,
@@ -124,31 +112,33 @@ def run_and_show(
         release = run_simulation(
             study, sources, seed=seed, runtime=runtime, folder=folder, progress=progress, seconds=seconds
         )
-    paths = [*release.write(folder), release.report(folder / "report.html")]
     spendings = {}
     for party in study.parties:
         with Ledger.open(folder / "parties" / party.name / "ledger.sqlite") as book:
             spendings[party.name] = [book.spent(dataset) for dataset in book.datasets()]
+    show_release(release, folder, as_json=as_json, ledgers=spendings)
+
+
+def show_release(
+    release: Release, folder: Path, *, as_json: bool, ledgers: Mapping[str, list[Spending]] | None = None
+) -> None:
+    """Write a release with its report into a folder, and show it with what each ledger says."""
+    paths = [*release.write(folder), release.report(folder / "report.html")]
     if as_json:
-        show.as_json(
-            {
-                "files": [str(path) for path in paths],
-                "summary": release.summary(),
-                "statement": release.statement,
-                "ledgers": spendings,
-            }
-        )
+        facts = {"files": [str(path) for path in paths], "summary": release.summary(), "statement": release.statement}
+        show.as_json(facts if ledgers is None else {**facts, "ledgers": ledgers})
         return
     show.as_lines(release.summary())
-    show.as_table(
-        "ledgers",
-        ("party", "data set", "spent", "cap"),
-        (
-            (name, one.dataset, f"epsilon {float(one.epsilon):g}", f"epsilon {float(one.cap.epsilon):g}")
-            for name, spending in spendings.items()
-            for one in spending
-        ),
-    )
+    if ledgers is not None:
+        show.as_table(
+            "ledgers",
+            ("party", "data set", "spent", "cap"),
+            (
+                (name, one.dataset, f"epsilon {float(one.epsilon):g}", f"epsilon {float(one.cap.epsilon):g}")
+                for name, spending in ledgers.items()
+                for one in spending
+            ),
+        )
     for path in paths:
         click.echo(f"wrote {path}")
 

@@ -1,46 +1,56 @@
-"""The local interface for programs: every function of the console with its path, what it takes and what it returns."""
+"""The local interface for programs: every function of the console with its path, what it takes and what it returns.
 
+Its description, OpenAPI 3.1, is made of the same table that answers it.
+"""
+
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any, Final, Literal, final
 
 from syndic.advice import Advice
 from syndic.console import federation, ledgers, releases, studies
-from syndic.console.progress import party_progress
 from syndic.console.views import (
     Comparison,
     Difference,
+    Fault,
     LedgerView,
     Overview,
     PartyLine,
     ProgressView,
     ReleaseLine,
     ReleaseView,
+    Role,
     StudyLine,
     StudyView,
     Verified,
 )
+from syndic.document import schema_parts
 from syndic.study import schema_check
 from syndic.study.schema_check import SchemaCheck, SchemaText
+from syndic.version import __version__
 
 BASE: Final = "/api/v1"
-ZIP: Final = "application/zip"
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Media:
     """A body or an answer that is a file."""
 
     kind: str
 
 
-JSON: Final = Media(kind="application/json")
+_JSON: Final = Media("application/json")
+_CSV: Final = Media("text/csv")
+_HTML: Final = Media("text/html")
+_ZIP: Final = Media("application/zip")
+_BYTES: Final = Media("application/octet-stream")
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Endpoint:
     """One thing that a program may ask: `call` gets the folder, what stands in the path, and the body if any."""
 
@@ -54,44 +64,21 @@ class Endpoint:
     status: int = 200
 
 
-def progress(folder: Path, run: str) -> ProgressView:
-    """Return how far a run of the owner's is."""
-    view = studies.study(folder, run)
-    return party_progress(folder, view.line.run, studies.folder_of_study(folder, run).study(), view.line.state)
-
-
-def _get(path: str, name: str, summary: str, call: Callable[..., Any], answer: Any) -> Endpoint:
-    return Endpoint(method="GET", path=path, name=name, summary=summary, call=call, answer=answer)
-
-
-def _post(path: str, name: str, summary: str, call: Callable[..., Any], answer: Any, body: Any) -> Endpoint:
-    return Endpoint(method="POST", path=path, name=name, summary=summary, call=call, answer=answer, body=body)
-
+_get: Final = partial(Endpoint, "GET")
+_post: Final = partial(Endpoint, "POST")
 
 _RELEASES: Final = (
     _get("/releases", "releases", "The releases in this folder", releases.releases, tuple[ReleaseLine, ...]),
-    Endpoint(
-        method="POST",
-        path="/releases",
-        name="add_release",
-        summary="Keep a release that arrived as an archive",
-        call=releases.add_release,
-        answer=ReleaseLine,
-        body=Media(kind=ZIP),
-        status=201,
+    _post(
+        "/releases", "add_release", "Keep a release that arrived as an archive", releases.add_release, ReleaseLine,
+        body=_ZIP, status=201,
     ),
     _get("/releases/{name}", "release", "What a release states, and its files", releases.release, ReleaseView),
-    _get("/releases/{name}/archive", "archive", "All files in one archive", releases.archive, Media(kind=ZIP)),
-    _get("/releases/{name}/report", "report", "The report for reading", releases.report_page, Media(kind="text/html")),
-    _get(
-        "/releases/{name}/files/{file}",
-        "release_file",
-        "One file of a release",
-        releases.release_file,
-        Media(kind="application/octet-stream"),
-    ),
+    _get("/releases/{name}/archive", "archive", "All files in one archive", releases.archive, _ZIP),
+    _get("/releases/{name}/report", "report", "The report for reading", releases.report_page, _HTML),
+    _get("/releases/{name}/files/{file}", "release_file", "One file of a release", releases.release_file, _BYTES),
     _get("/releases/{name}/comparison/{other}", "compare", "Two releases compared", releases.compare, Comparison),
-)
+)  # fmt: skip
 
 PARTY: Final = (
     _get("/overview", "overview", "Whose console this is", studies.overview, Overview),
@@ -100,23 +87,18 @@ PARTY: Final = (
     _get("/studies/{run}", "study", "What the owner decides about", studies.study, StudyView),
     _get("/studies/{run}/advice", "advice", "Is it worth it?", studies.advice, Advice),
     _get("/studies/{run}/difference/{other}", "difference", "What changed", studies.difference, Difference),
-    _get("/studies/{run}/progress", "progress", "How far the run is", progress, ProgressView),
+    _get("/studies/{run}/progress", "progress", "How far the run is", studies.progress, ProgressView),
     _post("/studies/{run}/agreement", "agree", "Sign the agreement", studies.agree, StudyLine, studies.Agree),
     _post("/studies/{run}/refusal", "decline", "Say no", studies.decline, StudyLine, studies.Decline),
     _post("/studies/{run}/withdrawal", "withdraw", "Take it back", studies.withdraw, StudyLine, studies.Withdraw),
     _get("/ledger", "ledger", "Spent and left, and the entries", ledgers.ledger, LedgerView),
     _post("/ledger/verification", "verify", "Check the chain", ledgers.verify, Verified, ledgers.Verify),
-    _get("/ledger/export.json", "export_json", "All entries as JSON", ledgers.export_json, JSON),
-    _get("/ledger/export.csv", "export_csv", "All entries as CSV", ledgers.export_csv, Media(kind="text/csv")),
+    _get("/ledger/export.json", "export_json", "All entries as JSON", ledgers.export_json, _JSON),
+    _get("/ledger/export.csv", "export_csv", "All entries as CSV", ledgers.export_csv, _CSV),
     _get("/schema", "schema", "The schema that the owner saved", schema_check.saved_schema, SchemaText),
     Endpoint(
-        method="PUT",
-        path="/schema",
-        name="save_schema",
-        summary="Save a schema that is public knowledge",
-        call=schema_check.save_schema,
-        answer=SchemaText,
-        body=schema_check.Save,
+        "PUT", "/schema", "save_schema", "Save a schema that is public knowledge", schema_check.save_schema, SchemaText,
+        schema_check.Save,
     ),
     _post(
         "/schema/check", "check_schema", "Hold a schema against the rows", schema_check.check_schema, SchemaCheck,
@@ -135,3 +117,76 @@ COORDINATOR: Final = (
     _get("/parties", "parties", "Who is admitted, and who is connected", federation.parties, tuple[PartyLine, ...]),
     *_RELEASES,
 )
+
+
+_FAULTS: Final = {
+    "400": "the request cannot be used as it stands",
+    "401": "the secret is missing or wrong",
+    "403": "a form's token is missing, or another site asked",
+    "404": "there is no such thing here",
+    "409": "refused: the state of the folder does not allow it",
+    "413": "too large",
+    "415": "another kind of body is expected",
+}
+_PATTERNS: Final = {"run": "^[0-9a-f]{16,64}$", "other": "^[0-9A-Za-z_-]{1,80}$", "name": "^[0-9A-Za-z_-]{1,80}$"}
+
+
+def endpoints_of(role: Role) -> tuple[Endpoint, ...]:
+    """Return what a console of this kind answers."""
+    return PARTY if role == "party" else COORDINATOR
+
+
+def description(role: Role) -> dict[str, Any]:
+    """Return the OpenAPI document of a console of this kind."""
+    endpoints = endpoints_of(role)
+    kinds = [kind for one in endpoints for kind in (one.answer, one.body) if not isinstance(kind, Media | None)]
+    schemas, components = schema_parts([*kinds, Fault], "#/components/schemas/{name}")
+    known = dict(zip(map(str, [*kinds, Fault]), schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for one in endpoints:
+        paths.setdefault(BASE + one.path, {})[one.method.lower()] = _operation(one, known)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": f"Syndic console of a {role}",
+            "version": __version__,
+            "description": "Local, for programs of the same person. Send the console's secret as a bearer token.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"secret": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"secret": []}],
+    }
+
+
+def _operation(one: Endpoint, known: dict[str, Any]) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "operationId": one.name,
+        "summary": one.summary,
+        "responses": {
+            str(one.status): {"description": one.summary, "content": _content(one.answer, known)},
+            **{code: {"description": words, "content": _content(Fault, known)} for code, words in _FAULTS.items()},
+        },
+    }
+    names = re.findall(r"{(\w+)}", one.path)
+    if names:
+        told["parameters"] = [
+            {
+                "name": name,
+                "in": "path",
+                "required": True,
+                "schema": {"type": "string", "minLength": 1, "pattern": _PATTERNS.get(name, "^[0-9A-Za-z_.-]{1,80}$")},
+            }
+            for name in names
+        ]
+    if one.body is not None:
+        told["requestBody"] = {"required": True, "content": _content(one.body, known)}
+    return told
+
+
+def _content(kind: Any, known: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(kind, Media):
+        return {kind.kind: {"schema": {}}}
+    return {"application/json": {"schema": known[str(kind)]}}

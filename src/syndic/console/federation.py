@@ -6,19 +6,17 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-from syndic.console.progress import shown_time
-from syndic.console.studies import Sent, column_line, folder_of_study, members, read_study
+from syndic.console.studies import Sent, column_line, folder_of_study, members, read_study, shown_time
 from syndic.console.views import Overview, PartyLine, ProgressView, State, StepLine, StudyLine, StudyView
 from syndic.document import Document
 from syndic.errors import InputError, RefusedError, SyndicError
-from syndic.federation import Coordinator
-from syndic.federation.run import check_list
-from syndic.federation.run_status import RunState, note_start, read_state
+from syndic.federation.coordinator import Coordinator
+from syndic.federation.run import RunState, check_list, note_start, read_state
 from syndic.kernel import PublicIdentity
 from syndic.runtime.flare.coordinator import Flare
 from syndic.study import Study
 from syndic.study.party_folder import run_digest
-from syndic.study.plan import plan
+from syndic.study.statement import plan
 from syndic.study.study_folder import StudyFolder
 from syndic.version import __version__
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 from math import isfinite
 from pathlib import Path
 
+from syndic.console.studies import shown_time
 from syndic.console.views import EntryLine, LedgerView, Point, SetLine, Verified
 from syndic.document import Document
 from syndic.errors import IntegrityError
@@ -132,7 +133,7 @@ def _history(entries: list[Entry], dataset: str) -> tuple[Point, ...]:
 def _line(entry: Entry) -> EntryLine:
     return EntryLine(
         number=entry.number,
-        time=entry.time[:19].replace("T", " "),
+        time=shown_time(entry.time),
         kind=entry.kind,
         dataset=entry.dataset,
         study=entry.study[:16],

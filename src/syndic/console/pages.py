@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final, final
 
 from syndic.console import federation, ledgers, releases, studies
-from syndic.console.endpoints import progress
 from syndic.console.views import Role
 from syndic.document import from_builtins
 from syndic.errors import InputError, SyndicError
@@ -27,42 +27,51 @@ class Asked:
     form: Fields = field(default_factory=dict)
 
 
+Show = Callable[[Path, Asked], Content]
 # an action returns where to go next, or more to show on the same page
 Action = Callable[[Path, Asked], str | Content]
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Page:
     """A page: its address, its template, what it shows, and its forms by the value of their button."""
 
     path: str
     template: str
     title: str
-    show: Callable[[Path, Asked], Content]
+    show: Show
     actions: Mapping[str, Action] = field(default_factory=dict)
 
 
-def _studies(folder: Path, _asked: Asked) -> Content:
-    return {"studies": studies.studies(folder), "overview": studies.overview(folder)}
+# a party's console and a coordinator's show the same pages, each by the functions of its own module
 
 
-def _receive(folder: Path, asked: Asked) -> str:
-    return f"/studies/{studies.receive(folder, _sent(asked)).run}"
+def _studies(of: ModuleType) -> Show:
+    return lambda folder, _asked: {"studies": of.studies(folder), "overview": of.overview(folder)}
+
+
+def _receive(of: ModuleType) -> Action:
+    return lambda folder, asked: f"/studies/{of.receive(folder, _sent(asked)).run}"
+
+
+def _study(of: ModuleType) -> Show:
+    def show(folder: Path, asked: Asked) -> Content:
+        view = of.study(folder, asked.path["run"])
+        stated = view.plan.statement if view.plan else None
+        odds = odds_for(stated.epsilon, stated.delta) if stated else ""
+        return {"view": view, "odds": odds, "letters": studies.TYPED_LETTERS}
+
+    return show
+
+
+def _progress(of: ModuleType) -> Show:
+    return lambda folder, asked: {"progress": of.progress(folder, asked.path["run"])}
 
 
 def _sent(asked: Asked) -> studies.Sent:
     text = asked.form.get("text", "")
     return studies.Sent(text=text, kind="json" if text.lstrip().startswith("{") else "toml")
-
-
-def _study(folder: Path, asked: Asked) -> Content:
-    view = studies.study(folder, asked.path["run"])
-    return {"view": view, "odds": _odds(view), "letters": studies.TYPED_LETTERS}
-
-
-def _odds(view: Any) -> str:
-    return odds_for(view.plan.statement.epsilon, view.plan.statement.delta) if view.plan else ""
 
 
 def _agree(folder: Path, asked: Asked) -> str:
@@ -98,10 +107,6 @@ def _difference(folder: Path, asked: Asked) -> Content:
     return {"view": studies.study(folder, run), "difference": studies.difference(folder, run, other)}
 
 
-def _progress(folder: Path, asked: Asked) -> Content:
-    return {"progress": progress(folder, asked.path["run"])}
-
-
 def _ledger(folder: Path, _asked: Asked) -> Content:
     view = ledgers.ledger(folder)
     figures = {name: ledgers.spending_figure(name, points) for name, points in view.history.items() if points}
@@ -111,10 +116,6 @@ def _ledger(folder: Path, _asked: Asked) -> Content:
 
 def _verify(folder: Path, asked: Asked) -> Content:
     return {"verified": ledgers.verify(folder, ledgers.Verify(published=asked.form.get("published", "")))}
-
-
-def _releases(folder: Path, _asked: Asked) -> Content:
-    return {"releases": releases.releases(folder)}
 
 
 def _release(folder: Path, asked: Asked) -> Content:
@@ -144,31 +145,10 @@ def _save_schema(folder: Path, asked: Asked) -> Content:
     return {"text": schema_check.save_schema(folder, schema_check.Save(text=text, public=public)).text, "saved": True}
 
 
-def _their_studies(folder: Path, _asked: Asked) -> Content:
-    return {"studies": federation.studies(folder), "overview": federation.overview(folder)}
-
-
-def _their_receive(folder: Path, asked: Asked) -> str:
-    return f"/studies/{federation.receive(folder, _sent(asked)).run}"
-
-
-def _their_study(folder: Path, asked: Asked) -> Content:
-    view = federation.study(folder, asked.path["run"])
-    return {"view": view, "odds": _odds(view), "letters": studies.TYPED_LETTERS}
-
-
 def _run(folder: Path, asked: Asked) -> str:
     seed = asked.form.get("rehearsal", "").strip()
     answer = federation.Run(rehearsal=_whole(seed, "rehearsal") if seed else None)
     return f"/studies/{federation.run(folder, asked.path['run'], answer).run}/progress"
-
-
-def _their_progress(folder: Path, asked: Asked) -> Content:
-    return {"progress": federation.progress(folder, asked.path["run"])}
-
-
-def _parties(folder: Path, _asked: Asked) -> Content:
-    return {"parties": federation.parties(folder)}
 
 
 def _whole(text: str, what: str) -> int:
@@ -179,45 +159,29 @@ def _whole(text: str, what: str) -> int:
 
 
 _RELEASES: Final = (
-    Page(path="/releases", template="releases.html", title="Releases", show=_releases),
-    Page(path="/releases/{name}", template="release.html", title="Release", show=_release),
-    Page(path="/releases/{name}/compare", template="compare.html", title="Two releases", show=_compare),
+    Page("/releases", "releases.html", "Releases", lambda folder, _asked: {"releases": releases.releases(folder)}),
+    Page("/releases/{name}", "release.html", "Release", _release),
+    Page("/releases/{name}/compare", "compare.html", "Two releases", _compare),
 )
 
+_AGREE: Final[Mapping[str, Action]] = {"agree": _agree, "decline": _decline, "withdraw": _withdraw}
+_SCHEMA: Final[Mapping[str, Action]] = {"check": _check_schema, "save": _save_schema}
 PARTY_PAGES: Final = (
-    Page(path="/studies", template="studies.html", title="Studies", show=_studies, actions={"receive": _receive}),
-    Page(
-        path="/studies/{run}",
-        template="study.html",
-        title="Study",
-        show=_study,
-        actions={"agree": _agree, "decline": _decline, "withdraw": _withdraw},
-    ),
-    Page(path="/studies/{run}/advice", template="advice.html", title="Is it worth it?", show=_advice),
-    Page(path="/studies/{run}/difference", template="difference.html", title="What changed", show=_difference),
-    Page(path="/studies/{run}/progress", template="progress.html", title="Run", show=_progress),
-    Page(path="/ledger", template="ledger.html", title="Ledger", show=_ledger, actions={"verify": _verify}),
-    Page(
-        path="/schema",
-        template="schema.html",
-        title="Schema schema_check",
-        show=_schema,
-        actions={"check": _check_schema, "save": _save_schema},
-    ),
+    Page("/studies", "studies.html", "Studies", _studies(studies), {"receive": _receive(studies)}),
+    Page("/studies/{run}", "study.html", "Study", _study(studies), _AGREE),
+    Page("/studies/{run}/advice", "advice.html", "Is it worth it?", _advice),
+    Page("/studies/{run}/difference", "difference.html", "What changed", _difference),
+    Page("/studies/{run}/progress", "progress.html", "Run", _progress(studies)),
+    Page("/ledger", "ledger.html", "Ledger", _ledger, {"verify": _verify}),
+    Page("/schema", "schema.html", "Schema schema_check", _schema, _SCHEMA),
     *_RELEASES,
 )
 
 COORDINATOR_PAGES: Final = (
-    Page(
-        path="/studies",
-        template="studies.html",
-        title="Studies",
-        show=_their_studies,
-        actions={"receive": _their_receive},
-    ),
-    Page(path="/studies/{run}", template="study.html", title="Study", show=_their_study, actions={"run": _run}),
-    Page(path="/studies/{run}/progress", template="progress.html", title="Run", show=_their_progress),
-    Page(path="/parties", template="parties.html", title="Parties", show=_parties),
+    Page("/studies", "studies.html", "Studies", _studies(federation), {"receive": _receive(federation)}),
+    Page("/studies/{run}", "study.html", "Study", _study(federation), {"run": _run}),
+    Page("/studies/{run}/progress", "progress.html", "Run", _progress(federation)),
+    Page("/parties", "parties.html", "Parties", lambda folder, _asked: {"parties": federation.parties(folder)}),
     *_RELEASES,
 )
 

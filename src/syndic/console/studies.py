@@ -1,20 +1,22 @@
-"""An owner's studies: what arrived, what was agreed to, declined and taken back, and what each would cost."""
+"""An owner's studies: what arrived, what was agreed to, declined and taken back, what each costs, how far a run is."""
 
 import re
-from datetime import timedelta
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
 from syndic.advice import Advice
 from syndic.advice import advise as advise_on
-from syndic.console.progress import is_running
 from syndic.console.views import (
     ColumnLine,
     CostLine,
     Difference,
     MemberLine,
     Overview,
+    ProgressView,
     State,
+    StepLine,
     StudyLine,
     StudyView,
     UnknownError,
@@ -23,17 +25,21 @@ from syndic.data import Column
 from syndic.document import Document, from_json, from_toml
 from syndic.errors import InputError, RefusedError, SyndicError
 from syndic.kernel import PublicIdentity
+from syndic.kernel.memory import Memory, look_up
+from syndic.privacy import Entry, Ledger
 from syndic.study import PartyFolder, Study
 from syndic.study import agreement as owner
 from syndic.study.differences import changes
 from syndic.study.identity import Identity
-from syndic.study.plan import PlanSummary, plan
+from syndic.study.statement import PlanSummary, plan
 from syndic.study.study_folder import StudyFolder
 from syndic.version import __version__
 
 Kind = Literal["toml", "json"]
 TYPED_LETTERS = 8
 _MOST_DAYS = 3650
+_LIVE = timedelta(minutes=15)
+_DIGEST_LETTERS = 64
 
 
 class Sent(Document):
@@ -165,6 +171,23 @@ def advice(folder: Path, run: str) -> Advice:
         raise InputError(f"the advisor cannot judge this study: {error}") from None
 
 
+def progress(folder: Path, run: str) -> ProgressView:
+    """Return which steps of a run the owner's party answered. It is told nothing about the others."""
+    line, study, book = _found(folder, run), folder_of_study(folder, run).study(), PartyFolder(folder=folder).ledger
+    calls = _calls(book, line.run)
+    steps = _steps(study, calls)
+    return ProgressView(
+        run=line.run,
+        study=study.name,
+        state=line.state,
+        words=_words(line.state, steps),
+        steps=steps,
+        waiting=("the coordinator's next question",) if line.state == "running" else (),
+        said=f"answers of {look_up(book, line.run, Memory.stored_bytes) or 0:,} bytes",
+        updated=shown_time(calls[-1].time) if calls else "",
+    )
+
+
 def folder_of_study(folder: Path, run: str) -> StudyFolder:
     """Return the stored of a run that is in the folder; only digests ever become part of a path."""
     if not re.fullmatch("[0-9a-f]{16,64}", run):
@@ -237,7 +260,9 @@ def _line(home: PartyFolder, one: owner.Standing) -> StudyLine:
     except SyndicError:
         return StudyLine(study=one.study, run=one.run, state="damaged")
     state: State = one.state
-    if state == "agreed" and is_running(home, one.run):
+    calls = _calls(home.ledger, one.run) if state == "agreed" else ()
+    if calls and datetime.now(UTC) - datetime.fromisoformat(calls[-1].time) < _LIVE:
+        # asked about not long ago
         state = "running"
     return StudyLine(
         study=one.study,
@@ -276,3 +301,46 @@ def _earlier(folder: Path, content: Study, others: tuple[StudyLine, ...]) -> Dif
 
 def _difference(one: Study, two: Study, *, run: str, other: str) -> Difference:
     return Difference(run=run, other=other, other_study=two.name, other_edition=two.edition, changes=changes(two, one))
+
+
+def _calls(book: Path, run: str) -> tuple[Entry, ...]:
+    with Ledger.open(book) as ledger:
+        return ledger.calls(run)
+
+
+def _steps(study: Study, calls: tuple[Entry, ...]) -> tuple[StepLine, ...]:
+    """Return the steps that the study asks, with the calls of each; a reply that is no digest is a refusal's code."""
+    known = study.steps
+    answered = Counter(one.why for one in calls if len(one.reply) == _DIGEST_LETTERS)
+    refused = Counter(one.why for one in calls if len(one.reply) != _DIGEST_LETTERS)
+    last = {one.why: one.time for one in calls}
+    names = [*known, *sorted(set(last) - set(known))]
+    return tuple(
+        StepLine(
+            step=name or "(unreadable)",
+            reveals=known[name].reveals if name in known else "",
+            means=known[name].means if name in known else "",
+            answered=answered[name],
+            refused=refused[name],
+            last=shown_time(last[name]) if name in last else "",
+        )
+        for name in names
+    )
+
+
+def shown_time(time: str) -> str:
+    """Return a time of a log as people read it, in UTC."""
+    return time[:19].replace("T", " ")
+
+
+def _words(state: State, steps: tuple[StepLine, ...]) -> str:
+    done, all_steps = sum(one.answered > 0 for one in steps), len(steps)
+    refused = sum(one.refused for one in steps)
+    told = f"{done} of {all_steps} steps were answered" + (f", {refused} calls were refused" if refused else "")
+    ends = {
+        "finished": "; all that the study may charge was charged",
+        "agreed": "; the coordinator has not asked lately" if done else "; the coordinator has not begun",
+        "withdrawn": "; nothing more is answered",
+        "expired": "; the agreement has expired, and nothing more is answered",
+    }
+    return told + ends.get(state, "")

@@ -9,8 +9,7 @@ from typing import Literal
 from syndic.document import Document
 from syndic.errors import InputError
 from syndic.study.differences import Change, ColumnDistance
-from syndic.study.plan import PlanSummary
-from syndic.study.statement import Statement
+from syndic.study.statement import PlanSummary, Statement
 
 Role = Literal["party", "coordinator"]
 State = Literal[

@@ -20,9 +20,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from syndic.console import access, releases
-from syndic.console.endpoints import BASE, Endpoint, Media
+from syndic.console.endpoints import BASE, Endpoint, Media, description, endpoints_of
 from syndic.console.guard import TOO_LARGE, Application, Guard
-from syndic.console.openapi import description, endpoints_of
 from syndic.console.pages import Asked, Page, pages_of
 from syndic.console.views import Fault, Role, UnknownError
 from syndic.document import from_json, to_json

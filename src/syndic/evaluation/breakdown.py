@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from syndic.data import Factor
 from syndic.document import Document
 from syndic.evaluation.distance import counted, tvd
-from syndic.evaluation.rows import Rows
-from syndic.evaluation.sets import Clique
+from syndic.evaluation.rows import Clique, Rows
 
 SHOWN_GROUPS = 10
 # smaller groups are far from the other half of the real rows too, and say nothing about the release

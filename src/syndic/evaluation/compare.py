@@ -16,10 +16,10 @@ from syndic.evaluation.evaluation import RELEASE, Evaluation, Scores
 from syndic.evaluation.prediction import predictions, task_of
 from syndic.evaluation.propensity import logistic_ratio, tree_ratio
 from syndic.evaluation.regression import coefficient_overlap
-from syndic.evaluation.rows import Rows, kept, pooled, released
-from syndic.evaluation.sets import Clique
+from syndic.evaluation.rows import Clique, Rows, kept, pooled, released
 from syndic.kernel import Progress, silent_progress
 from syndic.study import PartyFile, Release, Study
+from syndic.study.party_folder import beside
 
 # rows that regressions and models are fitted to, and rows of each kind that are told apart
 SAMPLE_ROWS = 20_000
@@ -202,7 +202,4 @@ def _tables(real: Mapping[str, Any], study: Study | None, schema: Schema) -> dic
 def _source(thing: Any) -> Source:
     if not isinstance(thing, str | Path) or not Path(thing).name.endswith("party.toml"):
         return open_source(thing)
-    spec = from_file(thing, PartyFile).source
-    here = Path(thing).absolute().parent
-    found = {name: str(here / file) for name in ("path", "duckdb") if (file := getattr(spec, name)) is not None}
-    return open_source(msgspec.structs.replace(spec, **found))
+    return open_source(beside(Path(thing).parent, from_file(thing, PartyFile).source))

@@ -1,18 +1,58 @@
 """Total variation distance between tables of counts, for many sets of columns in bounded memory."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from math import comb, prod
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.data import Factor, SparseCounts
+from syndic.data import Domain, Factor, SparseCounts
 from syndic.document import Document
-from syndic.evaluation.rows import Rows
-from syndic.evaluation.sets import Clique, column_sets, is_dense, passes
+from syndic.evaluation.rows import Clique, Rows
 
 WAYS = (1, 2, 3)
+MOST_SETS = 300
+# dense tables of one pass over the rows, 128 MB; a set of more cells than the second number is counted sparsely
+PASS_CELLS = 2**24
+DENSE_CELLS = 2**22
+
+
+def column_sets(names: tuple[str, ...], size: int) -> list[Clique]:
+    """Return all sets of `size` columns if there are at most 300, else 300 random ones, some perhaps twice.
+
+    The random ones come from `numpy.random.default_rng([2024, size])`, as in published comparisons, so that
+    figures compare.
+    """
+    if size > len(names):
+        return []
+    if comb(len(names), size) <= MOST_SETS:
+        return list(combinations(names, size))
+    draws = np.random.default_rng([2024, size])
+    places = (sorted(draws.choice(len(names), size, replace=False)) for _ in range(MOST_SETS))
+    return [tuple(names[place] for place in row) for row in places]
+
+
+def is_dense(domain: Domain, clique: Clique) -> bool:
+    """Say whether the table of a set of columns is small enough to be written out."""
+    return prod(domain[name] for name in clique) <= DENSE_CELLS
+
+
+def passes(domain: Domain, cliques: Iterable[Clique]) -> Iterator[list[Clique]]:
+    """Yield the dense sets in groups that are counted together, so that memory stays bounded."""
+    group: list[Clique] = []
+    cells = 0
+    for clique in cliques:
+        size = domain.project(clique).size
+        if group and cells + size > PASS_CELLS:
+            yield group
+            group, cells = [], 0
+        group.append(clique)
+        cells += size
+    if group:
+        yield group
 
 
 class Distance(Document):

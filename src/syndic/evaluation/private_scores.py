@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from syndic.data import Factor, ReleasedTable, Table
 from syndic.document import Document, from_json, to_json, to_readable_json
 from syndic.errors import InputError, RefusedError
-from syndic.evaluation.distance import k_marginal
+from syndic.evaluation.distance import is_dense, k_marginal
+from syndic.evaluation.rows import Clique
 from syndic.evaluation.rows import released as rows_of
-from syndic.evaluation.sets import Clique, is_dense
 from syndic.kernel import PartyState, member
 from syndic.kernel.memory import Stored
 from syndic.methods.refusals import wrong_size

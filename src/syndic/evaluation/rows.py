@@ -18,9 +18,9 @@ from syndic.data.column import code_type
 from syndic.data.counting import CellCounter, DenseCounter
 from syndic.data.source import BATCH_ROWS
 from syndic.data.sparse import gather
-from syndic.evaluation.sets import Clique
 from syndic.random import SimulationRandomness, generator
 
+Clique = tuple[str, ...]
 WEIGHT = "weight"
 # sources are slow to read, and every table of counts reads them again
 KEPT_BYTES = 2**28

@@ -1,18 +1,33 @@
-"""A coordinator's run of a study through its own server."""
+"""A coordinator's run of a study through its own server, and how far it is: kept in one small file.
 
+Nothing in that file is private: who takes part and the steps are in the study, the rest is sizes and times.
+"""
+
+import os
 import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, final
 
+from msgspec.structs import replace
+
+from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import InputError, PartyError
 from syndic.federation.coordinator import Coordinator
-from syndic.federation.run_status import Watched
-from syndic.kernel import Progress, silent_progress
+from syndic.kernel import Delivery, Progress, Runtime, silent_progress
 from syndic.kernel.call import ENVELOPE_BYTES
 from syndic.runtime.flare.coordinator import Flare
 from syndic.study.document import Study
 from syndic.study.party_folder import run_digest
 from syndic.study.release import Release
 from syndic.study.run import check_runnable, run_study
-from syndic.study.study_folder import StudyFolder
+from syndic.study.study_folder import StudyFolder, write_whole
+
+_FILE = "progress.json"
+_MOST_AT_ONCE = 256
 
 
 def run_federated(
@@ -26,13 +41,9 @@ def run_federated(
 ) -> Release:
     """Run the study with the parties that are connected to the coordinator's server, and return the release.
 
-    Args:
-        study: the agreed document, with the identity of every party.
-        coordinator: the coordinator's folder; a run that was stopped goes on from what it keeps there.
-        seed: the rehearsal that the parties agreed to. It protects nobody, and the statement says so.
-        progress: told what is being done and how far it is.
-        seconds: how long a step may take before a party counts as silent.
-        patience: how long a party may be disconnected before it counts as silent.
+    As `run_study`, with the identity of every party in the study. A run that was stopped goes on from what the
+    coordinator's folder keeps; `seed` is that of a rehearsal that the parties agreed to; a party that is disconnected
+    for longer than `patience` seconds counts as silent.
 
     Raises:
         InputError: if the study is not usable, or the server does not run. Nothing was spent.
@@ -51,7 +62,9 @@ def run_federated(
     runtime = Watched(server, folder=coordinator.folder, run=digest, progress=progress)
     try:
         _wait_for(server, study, patience, runtime.progress)
-        release = run_study(study, runtime, seed=seed, folder=kept, progress=runtime.progress, seconds=seconds)
+        release = run_study(
+            study, runtime, seed=seed, folder=kept, progress=runtime.progress, seconds=seconds, checked=True
+        )
     except BaseException as error:
         runtime.end(error)
         raise
@@ -87,3 +100,115 @@ def _wait_for(runtime: Flare, study: Study, patience: float, progress: Progress)
         time.sleep(1.0)
     if not here:
         raise PartyError("no party is connected: each starts its site with `syndic join`, then run again")
+
+
+class Asked(Document):
+    """A step: how often it was asked, and who gave no answer the last time."""
+
+    step: str
+    times: int
+    silent: tuple[str, ...]
+    at: datetime
+
+
+class RunState(Document, frozen=True, kw_only=True):
+    """How far a run is; `process` is the one that runs it, `text` why it ended if it failed."""
+
+    run: str
+    state: Literal["running", "finished", "failed"] = "running"
+    process: int
+    step: str = ""
+    waiting: tuple[str, ...] = ()
+    asked: tuple[Asked, ...] = ()
+    sent_bytes: int = 0
+    received_bytes: int = 0
+    updated: datetime
+    text: str = ""
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process that runs it is still there."""
+        try:
+            os.kill(self.process, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True
+        return True
+
+
+def read_state(folder: Path, run: str) -> RunState | None:
+    """Return how far a run of a coordinator's folder is; None if it never began."""
+    path = StudyFolder.of(folder, run).folder / _FILE
+    return from_file(path, RunState) if path.is_file() else None
+
+
+def note_start(folder: Path, run: str, process: int) -> None:
+    """Note that a process was started for a run, before it can say so itself."""
+    _write(folder, RunState(run=run, process=process, updated=datetime.now(UTC)))
+
+
+def _write(folder: Path, state: RunState) -> None:
+    path = StudyFolder.of(folder, state.run).folder / _FILE
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_whole(path, to_readable_json(state))
+    except OSError as error:
+        raise InputError(f"{path.name}: the run's progress cannot be written: {error.strerror}") from None
+
+
+@final
+class Watched:
+    """A runtime that writes down how far it is; each party is asked by itself, so that the slow one has a name."""
+
+    def __init__(self, runtime: Runtime, *, folder: Path, run: str, progress: Progress) -> None:
+        """Watch `runtime` in a run with that digest; its stored in `folder` gets the file."""
+        self._runtime = runtime
+        self._folder = folder
+        self._progress = progress
+        self._state = RunState(run=run, process=os.getpid(), updated=datetime.now(UTC))
+        self._put()
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Note the step, and hand on."""
+        if what != self._state.step:
+            self._put(step=what)
+        self._progress(what, done, total)
+
+    def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
+        """Send every party its bytes by the runtime below."""
+        replies: dict[str, bytes] = {}
+        silent: dict[str, str] = {}
+        self._put(waiting=tuple(calls), sent_bytes=self._state.sent_bytes + sum(map(len, calls.values())))
+        with ThreadPoolExecutor(max_workers=min(_MOST_AT_ONCE, len(calls))) as pool:
+            # one call has no progress of its own
+            one = partial(self._runtime.send, seconds=seconds, arrived=lambda _done: None)
+            for future in as_completed([pool.submit(one, {party: data}) for party, data in calls.items()]):
+                delivery = future.result()
+                replies |= delivery.replies
+                silent |= delivery.silent
+                self._put(
+                    waiting=tuple(party for party in calls if party not in replies and party not in silent),
+                    received_bytes=self._state.received_bytes + sum(map(len, delivery.replies.values())),
+                )
+                arrived(len(replies))
+        self._put(asked=self._asked(tuple(silent)))
+        return Delivery(replies=replies, silent=silent)
+
+    def end(self, error: BaseException | None) -> None:
+        """Note how the run ended."""
+        self._put(state="finished" if error is None else "failed", waiting=(), text="" if error is None else str(error))
+
+    def close(self) -> None:
+        """Close the runtime below."""
+        self._runtime.close()
+
+    def _asked(self, silent: tuple[str, ...]) -> tuple[Asked, ...]:
+        known = {one.step: one for one in self._state.asked}
+        before, step = known.get(self._state.step), self._state.step
+        known[step] = Asked(step=step, times=before.times + 1 if before else 1, silent=silent, at=datetime.now(UTC))
+        return tuple(known.values())
+
+    def _put(self, **changed: Any) -> None:
+        self._state = replace(self._state, updated=datetime.now(UTC), **changed)
+        _write(self._folder, self._state)

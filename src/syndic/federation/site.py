@@ -96,7 +96,7 @@ class _Worker:
         """Return the process's reply. One that died is started anew: its files tell it what it had answered."""
         with self._lock:
             for _attempt in range(_ATTEMPTS):
-                delivery = self._runtime.send({self._study: data}, seconds=_LONGEST_SECONDS, arrived=_not_told)
+                delivery = self._runtime.send({self._study: data}, seconds=_LONGEST_SECONDS, arrived=lambda _done: None)
                 self._used = time.monotonic()
                 if self._study in delivery.replies:
                     return delivery.replies[self._study]
@@ -107,14 +107,10 @@ class _Worker:
         self._runtime.close()
 
 
-def _not_told(_done: int) -> None:
-    """Progress is the coordinator's business."""
-
-
 def serving(study: str, home: Path) -> Callable[[int], Sequence[str]]:
     """Return what starts the process that answers a study from a home, on an inherited socket."""
 
     def command(descriptor: int) -> Sequence[str]:
-        return [*_PYTHON, "syndic.federation.serve", "--home", str(home), "--study", study, "--socket", str(descriptor)]
+        return [*_PYTHON, "syndic.study.serve", "--home", str(home), "--study", study, "--socket", str(descriptor)]
 
     return command

@@ -1,93 +1,54 @@
 """The kernel turns a protocol into messages: steps, parties with three doors, sessions, answers, codec."""
 
-from syndic.kernel.agreement import Agreement, Agreements, Ready, check_agreement, check_all, read_agreement
-from syndic.kernel.call import Call, Reply
-from syndic.kernel.codec import Message, Nothing, decode, encode
-from syndic.kernel.disclosure import ALIGNED, GROUPS, MADE_UP, Disclosure, beyond_unit, change_of, everybody
-from syndic.kernel.identity import PublicIdentity
-from syndic.kernel.in_memory import in_memory_node
-from syndic.kernel.journal import Journal
-from syndic.kernel.memory import Memory
-from syndic.kernel.method import Method, make_plan, run
-from syndic.kernel.node import Node, answer
-from syndic.kernel.party import Party, PartyState, no_bond
-from syndic.kernel.plan import Plan, Planned, Resources, SubProtocol, steps_of_run
-from syndic.kernel.requires import Requires
-from syndic.kernel.result import Result, read_table
-from syndic.kernel.session import Exchange, Progress, Session, silent_progress
-from syndic.kernel.step import Reveals, Step, step, steps_of
-from syndic.kernel.terms import (
-    Limits,
-    Member,
-    Terms,
-    budget_of,
-    budgets_of,
-    identified,
-    member,
-    most_rows,
-    people_of,
-    schema_of,
-)
-from syndic.kernel.transport import Delivery, Runtime
-
-__all__ = [
-    "ALIGNED",
-    "GROUPS",
-    "MADE_UP",
-    "Agreement",
-    "Agreements",
-    "Call",
-    "Delivery",
-    "Disclosure",
-    "Exchange",
-    "Journal",
-    "Limits",
-    "Member",
-    "Memory",
-    "Message",
-    "Method",
-    "Node",
-    "Nothing",
-    "Party",
-    "PartyState",
-    "Plan",
-    "Planned",
-    "Progress",
-    "PublicIdentity",
-    "Ready",
-    "Reply",
-    "Requires",
-    "Resources",
-    "Result",
-    "Reveals",
-    "Runtime",
-    "Session",
-    "Step",
-    "SubProtocol",
-    "Terms",
-    "answer",
-    "beyond_unit",
-    "budget_of",
-    "budgets_of",
-    "change_of",
-    "check_agreement",
-    "check_all",
-    "decode",
-    "encode",
-    "everybody",
-    "identified",
-    "in_memory_node",
-    "make_plan",
-    "member",
-    "most_rows",
-    "no_bond",
-    "people_of",
-    "read_agreement",
-    "read_table",
-    "run",
-    "schema_of",
-    "silent_progress",
-    "step",
-    "steps_of",
-    "steps_of_run",
-]
+from syndic.kernel.agreement import Agreement as Agreement
+from syndic.kernel.call import Call as Call
+from syndic.kernel.call import Reply as Reply
+from syndic.kernel.codec import Message as Message
+from syndic.kernel.codec import Nothing as Nothing
+from syndic.kernel.codec import decode as decode
+from syndic.kernel.codec import encode as encode
+from syndic.kernel.disclosure import ALIGNED as ALIGNED
+from syndic.kernel.disclosure import GROUPS as GROUPS
+from syndic.kernel.disclosure import MADE_UP as MADE_UP
+from syndic.kernel.disclosure import Disclosure as Disclosure
+from syndic.kernel.disclosure import beyond_unit as beyond_unit
+from syndic.kernel.disclosure import change_of as change_of
+from syndic.kernel.disclosure import everybody as everybody
+from syndic.kernel.identity import PublicIdentity as PublicIdentity
+from syndic.kernel.in_memory import in_memory_node as in_memory_node
+from syndic.kernel.journal import Journal as Journal
+from syndic.kernel.memory import Memory as Memory
+from syndic.kernel.method import Method as Method
+from syndic.kernel.method import make_plan as make_plan
+from syndic.kernel.method import run as run
+from syndic.kernel.node import Node as Node
+from syndic.kernel.node import answer as answer
+from syndic.kernel.party import Party as Party
+from syndic.kernel.party import PartyState as PartyState
+from syndic.kernel.party import no_bond as no_bond
+from syndic.kernel.plan import Plan as Plan
+from syndic.kernel.plan import Resources as Resources
+from syndic.kernel.plan import SubProtocol as SubProtocol
+from syndic.kernel.plan import steps_of_run as steps_of_run
+from syndic.kernel.requires import Requires as Requires
+from syndic.kernel.result import Result as Result
+from syndic.kernel.result import read_table as read_table
+from syndic.kernel.session import Exchange as Exchange
+from syndic.kernel.session import Progress as Progress
+from syndic.kernel.session import Session as Session
+from syndic.kernel.session import silent_progress as silent_progress
+from syndic.kernel.step import Step as Step
+from syndic.kernel.step import step as step
+from syndic.kernel.step import steps_of as steps_of
+from syndic.kernel.terms import Limits as Limits
+from syndic.kernel.terms import Member as Member
+from syndic.kernel.terms import Terms as Terms
+from syndic.kernel.terms import budget_of as budget_of
+from syndic.kernel.terms import budgets_of as budgets_of
+from syndic.kernel.terms import identified as identified
+from syndic.kernel.terms import member as member
+from syndic.kernel.terms import most_rows as most_rows
+from syndic.kernel.terms import people_of as people_of
+from syndic.kernel.terms import schema_of as schema_of
+from syndic.kernel.transport import Delivery as Delivery
+from syndic.kernel.transport import Runtime as Runtime

@@ -1,8 +1,17 @@
 """Statistical models: what is summed over rows, and what parameters follow from it."""
 
-from syndic.model.families.continuous import Exponential, Gamma, GammaRate, Normal, NormalMean, NormalVariance
-from syndic.model.families.discrete import Bernoulli, Binomial, Geometric, Multinomial, Poisson
-from syndic.model.families.family import Family
+from syndic.model.families.continuous import Exponential as Exponential
+from syndic.model.families.continuous import Gamma as Gamma
+from syndic.model.families.continuous import GammaRate as GammaRate
+from syndic.model.families.continuous import Normal as Normal
+from syndic.model.families.continuous import NormalMean as NormalMean
+from syndic.model.families.continuous import NormalVariance as NormalVariance
+from syndic.model.families.discrete import Bernoulli as Bernoulli
+from syndic.model.families.discrete import Binomial as Binomial
+from syndic.model.families.discrete import Geometric as Geometric
+from syndic.model.families.discrete import Multinomial as Multinomial
+from syndic.model.families.discrete import Poisson as Poisson
+from syndic.model.families.family import Family as Family
 
 AnyFamily = (
     Bernoulli
@@ -17,19 +26,3 @@ AnyFamily = (
     | NormalVariance
     | Poisson
 )
-
-__all__ = [
-    "AnyFamily",
-    "Bernoulli",
-    "Binomial",
-    "Exponential",
-    "Family",
-    "Gamma",
-    "GammaRate",
-    "Geometric",
-    "Multinomial",
-    "Normal",
-    "NormalMean",
-    "NormalVariance",
-    "Poisson",
-]

@@ -3,29 +3,16 @@
 `Section` is what a method adds to a report; `figure` has the pictures, for other parts too.
 """
 
-from syndic.report.about import About, Curator
-from syndic.report.croissant import croissant, write_croissant
-from syndic.report.figure import Bars, Curve, Figure, Heat, Line, Series
-from syndic.report.registry import registry_entry, write_registry
-from syndic.report.section import Grid, Section
-from syndic.report.write import METHOD_SECTIONS, owner_report, report
-
-__all__ = [
-    "METHOD_SECTIONS",
-    "About",
-    "Bars",
-    "Curator",
-    "Curve",
-    "Figure",
-    "Grid",
-    "Heat",
-    "Line",
-    "Section",
-    "Series",
-    "croissant",
-    "owner_report",
-    "registry_entry",
-    "report",
-    "write_croissant",
-    "write_registry",
-]
+from syndic.report.about import About as About
+from syndic.report.about import Curator as Curator
+from syndic.report.croissant import croissant as croissant
+from syndic.report.croissant import write_croissant as write_croissant
+from syndic.report.figure import Bars as Bars
+from syndic.report.figure import Curve as Curve
+from syndic.report.figure import Line as Line
+from syndic.report.figure import Series as Series
+from syndic.report.page import Section as Section
+from syndic.report.registry import registry_entry as registry_entry
+from syndic.report.registry import write_registry as write_registry
+from syndic.report.write import owner_report as owner_report
+from syndic.report.write import report as report

@@ -10,33 +10,31 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import final
 
-from syndic.report.axes import (
-    Frame,
-    axis,
-    bar_kind,
-    bottom_height,
-    bottom_labels,
-    joined,
-    left_of,
-    legend,
-    legend_height,
-    polyline,
-    shares,
-    thinned,
-    tick_text,
-)
 from syndic.report.svg import (
     FONT_SIZE,
     STYLE,
     TINTS,
     Form,
+    Frame,
+    axis,
+    bar_kind,
+    bottom_height,
+    bottom_labels,
     box,
     element,
     escape,
+    joined,
     label,
+    left_of,
+    legend,
+    legend_height,
     line,
     number,
+    polyline,
+    shares,
     text_width,
+    thinned,
+    tick_text,
     ticks,
 )
 

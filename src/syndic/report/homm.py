@@ -5,7 +5,7 @@ from syndic.kernel import Method
 from syndic.methods import Homm
 from syndic.methods.histogram.homm import HommPlan, MergedTable, spread
 from syndic.report.figure import Bars, Figure, Series
-from syndic.report.section import Grid, Section
+from syndic.report.page import Grid, Section
 from syndic.report.svg import number
 from syndic.study.release import Release
 

@@ -12,8 +12,8 @@ from syndic.kernel import schema_of
 from syndic.privacy import Entry, Ledger, Spending
 from syndic.report.counts import own_counts
 from syndic.report.figure import Series
+from syndic.report.page import Grid, Section
 from syndic.report.pictures import Coded, marginal
-from syndic.report.section import Grid, Section
 from syndic.report.svg import number
 from syndic.study.release import Release
 

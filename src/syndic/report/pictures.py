@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from syndic.data import ReleasedTable
 from syndic.report.counts import LYING, STANDING, Grouping, association, grouping, is_ordered, pair
 from syndic.report.figure import Bars, Heat, Series
-from syndic.report.section import Section
+from syndic.report.page import Section
 from syndic.report.svg import Form, number
 from syndic.study.release import Release
 

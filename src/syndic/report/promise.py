@@ -5,7 +5,7 @@ from math import exp, isfinite
 
 from syndic.privacy import Unit
 from syndic.report.figure import Bars, Curve, Figure, Line, Series
-from syndic.report.section import Grid, Section
+from syndic.report.page import Grid, Section
 from syndic.report.svg import HARD, number
 from syndic.study.statement import PartyCost, Statement
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 from syndic.data import ReleasedTable
 from syndic.kernel import Exchange
-from syndic.report.section import Grid, Section
+from syndic.report.page import Grid, Section
 from syndic.report.svg import number
 from syndic.study.release import Release
 

@@ -5,7 +5,7 @@ import numpy as np
 from syndic.errors import InputError
 from syndic.methods.learning.result import RiskModel, RiskResult
 from syndic.report.figure import Bars, Curve, Figure, Line, Series
-from syndic.report.section import Grid, Section
+from syndic.report.page import Grid, Section
 from syndic.report.svg import number
 from syndic.study.release import Release
 

@@ -12,7 +12,7 @@ from syndic.methods.learning.result import RiskResult
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.report.homm import homm_sections
 from syndic.report.owner import ledger_section, own_columns_section
-from syndic.report.page import Alert, Page
+from syndic.report.page import Alert, Page, Section
 from syndic.report.pictures import Coded, coded, columns_section, pairs_section
 from syndic.report.promise import guess, percent, promise_section
 from syndic.report.record import (
@@ -25,7 +25,6 @@ from syndic.report.record import (
     unprotected_section,
 )
 from syndic.report.risk import risk_sections
-from syndic.report.section import Section
 from syndic.report.svg import HARD, number
 from syndic.report.synthesis import synthesis_sections
 from syndic.study.release import Release

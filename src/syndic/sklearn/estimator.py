@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data.design import into_ball
-from syndic.errors import InputError, MissingExtraError
+from syndic.errors import InputError
 from syndic.model.erm.multiclass import JointObjective
 from syndic.model.erm.second_order import Newton
 from syndic.privacy import Budget, Ledger, Unit, check_delta, default_delta
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
 from syndic.sklearn.account import Account, digest_of
-from syndic.sklearn.parameters import Number, Parametrised, declare, defaults_of
+from syndic.sklearn.parameters import Number, Parametrised, declare, defaults_of, validation
 from syndic.study import Statement
 
 Numbers = NDArray[np.float64]
@@ -171,26 +171,3 @@ class PrivateLinear(Parametrised):
             for name in names:
                 ledger.commit(f"{call}/{name}", digest_of(weights.tolist()))
         return weights
-
-
-def validation() -> Any:
-    """Return scikit-learn's checks of what is handed to `fit` and `predict`."""
-    try:
-        from sklearn.utils import validation as checks  # noqa: PLC0415 (an extra)
-    except ImportError:
-        raise MissingExtraError("scikit-learn", "evaluate") from None
-    return checks
-
-
-def tags(kind: Literal["classifier", "regressor"]) -> Any:
-    """Return what scikit-learn wants to know: missing values are allowed, a fit without seed is never repeated."""
-    validation()
-    from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags  # noqa: PLC0415 (an extra)
-
-    return Tags(
-        estimator_type=kind,
-        target_tags=TargetTags(required=True),
-        input_tags=InputTags(allow_nan=True),
-        regressor_tags=RegressorTags() if kind == "regressor" else None,
-        classifier_tags=ClassifierTags() if kind == "classifier" else None,
-    )

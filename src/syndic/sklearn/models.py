@@ -10,8 +10,8 @@ from syndic.errors import InputError
 from syndic.model.erm.loss import Logistic, Squared
 from syndic.model.erm.multiclass import JointObjective, Softmax, one_against_others, shares
 from syndic.privacy import Budget
-from syndic.sklearn.estimator import Bounds, Numbers, PrivateLinear, tags
-from syndic.sklearn.parameters import Number
+from syndic.sklearn.estimator import Bounds, Numbers, PrivateLinear
+from syndic.sklearn.parameters import Number, tags
 
 
 @final
@@ -134,26 +134,11 @@ class PrivateLogisticRegression(PrivateLinear):
 class PrivateRidge(PrivateLinear):
     """Ridge regression whose weights may be published: `epsilon` at `delta` for one person, paid at every `fit`.
 
-    As `PrivateLogisticRegression`, for a number instead of a class. Residuals are clipped, so outliers weigh less than
-    in ordinary ridge regression.
+    As `PrivateLogisticRegression`, for a number instead of a class, and with its parameters. Residuals are clipped, so
+    outliers weigh less than in ordinary ridge regression; `regularisation` and `clip` are of a label in [-1, 1].
 
     Args:
-        epsilon: privacy cost of one fit, for one person.
-        delta: at most 0.01 / people; by default people^-1.5.
-        bounds: declared (lower, upper) of the features, numbers or one for each feature.
         label_bounds: declared (lower, upper) of y; values outside are cut to them, records without one are left out.
-        norm: the largest norm of a row whose features are scaled to [-1, 1].
-        regularisation: weight of half the squared norm of all weights, of scaled features and label.
-        clip: the most that the gradient of one record may have as its norm, the label being scaled to [-1, 1].
-        rounds: how many sums are taken.
-        fit_intercept: whether there is an intercept.
-        neighbours: `replace` protects the values of a person's rows, `add_remove` also whether there are any.
-        rows_per_person: the most rows of one person; you vouch for it.
-        people: public number of people; by default, under `replace`, that of the rows.
-        seed: for repeatable trials on data that need no protection.
-        ledger: path of a ledger file that keeps account over all fits.
-        dataset: what the people are called in the ledger; those of several parties are `dataset.party`.
-        cap: the most epsilon that all fits together may cost, a number or a `Budget`; needed for a new data set.
 
     Attributes:
         coef_: the weights, in the units of X and y.

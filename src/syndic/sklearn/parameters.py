@@ -3,9 +3,9 @@
 import inspect
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-from syndic.errors import InputError
+from syndic.errors import InputError, MissingExtraError
 from syndic.privacy import Budget, Ledger
 
 Number = float | str | Fraction
@@ -53,3 +53,27 @@ def declare(ledger: Ledger, dataset: str, cap: Number | Budget | None, delta: Fr
         raise InputError(f"the ledger does not know '{dataset}' yet: give cap, the most that all fits may cost")
     if not known and given is not None:
         ledger.declare(dataset, given)
+
+
+def validation() -> Any:
+    """Return scikit-learn's checks of what is handed to `fit` and `predict`."""
+    try:
+        from sklearn.utils import validation as checks  # noqa: PLC0415 (an extra)
+    except ImportError:
+        raise MissingExtraError("scikit-learn", "evaluate") from None
+    return checks
+
+
+def tags(kind: Literal["classifier", "regressor"], *, rows: bool = True) -> Any:
+    """Return what scikit-learn wants to know of a model of rows, or of a published matrix of two classes at most."""
+    validation()
+    from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags  # noqa: PLC0415 (an extra)
+
+    return Tags(
+        estimator_type=kind,
+        target_tags=TargetTags(required=rows),
+        # missing values are allowed, a fit without seed is never repeated
+        input_tags=InputTags(allow_nan=rows),
+        regressor_tags=RegressorTags() if kind == "regressor" else None,
+        classifier_tags=ClassifierTags(multi_class=rows) if kind == "classifier" else None,
+    )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from syndic.data import Table, open_source
 from syndic.data.coding import Coding, Feature, coded_rows
-from syndic.errors import InputError, MissingExtraError
+from syndic.errors import InputError
 from syndic.methods.regression.gram import Gram
 from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.regression.gram_result import GramResult
@@ -21,7 +21,7 @@ from syndic.model.gram.fit import Inference, infer, regress
 from syndic.model.gram.logistic import classify
 from syndic.model.gram.matrix import GramMatrix
 from syndic.model.gram.rows import Clip
-from syndic.sklearn.parameters import Parametrised
+from syndic.sklearn.parameters import Parametrised, tags
 from syndic.study import Release, Statement, Study
 
 Numbers = NDArray[np.float64]
@@ -50,17 +50,7 @@ class GramModel(Parametrised):
 
     def __sklearn_tags__(self) -> Any:
         """Return what scikit-learn wants to know."""
-        try:
-            from sklearn.utils import ClassifierTags, RegressorTags, Tags, TargetTags  # noqa: PLC0415
-        except ImportError:
-            raise MissingExtraError("scikit-learn", "evaluate") from None
-        kind = "classifier" if isinstance(self, GramClassifier) else "regressor"
-        return Tags(
-            estimator_type=kind,
-            target_tags=TargetTags(required=False),
-            regressor_tags=RegressorTags() if kind == "regressor" else None,
-            classifier_tags=ClassifierTags(multi_class=False) if kind == "classifier" else None,
-        )
+        return tags("classifier" if isinstance(self, GramClassifier) else "regressor", rows=False)
 
     def _take(self, source: Any, y: None) -> GramMatrix:
         """Keep what is fitted, and return its matrix."""

@@ -141,7 +141,7 @@ class Synthesizer(Parametrised, abc.ABC):
             for name, source in sources.items():
                 nodes[name] = self._node(study, name, source)
                 stack.callback(nodes[name].close)
-            return run_study(study, Local(nodes), signatures=False)
+            return run_study(study, Local(nodes), signatures=False, checked=True)
 
     def _node(self, study: Study, party: str, source: Any) -> Node:
         # people who may be at several parties are one set of people, and pay at each of them from one cap

@@ -17,7 +17,7 @@ from syndic.kernel import Agreement, PublicIdentity, identified
 from syndic.privacy import Ledger, Spending
 from syndic.study.document import Study
 from syndic.study.party_folder import PartyFile, PartyFolder, run_digest
-from syndic.study.plan import PlanSummary, plan
+from syndic.study.statement import PlanSummary, plan
 from syndic.study.study_folder import StudyFolder, write_whole
 from syndic.version import __version__
 

@@ -22,6 +22,7 @@ def run_study(
     progress: Progress = silent_progress,
     seconds: float = 600.0,
     signatures: bool = True,
+    checked: bool = False,
 ) -> Release:
     """Ask the parties behind `runtime` what the study asks, and return the release.
 
@@ -36,17 +37,20 @@ def run_study(
         seconds: how long a step may take before a party counts as silent.
         signatures: whether parties sign their answers, if the study gives their identities. In a simulation they have
             no keys to sign with.
+        checked: whether `check_runnable` was called already, before the runtime was opened.
 
     Raises:
         InputError: if the study is not usable, or the folder's journal is of another version. Nothing was spent.
         PartyError: if a party refused, failed or stayed silent.
     """
-    check_runnable(study, seed)
+    if not checked:
+        check_runnable(study, seed)
     digest = run_digest(study, seed)
     with ExitStack() as stack:
         journal = None
         if folder is not None:
-            journal = Journal.open(journal_path(folder, digest), study=digest, version=__version__)
+            # editions do not meet: each has a digest of its own
+            journal = Journal.open(Path(folder) / f"{digest[:16]}.sqlite", study=digest, version=__version__)
             stack.enter_context(closing(journal))
         session = Session(
             runtime=runtime,
@@ -70,11 +74,6 @@ def check_runnable(study: Study, seed: int | None) -> None:
     study.check()
     if study.protocol.simulation_only and seed is None:
         raise InputError(f"{study.protocol.title} as printed runs in simulation only: give a seed")
-
-
-def journal_path(folder: str | Path, digest: str) -> Path:
-    """Return where a coordinator keeps the journal of the run with that digest; editions do not meet."""
-    return Path(folder) / f"{digest[:16]}.sqlite"
 
 
 def _draws(study: Study, seed: int | None, journal: Journal | None) -> Randomness:

@@ -1,11 +1,19 @@
-"""A party's process: `python -m syndic.study.serve --home FOLDER --socket DESCRIPTOR`."""
+"""A party's process: `python -m syndic.study.serve --home FOLDER --socket DESCRIPTOR`.
+
+It answers the one study of a simulation's folder, or with `--study DIGEST` a study that the owner of a home agreed to.
+"""
 
 import argparse
 import socket
 from pathlib import Path
 
+from syndic.errors import RefusedError
+from syndic.kernel import Reply, encode
 from syndic.runtime import serve
+from syndic.runtime.frame import receive_frame, send_frame
 from syndic.study.party_folder import PartyFolder
+
+_MOST = 10**10
 
 
 def main() -> None:
@@ -13,13 +21,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="syndic.study.serve")
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--socket", type=int, required=True)
+    parser.add_argument("--study")
     parser.add_argument("--seed", type=int)
     options = parser.parse_args()
     home = PartyFolder(folder=options.home)
-    node = home.node(seed=options.seed)
-    with home.logging(node.name), socket.socket(fileno=options.socket) as connection:
-        serve(node, connection)
-    node.close()
+    with socket.socket(fileno=options.socket) as connection:
+        try:
+            node = home.node(seed=options.seed) if options.study is None else home.agreed_node(options.study)
+        except RefusedError as error:
+            if options.study is None:
+                raise
+            # one refusal, then the process ends: the owner may have agreed before the next call. Other errors end the
+            # process: they name files of the owner, whose terminal shows them
+            data = receive_frame(connection, most=_MOST)
+            if data is not None:
+                home.log_refusal(options.study, data, error.code)
+                send_frame(connection, encode(Reply(code=error.code, text=str(error))))
+            return
+        with home.logging(node.name):
+            serve(node, connection)
+        node.close()
 
 
 if __name__ == "__main__":

@@ -16,9 +16,8 @@ from syndic.errors import InputError
 from syndic.kernel import Node, Progress, Runtime, schema_of, silent_progress
 from syndic.privacy import Budget
 from syndic.runtime import Local, Processes
-from syndic.study.aligned import id_columns_of
 from syndic.study.document import Study
-from syndic.study.party_folder import PartyFile, PartyFolder, beside
+from syndic.study.party_folder import PartyFile, PartyFolder, beside, id_columns_of
 from syndic.study.release import Release
 from syndic.study.run import check_runnable, run_study
 
@@ -60,7 +59,16 @@ def simulate(
         carrier = _open(study, sources, homes, seed=seed, runtime=runtime, stack=stack)
         stack.callback(carrier.close)
         own = None if folder is None else place / "coordinator"
-        return run_study(study, carrier, seed=seed, folder=own, progress=progress, seconds=seconds, signatures=False)
+        return run_study(
+            study,
+            carrier,
+            seed=seed,
+            folder=own,
+            progress=progress,
+            seconds=seconds,
+            signatures=False,
+            checked=True,
+        )
 
 
 def _check_sources(study: Study, sources: Mapping[str, Any]) -> None:

@@ -8,7 +8,8 @@ from typing import final
 
 from syndic.document import from_file, to_json, to_readable_json
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import Agreement, check_agreement, member, read_agreement
+from syndic.kernel import Agreement, member
+from syndic.kernel.agreement import check_agreement, read_agreement
 from syndic.privacy import Ledger
 from syndic.study.document import Study
 from syndic.version import __version__

@@ -9,7 +9,8 @@ import pytest
 
 from support import study_text
 from syndic import Study
-from syndic.advice import Advice, Assumptions, ColumnAssumption, Task, advise, forecast
+from syndic.advice import Advice, Assumptions, Task, advise, forecast
+from syndic.advice.assume import ColumnAssumption
 from syndic.advice.population import draw_population
 from syndic.advice.predict import HIGHEST
 from syndic.advice.question import ask

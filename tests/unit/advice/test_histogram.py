@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from syndic import Assumptions, Schema
-from syndic.advice import ColumnAssumption
-from syndic.advice.histogram import draw_over_bins
-from syndic.advice.population import PEOPLE, draw_population
+from syndic.advice.assume import ColumnAssumption
+from syndic.advice.population import PEOPLE, draw_over_bins, draw_population
 from syndic.data import Boolean, Date, Instead, Integer, Real
 from syndic.data.schema import Column
 

@@ -12,15 +12,15 @@ from click.testing import CliRunner
 
 from support import study_text
 from syndic.advice import Assumptions, VerticalAdvice, advise_vertical
+from syndic.advice.advice import Variant
 from syndic.advice.vertical import _FORECASTS, Found, _expected, _simulated, _verdict
-from syndic.advice.vertical_advice import Variant
 from syndic.advice.vertical_forecast import forecast_columns
 from syndic.advice.vertical_people import Crowd, distance, made_up
 from syndic.cli.main import cli
 from syndic.data import Schema
 from syndic.document import from_json
 from syndic.errors import InputError
-from syndic.evaluation.sets import column_sets
+from syndic.evaluation.distance import column_sets
 from syndic.kernel import silent_progress
 from syndic.methods import Glued, Vertical, Vertimrf
 from syndic.study import Study

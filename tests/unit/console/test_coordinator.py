@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from consoles import Visitor, study_file
 from support import rows, study_text
 from syndic.errors import PartyError
-from syndic.federation import Coordinator, prepare
-from syndic.federation.run_status import Watched, read_state
+from syndic.federation.coordinator import Coordinator
+from syndic.federation.party import prepare
+from syndic.federation.run import Watched, read_state
 from syndic.kernel import Delivery, silent_progress
 from syndic.runtime import Local
 from syndic.study import PartyFolder, Study

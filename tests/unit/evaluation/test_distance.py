@@ -9,11 +9,10 @@ import pyarrow as pa
 import pytest
 
 from syndic.data import ReleasedTable, Schema, Table, open_source
-from syndic.evaluation import distance, sets
+from syndic.evaluation import distance
 from syndic.evaluation import rows as row_module
-from syndic.evaluation.distance import all_sets, distances, k_marginal, tvd, ways_of
-from syndic.evaluation.rows import Rows, independent, kept, pooled, released, resampled, thinned
-from syndic.evaluation.sets import Clique, column_sets, passes
+from syndic.evaluation.distance import all_sets, column_sets, distances, k_marginal, passes, tvd, ways_of
+from syndic.evaluation.rows import Clique, Rows, independent, kept, pooled, released, resampled, thinned
 
 SIZES = {"a": 3, "b": 5, "c": 2, "d": 4}
 SCHEMA = Schema.from_domain(SIZES)
@@ -52,8 +51,8 @@ def test_bounded_memory_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     real, other = rows(table(400, 1)), {"other": rows(table(250, 2))}
     wanted = [clique for way in (1, 2, 3) for clique in combinations(SIZES, way)]
     whole = distances(real, other, wanted)["other"]
-    monkeypatch.setattr(sets, "PASS_CELLS", 30)
-    monkeypatch.setattr(sets, "DENSE_CELLS", 25)
+    monkeypatch.setattr(distance, "PASS_CELLS", 30)
+    monkeypatch.setattr(distance, "DENSE_CELLS", 25)
     # 3 + 5 + 15 cells fit in a pass of 30, 8 more do not
     assert list(passes(SCHEMA.domain, [("a",), ("b",), ("a", "b"), ("c", "d")])) == [
         [("a",), ("b",), ("a", "b")],
@@ -190,7 +189,7 @@ def test_a_sample_is_a_subset_without_repetition() -> None:
 def test_no_rows_are_far_from_some(monkeypatch: pytest.MonkeyPatch) -> None:
     real, empty = rows(table(10, 1)), rows(table(0, 1))
     assert distances(real, {"empty": empty}, [("a",)])["empty"]["a",] == 1
-    monkeypatch.setattr(sets, "DENSE_CELLS", 1)
+    monkeypatch.setattr(distance, "DENSE_CELLS", 1)
     assert distances(real, {"empty": empty}, [("a",)])["empty"]["a",] == 1
     assert independent(empty, seed=1, label="i").size() == 0
     assert distance.WAYS == (1, 2, 3)

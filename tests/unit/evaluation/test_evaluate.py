@@ -20,9 +20,9 @@ from syndic.cli.main import cli
 from syndic.data import ReleasedTable, Schema, Table, open_source
 from syndic.document import from_json, to_json
 from syndic.errors import InputError, MissingExtraError, RefusedError
-from syndic.evaluation import BANNER
 from syndic.evaluation.baselines import PooledSource, alone_study, held_out, pooled_study, without_noise
 from syndic.evaluation.breakdown import column_scores, group_scores
+from syndic.evaluation.evaluation import BANNER
 from syndic.evaluation.rows import pooled, thinned
 from syndic.kernel import Result
 

@@ -17,7 +17,7 @@ from syndic.data import ReleasedTable, Schema, Table, open_source
 from syndic.document import to_json
 from syndic.errors import BudgetError, InputError, RefusedError
 from syndic.evaluation import private_scores as paid
-from syndic.evaluation import tvd
+from syndic.evaluation.distance import tvd
 from syndic.evaluation.private_scores import integer_target
 from syndic.kernel import PartyState, in_memory_node
 from syndic.privacy import Cost, Ledger

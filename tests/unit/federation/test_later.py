@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from organisations import Organisations, agreed_nodes
 from syndic.cli.main import cli
 from syndic.errors import IntegrityError, RefusedError
-from syndic.federation import Coordinator, accept, check_site, prepare
-from syndic.federation.party import connection_of, workspace_of
+from syndic.federation.coordinator import Coordinator
+from syndic.federation.party import accept, check_site, connection_of, prepare, workspace_of
 from syndic.kernel import Nothing, Reply
 from syndic.privacy import Ledger
 from syndic.runtime import Local

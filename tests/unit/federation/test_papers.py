@@ -14,11 +14,12 @@ from msgspec.structs import replace
 from support import study_text
 from syndic.document import from_json, to_json
 from syndic.errors import InputError, IntegrityError
-from syndic.federation import Coordinator, Request, accept, check_site, prepare
 from syndic.federation import certificate as certificates
+from syndic.federation.coordinator import Coordinator
 from syndic.federation.doctor import examine
 from syndic.federation.flare_config import SITE_CLASS
-from syndic.federation.party import workspace_of
+from syndic.federation.party import accept, check_site, prepare, workspace_of
+from syndic.federation.requests import Request
 from syndic.federation.run import check_list
 from syndic.study import Study
 

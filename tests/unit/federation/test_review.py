@@ -11,11 +11,13 @@ from organisations import agreed_nodes, homes_for
 from support import study_text, two_parties
 from syndic.document import from_json, to_json
 from syndic.errors import InputError, RefusedError
-from syndic.federation import Coordinator, Request, prepare, serve
+from syndic.federation.coordinator import Coordinator
+from syndic.federation.party import prepare
+from syndic.federation.requests import Request
 from syndic.kernel import Reply, decode
 from syndic.privacy import Ledger
 from syndic.runtime.frame import receive_frame, send_frame
-from syndic.study import Study
+from syndic.study import Study, serve
 from syndic.study.agreement import withdraw
 
 
@@ -60,7 +62,7 @@ def test_a_call_about_a_withdrawn_study_is_in_the_owners_log(tmp_path: Path, mon
     withdraw(homes["north"], study.digest)
     here, there = socket.socketpair()
     options = ["--home", str(homes["north"].folder), "--study", study.digest, "--socket", str(there.detach())]
-    monkeypatch.setattr(sys, "argv", ["syndic.federation.serve", *options])
+    monkeypatch.setattr(sys, "argv", ["syndic.study.serve", *options])
     with here:
         send_frame(here, b"whatever was asked")
         serve.main()

@@ -9,9 +9,9 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 import syndic.report
-from syndic.report.axes import bottom_labels
 from syndic.report.figure import Bars, Curve, Figure, Heat, Line, Series
-from syndic.report.svg import STYLE, escape, fit, log_ticks, number, power, text_width, ticks
+from syndic.report.page import Grid
+from syndic.report.svg import STYLE, bottom_labels, escape, fit, log_ticks, number, power, text_width, ticks
 
 NASTY = "<script>alert('x')</script>\x00\x1b & \"more\" \ud800"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -124,7 +124,7 @@ def test_series_differ_without_colour() -> None:
         lambda: Heat(title="h", rows=("x",), columns=("a", "b"), values=((1.0,),)),
         lambda: Curve(title="c", lines=(Line("l", ((0.0, 1.0),)),), x_axis="x", y_axis="y", x_log=True),
         lambda: Curve(title="c", lines=(Line("l", ((0.0, inf),)),), x_axis="x", y_axis="y"),
-        lambda: syndic.report.Grid(caption="g", head=("a", "b"), rows=(("1",),)),
+        lambda: Grid(caption="g", head=("a", "b"), rows=(("1",),)),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(make: object) -> None:

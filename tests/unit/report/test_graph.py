@@ -5,7 +5,7 @@ from math import hypot
 
 import pytest
 
-from syndic.report.graph import Graph
+from syndic.report.synthesis import Graph
 
 SVG = "{http://www.w3.org/2000/svg}"
 

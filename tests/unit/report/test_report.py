@@ -22,8 +22,9 @@ from syndic.data import ReleasedTable, SparseCounts
 from syndic.errors import InputError, IntegrityError, RefusedError
 from syndic.kernel import Result
 from syndic.methods.histogram.homm import MergedTable
-from syndic.report import METHOD_SECTIONS, Bars, Section, Series, owner_report, report, write
+from syndic.report import Bars, Section, Series, owner_report, report, write
 from syndic.report.svg import number
+from syndic.report.write import METHOD_SECTIONS
 
 VOID = {"meta"}
 

@@ -10,8 +10,7 @@ from syndic import Study, simulate
 from syndic.errors import InputError
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.report import Bars, report
-from syndic.report.graph import Graph
-from syndic.report.synthesis import synthesis_sections
+from syndic.report.synthesis import Graph, synthesis_sections
 from syndic.study import Release
 
 

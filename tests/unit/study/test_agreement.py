@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from organisations import Organisations, rehearse
 from syndic import Study
 from syndic.errors import InputError, PartyError, RefusedError
-from syndic.kernel import Agreement, Agreements, Nothing
+from syndic.kernel import Agreement, Nothing
+from syndic.kernel.agreement import Agreements
 from syndic.methods.histogram.homm import Homm
 from syndic.runtime import Local
 from syndic.study.agreement import agree, consider, receive, studies, withdraw

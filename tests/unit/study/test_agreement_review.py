@@ -11,8 +11,9 @@ from organisations import Organisations, agreed_nodes
 from support import study_text
 from syndic import Study
 from syndic.errors import BudgetError, InputError, IntegrityError
-from syndic.kernel import Agreements, Call, Member, Message, Node, Nothing, Ready, Reply, answer, decode, encode
+from syndic.kernel import Call, Member, Message, Node, Nothing, Reply, answer, decode, encode
 from syndic.kernel import party as kernel_party
+from syndic.kernel.agreement import Agreements, Ready
 from syndic.privacy import Ledger
 from syndic.study import PartyFolder
 from syndic.study.agreement import agree, receive, studies, withdraw

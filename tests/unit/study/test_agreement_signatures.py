@@ -14,7 +14,8 @@ from support import study_text
 from syndic import Study
 from syndic.document import to_json
 from syndic.errors import PartyError, RefusedError
-from syndic.kernel import Agreement, Agreements, Delivery, Member, Nothing, Reply, check_all, decode, encode
+from syndic.kernel import Agreement, Delivery, Member, Nothing, Reply, decode, encode
+from syndic.kernel.agreement import Agreements, check_all
 from syndic.runtime import Local
 from syndic.study.identity import Identity
 from syndic.study.run import run_study

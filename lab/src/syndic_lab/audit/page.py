@@ -6,8 +6,7 @@ from typing import Final
 from syndic.document import to_readable_json
 from syndic.errors import InputError
 from syndic.report.figure import Bars, Series
-from syndic.report.page import Alert, Page
-from syndic.report.section import Grid, Section
+from syndic.report.page import Alert, Grid, Page, Section
 from syndic.version import __version__
 from syndic_lab.audit.observation import Finding
 from syndic_lab.audit.planted import Caught

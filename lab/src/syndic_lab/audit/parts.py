@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 from syndic.document import exact
 from syndic.methods import Homm, Marginals
 from syndic.methods.histogram.marginals import MarginalsPlan
-from syndic.methods.vertimrf.sketch import People, SketchPlan, encode, person_digests, phantoms_needed, sketch_cost
+from syndic.methods.vertimrf.sketch.cost import phantoms_needed, sketch_cost
+from syndic.methods.vertimrf.sketch.encode import encode
+from syndic.methods.vertimrf.sketch.hashing import People, person_digests
 from syndic.methods.vertimrf.sketch.oracle import oracle, oracle_events
+from syndic.methods.vertimrf.sketch.plan import SketchPlan
 from syndic.mpc import gmw
 from syndic.mpc.ring import Ring
 from syndic.mpc.twoserver import TwoServers

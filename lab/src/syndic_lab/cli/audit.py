@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from syndic.cli import show
-from syndic.cli.study import JSON
+from syndic.cli.show import JSON
 from syndic_lab.audit import AuditReport, BrokenClaimError, PlantedReport, audits, faults, plant
 from syndic_lab.audit import audit as run_audits
 from syndic_lab.audit.page import summary_of, tables_of, write_page

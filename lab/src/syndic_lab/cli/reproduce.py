@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from syndic.cli import show
-from syndic.cli.study import JSON
+from syndic.cli.show import JSON
 from syndic_lab.reproduce import Item, chosen
 from syndic_lab.reproduce import reproduce as run_items
 from syndic_lab.reproduce.pace import in_words

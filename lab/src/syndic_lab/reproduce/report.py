@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from syndic.report.page import Page
-from syndic.report.section import Grid, Section
+from syndic.report.page import Grid, Page, Section
 from syndic_lab.bench.row import Row
 from syndic_lab.reproduce.item import VERDICTS, Found, Item, Verdict
 from syndic_lab.reproduce.pace import in_words

@@ -19,15 +19,10 @@ import msgspec
 
 from syndic.errors import InputError
 from syndic.methods.vertimrf.plan import Account, Layout
-from syndic.methods.vertimrf.sketch import (
-    SketchPlan,
-    cell_error,
-    phantoms_needed,
-    printed_oracle,
-    printed_plan,
-    rank_thresholds,
-    sketch_cost,
-)
+from syndic.methods.vertimrf.sketch.cost import phantoms_needed, sketch_cost
+from syndic.methods.vertimrf.sketch.estimate import cell_error
+from syndic.methods.vertimrf.sketch.oracle import printed_oracle
+from syndic.methods.vertimrf.sketch.plan import SketchPlan, printed_plan, rank_thresholds
 from syndic.noise import DiscreteLaplace, FineGaussian
 from syndic.noise.response import RandomisedResponse
 from syndic.privacy import (

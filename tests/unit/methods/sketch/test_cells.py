@@ -7,17 +7,11 @@ import numpy as np
 import pytest
 
 from syndic.errors import InputError
-from syndic.methods.vertimrf.sketch import (
-    People,
-    SketchPlan,
-    cell_table,
-    complements,
-    encode,
-    harmonic,
-    onto_simplex,
-    person_digests,
-    union,
-)
+from syndic.methods.vertimrf.sketch.cells import cell_table, complements, onto_simplex, union
+from syndic.methods.vertimrf.sketch.encode import encode
+from syndic.methods.vertimrf.sketch.estimate import harmonic
+from syndic.methods.vertimrf.sketch.hashing import People, person_digests
+from syndic.methods.vertimrf.sketch.plan import SketchPlan
 from syndic.random import SimulationRandomness
 
 KEY = b"0123456789abcdef"

@@ -8,7 +8,9 @@ from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from scipy import stats
 
 from syndic.errors import InputError
-from syndic.methods.vertimrf.sketch import SketchPlan, delta_of, loss_law
+from syndic.methods.vertimrf.sketch.compose import delta_of
+from syndic.methods.vertimrf.sketch.loss import loss_law
+from syndic.methods.vertimrf.sketch.plan import SketchPlan
 
 
 def response(epsilon: float) -> tuple[np.ndarray, np.ndarray]:

@@ -6,8 +6,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from syndic.methods.vertimrf.sketch import SketchPlan, largest_ranks, phantom_ranks
-from syndic.methods.vertimrf.sketch.encode import _table
+from syndic.methods.vertimrf.sketch.encode import _table, largest_ranks, phantom_ranks
+from syndic.methods.vertimrf.sketch.plan import SketchPlan
 from syndic.random import SimulationRandomness
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from syndic.errors import InputError
-from syndic.methods.vertimrf.sketch import decode_counts, decoded_table, oracle, oracle_events, printed_oracle
+from syndic.methods.vertimrf.sketch.oracle import decode_counts, decoded_table, oracle, oracle_events, printed_oracle
 from syndic.noise import RandomisedResponse
 from syndic.privacy import Budget, epsilon_of
 from syndic.random import SimulationRandomness

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from syndic.advice import Assumptions, ColumnAssumption, Task
+from syndic.advice import Assumptions, Task
+from syndic.advice.assume import ColumnAssumption
 from syndic.advice.law import homm_of
 from syndic.data import Boolean, Categorical, Instead, Real, Schema
 from syndic.data.schema import Column

@@ -11,17 +11,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.methods.vertimrf.sketch import (
-    Decoder,
-    SketchPlan,
-    cell_table,
-    decoded_table,
-    largest_ranks,
-    oracle,
-    phantoms_needed,
-    printed_oracle,
-    printed_plan,
-)
+from syndic.methods.vertimrf.sketch.cells import Decoder, cell_table
+from syndic.methods.vertimrf.sketch.cost import phantoms_needed
+from syndic.methods.vertimrf.sketch.encode import largest_ranks
+from syndic.methods.vertimrf.sketch.oracle import decoded_table, oracle, printed_oracle
+from syndic.methods.vertimrf.sketch.plan import SketchPlan, printed_plan
 from syndic.noise import FineGaussian, RandomisedResponse
 from syndic.privacy import Budget, mu_squared_for
 from syndic.random import SystemRandomness

@@ -11,16 +11,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.methods.vertimrf.sketch import (
-    People,
-    SketchPlan,
-    encode,
-    person_digests,
-    person_words,
-    phantom_ranks,
-    printed_plan,
-    sketch_delta,
-)
+from syndic.methods.vertimrf.sketch.cost import sketch_delta
+from syndic.methods.vertimrf.sketch.encode import encode, phantom_ranks
+from syndic.methods.vertimrf.sketch.hashing import People, person_digests, person_words
+from syndic.methods.vertimrf.sketch.plan import SketchPlan, printed_plan
 from syndic.random import SystemRandomness
 from syndic_lab.bench.row import Row
 from syndic_lab.bench.secure.product import tables_for

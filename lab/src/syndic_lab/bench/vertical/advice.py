@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from syndic.advice import Assumptions
+from syndic.advice.advice import Variant
 from syndic.advice.vertical import forecast
-from syndic.advice.vertical_advice import Variant
 from syndic.methods import Vertical
 from syndic_lab.bench.model.synthesis_data import Coded
 from syndic_lab.bench.row import Row

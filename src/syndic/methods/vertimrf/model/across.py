@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError
-from syndic.methods.vertimrf.sketch import SketchPlan, cell_error, cell_table, decoded_table
+from syndic.methods.vertimrf.sketch.cells import cell_table
+from syndic.methods.vertimrf.sketch.estimate import cell_error
+from syndic.methods.vertimrf.sketch.oracle import decoded_table
+from syndic.methods.vertimrf.sketch.plan import SketchPlan
 from syndic.noise.response import RandomisedResponse
 
 Names = tuple[str, ...]

@@ -12,7 +12,7 @@ from syndic.methods.vertimrf.model.across import Across
 from syndic.methods.vertimrf.model.bins import gathered, recovered, recovered_variance, shares_of_bins
 from syndic.methods.vertimrf.model.consistent import consistent
 from syndic.methods.vertimrf.model.graph import joined_graph, r_score
-from syndic.methods.vertimrf.sketch import onto_simplex
+from syndic.methods.vertimrf.sketch.cells import onto_simplex
 from syndic.model.markov import Grouping, JunctionTree, MarkovField, Measurement, Synthesis, fit, plan_tree
 from syndic.model.markov.score import noisy_distance
 
