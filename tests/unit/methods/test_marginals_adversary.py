@@ -98,7 +98,7 @@ class Liar:
         """Return a party's values less its answer, less the masks that it shares with the colluding party."""
         masked_sum, names = self.study.plan_as(MarginalsPlan).masked_sum, tuple(self.nodes)
         seats = Seats(study=self.study.digest, label="marginals", names=names, graph=masked_sum.graph)
-        kept = self.nodes[names[-1]].state.memory.kept(self.study.digest, "sums marginals met")
+        kept = self.nodes[names[-1]].state.memory.kept("sums marginals met")
         assert kept is not None
         known = {len(names) - 1: decode(kept, _Met).pairs[place]}
         values = ring.unpack(decode(self.heard["count", names[place]].body, SumMasked).values, masked_sum.count)
