@@ -13,12 +13,11 @@ from scipy.stats import chi2
 from syndic.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
-    ExponentialMechanism,
     RandomisedResponse,
-    ReportNoisyMax,
 )
 from syndic.noise.geometric import Geometric, exponential_geometric
 from syndic.noise.inverse_cdf import uniform
+from syndic_lab.exponential import ExponentialMechanism, ReportNoisyMax
 from syndic.random import SystemRandomness
 
 pytestmark = pytest.mark.statistical

@@ -1,9 +1,8 @@
 """Mechanisms: noise and its event in one frozen object. Every law is exact; bits come from outside."""
 
-from syndic.noise.base import Mechanism
-from syndic.noise.exponential import ExponentialMechanism, ReportNoisyMax
 from syndic.noise.gaussian import DiscreteGaussian
 from syndic.noise.gaussian_grid import FineGaussian, FineGaussianShare
+from syndic.noise.integer import Mechanism
 from syndic.noise.laplace import DiscreteLaplace
 from syndic.noise.response import RandomisedResponse
 from syndic.noise.shares import GaussianShare, LaplaceShare, SkellamShare
@@ -13,14 +12,12 @@ __all__ = [
     "Cells",
     "DiscreteGaussian",
     "DiscreteLaplace",
-    "ExponentialMechanism",
     "FineGaussian",
     "FineGaussianShare",
     "GaussianShare",
     "LaplaceShare",
     "Mechanism",
     "RandomisedResponse",
-    "ReportNoisyMax",
     "SkellamShare",
     "SparseHistogram",
 ]

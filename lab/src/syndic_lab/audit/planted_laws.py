@@ -10,7 +10,8 @@ import numpy as np
 from syndic.document import exact
 from syndic.methods import Homm, Mixing
 from syndic.methods.vertimrf.sketch import printed_plan
-from syndic.noise import DiscreteLaplace, ExponentialMechanism
+from syndic.noise import DiscreteLaplace
+from syndic_lab.exponential import ExponentialMechanism
 from syndic.privacy import ApproximateEvent, Budget, Cost, Event, PureEvent, Unit
 from syndic.random import Randomness, generator
 from syndic_lab.audit.horizontal import REPLACE

@@ -13,7 +13,8 @@ import numpy as np
 
 from syndic.methods import Distdiffgen, Dplt, Glued, Vertical
 from syndic.model.latent.diffgen import balanced, max_scores, specialised, tree_of
-from syndic.noise import DiscreteLaplace, ExponentialMechanism
+from syndic.noise import DiscreteLaplace
+from syndic_lab.exponential import ExponentialMechanism
 from syndic.random import SimulationRandomness
 from syndic_lab.bench.model.synthesis_data import Coded, codes_of, distances
 from syndic_lab.bench.row import Row
