@@ -17,8 +17,8 @@ from syndic.noise import (
 )
 from syndic.noise.geometric import Geometric, exponential_geometric
 from syndic.noise.inverse_cdf import uniform
-from syndic_lab.exponential import ExponentialMechanism, ReportNoisyMax
 from syndic.random import SystemRandomness
+from syndic_lab.exponential import ExponentialMechanism, ReportNoisyMax
 
 pytestmark = pytest.mark.statistical
 

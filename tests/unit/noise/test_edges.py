@@ -26,8 +26,8 @@ from syndic.noise.inverse_cdf import Law
 from syndic.noise.poisson import _block_law, _weights, poisson
 from syndic.noise.shares import log_ratio
 from syndic.noise.skellam import skellam_rho
-from syndic_lab.exponential import ExponentialMechanism, ReportNoisyMax
 from syndic.random import SimulationRandomness
+from syndic_lab.exponential import ExponentialMechanism, ReportNoisyMax
 
 LIMIT = 2**52
 

@@ -24,9 +24,9 @@ from syndic.noise import (
 from syndic.noise.geometric import exponential_geometric
 from syndic.noise.integer import signed
 from syndic.noise.inverse_cdf import accept
+from syndic.random import Randomness, SimulationRandomness
 from syndic_lab import exponential
 from syndic_lab.exponential import ExponentialMechanism, ReportNoisyMax
-from syndic.random import Randomness, SimulationRandomness
 from unit.noise.scripted import Scripted
 
 Exactly = Callable[[int], Fraction]
