@@ -17,7 +17,7 @@ from syndic.methods import Vertimrf
 from syndic.methods.vertimrf.account import local_slack
 from syndic.methods.vertimrf.party import Model, Part, model_of, own_model, pair_key
 from syndic.methods.vertimrf.plan import VertimrfPlan
-from syndic.methods.vertimrf.sketch import sketch_delta
+from syndic.methods.vertimrf.sketch.cost import sketch_delta
 from syndic.model.markov import Adaptive, Curator, PrivMRF
 from syndic.privacy import ApproximateEvent, ConcentratedEvent, Cost, GaussianEvent, PureEvent
 from syndic.random import SimulationRandomness

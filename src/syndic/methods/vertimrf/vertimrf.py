@@ -43,7 +43,8 @@ from syndic.methods.vertimrf.coordinator import (
     read_responses,
     read_sketches,
 )
-from syndic.methods.vertimrf.model import Across, Build, Built, LocalModel
+from syndic.methods.vertimrf.model.build import Build, Built, LocalModel
+from syndic.methods.vertimrf.model.tables import Across
 from syndic.methods.vertimrf.party import (
     Learned,
     Learner,
@@ -55,7 +56,7 @@ from syndic.methods.vertimrf.party import (
     sketch_columns,
 )
 from syndic.methods.vertimrf.plan import Account, Layout, VertimrfPlan, layout_of
-from syndic.methods.vertimrf.sketch import SketchPlan, floor_for
+from syndic.methods.vertimrf.sketch.plan import SketchPlan, floor_for
 from syndic.model.markov import Adaptive, Measurement, PrivMRF
 from syndic.mpc.order import advance
 from syndic.mpc.secret import SharedSecret

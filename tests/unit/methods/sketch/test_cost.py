@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from syndic.errors import InputError
-from syndic.methods.vertimrf.sketch import SketchPlan, phantoms_needed, printed_plan, sketch_cost, sketch_delta
+from syndic.methods.vertimrf.sketch.cost import phantoms_needed, sketch_cost, sketch_delta
+from syndic.methods.vertimrf.sketch.plan import SketchPlan, printed_plan
 from syndic.privacy import ApproximateEvent
 
 HALF = Fraction(2, 5)

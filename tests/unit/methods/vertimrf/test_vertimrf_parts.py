@@ -9,19 +9,19 @@ import pytest
 
 from syndic.data import Domain
 from syndic.errors import InputError
-from syndic.methods.vertimrf.model import (
+from syndic.methods.vertimrf.model.build import joined_graph, r_score
+from syndic.methods.vertimrf.model.tables import (
     OracleTables,
     SketchTables,
     consistent,
     equal_width,
     gathered,
-    joined_graph,
-    r_score,
     recovered,
     recovered_variance,
     shares_of_bins,
 )
-from syndic.methods.vertimrf.sketch import People, SketchPlan, encode, person_digests
+from syndic.methods.vertimrf.sketch.encode import People, encode, person_digests
+from syndic.methods.vertimrf.sketch.plan import SketchPlan
 from syndic.model.markov import Grouping
 from syndic.noise.response import RandomisedResponse
 from syndic.random import SimulationRandomness
