@@ -9,7 +9,7 @@ from syndic.model.markov.grouping import Grouping
 from syndic.model.markov.measurement import Impossible, Measurement, estimate_total
 from syndic.model.markov.privmrf import PrivMRF
 from syndic.model.markov.select import Adaptive, GrowingModel, OneShot, RoundLimit
-from syndic.model.markov.tree import JunctionTree, grown, plan_tree
+from syndic.model.markov.tree import JunctionTree, plan_tree
 
 __all__ = [
     "Adaptive",
@@ -28,7 +28,6 @@ __all__ = [
     "Synthesis",
     "estimate_total",
     "fit",
-    "grown",
     "plan_tree",
     "triangulate",
 ]
