@@ -17,8 +17,9 @@ from syndic.methods.vertimrf.model.tables import (
     recovered_variance,
     shares_of_bins,
 )
-from syndic.methods.vertimrf.sketch.estimate import onto_simplex
 from syndic.model.markov import Grouping, JunctionTree, MarkovField, Measurement, Synthesis, fit, plan_tree, triangulate
+from syndic.model.markov.measurement import onto_simplex
+from syndic.model.markov.privmrf import quotas_of
 from syndic.model.markov.score import noisy_distance
 
 Names = tuple[str, ...]
@@ -153,7 +154,7 @@ class Build:
         field = self._fitted(tree, first, None, ())
         candidates = [names for names in self.pairs if tree.home(names) is not None]
         chosen: list[Names] = []
-        for quota in _quotas(min(self.refined, len(candidates)), self.rounds):
+        for quota in quotas_of(min(self.refined, len(candidates)), self.rounds):
             furthest = self._furthest(field, [names for names in candidates if names not in chosen])[:quota]
             if not furthest:
                 break
@@ -284,8 +285,3 @@ class Build:
             else:
                 apart[names] = float(np.abs(self._low(names) - expected).sum())
         return sorted((names for names in apart if apart[names] > 0), key=lambda one: -apart[one])
-
-
-def _quotas(number: int, rounds: int) -> list[int]:
-    """Spread so many tables over rounds, the remainder to the first; rounds without any are left out."""
-    return [quota for place in range(rounds) if (quota := number // rounds + (place < number % rounds))]

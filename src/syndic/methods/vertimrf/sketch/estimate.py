@@ -146,16 +146,6 @@ def cell_table(
     return np.asarray(people - (found.reshape(shape) - phantoms))
 
 
-def onto_simplex(cells: NDArray[np.float64], people: float) -> NDArray[np.float64]:
-    """Return the nearest table without negative cells that sums to `people`."""
-    if people <= 0:
-        return np.zeros_like(cells)
-    ordered = np.sort(cells.ravel())[::-1]
-    surplus = (np.cumsum(ordered) - people) / np.arange(1, ordered.size + 1)
-    kept = int(np.flatnonzero(ordered > surplus)[-1])
-    return np.asarray(np.maximum(cells - surplus[kept], 0.0), dtype=np.float64)
-
-
 def _crossed(columns: Sequence[NDArray[np.uint16]], plan: SketchPlan) -> NDArray[np.uint16]:
     result = np.full((plan.repetitions, 1), plan.floor, dtype=np.uint16)
     for ranks in columns:
