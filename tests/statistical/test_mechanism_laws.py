@@ -13,13 +13,12 @@ from scipy.stats import chi2
 from syndic.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
-    ExponentialMechanism,
     RandomisedResponse,
-    ReportNoisyMax,
 )
 from syndic.noise.geometric import Geometric, exponential_geometric
 from syndic.noise.inverse_cdf import uniform
 from syndic.random import SystemRandomness
+from syndic_lab.exponential import ExponentialMechanism, ReportNoisyMax
 
 pytestmark = pytest.mark.statistical
 

@@ -77,12 +77,12 @@ def coding_of(column: Column, bits: int) -> Coding:
     if isinstance(column, Listed):
         features = tuple(Feature(name=f"{name}={each}", block=name, values="indicator") for each in column.labels())
         return _coding(name, np.eye(column.size), features, bits, complete=True)
-    places = _places(column)
-    middle, half = places[0] / 2 + places[-1] / 2, (places[-1] - places[0]) / 2
+    middles, least, most = bins_of(column)
+    middle, half = least / 2 + most / 2, (most - least) / 2
     missing = column.size > column.levels
     kind: Literal["number", "sign"] = "sign" if isinstance(column, Boolean) and not missing else "number"
-    value = Feature(name=name, block=name, values=kind, middle=float(middle), half=float(half))
-    scaled = np.concatenate([(_middles(column) - middle) / half, np.zeros(column.size - column.levels)])[:, None]
+    value = Feature(name=name, block=name, values=kind, middle=middle, half=half)
+    scaled = np.concatenate([(middles - middle) / half, np.zeros(column.size - column.levels)])[:, None]
     if not missing:
         return _coding(name, scaled, (value,), bits)
     flag = Feature(name=f"{name}={MISSING_LABEL}", block=name, values="indicator")
@@ -134,27 +134,15 @@ def _kind(one: Feature, other: Feature) -> Literal["number", "indicator", "sign"
     return one.values if one.values == other.values else "number"
 
 
-def _middles(column: Column) -> NDArray[np.float64]:
-    """Return the middle of each bin, in the column's own unit; days since 1970 for dates."""
+def bins_of(column: Column) -> tuple[NDArray[np.float64], float, float]:
+    """Return the middle of each bin, the least and the largest value; dates as days since 1970."""
     if isinstance(column, Boolean):
-        return np.array([0.0, 1.0])
-    # halved first: the sum of large bounds would be infinite
-    return _places(column)[:-1] / 2 + _ends(column) / 2
-
-
-def _places(column: Column) -> NDArray[np.float64]:
-    """Return the lower ends of the bins, then the largest value."""
-    if isinstance(column, Boolean):
-        return np.array([0.0, 1.0])
+        return np.array([0.0, 1.0]), 0.0, 1.0
     if isinstance(column, Listed):
         raise InputError(f"{column.name!r} is a list of values, not a number")
-    edges = column.edges
-    starts = np.asarray(edges.astype(np.int64) if edges.dtype.kind == "M" else edges, dtype=np.float64)
-    return np.append(starts[:-1], _ends(column)[-1])
-
-
-def _ends(column: Any) -> NDArray[np.float64]:
-    edges = column.edges
-    ends = np.asarray(edges[1:].astype(np.int64) if edges.dtype.kind == "M" else edges[1:], dtype=np.float64)
+    edges: NDArray[Any] = column.edges
+    places = np.asarray(edges.astype(np.int64) if edges.dtype.kind == "M" else edges, dtype=np.float64)
     # a bin of whole numbers ends one before the next one's edge
-    return ends if edges.dtype.kind == "f" else ends - 1
+    ends = places[1:] if edges.dtype.kind == "f" else places[1:] - 1
+    # halved first: the sum of large bounds would be infinite
+    return places[:-1] / 2 + ends / 2, float(places[0]), float(ends[-1])

@@ -11,6 +11,7 @@ from typing import Final, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
+from syndic.data.coding import INTERCEPT, bins_of
 from syndic.data.column import MISSING_LABEL, Boolean, Codes, Listed
 from syndic.data.schema import Column, Schema
 from syndic.data.table import Coded, Table
@@ -18,7 +19,6 @@ from syndic.document import Document
 from syndic.errors import InputError
 
 Numbers = NDArray[np.float64]
-INTERCEPT: Final = "(intercept)"
 # of the unit ball's squared radius, the half that the intercept takes; the rest is left to the columns
 _INTERCEPT_VALUE: Final = sqrt(0.5)
 
@@ -135,22 +135,8 @@ def _features(column: Column, *, symmetric: bool) -> Numbers:
 
 def _level_values(column: Column, *, symmetric: bool) -> Numbers:
     """Return the number of each code, scaled by the bounds; 0 for the level of missing values."""
-    unit = _unit_values(column)
+    middles, least, most = bins_of(column)
+    # from 0 to 1 between the bounds
+    unit = (middles - least) / (most - least) if most > least else np.zeros(len(middles))
     scaled = 2 * unit - 1 if symmetric else unit
     return np.concatenate([scaled, np.zeros(column.size - column.levels)])
-
-
-def _unit_values(column: Column) -> Numbers:
-    """Return the middle of each bin, in [0, 1] between the bounds."""
-    if isinstance(column, Listed):
-        raise InputError(f"{column.name!r} is a list of values, not a number")
-    if isinstance(column, Boolean):
-        return np.array([0.0, 1.0])
-    edges = column.edges
-    places = np.asarray(edges.astype(np.int64) if edges.dtype.kind == "M" else edges, dtype=np.float64)
-    # a bin of whole numbers ends one before the next one's edge
-    last = places[1:] if edges.dtype.kind == "f" else places[1:] - 1
-    # halved first: the sum of large bounds would be infinite
-    middle = places[:-1] / 2 + last / 2
-    width = last[-1] - places[0]
-    return (middle - places[0]) / width if width > 0 else np.zeros(len(middle))

@@ -26,6 +26,7 @@ bits make it 1e-17 for each changed entry at sigma 1. For the sum of h shares th
 """
 
 import math
+from abc import abstractmethod
 from fractions import Fraction
 from typing import Final, final
 
@@ -35,7 +36,7 @@ from numpy.typing import NDArray
 from syndic.document import Document
 from syndic.noise.gaussian import DiscreteGaussian
 from syndic.noise.integer import NEVER, SCALE_LIMIT, checked
-from syndic.noise.shares import LEAST_VARIANCE, Shared, log_ratio
+from syndic.noise.shares import LEAST_VARIANCE, Shared, log_ratio, sum_tail
 from syndic.privacy.event import GaussianEvent, check_positive
 from syndic.random import Randomness
 
@@ -46,8 +47,48 @@ _FRACTION_BITS: Final = 40
 _SLACK_STEPS: Final = 10**24
 
 
+class FineGrid:
+    """What noise on a fine grid and shares of it have in common."""
+
+    __slots__ = ()
+    fraction_bits: int
+
+    @property
+    @abstractmethod
+    def _fine_variance(self) -> Fraction:
+        """The parameter sigma^2 of what is drawn, at least 4, in squared units of the result."""
+
+    @property
+    def scale(self) -> int:
+        """How many units of the result make one of the values."""
+        return 1 << self.fraction_bits
+
+    @property
+    def sigma_squared(self) -> Fraction:
+        """The parameter sigma^2 of what is drawn, in squared units of the values; at least 4 on the fine grid."""
+        return self._fine_variance / self.scale**2
+
+    @property
+    def variance(self) -> float:
+        """Variance of one draw, in squared units of the values."""
+        return self._noise.variance / self.scale**2
+
+    def draw(self, shape: int | tuple[int, ...], randomness: Randomness) -> NDArray[np.int64]:
+        """Draw independent noise, or one party's shares, in units of the result."""
+        return self._noise.draw(shape, randomness)
+
+    @property
+    def _noise(self) -> DiscreteGaussian:
+        return DiscreteGaussian(sensitivity_squared=self._fine_variance, rho=Fraction(1, 2))
+
+    def _reach(self) -> int:
+        """Return what values must keep away from the end of 64 bits, so that they fit times `scale` with noise."""
+        end = 2**63 - 1
+        return end - ((end - self._noise.tail(NEVER)) >> self.fraction_bits)
+
+
 @final
-class FineGaussian(Document, frozen=True, kw_only=True, tag_field="kind", tag="fine_gaussian"):
+class FineGaussian(FineGrid, Document, frozen=True, kw_only=True, tag_field="kind", tag="fine_gaussian"):
     """Gaussian noise of mu^2 = `mu_squared` for integer values of that squared L2 sensitivity, of the whole vector.
 
     `changed` is the most entries in which two neighbours differ; integer values never differ in more than
@@ -65,38 +106,19 @@ class FineGaussian(Document, frozen=True, kw_only=True, tag_field="kind", tag="f
             raise ValueError(f"sigma^2 on the fine grid ({float(self._fine_variance):.3g}) must be at most 2^104")
 
     @property
-    def scale(self) -> int:
-        """How many units of the result make one of the values."""
-        return 1 << self.fraction_bits
-
-    @property
-    def sigma_squared(self) -> Fraction:
-        """The parameter sigma^2 of the noise, in squared units of the values; at least 4 on the fine grid."""
-        return self._fine_variance / self.scale**2
-
-    @property
     def event(self) -> GaussianEvent:
         """What one `apply` costs; less than `mu_squared` only where noise of the least size gives more."""
         mu_squared = self.sensitivity_squared * self.scale**2 / (self._fine_variance - ROUNDING)
         slack = _slack(self.changed, self._fine_variance, 1)
         return GaussianEvent(mu_squared=mu_squared, slack=slack, what=f"Gaussian, mu {math.sqrt(mu_squared):.3g}")
 
-    @property
-    def variance(self) -> float:
-        """Variance of one draw, in squared units of the values."""
-        return self._noise.variance / self.scale**2
-
     def tail(self, probability: float) -> int:
         """Return a magnitude, in units of the result, that one draw exceeds with at most this probability."""
         return self._noise.tail(probability)
 
-    def draw(self, shape: int | tuple[int, ...], randomness: Randomness) -> NDArray[np.int64]:
-        """Draw independent noise, in units of the result."""
-        return self._noise.draw(shape, randomness)
-
     def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
         """Return the values times `scale` with fresh noise on every entry."""
-        wide = checked(values, _reach(self._noise, self.fraction_bits))
+        wide = checked(values, self._reach())
         return wide * self.scale + self.draw(values.shape, randomness)
 
     @property
@@ -104,13 +126,9 @@ class FineGaussian(Document, frozen=True, kw_only=True, tag_field="kind", tag="f
         wanted = self.sensitivity_squared * self.scale**2 / self.mu_squared + ROUNDING
         return max(Fraction(LEAST_VARIANCE), wanted)
 
-    @property
-    def _noise(self) -> DiscreteGaussian:
-        return DiscreteGaussian(sensitivity_squared=self._fine_variance, rho=Fraction(1, 2))
-
 
 @final
-class FineGaussianShare(Shared, frozen=True, kw_only=True, tag_field="kind", tag="fine_gaussian_share"):
+class FineGaussianShare(FineGrid, Shared, frozen=True, kw_only=True, tag_field="kind", tag="fine_gaussian_share"):
     """One of `parties` shares of such noise: what `GaussianShare` is to `DiscreteGaussian`.
 
     A share is at least 4 on the fine grid, so shares of small variance are possible: 2.4e-7 at 12 bits. Masked sums
@@ -132,16 +150,6 @@ class FineGaussianShare(Shared, frozen=True, kw_only=True, tag_field="kind", tag
             raise ValueError(f"sigma^2 of a share on the fine grid ({float(self._fine_variance):.3g}) is above 2^104")
 
     @property
-    def scale(self) -> int:
-        """How many units of the result make one of the values."""
-        return 1 << self.fraction_bits
-
-    @property
-    def sigma_squared(self) -> Fraction:
-        """The parameter sigma^2 of one share, in squared units of the values; at least 4 on the fine grid."""
-        return self._fine_variance / self.scale**2
-
-    @property
     def event(self) -> GaussianEvent:
         """What holds for the opened sum; less than `mu_squared` only where shares of the least size give more noise."""
         return self.event_if(self.honest)
@@ -154,42 +162,20 @@ class FineGaussianShare(Shared, frozen=True, kw_only=True, tag_field="kind", tag
         slack = _slack(self.changed, self._fine_variance, honest)
         return GaussianEvent(mu_squared=mu_squared, slack=slack, what=self.described(law, honest))
 
-    @property
-    def variance(self) -> float:
-        """Variance of one share, in squared units of the values."""
-        return self._noise.variance / self.scale**2
-
-    def total_variance(self, present: int) -> float:
-        """Return the variance of an opened value, in those units, when `present` parties contributed."""
-        self.check_present(present)
-        return present * self.variance
-
     def tail(self, probability: float, present: int) -> int:
         """Return a magnitude, in units of the result, that the noise on one opened value exceeds so rarely."""
         self.check_present(present)
-        if not 0 < probability <= 1:
-            raise ValueError(f"probability ({probability}) must be in (0, 1]")
-        # discrete Gaussians are sub-Gaussian with their sigma^2 (Canonne, Kamath, Steinke), and those add
-        square = 2 * present * float(self._fine_variance) * (math.log(2) - math.log(probability))
-        return math.ceil(math.sqrt(square) * (1 + 2.0**-40))
-
-    def draw(self, shape: int | tuple[int, ...], randomness: Randomness) -> NDArray[np.int64]:
-        """Draw one party's shares, in units of the result."""
-        return self._noise.draw(shape, randomness)
+        return sum_tail(self._fine_variance, probability, present)
 
     def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
         """Return the values times `scale` with one party's share on every entry: not to be seen unmasked."""
-        wide = self.check_values(values, _reach(self._noise, self.fraction_bits))
+        wide = self.check_values(values, self._reach())
         return wide * self.scale + self.draw(values.shape, randomness)
 
     @property
     def _fine_variance(self) -> Fraction:
         wanted = self.sensitivity_squared * self.scale**2 / self.mu_squared + ROUNDING
         return max(Fraction(LEAST_VARIANCE), wanted / self.honest)
-
-    @property
-    def _noise(self) -> DiscreteGaussian:
-        return DiscreteGaussian(sensitivity_squared=self._fine_variance, rho=Fraction(1, 2))
 
 
 def _check(sensitivity_squared: Fraction, mu_squared: Fraction, changed: int, fraction_bits: int) -> None:
@@ -208,9 +194,3 @@ def _slack(changed: int, share: Fraction, honest: int) -> Fraction:
     if slack >= 1:
         raise ValueError(f"noise on {changed} changed entries is too far from Gaussian: use more fraction_bits")
     return slack
-
-
-def _reach(noise: DiscreteGaussian, fraction_bits: int) -> int:
-    """Return what values must keep away from the end of 64 bits, so that they fit times 2^fraction_bits with noise."""
-    end = 2**63 - 1
-    return end - ((end - noise.tail(NEVER)) >> fraction_bits)

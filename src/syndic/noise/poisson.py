@@ -28,17 +28,20 @@ def poisson(rate: Callable[[int], Enclosure]) -> Law:
     """Return the Poisson law of a rate given by its enclosures."""
 
     def law(bits: int) -> Iterator[Enclosure]:
-        weights, tail = _weights(rate(bits), bits)
-        one = 1 << bits
-        whole = sum(low for low, _ in weights), sum(high for _, high in weights) + tail
-        low = high = 0
-        for least, most in weights:
-            low, high = low + least, high + most
-            yield divide((low, high), whole, bits)
-        while True:
-            yield divide((low, high), whole, bits)[0], one
+        yield from _cumulative(*_weights(rate(bits), bits), bits)
 
     return law
+
+
+def _cumulative(weights: list[Enclosure], rest: int, bits: int) -> Iterator[Enclosure]:
+    """Yield the distribution function of weights, all of those left out adding up to at most `rest`."""
+    whole = sum(low for low, _ in weights), sum(high for _, high in weights) + rest
+    low = high = 0
+    for least, most in weights:
+        low, high = low + least, high + most
+        yield divide((low, high), whole, bits)
+    while True:
+        yield divide((low, high), whole, bits)[0], 1 << bits
 
 
 def _weights(rate: Enclosure, bits: int) -> tuple[list[Enclosure], int]:
@@ -142,13 +145,7 @@ def _block_law(scale: Fraction) -> Law:
     def law(bits: int) -> Iterator[Enclosure]:
         weights = [exponential(2**place / scale, bits) for place in range(bits.bit_length() + _BLOCKS)]
         # by here exponents exceed `bits` and at least double: each weight left is below the square of the last
-        whole = sum(low for low, _ in weights), sum(high for _, high in weights) + 1
-        low = high = 0
-        for least, most in weights:
-            low, high = low + least, high + most
-            yield divide((low, high), whole, bits)
-        while True:
-            yield divide((low, high), whole, bits)[0], 1 << bits
+        yield from _cumulative(weights, 1, bits)
 
     return law
 

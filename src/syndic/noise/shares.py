@@ -9,6 +9,7 @@ as colluding. The values plus one share must never be seen alone: they belong un
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
@@ -75,6 +76,16 @@ class Shared(Document, frozen=True, kw_only=True):
             return f"{law} in {self.parties} shares, {honest} honest"
         return f"{law} in {self.parties} shares, {self.colluding} colluding, {self.missing} missing"
 
+    @property
+    @abstractmethod
+    def variance(self) -> float:
+        """Variance of one share, in squared units of the values."""
+
+    def total_variance(self, present: int) -> float:
+        """Return the variance of an opened value, in those units, when `present` parties contributed."""
+        self.check_present(present)
+        return present * self.variance
+
 
 @final
 class GaussianShare(Shared, frozen=True, kw_only=True, tag_field="kind", tag="gaussian_share"):
@@ -124,19 +135,10 @@ class GaussianShare(Shared, frozen=True, kw_only=True, tag_field="kind", tag="ga
         """Variance of one share."""
         return self._noise.variance
 
-    def total_variance(self, present: int) -> float:
-        """Return the variance of an opened value when `present` parties contributed."""
-        self.check_present(present)
-        return present * self.variance
-
     def tail(self, probability: float, present: int) -> int:
         """Return a magnitude that the noise on one opened value exceeds with at most this probability."""
         self.check_present(present)
-        if not 0 < probability <= 1:
-            raise ValueError(f"probability ({probability}) must be in (0, 1]")
-        # discrete Gaussians are sub-Gaussian with their sigma^2 (Canonne, Kamath, Steinke), and those add
-        square = 2 * present * float(self.sigma_squared) * (math.log(2) - math.log(probability))
-        return math.ceil(math.sqrt(square) * (1 + 2.0**-40))
+        return sum_tail(self.sigma_squared, probability, present)
 
     def draw(self, shape: int | tuple[int, ...], randomness: Randomness) -> NDArray[np.int64]:
         """Draw one party's shares."""
@@ -203,11 +205,6 @@ class SkellamShare(Shared, frozen=True, kw_only=True, tag_field="kind", tag="ske
         """Variance of one share."""
         return float(2 * self.rate)
 
-    def total_variance(self, present: int) -> float:
-        """Return the variance of an opened value when `present` parties contributed."""
-        self.check_present(present)
-        return present * self.variance
-
     def tail(self, probability: float, present: int) -> int:
         """Return a magnitude that the noise on one opened value exceeds with at most this probability."""
         self.check_present(present)
@@ -270,11 +267,6 @@ class LaplaceShare(Shared, frozen=True, kw_only=True, tag_field="kind", tag="lap
         """Variance of one share."""
         return self._whole.variance / self.honest
 
-    def total_variance(self, present: int) -> float:
-        """Return the variance of an opened value when `present` parties contributed."""
-        self.check_present(present)
-        return present * self.variance
-
     def tail(self, probability: float, present: int) -> int:
         """Return a magnitude that the noise on one opened value exceeds with at most this probability."""
         self.check_present(present)
@@ -307,6 +299,15 @@ def _chernoff(probability: float, cumulant: Callable[[float], float], end: float
     needed = math.log(2) - math.log(probability)
     slopes = [end * k / 400 for k in range(1, 400)] + [end * 2.0**-k for k in range(8, 60)]
     return math.ceil(min((needed + cumulant(t)) / t for t in slopes) * (1 + 2.0**-30))
+
+
+def sum_tail(share: Fraction, probability: float, present: int) -> int:
+    """Return a magnitude that the sum of `present` discrete Gaussian shares exceeds with at most this probability."""
+    if not 0 < probability <= 1:
+        raise ValueError(f"probability ({probability}) must be in (0, 1]")
+    # discrete Gaussians are sub-Gaussian with their sigma^2 (Canonne, Kamath, Steinke), and those add
+    square = 2 * present * float(share) * (math.log(2) - math.log(probability))
+    return math.ceil(math.sqrt(square) * (1 + 2.0**-40))
 
 
 def _rounded_up(value: Fraction) -> Fraction:

@@ -9,7 +9,8 @@ import syndic as sy
 from syndic.advice.estimate import predicted
 from syndic.errors import InputError
 from syndic.model import AnyFamily, Bernoulli, Exponential, Multinomial, Normal, Poisson
-from syndic.model.families.accuracy import Setting, masked_error, statistics_error
+from syndic.model.families.accuracy import Setting
+from syndic_lab.bench.estimate.accuracy import masked_error, statistics_error
 
 COLUMNS = (
     sy.Integer(name="visits", lower=0, upper=30, missing=sy.Instead(value=0)),

@@ -8,7 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from syndic.data import ArrowSource, Boolean, Categorical, Date, Instead, Integer, Ordinal, Real, Schema, Table
-from syndic.data.design import INTERCEPT, Design, into_ball
+from syndic.data.coding import INTERCEPT
+from syndic.data.design import Design, into_ball
 from syndic.errors import InputError
 
 SCHEMA = Schema(

@@ -16,8 +16,7 @@ from syndic.methods.comparison.dplt import LatentNote
 from syndic.methods.comparison.dplt_plan import DpltPlan
 from syndic.methods.comparison.glued_result import PublishedRows
 from syndic.methods.synthesis.account import RoundNoise
-from syndic.model.latent.groups import independence_gap
-from syndic.model.markov.curator import SCORE_STEP
+from syndic.model.markov.curator import SCORE_STEP, independence_gap
 from syndic.privacy import Cost
 from syndic.random import Randomness
 from syndic.study import simulate

@@ -6,19 +6,7 @@ import numpy as np
 import pytest
 
 from syndic.model import Exponential, Normal, Poisson
-from syndic.model.families.accuracy import (
-    Setting,
-    best_blocks,
-    blocks_condition,
-    blocks_condition_printed,
-    blocks_error,
-    blocks_error_printed,
-    efficient_epsilon,
-    masked_error,
-    printed_blocks,
-    statistics_error,
-    statistics_error_printed,
-)
+from syndic.model.families.accuracy import Setting, best_blocks, blocks_condition, blocks_error, printed_blocks
 from syndic.model.families.estimate import (
     Correction,
     Estimated,
@@ -31,6 +19,14 @@ from syndic.model.families.estimate import (
     estimate_by_statistics,
 )
 from syndic.model.families.family import Array
+from syndic_lab.bench.estimate.accuracy import (
+    blocks_condition_printed,
+    blocks_error_printed,
+    efficient_epsilon,
+    masked_error,
+    statistics_error,
+    statistics_error_printed,
+)
 
 RATE = Model(family=Exponential(), least=np.array([0.01]), most=np.array([100.0]))
 

@@ -13,13 +13,11 @@ from syndic.errors import InputError
 from syndic.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
-    ExponentialMechanism,
     FineGaussian,
     FineGaussianShare,
     GaussianShare,
     LaplaceShare,
     RandomisedResponse,
-    ReportNoisyMax,
     SkellamShare,
 )
 from syndic.noise.geometric import exponential_geometric
@@ -29,6 +27,7 @@ from syndic.noise.poisson import _block_law, _weights, poisson
 from syndic.noise.shares import log_ratio
 from syndic.noise.skellam import skellam_rho
 from syndic.random import SimulationRandomness
+from syndic_lab.exponential import ExponentialMechanism, ReportNoisyMax
 
 LIMIT = 2**52
 

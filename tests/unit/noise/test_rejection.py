@@ -15,11 +15,8 @@ from numpy.typing import NDArray
 from syndic.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
-    ExponentialMechanism,
     LaplaceShare,
-    ReportNoisyMax,
     SparseHistogram,
-    exponential,
     gaussian,
     poisson,
     sparse,
@@ -28,6 +25,8 @@ from syndic.noise.geometric import exponential_geometric
 from syndic.noise.integer import signed
 from syndic.noise.inverse_cdf import accept
 from syndic.random import Randomness, SimulationRandomness
+from syndic_lab import exponential
+from syndic_lab.exponential import ExponentialMechanism, ReportNoisyMax
 from unit.noise.scripted import Scripted
 
 Exactly = Callable[[int], Fraction]

@@ -7,10 +7,11 @@ import pytest
 from numpy.typing import NDArray
 
 from syndic.errors import InputError
-from syndic.noise import ExponentialMechanism, RandomisedResponse, ReportNoisyMax
+from syndic.noise import RandomisedResponse
 from syndic.noise.response import _replace
 from syndic.privacy.event import ConcentratedEvent, PureEvent
 from syndic.random import SimulationRandomness
+from syndic_lab.exponential import ExponentialMechanism, ReportNoisyMax
 
 MECHANISMS = [ExponentialMechanism, ReportNoisyMax]
 

@@ -11,19 +11,18 @@ from syndic.document import exact
 from syndic.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
-    ExponentialMechanism,
     FineGaussian,
     FineGaussianShare,
     GaussianShare,
     LaplaceShare,
     RandomisedResponse,
-    ReportNoisyMax,
     SkellamShare,
     SparseHistogram,
 )
 from syndic.privacy import Cost
 from syndic.random import Randomness, SimulationRandomness
 from syndic_lab.audit.observation import Neighbours, Trial, numbers
+from syndic_lab.exponential import ExponentialMechanism, ReportNoisyMax
 
 Draws = Callable[[int, Randomness], list[Trial]]
 DELTA: Final = 1e-5

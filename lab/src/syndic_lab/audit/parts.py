@@ -11,9 +11,7 @@ from syndic.document import exact
 from syndic.methods import Homm, Marginals
 from syndic.methods.histogram.marginals import MarginalsPlan
 from syndic.methods.vertimrf.sketch.cost import phantoms_needed, sketch_cost
-from syndic.methods.vertimrf.sketch.encode import encode
-from syndic.methods.vertimrf.sketch.hashing import People, person_digests
-from syndic.methods.vertimrf.sketch.oracle import oracle, oracle_events
+from syndic.methods.vertimrf.sketch.encode import People, encode, person_digests
 from syndic.methods.vertimrf.sketch.plan import SketchPlan
 from syndic.mpc import gmw
 from syndic.mpc.ring import Ring
@@ -26,6 +24,7 @@ from syndic_lab.audit.mechanisms import DELTA, Draws
 from syndic_lab.audit.observation import Neighbours, OneRun, Trial, numbers
 from syndic_lab.audit.rehearsal import Stage
 from syndic_lab.audit.setting import COALITION, RELEASE, rows_of, study_of
+from syndic_lab.encodings import oracle, oracle_events
 
 NO_WORDS: Final = np.empty(0, dtype=np.uint64)
 

@@ -10,7 +10,7 @@ import numpy as np
 from syndic.document import exact
 from syndic.methods import Homm, Mixing
 from syndic.methods.vertimrf.sketch.plan import printed_plan
-from syndic.noise import DiscreteLaplace, ExponentialMechanism
+from syndic.noise import DiscreteLaplace
 from syndic.privacy import ApproximateEvent, Budget, Cost, Event, PureEvent, Unit
 from syndic.random import Randomness, generator
 from syndic_lab.audit.horizontal import REPLACE
@@ -19,6 +19,7 @@ from syndic_lab.audit.observation import Neighbours, Trial, numbers
 from syndic_lab.audit.parts import sketch_trials
 from syndic_lab.audit.rehearsal import Stage
 from syndic_lab.audit.setting import RELEASE, rows_of, study_of
+from syndic_lab.exponential import ExponentialMechanism
 
 
 @final

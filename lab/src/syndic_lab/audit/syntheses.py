@@ -21,8 +21,7 @@ from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.vertical_plan import VerticalPlan
 from syndic.methods.synthesis.vertical_rounds import PARTNERS, MixedNoise, Round
 from syndic.model.latent.diffgen import max_scores
-from syndic.model.latent.groups import independence_gap
-from syndic.model.markov.curator import SCORE_STEP
+from syndic.model.markov.curator import SCORE_STEP, independence_gap
 from syndic_lab.audit.horizontal import APPROXIMATE, REPLACE
 from syndic_lab.audit.rehearsal import Run
 from syndic_lab.audit.setting import COALITION, RELEASE, Setting, Tells, View, rows_of, study_of

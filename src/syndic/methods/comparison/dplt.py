@@ -51,10 +51,10 @@ from syndic.methods.onehot import hot_rows
 from syndic.methods.refusals import SAME_PEOPLE, check_people, wrong_size
 from syndic.methods.synthesis.account import account_of
 from syndic.methods.synthesis.vertical_rounds import PARTNERS, Names, OpenedRound, alone
-from syndic.model.latent.groups import Latent, independence_gap, latent_of, packed, regrouped
+from syndic.model.latent.groups import Latent, latent_of, packed, regrouped
 from syndic.model.latent.tree import latent_tree
 from syndic.model.markov import Measurement
-from syndic.model.markov.curator import SCORE_STEP
+from syndic.model.markov.curator import SCORE_STEP, independence_gap
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.order import advance
 from syndic.mpc.product_messages import (

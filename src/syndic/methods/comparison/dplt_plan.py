@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations
 from math import isqrt
 from typing import Final, final
 
@@ -11,7 +12,6 @@ from syndic.kernel import Disclosure, Plan, Resources, Terms, member, schema_of
 from syndic.methods.synthesis.account import Account, RoundNoise
 from syndic.methods.synthesis.vertical_plan import disclosure_of, epsilons_of
 from syndic.methods.synthesis.vertical_rounds import PARTNERS, Names, Round, alone, layout_of, plan_round
-from syndic.model.latent.tree import pairs_of_latents
 from syndic.model.markov.curator import SCORE_STEP
 from syndic.noise import FineGaussian
 from syndic.privacy import Event, GaussianEvent
@@ -175,5 +175,5 @@ def plan_pairs(terms: Terms, account: Account, packed: Mapping[str, tuple[Names,
     """Return how the tables of all pairs of latent attributes are counted: like those of columns."""
     holder = {latent: name for name, groups in packed.items() for latent in name_latents(name, len(groups))}
     domain = Domain(tuple(holder), (levels,) * len(holder))
-    layout = layout_of(holder, pairs_of_latents(tuple(holder)), domain)
+    layout = layout_of(holder, list(combinations(holder, 2)), domain)
     return plan_round(terms, account, len(account.events), layout, "latent attributes")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Table, open_source
-from syndic.data.design import INTERCEPT
+from syndic.data.coding import INTERCEPT
 from syndic.document import Document, from_file
 from syndic.errors import InputError
 from syndic.kernel import Result

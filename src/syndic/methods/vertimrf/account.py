@@ -6,13 +6,14 @@ the encodings of all columns cost together, which is more than the sum over colu
 Local models and noisy counts are Gaussian and add up as mu^2, in parts that go with a party's number of columns.
 Sketches are (epsilon, delta) by the exact law of their privacy loss. Responses of a row's d codes cost d epsilon', or
 d epsilon'^2 / 2 of zero-concentrated privacy on one account with the Gaussian part, whichever lets epsilon' be larger.
+Neighbours replace one person's whole row: under `add_remove` a row a person would tell how many people there are.
 At the end stands the account that the paper prints, charged what holds. It is for simulation only.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, exp, floor, isqrt, log, log1p
+from math import ceil, exp, floor, isqrt, log, log1p, sqrt
 from typing import Final, final
 
 import msgspec
@@ -21,7 +22,6 @@ from syndic.errors import InputError
 from syndic.methods.vertimrf.plan import Account, Layout
 from syndic.methods.vertimrf.sketch.cost import phantoms_needed, sketch_cost
 from syndic.methods.vertimrf.sketch.estimate import cell_error
-from syndic.methods.vertimrf.sketch.oracle import printed_oracle
 from syndic.methods.vertimrf.sketch.plan import SketchPlan, printed_plan, rank_thresholds
 from syndic.noise import DiscreteLaplace, FineGaussian
 from syndic.noise.response import RandomisedResponse
@@ -276,3 +276,15 @@ def _printed_encodings(
     true = sum((one.epsilon for one in made), Fraction(0))
     event = PureEvent(epsilon=true, what=f"randomised response of {columns} columns, as printed")
     return None, dict(zip(layout.coded, made, strict=True)), event
+
+
+def printed_oracle(sizes: Sequence[int], budget: Budget) -> tuple[RandomisedResponse, ...]:
+    """Return the printed responses, which cost up to twice the budget (Zhao et al. 2024, Theorem 3).
+
+    The theorem takes half the epsilon of each code, for neighbours by whom the number of published rows differs.
+    """
+    claimed, columns = float(budget.epsilon), len(sizes)
+    epsilon = 2 * claimed / columns
+    if budget.delta:
+        epsilon = max(epsilon, claimed / (2 * sqrt(2 * columns * log(1 / float(budget.delta)))))
+    return tuple(RandomisedResponse(size=size, epsilon=Fraction(epsilon).limit_denominator(10**12)) for size in sizes)

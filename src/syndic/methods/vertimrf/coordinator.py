@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from syndic.errors import RefusedError
 from syndic.kernel import Session, schema_of
 from syndic.methods.synthesis.result import AskedRound, ReleasedModel, SynthesisNote, SyntheticTable
-from syndic.methods.vertimrf.model.across import OracleTables, SketchTables
 from syndic.methods.vertimrf.model.build import Built, LocalModel
+from syndic.methods.vertimrf.model.tables import OracleTables, SketchTables
 from syndic.methods.vertimrf.party import Learned, Responses, Sketches, model_of
 from syndic.methods.vertimrf.plan import VertimrfPlan
 from syndic.model.markov import Grouping, Measurement, Synthesis

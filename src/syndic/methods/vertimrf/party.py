@@ -14,8 +14,7 @@ from syndic.methods.refusals import check_people
 from syndic.methods.vertimrf.account import local_slack
 from syndic.methods.vertimrf.model.build import LocalModel
 from syndic.methods.vertimrf.plan import Layout, Names, VertimrfPlan
-from syndic.methods.vertimrf.sketch.encode import encode
-from syndic.methods.vertimrf.sketch.hashing import KEY_BYTES, People, person_digests
+from syndic.methods.vertimrf.sketch.encode import KEY_BYTES, People, encode, person_digests
 from syndic.model.markov import Curator, Grouping, JunctionTree, MarkovField, Synthesis
 from syndic.mpc.key import derive
 from syndic.privacy import GaussianEvent

@@ -10,8 +10,7 @@ from typing import Final, Literal, final
 
 from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, Terms, member
 from syndic.methods.synthesis.size import BASE_BYTES, CELL_BYTES, VALUE_BYTES
-from syndic.methods.vertimrf.model.across import OracleTables
-from syndic.methods.vertimrf.model.bins import equal_width
+from syndic.methods.vertimrf.model.tables import OracleTables, equal_width
 from syndic.methods.vertimrf.sketch.cost import sketch_delta
 from syndic.methods.vertimrf.sketch.estimate import cell_error
 from syndic.methods.vertimrf.sketch.plan import SketchPlan

@@ -43,8 +43,8 @@ from syndic.methods.vertimrf.coordinator import (
     read_responses,
     read_sketches,
 )
-from syndic.methods.vertimrf.model.across import Across
 from syndic.methods.vertimrf.model.build import Build, Built, LocalModel
+from syndic.methods.vertimrf.model.tables import Across
 from syndic.methods.vertimrf.party import (
     Learned,
     Learner,

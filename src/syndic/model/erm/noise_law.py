@@ -11,7 +11,6 @@ from math import exp, inf, log, sqrt
 from typing import Literal, final
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from syndic.errors import InputError
@@ -133,22 +132,6 @@ def gradient_sigma(
             return whole / (sqrt(2) * (sqrt(tail + epsilon) - sqrt(tail)))
         case "as_printed":
             return whole * sqrt(2 * tail) / float(epsilon)
-
-
-def gaussian_delta(ratio: float, epsilon: float) -> float:
-    """Return the least delta at epsilon of Gaussian noise with sensitivity / sd = `ratio` (Balle and Wang 2018)."""
-    near, far = ratio / 2 - epsilon / ratio, -ratio / 2 - epsilon / ratio
-    return float(exp(scipy.special.log_ndtr(near)) - exp(epsilon + scipy.special.log_ndtr(far)))
-
-
-def gaussian_epsilon(ratio: float, delta: float) -> float:
-    """Return the least epsilon at delta of Gaussian noise with sensitivity / sd = `ratio`."""
-    if gaussian_delta(ratio, 0.0) <= delta:
-        return 0.0
-    most = ratio * ratio / 2 + ratio * sqrt(2 * log(1 / delta))
-    return float(
-        scipy.optimize.brentq(lambda epsilon: gaussian_delta(ratio, epsilon) - delta, 0.0, most + 1.0, xtol=1e-13)
-    )
 
 
 @final

@@ -19,11 +19,11 @@ from syndic.model.erm.noise_law import (
     LawName,
     Numbers,
     ObjectiveNoise,
-    gaussian_epsilon,
     gradient_sigma,
     law,
     objective_noise,
 )
+from syndic.privacy import gaussian_epsilon
 
 Variant = Literal["sound", "as_printed"]
 ModelMethod = Literal["MPC Out P", "Pathak", "Local Out P", "Central Out P"]
@@ -141,7 +141,9 @@ class GradientNoise:
         """Return the exact epsilon, at delta, of all iterates up to this one; the first cost less than the last."""
         if not 1 <= iteration <= self.iterations:
             raise InputError(f"iteration ({iteration}) must be from 1 to {self.iterations}")
-        return gaussian_epsilon(sqrt(iteration) * self.sensitivity / self.law.scale, self.delta)
+        return float(
+            gaussian_epsilon(iteration * Fraction(self.sensitivity / self.law.scale) ** 2, Fraction(self.delta))
+        )
 
 
 def gradient_noise(method: GradientMethod, setting: Setting, variant: Variant = "sound") -> GradientNoise:

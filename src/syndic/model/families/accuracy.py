@@ -1,13 +1,12 @@
-"""Mean squared errors of the four schemes, as printed (Chen and Sung) and corrected, from public numbers only.
+"""Mean squared error of estimates by blocks (DSaA, Chen and Sung), and how many blocks are best, from public numbers.
 
 M parties of N people each, k blocks, epsilon each; `information` is the Fisher information I of one value, `diameter`
-the length of the interval of T (or of the parameter, for block schemes), `slope` the derivative of the estimate by the
-mean of T, which is 1 / I where the parameter is natural. For one parameter and Laplace noise.
+the length of the interval of the parameter. For one parameter and Laplace noise.
 """
 
 import math
 from dataclasses import dataclass
-from math import ceil, floor, sqrt
+from math import ceil, floor
 from typing import final
 
 
@@ -27,23 +26,6 @@ class Setting:
         return 1 / (self.parties * self.people * self.information)
 
 
-def statistics_error(at: Setting, *, slope: float, diameter: float) -> float:
-    """Return the error of DSSA with k = N: (1/MN) (1/I + 2 slope^2 diameter^2 / (N epsilon^2))."""
-    return at.bound + 2 * (slope * diameter / (at.people * at.epsilon)) ** 2 / at.parties
-
-
-def statistics_error_printed(at: Setting, *, diameter: float) -> float:
-    """Return the error of DSSA as Theorem 3.3 prints it, where a standard deviation stands for a variance."""
-    size = at.people
-    middle = math.pow(32, 0.25) * diameter / sqrt(size * at.epsilon * at.information)
-    return (1 / at.information + middle + sqrt(2) * diameter / (at.epsilon * size)) / (at.parties * size)
-
-
-def masked_error(at: Setting, *, slope: float, diameter: float) -> float:
-    """Return the error with one noise for the sum over all parties."""
-    return at.bound + 2 * (slope * diameter / (at.parties * at.people * at.epsilon)) ** 2
-
-
 def blocks_error(at: Setting, *, blocks: int, diameter: float, bias: float = 1.0) -> float:
     """Return the error of DSaA: (1/MN) (1/I + 2 N diameter^2 / (k epsilon)^2 + bias M k^3 / N^2).
 
@@ -51,12 +33,6 @@ def blocks_error(at: Setting, *, blocks: int, diameter: float, bias: float = 1.0
     """
     noise = 2 * (diameter / (blocks * at.epsilon)) ** 2 / at.parties
     return at.bound + noise + bias * (blocks / at.people) ** 3
-
-
-def blocks_error_printed(at: Setting, *, blocks: int, diameter: float) -> float:
-    """Return the error of DSaA as Theorem 3.2 prints it: half the noise, and k^2 for k^3."""
-    noise = (diameter / (blocks * at.epsilon)) ** 2 / at.parties
-    return at.bound + noise + blocks**2 / at.people**3
 
 
 def best_blocks(at: Setting, *, diameter: float, bias: float = 1.0) -> int:
@@ -72,20 +48,6 @@ def printed_blocks(people: int, epsilon: float) -> int:
     return min(people, max(1, round(math.pow(people, 0.6) * math.pow(epsilon, -0.4))))
 
 
-def efficient_epsilon(at: Setting, *, slope: float, diameter: float, excess: float, masked: bool = False) -> float:
-    """Return the epsilon from which on DSSA is within the share `excess` of the Cramer-Rao bound.
-
-    It falls as N^(-1/2), and with one noise for all parties as (MN)^(-1/2). The paper's abstract says 1/N.
-    """
-    count = at.people * (at.parties if masked else 1)
-    return slope * diameter * sqrt(2 * at.information / (excess * count))
-
-
 def blocks_condition(people: int, parties: int) -> float:
     """Return N^(-1/6) M^(1/3): epsilon must be well above it for DSaA to be efficient; more parties make it harder."""
     return math.pow(people, -1 / 6) * math.pow(parties, 1 / 3)
-
-
-def blocks_condition_printed(people: int, parties: int) -> float:
-    """Return the same as Corollary 3.1 prints it, upside down."""
-    return math.pow(people, 1 / 6) * math.pow(parties, -1 / 3)

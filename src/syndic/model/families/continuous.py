@@ -29,14 +29,6 @@ class _Rate(NotNegative, OfValues):
         """The rate."""
         return ("rate",)
 
-    def natural(self, theta: Array) -> Array:
-        """Minus the rate."""
-        return -theta
-
-    def alpha(self, natural: Array) -> Array:
-        """-shape log(-eta)."""
-        return np.asarray(-self.power * np.log(-natural[..., 0]))
-
     def mean(self, theta: Array) -> Array:
         """Return shape / rate."""
         return self.power / theta
@@ -99,14 +91,6 @@ class Gamma(Family, tag="gamma"):
         """T(x) = (x, log x)."""
         return np.stack([values, np.log(values)], axis=-1)
 
-    def natural(self, theta: Array) -> Array:
-        """(-rate, shape)."""
-        return np.stack([-theta[..., 1], theta[..., 0]], axis=-1)
-
-    def alpha(self, natural: Array) -> Array:
-        """Return log Gamma(shape) - shape log(rate)."""
-        return np.asarray(scipy.special.gammaln(natural[..., 1]) - natural[..., 1] * np.log(-natural[..., 0]))
-
     def mean(self, theta: Array) -> Array:
         """(shape / rate, digamma(shape) - log(rate))."""
         shape, rate = theta[..., 0], theta[..., 1]
@@ -167,14 +151,6 @@ class NormalMean(OfValues, OfMean, tag="normal_mean"):
         """The mean."""
         return ("mean",)
 
-    def natural(self, theta: Array) -> Array:
-        """Return mean / variance."""
-        return theta / self.variance
-
-    def alpha(self, natural: Array) -> Array:
-        """Return variance eta^2 / 2."""
-        return np.asarray(self.variance * natural[..., 0] ** 2 / 2)
-
     def covariance(self, theta: Array) -> Array:
         """The known variance."""
         return single(np.full_like(theta, self.variance))
@@ -199,14 +175,6 @@ class NormalVariance(OfMean, tag="normal_variance"):
     def statistic(self, values: Array) -> Array:
         """T(x) = (x - centre)^2."""
         return (values[..., None] - self.centre) ** 2
-
-    def natural(self, theta: Array) -> Array:
-        """-1 / (2 variance)."""
-        return -0.5 / theta
-
-    def alpha(self, natural: Array) -> Array:
-        """-log(-2 eta) / 2."""
-        return np.asarray(-0.5 * np.log(-2 * natural[..., 0]))
 
     def covariance(self, theta: Array) -> Array:
         """2 variance^2."""
@@ -236,15 +204,6 @@ class Normal(Family, tag="normal"):
     def statistic(self, values: Array) -> Array:
         """T(x) = (x - centre, (x - centre)^2)."""
         return np.stack([values - self.centre, (values - self.centre) ** 2], axis=-1)
-
-    def natural(self, theta: Array) -> Array:
-        """((mean - centre) / variance, -1 / (2 variance))."""
-        return np.stack([(theta[..., 0] - self.centre) / theta[..., 1], -0.5 / theta[..., 1]], axis=-1)
-
-    def alpha(self, natural: Array) -> Array:
-        """-eta1^2 / (4 eta2) - log(-2 eta2) / 2."""
-        first, second = natural[..., 0], natural[..., 1]
-        return np.asarray(-(first**2) / (4 * second) - 0.5 * np.log(-2 * second))
 
     def mean(self, theta: Array) -> Array:
         """Of the distance from the centre, and of its square."""

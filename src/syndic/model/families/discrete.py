@@ -22,14 +22,6 @@ class _Successes(OfValues):
         """The chance."""
         return ("chance",)
 
-    def natural(self, theta: Array) -> Array:
-        """The log odds."""
-        return np.asarray(np.log(theta) - np.log1p(-theta))
-
-    def alpha(self, natural: Array) -> Array:
-        """Return tries log(1 + e^eta)."""
-        return np.asarray(self.tries * np.logaddexp(0.0, natural[..., 0]))
-
     def mean(self, theta: Array) -> Array:
         """Return tries p."""
         return self.tries * theta
@@ -97,14 +89,6 @@ class Poisson(NotNegative, OfValues, OfMean, tag="poisson"):
         """The mean."""
         return ("mean",)
 
-    def natural(self, theta: Array) -> Array:
-        """The logarithm of the mean."""
-        return np.asarray(np.log(theta))
-
-    def alpha(self, natural: Array) -> Array:
-        """e^eta."""
-        return np.asarray(np.exp(natural[..., 0]))
-
     def covariance(self, theta: Array) -> Array:
         """The mean again."""
         return single(theta)
@@ -123,14 +107,6 @@ class Geometric(NotNegative, OfValues, tag="geometric"):
     def parameters(self) -> tuple[str, ...]:
         """The chance."""
         return ("chance",)
-
-    def natural(self, theta: Array) -> Array:
-        """log(1 - p)."""
-        return np.asarray(np.log1p(-theta))
-
-    def alpha(self, natural: Array) -> Array:
-        """-log(1 - e^eta)."""
-        return np.asarray(-np.log(-np.expm1(natural[..., 0])))
 
     def mean(self, theta: Array) -> Array:
         """(1 - p) / p."""
@@ -173,14 +149,6 @@ class Multinomial(OfMean, tag="multinomial"):
     def statistic(self, values: Array) -> Array:
         """One for the category, zero for all others."""
         return np.eye(len(self.categories))[values.astype(np.int64)]
-
-    def natural(self, theta: Array) -> Array:
-        """The logarithms of the shares."""
-        return np.asarray(np.log(theta))
-
-    def alpha(self, natural: Array) -> Array:
-        """The logarithm of the sum of e^eta."""
-        return np.asarray(np.logaddexp.reduce(natural, axis=-1))
 
     def covariance(self, theta: Array) -> Array:
         """diag(p) - p p'."""

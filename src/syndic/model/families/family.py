@@ -19,7 +19,7 @@ TINY = 1e-9
 
 
 class Family(Document, tag_field="kind"):
-    """A family of laws. A family of one's own says T, alpha, mean, covariance, fit and the ends of its parameters.
+    """A family of laws. A family of one's own says T, its mean and covariance, fit and the ends of its parameters.
 
     The maximum likelihood estimate is `fit` of the mean statistic. `unbounded`: block estimates may be anywhere, so a
     set for them must be declared before they are released with noise.
@@ -35,14 +35,6 @@ class Family(Document, tag_field="kind"):
     @abstractmethod
     def statistic(self, values: Array) -> Array:
         """Return T(x) for every value, along a new last axis."""
-
-    @abstractmethod
-    def natural(self, theta: Array) -> Array:
-        """Return the natural parameters."""
-
-    @abstractmethod
-    def alpha(self, natural: Array) -> Array:
-        """Return the log normaliser, whose gradient is the mean of T and whose Hessian is its covariance."""
 
     @abstractmethod
     def mean(self, theta: Array) -> Array:
@@ -89,10 +81,6 @@ class Family(Document, tag_field="kind"):
         """Return n times the covariance of the estimate from n values: the inverse of the Fisher information."""
         slope = self.jacobian(theta)
         return np.asarray(slope @ self.covariance(theta) @ np.swapaxes(slope, -1, -2))
-
-    def information(self, theta: Array) -> Array:
-        """Return the Fisher information of one value."""
-        return np.asarray(np.linalg.pinv(self.spread(theta), hermitian=True))
 
     def first_bias(self, theta: Array) -> Array:
         """Return b1, where the estimate from n values is off by b1 / n on average, up to smaller terms.

@@ -1,7 +1,7 @@
 """Groups of columns, and for each group a latent attribute that stands for it: the first phase of a latent tree.
 
 After the two-phase latent attribute generation of Tang et al. (2021), for columns of any number of levels. What is here
-reads noisy numbers only, so it may be worked out by anybody; `independence_gap` alone is of exact counts.
+reads noisy numbers only, so it may be worked out by anybody.
 
 How many groups there are is public: columns are packed by size. Which columns share a group follows from noisy scores.
 A group's latent attribute is the one that explains most of the total correlation of its columns (Ver Steeg and Galstyan
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain
 from syndic.data.column import code_type
+from syndic.model.markov.measurement import onto_simplex
 
 Names = tuple[str, ...]
 Scores = Mapping[frozenset[str], float]
@@ -43,16 +44,6 @@ class Latent:
         """Return the latent level of every row. As private as the rows."""
         cells = self.domain.index([codes[name] for name in self.domain.names])
         return self.level_of.astype(code_type(int(self.level_of.max()) + 1))[cells]
-
-
-def independence_gap(table: NDArray[np.int64]) -> float:
-    """Return half the l1 distance between an exact two-way table and the product of its margins, in rows. Private.
-
-    Replacing one row moves two cells of the table by 1, and the product T_x T_y / n by at most 2 for the margin of x
-    and 2 for that of y: 6 in sum, 3 in the half.
-    """
-    product = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(int(table.sum()), 1)
-    return 0.5 * float(np.abs(table - product).sum())
 
 
 def packed(domain: Domain, most_columns: int, most_cells: int) -> tuple[Names, ...]:
@@ -110,12 +101,8 @@ def latent_of(domain: Domain, counts: Floats, levels: int, generator: np.random.
 
 def positive(counts: Floats) -> Floats:
     """Return the closest table of chances in l2: all counts are shifted alike, and negative ones cut, to sum to one."""
-    ordered = np.sort(counts.ravel())[::-1]
     total = max(float(counts.sum()), 1.0)
-    shifts = (np.cumsum(ordered) - total) / np.arange(1, ordered.size + 1)
-    shift = shifts[np.flatnonzero(ordered - shifts > 0)[-1]]
-    chances: Floats = np.maximum(counts - shift, 0.0) / total
-    return chances
+    return onto_simplex(counts, total) / total
 
 
 def _explained(

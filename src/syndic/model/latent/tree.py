@@ -6,7 +6,6 @@ along the tree, then each group's values given its latent level. Columns of diff
 latent levels, which is what the model cannot tell.
 """
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
@@ -90,11 +89,6 @@ def spanning_forest(names: Sequence[str], weights: Mapping[tuple[str, str], floa
             found.append(link)
             root |= {name: right for name in names if root[name] == left}
     return tuple(found)
-
-
-def pairs_of_latents(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return all pairs, in order."""
-    return list(itertools.combinations(names, 2))
 
 
 def _on_used(table: Measurement, used: Mapping[str, NDArray[np.int64]]) -> Measurement:

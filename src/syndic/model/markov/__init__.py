@@ -1,21 +1,33 @@
 """Graphical models of many columns: fitted to noisy tables of a few columns each, then asked and sampled."""
 
-from syndic.model.markov.counts import Counts as Counts
-from syndic.model.markov.counts import Synthesis as Synthesis
-from syndic.model.markov.curator import Curator as Curator
-from syndic.model.markov.field import MarkovField as MarkovField
-from syndic.model.markov.fit import Fitted as Fitted
-from syndic.model.markov.fit import fit as fit
-from syndic.model.markov.graph import triangulate as triangulate
-from syndic.model.markov.grouping import Grouping as Grouping
-from syndic.model.markov.measurement import Impossible as Impossible
-from syndic.model.markov.measurement import Measurement as Measurement
-from syndic.model.markov.measurement import estimate_total as estimate_total
-from syndic.model.markov.privmrf import PrivMRF as PrivMRF
-from syndic.model.markov.select import Adaptive as Adaptive
-from syndic.model.markov.select import GrowingModel as GrowingModel
-from syndic.model.markov.select import OneShot as OneShot
-from syndic.model.markov.select import RoundLimit as RoundLimit
-from syndic.model.markov.tree import JunctionTree as JunctionTree
-from syndic.model.markov.tree import grown as grown
-from syndic.model.markov.tree import plan_tree as plan_tree
+from syndic.model.markov.counts import Counts, Synthesis
+from syndic.model.markov.curator import Curator
+from syndic.model.markov.field import MarkovField
+from syndic.model.markov.fit import Fitted, fit
+from syndic.model.markov.graph import triangulate
+from syndic.model.markov.grouping import Grouping
+from syndic.model.markov.measurement import Impossible, Measurement, estimate_total
+from syndic.model.markov.privmrf import PrivMRF
+from syndic.model.markov.select import Adaptive, GrowingModel, OneShot, RoundLimit
+from syndic.model.markov.tree import JunctionTree, plan_tree
+
+__all__ = [
+    "Adaptive",
+    "Counts",
+    "Curator",
+    "Fitted",
+    "Grouping",
+    "GrowingModel",
+    "Impossible",
+    "JunctionTree",
+    "MarkovField",
+    "Measurement",
+    "OneShot",
+    "PrivMRF",
+    "RoundLimit",
+    "Synthesis",
+    "estimate_total",
+    "fit",
+    "plan_tree",
+    "triangulate",
+]

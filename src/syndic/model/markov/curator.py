@@ -92,14 +92,8 @@ class Curator:
         return float(self._apply(self._noise(1, mu_squared), np.array([self._rows]))[0])
 
     def associations(self, pairs: Sequence[Names], mu_squared: Fraction) -> NDArray[np.float64]:
-        """Return for each pair of columns half the l1 distance between its table and the product of its margins.
-
-        Unit: rows. One row added to cell (a, b) of n rows moves the difference of table and product by
-        (n - T_a)(n - T_b) / (n (n + 1)) in all of cell (a, b), the rest of row a, the rest of column b, and all other
-        cells: below 4 in sum, 2 in the half. One row replaced moves two cells of the table by 1, and the product
-        T_x T_y / n by at most 2 for the margin of x and 2 for that of y: 6 in sum, 3 in the half.
-        """
-        scores = [_association(table) for table in self._count(pairs, Grouping.none(self._domain))]
+        """Return for each pair of columns how far it is from independence, with noise."""
+        scores = [independence_gap(table) for table in self._count(pairs, Grouping.none(self._domain))]
         return self._scores(scores, Fraction(self._changed + 1), mu_squared)
 
     def distances(
@@ -130,9 +124,13 @@ class Curator:
         return noise.apply(values, self._randomness) / noise.scale
 
 
-def _association(table: Integers) -> float:
-    rows = table.sum()
-    if rows == 0:
-        return 0.0
-    product = np.outer(table.sum(axis=1), table.sum(axis=0)) / rows
+def independence_gap(table: Integers) -> float:
+    """Return half the l1 distance between an exact two-way table and the product of its margins, in rows. Private.
+
+    One row added to cell (a, b) of n rows moves the difference of table and product by
+    (n - T_a)(n - T_b) / (n (n + 1)) in all of cell (a, b), the rest of row a, the rest of column b, and all other
+    cells: below 4 in sum, 2 in the half. One row replaced moves two cells of the table by 1, and the product
+    T_x T_y / n by at most 2 for the margin of x and 2 for that of y: 6 in sum, 3 in the half.
+    """
+    product = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(int(table.sum()), 1)
     return 0.5 * float(np.abs(table - product).sum())

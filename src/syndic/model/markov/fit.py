@@ -20,7 +20,7 @@ from syndic.model.markov.measurement import (
     in_order,
     one_way,
 )
-from syndic.model.markov.optimise import OPTIMISERS, Limits, Method, Problem, Progress
+from syndic.model.markov.optimise import Limits, Optimiser, Problem, Progress, dual
 from syndic.model.markov.passes import Passes
 from syndic.model.markov.tree import JunctionTree, plan_tree
 
@@ -46,7 +46,7 @@ def fit(  # noqa: PLR0913 - keyword-only, all with defaults
     iterations: int = 500,
     tolerance: float = 1e-3,
     target: float = 0.92,
-    method: Method = "dual",
+    optimiser: Optimiser = dual,
     threads: int = 2,
     memory_bytes: int | None = None,
     progress: Progress | None = None,
@@ -64,7 +64,7 @@ def fit(  # noqa: PLR0913 - keyword-only, all with defaults
         tolerance: Stop when passes improve the loss by less than this share.
         target: Stop at this share of the loss that the noise alone is expected to leave, half a unit for each
             measured cell: beyond it a model follows the noise. 0 goes on to the least loss.
-        method: `dual` is the faster one, `mirror` is mirror descent.
+        optimiser: Another one, to compare.
         threads: For cliques large enough to share.
         memory_bytes: Refuse a fit that may need more.
         progress: Called after every pass with the number of passes and the loss; may raise to end the fit.
@@ -84,7 +84,7 @@ def fit(  # noqa: PLR0913 - keyword-only, all with defaults
     try:
         problem = Problem.of(tables, passes.measured, total)
         limits = Limits(iterations, target, tolerance, progress)
-        logs, loss, used = OPTIMISERS[method](passes, problem, _flat(passes, begin), impossible, limits)
+        logs, loss, used = optimiser(passes, problem, _flat(passes, begin), impossible, limits)
         beliefs = tuple(passes.settle())
     finally:
         passes.close()

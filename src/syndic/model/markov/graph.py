@@ -1,33 +1,26 @@
 """Chordal graphs: which sets of columns must be held together so that sums over the rest are exact."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Literal
 
 from syndic.data import Domain
-from syndic.errors import InputError
 
-Heuristic = Literal["min_fill", "min_weight", "degree", "best"]
 Graph = list[int]  # for each column its neighbours, as bits of one integer
 
 
-def triangulate(
-    domain: Domain, cliques: Iterable[Sequence[str]], heuristic: Heuristic = "best"
-) -> list[tuple[str, ...]]:
+def triangulate(domain: Domain, cliques: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
     """Return the maximal cliques of a chordal graph that contains every given set; columns in no set stand alone.
 
-    `min_fill` eliminates the column that adds fewest edges first, `min_weight` the one whose clique has fewest
-    cells, `degree` goes by the degree in the given graph (the fixed order of PrivMRF); `best` tries all three and
-    takes the one with the fewest cells in all.
+    Three orders of elimination are tried: columns that add fewest edges first, those whose clique has fewest cells, and
+    by the degree in the given graph (the fixed order of PrivMRF). The one with the fewest cells in all is taken.
     """
-    graph = graph_of(domain, cliques)
-    if heuristic == "best":
-        tries = [eliminate(graph, domain.sizes, order) for order in ORDERS.values()]
-        found = min(tries, key=lambda sets: sum(cells(one, domain.sizes) for one in sets))
-    elif heuristic in ORDERS:
-        found = eliminate(graph, domain.sizes, ORDERS[heuristic])
-    else:
-        raise InputError(f"heuristic ({heuristic!r}) must be one of {[*ORDERS, 'best']}")
+    found = fewest(domain, graph_of(domain, cliques), (fill, weight, degree))
     return [tuple(domain.names[axis] for axis in bits(one)) for one in found]
+
+
+def fewest(domain: Domain, graph: Graph, orders: Sequence["Cost"]) -> list[int]:
+    """Return the cliques of the order of elimination that leaves the fewest cells."""
+    tries = [eliminate(graph, domain.sizes, order) for order in orders]
+    return min(tries, key=lambda sets: sum(cells(one, domain.sizes) for one in sets))
 
 
 def graph_of(domain: Domain, cliques: Iterable[Sequence[str]]) -> Graph:
@@ -112,4 +105,3 @@ def degree(current: Graph, graph: Graph, sizes: Sequence[int], axis: int) -> int
 
 
 Cost = Callable[[Graph, Graph, Sequence[int], int], tuple[int, int] | int]
-ORDERS: dict[str, Cost] = {"min_fill": fill, "min_weight": weight, "degree": degree}

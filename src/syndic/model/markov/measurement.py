@@ -92,3 +92,13 @@ def one_way(domain: Domain, tables: Sequence[Measurement]) -> dict[tuple[str, ..
         shares = np.maximum(counts / weight, max(0.5, 0.25 / np.sqrt(weight)))
         logs[name,] = np.log(shares / shares.sum())
     return logs
+
+
+def onto_simplex(cells: NDArray[np.float64], people: float) -> NDArray[np.float64]:
+    """Return the nearest table without negative cells that sums to `people`."""
+    if people <= 0:
+        return np.zeros_like(cells)
+    ordered = np.sort(cells.ravel())[::-1]
+    surplus = (np.cumsum(ordered) - people) / np.arange(1, ordered.size + 1)
+    kept = int(np.flatnonzero(ordered > surplus)[-1])
+    return np.asarray(np.maximum(cells - surplus[kept], 0.0), dtype=np.float64)

@@ -1,9 +1,9 @@
-"""Optimisers of the weighted sum of squares. They see small tables only; cliques stay inside the passes."""
+"""The optimiser of the weighted sum of squares. It sees small tables only; cliques stay inside the passes."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, Self, final
+from typing import Protocol, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,6 @@ from syndic.model.markov.measurement import Measurement
 from syndic.model.markov.passes import Passes
 
 Floats = NDArray[np.float64]
-Method = Literal["dual", "mirror"]
 Progress = Callable[[int, float], None]
 Zeros = Sequence[tuple[tuple[str, ...], NDArray[np.bool_]]]
 
@@ -93,40 +92,6 @@ class Optimiser(Protocol):
         self, passes: Passes, problem: Problem, logs: Floats, zeros: Zeros, limits: Limits
     ) -> tuple[Floats, float, int]:
         """Return logarithms, loss and number of passes; the passes are left at that model."""
-
-
-def mirror(passes: Passes, problem: Problem, logs: Floats, zeros: Zeros, limits: Limits) -> tuple[Floats, float, int]:
-    """Entropic mirror descent with a line search (McKenna, Sheldon and Miklau 2019).
-
-    A step that gains too little is taken back in part by the next one: no copy of the cells is kept.
-    """
-    logs = logs.copy()
-    residuals = problem.residuals(passes.start(logs, zeros))
-    loss = before = problem.loss(residuals)
-    step = 1 / (problem.total * max(problem.weights.max(initial=0.0), 1e-300))
-    used = rounds = 0
-    while not limits.reached(used, loss, problem):
-        gradient = problem.weights * residuals
-        step = min(2 * step, longest(passes, gradient))
-        moved = 0.0
-        while True:
-            fresh = problem.residuals(passes.advance(-(step - moved) * gradient))
-            moved, used = step, used + 1
-            gained = loss - problem.loss(fresh)
-            if gained >= 0.5 * dot(gradient, residuals - fresh) or used >= limits.iterations:
-                break
-            step /= 2
-        logs -= moved * gradient
-        residuals, loss, rounds = fresh, loss - gained, rounds + 1
-        if limits.progress:
-            limits.progress(used, loss)
-        if rounds % RESTART == 0:
-            residuals = problem.residuals(passes.start(logs, zeros))
-        if rounds % 10 == 0:
-            if before - loss < limits.tolerance * before:
-                break
-            before = loss
-    return logs, loss, used
 
 
 def dual(passes: Passes, problem: Problem, logs: Floats, zeros: Zeros, limits: Limits) -> tuple[Floats, float, int]:
@@ -263,6 +228,3 @@ class _History:
         for (step, change, product), share in zip(self.pairs, reversed(shares), strict=True):
             result += (share - dot(change, result) / product) * step
         return result
-
-
-OPTIMISERS: dict[str, Optimiser] = {"dual": dual, "mirror": mirror}

@@ -142,7 +142,7 @@ class _Run:
             left += distances
         self.measure(first, left * len(first) / number)
         field = self.fitted(None, last=not refined)
-        quotas = _quotas(refined, max(1, min(columns // 2, 8)))
+        quotas = quotas_of(refined, max(1, min(columns // 2, 8)))
         for step, quota in enumerate(quotas):
             chosen = self.furthest(field, weights, quota, distances / len(quotas))
             self.measure(chosen, left * len(chosen) / number)
@@ -198,6 +198,6 @@ class _Run:
         ).field
 
 
-def _quotas(number: int, steps: int) -> list[int]:
+def quotas_of(number: int, steps: int) -> list[int]:
     """Spread so many tables over steps, the remainder to the first; steps without any are left out."""
     return [quota for step in range(steps) if (quota := number // steps + (step < number % steps))]

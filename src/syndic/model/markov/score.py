@@ -1,12 +1,18 @@
-"""How far a model is from the truth, judged by noisy tables only."""
+"""How far a model is from the truth, and which tables inside its cliques lower the expected error most.
+
+Both are judged by noisy tables only.
+"""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from syndic.data import Domain
 from syndic.model.markov.counts import Names
 from syndic.model.markov.field import MarkovField
 from syndic.model.markov.measurement import Measurement
@@ -53,3 +59,112 @@ def strengths(field: MarkovField, pairs: Iterable[Names]) -> dict[Names, float]:
 def pairs_of(names: Sequence[str]) -> list[Names]:
     """Return all pairs, in order."""
     return list(combinations(names, 2))
+
+
+# What three columns have beyond their pairs, as a share of the geometric mean of the pairs' strengths.
+BEYOND_PAIRS = 0.25
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Pairs and triples of columns whose error counts: what is lost without them, and their cells in the model."""
+
+    names: list[Names]
+    strength: Floats
+    cells: Floats
+    expected: list[Floats]
+
+    def effective(self, deviation: float) -> Floats:
+        """Return how many cells of each part can be in error by noise of this size: an empty one hardly can."""
+        return np.array([np.minimum(table / deviation, 1.0).sum() for table in self.expected])
+
+
+def parts_of(field: MarkovField) -> Parts:
+    """Return all pairs and triples of columns inside cliques."""
+    pairs, triples = (_subsets(field, size) for size in (2, 3))
+    strength = strengths(field, pairs)
+    beyond = [BEYOND_PAIRS * _geometric_mean([strength[pair] for pair in combinations(one, 2)]) for one in triples]
+    names = [*pairs, *triples]
+    expected = [table.values.reshape(-1) for table in field.marginals(names)]
+    return Parts(
+        names, np.array([*strength.values(), *beyond]), np.array([float(table.size) for table in expected]), expected
+    )
+
+
+def choose_tables(
+    field: MarkovField,
+    precision: Mapping[Names, float],
+    variances: Mapping[int, float],
+    noisier: Callable[[Domain], float | None],
+    *,
+    usefulness: float,
+    most_columns: int,
+    most_cells: int,
+) -> list[Names]:
+    """Return the tables to measure next; how many is one of the keys of `variances`, the noise of so many tables.
+
+    The error of a part is taken to be s e / (s + e): s is its strength, what is lost if it is not measured at all, and
+    e the mean absolute noise of its effective cells, from all tables that contain it. Tables are added greedily; the
+    number of tables that leaves the smallest sum is taken. `noisier` says how many times the variance a table has, None
+    if it cannot be had. Everything is computed from noisy tables.
+    """
+    parts = parts_of(field)
+    found = {names: noisier(field.domain.project(names)) for names in _subsets(field, *range(2, most_columns + 1))}
+    candidates = {names: times for names, times in found.items() if times is not None}
+    before = np.array([precision.get(names, 0.0) for names in parts.names])
+    best: tuple[float, list[Names]] = (math.inf, [])
+    for number, variance in variances.items():
+        limit = field.total / (usefulness * MEAN_ABSOLUTE * math.sqrt(variance))
+        sizes = {names: field.domain.project(names).size for names in candidates}
+        fitting = {
+            names: times
+            for names, times in candidates.items()
+            if sizes[names] <= min(most_cells, limit / math.sqrt(times))
+        }
+        if fitting:
+            chosen = _greedy(field.domain, parts, before, fitting, number, variance)
+            best = min(best, chosen, key=lambda one: one[0])
+    return best[1]
+
+
+def _greedy(
+    domain: Domain, parts: Parts, precision: Floats, times: Mapping[Names, float], number: int, variance: float
+) -> tuple[float, list[Names]]:
+    candidates = list(times)
+    place = {names: row for row, names in enumerate(parts.names)}
+    inside = [[place[part] for size in (2, 3) for part in combinations(one, size)] for one in candidates]
+    width = max(len(rows) for rows in inside)
+    # one more part, of no strength, fills the lines up
+    strength = np.append(parts.strength, 0.0)
+    noise = np.append(MEAN_ABSOLUTE * parts.effective(math.sqrt(variance)), 1.0)
+    rows = np.array([[*one, *[len(parts.names)] * (width - len(one))] for one in inside])
+    cells = np.array([float(domain.project(names).size) for names in candidates])
+    # a cell of a part is the sum of cells / part cells of the table's, so it has that many times the variance
+    added = np.append(parts.cells, 1.0)[rows] / (variance * (np.array(list(times.values())) * cells)[:, None])
+    precision = np.append(precision, 0.0)
+
+    def error(strength: Floats, noise: Floats, precision: Floats) -> Floats:
+        deviation = noise / np.sqrt(np.maximum(precision, 1e-12))
+        return strength * deviation / np.maximum(strength + deviation, 1e-9)
+
+    chosen: list[int] = []
+    for _ in range(min(number, len(candidates))):
+        now = precision[rows]
+        gain = (error(strength[rows], noise[rows], now) - error(strength[rows], noise[rows], now + added)).sum(axis=1)
+        gain[chosen] = -1.0
+        chosen.append(int(np.argmax(gain)))
+        precision[rows[chosen[-1]]] += added[chosen[-1]]
+    return float(error(strength, noise, precision).sum()), [candidates[row] for row in chosen]
+
+
+def _subsets(field: MarkovField, *sizes: int) -> list[Names]:
+    """Return the sets of so many columns that cliques hold, each once."""
+    found: Iterable[Names] = (
+        names for clique in field.tree.cliques for size in sizes for names in combinations(clique, size)
+    )
+    return list(dict.fromkeys(found))
+
+
+def _geometric_mean(values: Sequence[float]) -> float:
+    return math.exp(sum(math.log(max(value, 1.0)) for value in values) / len(values))

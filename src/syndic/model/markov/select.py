@@ -19,9 +19,8 @@ from syndic.model.markov.field import MarkovField
 from syndic.model.markov.fit import fit
 from syndic.model.markov.grouping import Grouping, group_rare
 from syndic.model.markov.measurement import UNKNOWN, Impossible, Measurement, estimate_total
-from syndic.model.markov.score import outside_scores, pairs_of
+from syndic.model.markov.score import choose_tables, outside_scores, pairs_of
 from syndic.model.markov.structure import grow, grow_forest, start_structure
-from syndic.model.markov.tables import choose_tables
 from syndic.model.markov.tree import plan_tree
 
 Progress = Callable[[str], None]

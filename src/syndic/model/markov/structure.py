@@ -9,7 +9,7 @@ from typing import final
 from syndic.data import Domain
 from syndic.errors import InputError
 from syndic.model.markov.counts import Names
-from syndic.model.markov.graph import Cost, Graph, bits, cells, eliminate, fill, graph_of, weight
+from syndic.model.markov.graph import Graph, bits, cells, fewest, fill, graph_of, weight
 
 # How much a cell counts against an edge: gain / cells^PRICE. 0 fills the model with the few largest columns, 1 with
 # the smallest; between 0.35 and 0.55 distances were lowest on two codings of census data and on fire calls.
@@ -64,7 +64,7 @@ def start_structure(domain: Domain, sets: Iterable[Names], most_cells: int) -> S
     Sets that are the cliques of a junction tree stay as they are: the order by fill adds nothing to them.
     """
     edges = tuple(tuple(names) for names in sets)
-    found = Structure(domain, edges, tuple(_fewest(domain, graph_of(domain, edges), (fill, weight))))
+    found = Structure(domain, edges, tuple(fewest(domain, graph_of(domain, edges), (fill, weight))))
     if found.cells > most_cells:
         raise InputError(
             f"the smallest model of {len(domain)} columns has {found.cells} cells, more than {most_cells}: "
@@ -130,9 +130,4 @@ def _added(
 
 
 def _cliques(domain: Domain, graph: Graph) -> Sequence[int]:
-    return _fewest(domain, graph, (fill, weight) if len(domain) <= FEW_COLUMNS else (weight,))
-
-
-def _fewest(domain: Domain, graph: Graph, orders: Sequence[Cost]) -> Sequence[int]:
-    tries = [eliminate(graph, domain.sizes, order) for order in orders]
-    return min(tries, key=lambda sets: sum(cells(one, domain.sizes) for one in sets))
+    return fewest(domain, graph, (fill, weight) if len(domain) <= FEW_COLUMNS else (weight,))

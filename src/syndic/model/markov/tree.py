@@ -8,7 +8,7 @@ from typing import final
 
 from syndic.data import Domain
 from syndic.errors import InputError
-from syndic.model.markov.graph import Heuristic, triangulate
+from syndic.model.markov.graph import triangulate
 
 # probabilities, products and sums of the tables they are projected on, index tables
 BYTES_EACH_CELL = 32
@@ -105,16 +105,9 @@ class JunctionTree:
         return tuple(frozenset(clique) for clique in self.cliques)
 
 
-def plan_tree(domain: Domain, cliques: Iterable[Sequence[str]], heuristic: Heuristic = "best") -> JunctionTree:
+def plan_tree(domain: Domain, cliques: Iterable[Sequence[str]]) -> JunctionTree:
     """Return a junction tree in which every given set of columns lies in one clique. Allocates nothing."""
-    return join(domain, triangulate(domain, cliques, heuristic))
-
-
-def grown(tree: JunctionTree, names: Sequence[str], heuristic: Heuristic = "best") -> JunctionTree:
-    """Return the tree itself if it has room for `names`, else one with all its cliques and `names`."""
-    if tree.home(names) is not None:
-        return tree
-    return plan_tree(tree.domain, [*tree.cliques, tuple(names)], heuristic)
+    return join(domain, triangulate(domain, cliques))
 
 
 def join(domain: Domain, cliques: Sequence[tuple[str, ...]]) -> JunctionTree:

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from syndic.errors import InputError
-from syndic.methods.vertimrf.sketch.cells import cell_table, complements, onto_simplex, union
-from syndic.methods.vertimrf.sketch.encode import encode
-from syndic.methods.vertimrf.sketch.estimate import harmonic
-from syndic.methods.vertimrf.sketch.hashing import People, person_digests
+from syndic.methods.vertimrf.sketch.encode import People, encode, person_digests
+from syndic.methods.vertimrf.sketch.estimate import cell_table, complements
 from syndic.methods.vertimrf.sketch.plan import SketchPlan
+from syndic.model.markov.measurement import onto_simplex
 from syndic.random import SimulationRandomness
+from syndic_lab.encodings import Decoder, decoded_cells, harmonic
 
 KEY = b"0123456789abcdef"
 COUNT = 3000
@@ -47,7 +47,7 @@ def test_the_largest_rank_is_that_of_the_union() -> None:
         return encode(BARE, KEY, [some], [1], SimulationRandomness(0))
 
     left, right = np.arange(0, 1800), np.arange(1200, 3000)
-    assert (union(sketch(left), sketch(right)) == sketch(np.arange(3000))).all()
+    assert (np.maximum(sketch(left), sketch(right)) == sketch(np.arange(3000))).all()
 
 
 def test_complements_are_the_largest_of_the_others() -> None:
@@ -64,8 +64,9 @@ def test_without_phantoms_cells_are_the_counts_but_for_the_sketches_error(sizes:
     # four sd of the largest union
     reach = 4 * 1.04 * COUNT / BARE.repetitions**0.5
     wanted = exact(codes, sizes)
-    for decoder in ("likeliest", "harmonic"):
-        found = cell_table(sketches, BARE, COUNT, decoder)
+    decoders: tuple[Decoder, ...] = ("likeliest", "harmonic")
+    for decoder in decoders:
+        found = decoded_cells(sketches, BARE, COUNT, decoder)
         assert np.abs(found - wanted).max() < reach
     margins = [
         wanted.sum(axis=tuple(other for other in range(len(sizes)) if other != axis)) for axis in range(len(sizes))
@@ -85,7 +86,7 @@ def test_phantoms_of_columns_of_different_sizes_are_taken_off() -> None:
 def test_the_printed_decoder_clips_every_cell_to_nothing() -> None:
     plan = SketchPlan(phantoms=500, floor=5, repetitions=2000)
     sketches, _ = columns((2, 5), plan)
-    assert (cell_table(sketches, plan, COUNT, "printed") == 0).all()
+    assert (decoded_cells(sketches, plan, COUNT, "printed") == 0).all()
 
 
 def test_onto_simplex_is_the_nearest_table() -> None:

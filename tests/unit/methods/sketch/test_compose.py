@@ -8,9 +8,19 @@ from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from scipy import stats
 
 from syndic.errors import InputError
-from syndic.methods.vertimrf.sketch.compose import delta_of
+from syndic.methods.vertimrf.sketch.compose import Bracket, delta_above, delta_below
 from syndic.methods.vertimrf.sketch.loss import loss_law
 from syndic.methods.vertimrf.sketch.plan import SketchPlan
+
+ENDS = (delta_below, delta_above)
+
+
+def delta_of(chances: np.ndarray, losses: np.ndarray, *, repetitions: int, epsilon: float) -> Bracket:
+    """Return both ends."""
+    lower, upper = (
+        end((chances, losses), repetitions=repetitions, epsilon=epsilon) for end in (delta_below, delta_above)
+    )
+    return Bracket(lower, upper)
 
 
 def response(epsilon: float) -> tuple[np.ndarray, np.ndarray]:

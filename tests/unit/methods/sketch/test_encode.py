@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from syndic.methods.vertimrf.sketch.encode import _table, largest_ranks, phantom_ranks
+from syndic.methods.vertimrf.sketch.encode import _table, largest_ranks
 from syndic.methods.vertimrf.sketch.plan import SketchPlan
 from syndic.random import SimulationRandomness
 
@@ -24,6 +24,6 @@ def test_thresholds_are_the_exact_law(gamma: Fraction, elements: int) -> None:
 
 def test_floor_and_cap_hold_and_no_phantoms_are_the_floor() -> None:
     plan = SketchPlan(phantoms=1000, floor=9, repetitions=1, cap=11)
-    ranks = phantom_ranks(plan, 5000, SimulationRandomness(2))
+    ranks = largest_ranks(plan, plan.phantoms, 5000, SimulationRandomness(2))
     assert set(np.unique(ranks)) == {9, 10, 11}
     assert (largest_ranks(plan, 0, 7, SimulationRandomness(2)) == 9).all()

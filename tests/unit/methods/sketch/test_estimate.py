@@ -9,9 +9,10 @@ from scipy import optimize
 
 from syndic.errors import InputError
 from syndic.methods.vertimrf.sketch.encode import largest_ranks
-from syndic.methods.vertimrf.sketch.estimate import debias, harmonic, likeliest, printed, relative_sd
+from syndic.methods.vertimrf.sketch.estimate import likeliest, relative_sd
 from syndic.methods.vertimrf.sketch.plan import SketchPlan
 from syndic.random import SimulationRandomness
+from syndic_lab.encodings import debias, harmonic, printed
 
 GAMMAS = [Fraction(1), Fraction(3, 10), Fraction(1, 10)]
 

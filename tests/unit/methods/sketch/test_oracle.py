@@ -9,10 +9,12 @@ import pytest
 from scipy import stats
 
 from syndic.errors import InputError
-from syndic.methods.vertimrf.sketch.oracle import decode_counts, decoded_table, oracle, oracle_events, printed_oracle
+from syndic.methods.vertimrf.account import printed_oracle
+from syndic.methods.vertimrf.model.tables import decode_counts, decoded_table
 from syndic.noise import RandomisedResponse
 from syndic.privacy import Budget, epsilon_of
 from syndic.random import SimulationRandomness
+from syndic_lab.encodings import oracle, oracle_events
 
 
 def matrix(response: RandomisedResponse) -> np.ndarray:

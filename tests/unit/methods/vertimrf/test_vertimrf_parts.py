@@ -9,12 +9,18 @@ import pytest
 
 from syndic.data import Domain
 from syndic.errors import InputError
-from syndic.methods.vertimrf.model.across import OracleTables, SketchTables
-from syndic.methods.vertimrf.model.bins import equal_width, gathered, recovered, recovered_variance, shares_of_bins
-from syndic.methods.vertimrf.model.consistent import consistent
-from syndic.methods.vertimrf.model.graph import joined_graph, r_score
-from syndic.methods.vertimrf.sketch.encode import encode
-from syndic.methods.vertimrf.sketch.hashing import People, person_digests
+from syndic.methods.vertimrf.model.build import joined_graph, r_score
+from syndic.methods.vertimrf.model.tables import (
+    OracleTables,
+    SketchTables,
+    consistent,
+    equal_width,
+    gathered,
+    recovered,
+    recovered_variance,
+    shares_of_bins,
+)
+from syndic.methods.vertimrf.sketch.encode import People, encode, person_digests
 from syndic.methods.vertimrf.sketch.plan import SketchPlan
 from syndic.model.markov import Grouping
 from syndic.noise.response import RandomisedResponse

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from syndic.data import Domain
 from syndic.errors import InputError
 from syndic.model.markov import Curator, Grouping
-from syndic.model.markov.curator import _association
+from syndic.model.markov.curator import independence_gap
 from syndic.random import SimulationRandomness
 from unit.model.markov.selection import chain, curator
 
@@ -75,25 +75,25 @@ def test_nothing_is_drawn_before_it_is_paid() -> None:
 
 @given(st.lists(st.integers(0, 9), min_size=9, max_size=9))
 @settings(max_examples=150)
-def test_one_row_moves_an_association_by_less_than_what_is_paid_for(counts: list[int]) -> None:
+def test_one_row_moves_anindependence_gap_by_less_than_what_is_paid_for(counts: list[int]) -> None:
     table = np.array(counts).reshape(3, 3)
-    before = _association(table)
+    before = independence_gap(table)
     for x, y in product(range(3), repeat=2):
         more = table.copy()
         more[x, y] += 1
-        assert abs(_association(more) - before) <= 2
+        assert abs(independence_gap(more) - before) <= 2
         for u, v in product(range(3), repeat=2):
             if table[u, v]:
                 other = more.copy()
                 other[u, v] -= 1
-                assert abs(_association(other) - before) <= 3
+                assert abs(independence_gap(other) - before) <= 3
 
 
-def test_the_bounds_on_associations_are_nearly_reached() -> None:
+def test_the_bounds_onindependence_gaps_are_nearly_reached() -> None:
     table = np.diag([1, 400])
-    assert _association(table + np.diag([1, 0])) - _association(table) > 1.9
+    assert independence_gap(table + np.diag([1, 0])) - independence_gap(table) > 1.9
     table = np.array([[300, 0, 0], [0, 1, 0], [0, 0, 0]])
-    assert _association(table) == pytest.approx(0.5 * 4 * 300 / 301)
+    assert independence_gap(table) == pytest.approx(0.5 * 4 * 300 / 301)
 
 
 def test_scores_are_right_and_paid() -> None:

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from syndic.data import Domain
 from syndic.errors import InputError
 from syndic.model.markov import MarkovField, Measurement, fit, plan_tree, triangulate
-from syndic.model.markov.score import noisy_distance, outside_scores, pairs_of, strengths
+from syndic.model.markov.score import BEYOND_PAIRS, choose_tables, noisy_distance, outside_scores, pairs_of, strengths
 from syndic.model.markov.structure import Structure, grow, grow_forest, start_structure
-from syndic.model.markov.tables import BEYOND_PAIRS, choose_tables
 from unit.model.markov.selection import Names, chain
 
 DOMAIN = Domain(tuple("abcdef"), (4, 3, 5, 2, 6, 3))

@@ -15,18 +15,16 @@ from scipy import stats
 from syndic.data import Instead, Integer, Schema
 from syndic.methods.estimate.plan import FINE, Layout, layout_of
 from syndic.model import Geometric
-from syndic.model.families.accuracy import (
-    Setting,
-    best_blocks,
-    blocks_error,
+from syndic.model.families.accuracy import Setting, best_blocks, blocks_error
+from syndic.noise import DiscreteLaplace, LaplaceShare
+from syndic.random import SystemRandomness
+from syndic.report.figure import Curve, Line
+from syndic_lab.bench.estimate.accuracy import (
     blocks_error_printed,
     masked_error,
     statistics_error,
     statistics_error_printed,
 )
-from syndic.noise import DiscreteLaplace, LaplaceShare
-from syndic.random import SystemRandomness
-from syndic.report.figure import Curve, Line
 from syndic_lab.bench.estimate.runs import Runs, chances_of, squared_error
 from syndic_lab.bench.row import Row
 

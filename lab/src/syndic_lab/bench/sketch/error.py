@@ -11,16 +11,17 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.methods.vertimrf.sketch.cells import Decoder, cell_table
+from syndic.methods.vertimrf.account import printed_oracle
+from syndic.methods.vertimrf.model.tables import decoded_table
 from syndic.methods.vertimrf.sketch.cost import phantoms_needed
 from syndic.methods.vertimrf.sketch.encode import largest_ranks
-from syndic.methods.vertimrf.sketch.oracle import decoded_table, oracle, printed_oracle
 from syndic.methods.vertimrf.sketch.plan import SketchPlan, printed_plan
 from syndic.noise import FineGaussian, RandomisedResponse
 from syndic.privacy import Budget, mu_squared_for
 from syndic.random import SystemRandomness
 from syndic_lab.bench.row import Row
 from syndic_lab.bench.sketch.choose import sound_plan
+from syndic_lab.encodings import Decoder, decoded_cells, oracle
 
 PEOPLE, SIZE, COLUMNS, PAIRS = 45_222, 4, 15, 56
 _EPSILON, _DELTA = 0.4, 1e-5
@@ -107,7 +108,7 @@ def sketch_error(plan: SketchPlan, runs: int, decoder: Decoder = "likeliest") ->
         phantoms = largest_ranks(plan, plan.phantoms, plan.repetitions * 2 * SIZE, randomness)
         sides = phantoms.reshape(plan.repetitions, 2, SIZE)
         columns = [np.maximum(drawn.max(axis=2 - place), sides[:, place]) for place in range(2)]
-        found.append(_squared(cell_table(columns, plan, PEOPLE, decoder)))
+        found.append(_squared(decoded_cells(columns, plan, PEOPLE, decoder)))
     return float(np.mean(found) ** 0.5)
 
 

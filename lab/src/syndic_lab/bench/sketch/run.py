@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.methods.vertimrf.sketch.cost import sketch_delta
-from syndic.methods.vertimrf.sketch.encode import encode, phantom_ranks
-from syndic.methods.vertimrf.sketch.hashing import People, person_digests, person_words
+from syndic.methods.vertimrf.sketch.encode import People, encode, largest_ranks, person_digests, person_words
 from syndic.methods.vertimrf.sketch.plan import SketchPlan, printed_plan
 from syndic.random import SystemRandomness
 from syndic_lab.bench.row import Row
@@ -83,7 +82,7 @@ def plain_sketches(
             ranks = np.ceil(-np.log(hashes) / np.log(1 + float(plan.gamma))).astype(np.int64)
             for column in places.T:
                 np.maximum.at(found[repetition], column, ranks)
-    phantoms = phantom_ranks(plan, found.size, SystemRandomness()).reshape(found.shape)
+    phantoms = largest_ranks(plan, plan.phantoms, found.size, SystemRandomness()).reshape(found.shape)
     return np.maximum(np.maximum(found, phantoms), plan.floor)
 
 

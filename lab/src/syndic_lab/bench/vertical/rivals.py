@@ -13,11 +13,12 @@ import numpy as np
 
 from syndic.methods import Distdiffgen, Dplt, Glued, Vertical
 from syndic.model.latent.diffgen import balanced, max_scores, specialised, tree_of
-from syndic.noise import DiscreteLaplace, ExponentialMechanism
+from syndic.noise import DiscreteLaplace
 from syndic.random import SimulationRandomness
 from syndic_lab.bench.model.synthesis_data import Coded, codes_of, distances
 from syndic_lab.bench.row import Row
 from syndic_lab.bench.vertical.runs import Codes, Found, cut, found_by, made_by, study_of
+from syndic_lab.exponential import ExponentialMechanism
 
 TIMES: Final = 10
 _TEST_SHARE: Final = 0.2

@@ -1,6 +1,6 @@
 """GraphCom, InitMRF and OptMRF: one model of all columns from local models and tables across parties."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
@@ -8,16 +8,69 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.methods.vertimrf.model.across import Across
-from syndic.methods.vertimrf.model.bins import gathered, recovered, recovered_variance, shares_of_bins
-from syndic.methods.vertimrf.model.consistent import consistent
-from syndic.methods.vertimrf.model.graph import joined_graph, r_score
-from syndic.methods.vertimrf.sketch.cells import onto_simplex
-from syndic.model.markov import Grouping, JunctionTree, MarkovField, Measurement, Synthesis, fit, plan_tree
+from syndic.data import Domain
+from syndic.methods.vertimrf.model.tables import (
+    Across,
+    consistent,
+    gathered,
+    recovered,
+    recovered_variance,
+    shares_of_bins,
+)
+from syndic.model.markov import Grouping, JunctionTree, MarkovField, Measurement, Synthesis, fit, plan_tree, triangulate
+from syndic.model.markov.measurement import onto_simplex
+from syndic.model.markov.privmrf import quotas_of
 from syndic.model.markov.score import noisy_distance
 
 Names = tuple[str, ...]
 Floats = NDArray[np.float64]
+
+
+def r_score(table: Floats, margins: Sequence[Floats], variance: float | None = None) -> float:
+    """Return half the l1 distance of a pair's table from the product of its columns' own counts, in people.
+
+    With the variance of a cell it is what noise alone does not explain, and negative where noise explains all of it;
+    without, as printed: noise in the cells counts as dependence.
+    """
+    product = np.outer(*margins) / max(1.0, float(margins[0].sum()))
+    if variance is None:
+        return float(np.abs(table - product).sum()) / 2
+    return noisy_distance(table, product, variance) / 2
+
+
+def joined_graph(
+    domain: Domain,
+    sets: Iterable[Names],
+    scores: Mapping[Names, float],
+    *,
+    largest: int,
+    most_cells: int,
+    edges: int | None = None,
+) -> list[Names]:
+    """Return the maximal cliques after edges were added by decreasing score, as long as the model stays small.
+
+    Args:
+        domain: All columns, with all their values.
+        sets: The cliques of the parties' own graphs.
+        scores: The R-score of pairs of columns; those that are not positive are no edges.
+        largest: The most cells of a clique after triangulation.
+        most_cells: The most cells of all cliques.
+        edges: The most edges added; None for as many as fit.
+    """
+    kept = [tuple(one) for one in sets]
+    cliques = triangulate(domain, kept)
+    added = 0
+    for names in sorted(scores, key=lambda one: -scores[one]):
+        if scores[names] <= 0 or (edges is not None and added >= edges):
+            break
+        tried = triangulate(domain, [*kept, names])
+        sizes = [domain.project(one).size for one in tried]
+        if max(sizes) <= largest and sum(sizes) <= most_cells:
+            kept.append(names)
+            cliques = tried
+            added += 1
+    return cliques
+
 
 # of the loss that the noise of tables across parties leaves, at which a fit to them stops
 _TARGET = 0.3
@@ -101,7 +154,7 @@ class Build:
         field = self._fitted(tree, first, None, ())
         candidates = [names for names in self.pairs if tree.home(names) is not None]
         chosen: list[Names] = []
-        for quota in _quotas(min(self.refined, len(candidates)), self.rounds):
+        for quota in quotas_of(min(self.refined, len(candidates)), self.rounds):
             furthest = self._furthest(field, [names for names in candidates if names not in chosen])[:quota]
             if not furthest:
                 break
@@ -232,8 +285,3 @@ class Build:
             else:
                 apart[names] = float(np.abs(self._low(names) - expected).sum())
         return sorted((names for names in apart if apart[names] > 0), key=lambda one: -apart[one])
-
-
-def _quotas(number: int, rounds: int) -> list[int]:
-    """Spread so many tables over rounds, the remainder to the first; rounds without any are left out."""
-    return [quota for place in range(rounds) if (quota := number // rounds + (place < number % rounds))]

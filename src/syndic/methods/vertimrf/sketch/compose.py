@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 
 from syndic.errors import InputError
 
+Losses = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Chances, and the privacy loss that each is of."""
 REACH: Final = 9.0
 """How far from epsilon a loss is still followed."""
 MISS: Final = 1e-10
@@ -43,32 +45,9 @@ class Bracket:
     upper: float
 
 
-def delta_of(
-    chances: NDArray[np.float64],
-    losses: NDArray[np.float64],
-    *,
-    repetitions: int,
-    epsilon: float,
-    points: int = POINTS,
-) -> Bracket:
-    """Return the delta at `epsilon` of so many independent repetitions of one law of privacy losses."""
-    return Bracket(
-        delta_below(chances, losses, repetitions=repetitions, epsilon=epsilon, points=points),
-        delta_above(chances, losses, repetitions=repetitions, epsilon=epsilon, points=points),
-    )
-
-
-def delta_below(
-    chances: NDArray[np.float64],
-    losses: NDArray[np.float64],
-    *,
-    repetitions: int,
-    epsilon: float,
-    points: int = POINTS,
-) -> float:
-    """Return the lower end of `delta_of`, in half the time."""
-    _check(repetitions, epsilon, points)
-    limit = epsilon + REACH
+def delta_below(law: Losses, *, repetitions: int, epsilon: float, points: int = POINTS) -> float:
+    """Return no more than the delta at `epsilon` of so many independent repetitions of one law of privacy losses."""
+    (chances, losses), limit = law, epsilon + REACH
     kept = losses >= -limit
     grid = _grid(chances[kept], np.minimum(losses[kept], limit), epsilon, repetitions, points)
     moved = repetitions * grid.drift + grid.step * sqrt(repetitions * log(2 / MISS) / 2)
@@ -76,17 +55,9 @@ def delta_below(
     return max(0.0, found - grid.invented(repetitions) - rounding - MISS)
 
 
-def delta_above(
-    chances: NDArray[np.float64],
-    losses: NDArray[np.float64],
-    *,
-    repetitions: int,
-    epsilon: float,
-    points: int = POINTS,
-) -> float:
-    """Return the upper end of `delta_of`, in half the time."""
-    _check(repetitions, epsilon, points)
-    limit = epsilon + REACH
+def delta_above(law: Losses, *, repetitions: int, epsilon: float, points: int = POINTS) -> float:
+    """Return no less than that delta."""
+    (chances, losses), limit = law, epsilon + REACH
     infinite = float(chances[losses > limit].sum())
     finite = losses <= limit
     grid = _grid(chances[finite], np.maximum(losses[finite], -limit), epsilon, repetitions, points)
@@ -95,15 +66,12 @@ def delta_above(
     return min(1.0, found + grid.hidden(repetitions) + rounding + lost)
 
 
-def _check(repetitions: int, epsilon: float, points: int) -> None:
-    if epsilon < 0 or repetitions < 1 or points < 2:
-        raise InputError(f"epsilon ({epsilon:g}) must not be negative and repetitions ({repetitions}) at least 1")
-
-
 def _grid(
     chances: NDArray[np.float64], losses: NDArray[np.float64], epsilon: float, repetitions: int, points: int
 ) -> "_Grid":
     """Return the law on the finest grid of so many points that hardly any sum leaves."""
+    if epsilon < 0 or repetitions < 1 or points < 2:
+        raise InputError(f"epsilon ({epsilon:g}) must not be negative and repetitions ({repetitions}) at least 1")
     width, widest = max(2 * epsilon, 2.0**-6), 4 * (epsilon + REACH)
     while width < widest:
         grid = _Grid(chances, losses, width / points, points)

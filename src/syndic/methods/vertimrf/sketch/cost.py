@@ -5,12 +5,10 @@ from math import ceil, exp, nextafter, sqrt
 from typing import Final, Literal
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from syndic.document import exact
 from syndic.errors import InputError
-from syndic.methods.vertimrf.sketch.compose import POINTS, Bracket, delta_above, delta_below
+from syndic.methods.vertimrf.sketch.compose import POINTS, Bracket, Losses, delta_above, delta_below
 from syndic.methods.vertimrf.sketch.loss import LossLaw, loss_law
 from syndic.methods.vertimrf.sketch.plan import WORD_BITS, SketchPlan, floor_for
 from syndic.privacy.event import ApproximateEvent
@@ -43,7 +41,7 @@ def sketch_delta(
     law = loss_law(plan, columns, others)
     repetitions = plan.repetitions * keys
     lower = max(
-        delta_below(*losses, repetitions=repetitions, epsilon=epsilon, points=points)
+        delta_below(losses, repetitions=repetitions, epsilon=epsilon, points=points)
         for losses in (law.added(), law.removed())
     )
     lower = max(0.0, lower - _word_rounding(plan.top, repetitions, epsilon))
@@ -58,8 +56,8 @@ def _word_rounding(top: int, repetitions: int, epsilon: float) -> float:
 def _above(law: LossLaw, top: int, repetitions: int, epsilon: float, neighbours: Neighbours, points: int) -> float:
     """Return a delta that holds for either way of being neighbours."""
 
-    def of(losses: tuple[NDArray[np.float64], NDArray[np.float64]], at: float) -> float:
-        return delta_above(*losses, repetitions=repetitions, epsilon=at, points=points)
+    def of(losses: Losses, at: float) -> float:
+        return delta_above(losses, repetitions=repetitions, epsilon=at, points=points)
 
     rounding = _word_rounding(top, repetitions, epsilon)
     if neighbours == "add_remove":

@@ -1,17 +1,187 @@
-"""From the largest hashes to what a party sends: ranks with phantoms, floor and cap."""
+"""From people to what a party sends: keyed hashes, the largest of each value, and ranks with phantoms, floor and cap.
 
+A hash is 64 bits of AES-128 on a block made of a 96-bit keyed digest of the person and a counter: two repetitions a
+block. AES is a permutation, so blocks never repeat; telling it from independent words by that takes some 2^64 blocks.
+
+The rank of a person grows with the hash, so the largest hash of a value has its largest rank, and no logarithm is
+taken of any person. Where sketches have a floor, hashes that cannot rise above it are dropped at once: of 45,222 people
+about five are left in a repetition. What is kept depends on people and key, never on their values.
+"""
+
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Final, final
 
 import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from syndic.methods.vertimrf.sketch.hashing import People, value_maxima
+from syndic.errors import InputError
 from syndic.methods.vertimrf.sketch.plan import SketchPlan, rank_thresholds, ranks_of
 from syndic.noise.interval import Enclosure, power
 from syndic.noise.inverse_cdf import LazyTable
 from syndic.random import Randomness
+
+KEY_BYTES: Final = 16
+DIGEST_BYTES: Final = 12
+_BLOCK: Final = 16
+# rows and pairs of repetitions at once: blocks and their hashes then fit a core's cache
+_ROWS: Final = 4096
+_PAIRS: Final = 8
+# hashes kept, as a share: above it, sorted rows are cheaper than scattered ones
+_DENSE: Final = 1 / 64
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class People:
+    """Some people: keyed digests, one row each, and their codes in every column (unsigned, below the column's size)."""
+
+    digests: NDArray[np.uint8]
+    codes: NDArray[np.integer]
+
+    def __post_init__(self) -> None:
+        if self.digests.dtype != np.uint8 or self.digests.ndim != 2 or self.digests.shape[1] != DIGEST_BYTES:
+            raise InputError(f"digests must be rows of {DIGEST_BYTES} bytes: make them with person_digests")
+        if self.codes.ndim != 2 or len(self.codes) != len(self.digests):
+            raise InputError("people need as many rows of codes as there are digests")
+
+
+def person_digests(key: bytes, people: Iterable[bytes]) -> NDArray[np.uint8]:
+    """Return a keyed digest of each person's canonical id, for `People`. Whoever has the key can repeat it."""
+    _check_key(key)
+    found = b"".join(
+        hashlib.blake2b(person, digest_size=DIGEST_BYTES, key=key, person=b"syndic people").digest()
+        for person in people
+    )
+    return np.frombuffer(found, dtype=np.uint8).reshape(-1, DIGEST_BYTES)
+
+
+def person_words(key: bytes, digests: NDArray[np.uint8], repetitions: int, *, first: int = 0) -> NDArray[np.uint64]:
+    """Return the hashes of some repetitions from the `first` on: a row for each, a column for each person."""
+    sketcher = _Pass(key, sizes=(1,), repetitions=repetitions, least=0)
+    pairs = range(first // 2, (first + repetitions + 1) // 2)
+    words = sketcher.words(_blocks(digests), pairs)
+    return np.asarray(words.transpose(0, 2, 1).reshape(-1, len(digests))[first % 2 :][:repetitions])
+
+
+def value_maxima(
+    key: bytes,
+    batches: Iterable[People],
+    sizes: Sequence[int],
+    *,
+    repetitions: int,
+    least: int = 0,
+    threads: int = 2,
+) -> NDArray[np.uint64]:
+    """Return the largest hash of each value (columns one after the other) in each repetition; 0 where there is none.
+
+    Hashes below `least` count as none. Memory is that of a batch, of the result, and about 2 MB a thread.
+    """
+    _check_key(key)
+    sketcher = _Pass(key, sizes=tuple(sizes), repetitions=repetitions, least=least)
+    maxima = np.zeros((repetitions + repetitions % 2, sum(sizes)), dtype=np.uint64)
+    pairs = [range(start, min(start + _PAIRS, len(maxima) // 2)) for start in range(0, len(maxima) // 2, _PAIRS)]
+    with ThreadPoolExecutor(threads) as pool:
+        for batch in batches:
+            places = sketcher.places(batch.codes)
+            for start in range(0, len(places), _ROWS):
+                rows = slice(start, start + _ROWS)
+                part = _Part.of(batch.digests[rows], places[rows], dense=sketcher.dense)
+                # every thread works on repetitions of its own, so nobody waits and the result has no order
+                list(pool.map(lambda some, part=part: sketcher.add(part, some, maxima), pairs))
+    return maxima[:repetitions]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Rows that are hashed together."""
+
+    blocks: NDArray[np.uint32]
+    places: NDArray[np.int64]
+    sorts: tuple[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], ...]
+
+    @classmethod
+    def of(cls, digests: NDArray[np.uint8], places: NDArray[np.int64], *, dense: bool) -> "_Part":
+        sorts = []
+        for column in places.T if dense else ():
+            order = np.argsort(column, kind="stable")
+            values, starts = np.unique(column[order], return_index=True)
+            sorts.append((order, starts, values))
+        return cls(_blocks(digests), places, tuple(sorts))
+
+
+class _Pass:
+    """What stays the same over all rows."""
+
+    def __init__(self, key: bytes, *, sizes: tuple[int, ...], repetitions: int, least: int) -> None:
+        if not sizes or min(sizes) < 1 or repetitions < 1:
+            raise InputError(f"sketches need columns of at least one value and repetitions ({repetitions}) above 0")
+        # another key than that of the digests, so that no digest is ever a block's hash
+        cipher_key = hashlib.blake2b(b"", digest_size=KEY_BYTES, key=key, person=b"syndic ranks").digest()
+        # every block is used once, as a keyed function and not to hide anything: there is nothing to chain
+        self.cipher = Cipher(algorithms.AES(cipher_key), modes.ECB())  # noqa: S305
+        self.sizes = np.array(sizes, dtype=np.int64)
+        self.starts = np.concatenate(([0], np.cumsum(self.sizes)[:-1]))
+        self.least = np.uint64(least)
+        self.dense = 1 - least / 2**64 > _DENSE
+
+    def places(self, codes: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return where each code stands among all values of all columns."""
+        if codes.shape[1] != len(self.sizes):
+            raise InputError(f"rows have {codes.shape[1]} codes for {len(self.sizes)} columns")
+        wide = codes.astype(np.int64)
+        if wide.size and (int(wide.min()) < 0 or bool((wide >= self.sizes).any())):
+            raise InputError("a code is not below its column's size: map others to a code by the schema's rule first")
+        return wide + self.starts
+
+    def words(self, blocks: NDArray[np.uint32], pairs: range) -> NDArray[np.uint64]:
+        """Return the hashes of some people: pair of repetitions, person, and which of the two."""
+        some = np.empty((len(pairs), *blocks.shape), dtype=blocks.dtype)
+        some[:] = blocks
+        some[:, :, 3] = np.arange(pairs.start, pairs.stop)[:, None]
+        found = np.empty(some.nbytes + _BLOCK - 1, dtype=np.uint8)
+        self.cipher.encryptor().update_into(some.reshape(-1).view(np.uint8).data, found.data)
+        return found[: some.nbytes].view("<u8").reshape(len(pairs), -1, 2)
+
+    def add(self, part: _Part, pairs: range, maxima: NDArray[np.uint64]) -> None:
+        """Raise the maxima of some repetitions to those of the part's rows."""
+        words = self.words(part.blocks, pairs)
+        mine = maxima[2 * pairs.start : 2 * pairs.stop]
+        if self.dense:
+            self._add_sorted(part, words, mine)
+            return
+        kept = np.flatnonzero(words >= self.least)
+        rows = kept // 2 % words.shape[1]
+        repetitions = kept // (2 * words.shape[1]) * 2 + kept % 2
+        places = repetitions[:, None] * maxima.shape[1] + part.places[rows]
+        np.maximum.at(mine.reshape(-1), places.ravel(), np.repeat(words.reshape(-1)[kept], len(self.sizes)))
+
+    def _add_sorted(self, part: _Part, words: NDArray[np.uint64], mine: NDArray[np.uint64]) -> None:
+        """Take the maxima of runs of equal codes."""
+        flat = np.ascontiguousarray(words.transpose(0, 2, 1)).reshape(len(mine), -1)
+        flat[flat < self.least] = 0
+        sorted_words = np.empty_like(flat)
+        for order, starts, values in part.sorts:
+            np.take(flat, order, axis=1, out=sorted_words, mode="clip")
+            mine[:, values] = np.maximum(mine[:, values], np.maximum.reduceat(sorted_words, starts, axis=1))
+
+
+def _blocks(digests: NDArray[np.uint8]) -> NDArray[np.uint32]:
+    """Return each person's block, with room for the number of the pair. Parties' machines must agree on its bytes."""
+    blocks = np.zeros((len(digests), _BLOCK), dtype=np.uint8)
+    blocks[:, :DIGEST_BYTES] = digests
+    return blocks.view("<u4")
+
+
+def _check_key(key: bytes) -> None:
+    if not KEY_BYTES <= len(key) <= 64:
+        raise InputError(f"a sketch key has {len(key)} bytes: it must have {KEY_BYTES} to 64, drawn by the parties")
 
 
 def encode(
@@ -30,15 +200,10 @@ def encode(
     """
     least = int(rank_thresholds(plan.gamma)[plan.floor])
     maxima = value_maxima(key, batches, sizes, repetitions=plan.repetitions, least=least, threads=threads)
-    phantoms = phantom_ranks(plan, maxima.size, randomness).reshape(maxima.shape)
+    phantoms = largest_ranks(plan, plan.phantoms, maxima.size, randomness).reshape(maxima.shape)
     # a maximum of 0 stands for "nobody", whose rank of 1 is below any floor; without a floor it must not count
     ranks = np.where(maxima == 0, 0, ranks_of(maxima, plan.gamma)).astype(np.uint16)
     return np.clip(np.maximum(ranks, phantoms), plan.floor, plan.top).astype(np.uint16)
-
-
-def phantom_ranks(plan: SketchPlan, count: int, randomness: Randomness) -> NDArray[np.uint16]:
-    """Draw `count` independent largest ranks of `plan.phantoms` phantoms each, within floor and cap. Exact."""
-    return largest_ranks(plan, plan.phantoms, count, randomness)
 
 
 def largest_ranks(plan: SketchPlan, elements: int, count: int, randomness: Randomness) -> NDArray[np.uint16]:

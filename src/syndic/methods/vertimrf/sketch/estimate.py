@@ -3,55 +3,24 @@
 An element is a person or a phantom: whoever wants people subtracts the phantoms that took part. Ranks come with
 repetitions along the first axis, and an estimate for every place of the other axes. All of this is after the
 release: it costs nothing.
+
+Tables across columns from sketches: a cell is everybody less the union of the complements.
+
+The largest of several ranks is the rank of the union. For values v_1, ..., v_l of l columns, everybody who has not all
+of them is in the union of "not v_1", ..., "not v_l"; its sketch is the largest of those of all other values, and
+holds the phantoms of all of them, sum over columns of (size - 1) times as many as one sketch has. All of this is after
+the release: it costs nothing.
 """
 
-from fractions import Fraction
-from functools import lru_cache
-from math import log1p
+from collections.abc import Callable, Sequence
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from syndic.errors import InputError
 from syndic.methods.vertimrf.sketch.plan import SketchPlan
 
 _LARGEST = 2.0**62
-# repetitions beyond which the debias factor no longer changes in the fourth digit
-_MANY = 10_000
-
-
-def harmonic(ranks: NDArray[np.integer], gamma: Fraction) -> NDArray[np.float64]:
-    """Return the harmonic mean of (1 + gamma)^rank, debiased (Flajolet et al. 2007). It knows of no floor and no cap.
-
-    Good where neither is met often: a floor raises it. `likeliest` accounts for both.
-    """
-    base = 1 + float(gamma)
-    return np.asarray(debias(len(ranks), gamma) / np.mean(base ** -ranks.astype(np.float64), axis=0))
-
-
-@lru_cache(maxsize=256)
-def debias(repetitions: int, gamma: Fraction) -> float:
-    """Return the factor that makes the harmonic estimate unbiased; 0.7213 for gamma 1 and many repetitions."""
-    count, base = min(repetitions, _MANY), 1 + float(gamma)
-    if count < 2:
-        raise InputError("the harmonic estimate needs at least two repetitions")
-
-    def integrand(scaled: float) -> float:
-        # log((u + base) / (u + 1)) / log(base) to the power count, u = scaled / count
-        share = log1p((base - 1) / (scaled / count + 1)) / log1p(base - 1)
-        return float(share**count)
-
-    return 1 / float(scipy.integrate.quad(integrand, 0, np.inf, limit=400, epsabs=0, epsrel=1e-9)[0])
-
-
-def printed(ranks: NDArray[np.integer], gamma: Fraction) -> NDArray[np.float64]:
-    """Return (1 + gamma)^(harmonic mean of the ranks), as printed (Zhao et al. 2024, Algorithm 4, line 7).
-
-    It is too large by a factor of about 1.65, 1.8 and 2.2 for gamma 0.1, 0.3 and 1.
-    """
-    mean = 1 / np.mean(1 / np.maximum(ranks, 1).astype(np.float64), axis=0)
-    return np.asarray((1 + float(gamma)) ** mean)
 
 
 def likeliest(ranks: NDArray[np.integer], plan: SketchPlan) -> NDArray[np.float64]:
@@ -136,3 +105,49 @@ def cell_error(plan: SketchPlan, *, people: int, sketches: int) -> float:
     """
     elements = people + sketches * plan.phantoms
     return elements * relative_sd(plan, elements)
+
+
+Decoder = Callable[[NDArray[np.uint16], SketchPlan], NDArray[np.float64]]
+"""Returns the number of elements under each column of ranks; likeliest, but where others are compared."""
+
+
+def complements(ranks: NDArray[np.uint16], plan: SketchPlan) -> NDArray[np.uint16]:
+    """Return, for each value of one column, the sketch of everybody who has another value."""
+    if ranks.shape[1] == 1:
+        return np.full_like(ranks, plan.floor)
+    largest = np.argmax(ranks, axis=1, keepdims=True)
+    found = np.repeat(np.take_along_axis(ranks, largest, axis=1), ranks.shape[1], axis=1)
+    rest = ranks.copy()
+    np.put_along_axis(rest, largest, 0, axis=1)
+    np.put_along_axis(found, largest, rest.max(axis=1, keepdims=True), axis=1)
+    return found
+
+
+def cell_table(
+    columns: Sequence[NDArray[np.uint16]], plan: SketchPlan, people: float, decoder: Decoder = likeliest
+) -> NDArray[np.float64]:
+    """Return an estimate of every cell of the table of these columns, unrounded and perhaps negative.
+
+    Args:
+        columns: for each column its sketches, a row a repetition, a column a value, all of one key.
+        plan: how they were made.
+        people: the number of people, public or noisy.
+        decoder: how many elements ranks stand for.
+    """
+    if not columns or any(len(ranks) != plan.repetitions for ranks in columns):
+        raise InputError(f"a table needs columns of {plan.repetitions} repetitions each")
+    phantoms = plan.phantoms * sum(ranks.shape[1] - 1 for ranks in columns)
+    first, *others = [complements(ranks, plan) for ranks in columns]
+    shape = tuple(ranks.shape[1] for ranks in columns)
+    found = np.empty((shape[0], int(np.prod(shape[1:]))))
+    rest = _crossed(others, plan)
+    for value in range(shape[0]):  # one value at a time: a table of all repetitions may not fit into memory
+        found[value] = decoder(np.maximum(rest, first[:, value : value + 1]), plan)
+    return np.asarray(people - (found.reshape(shape) - phantoms))
+
+
+def _crossed(columns: Sequence[NDArray[np.uint16]], plan: SketchPlan) -> NDArray[np.uint16]:
+    result = np.full((plan.repetitions, 1), plan.floor, dtype=np.uint16)
+    for ranks in columns:
+        result = np.maximum(result[:, :, None], ranks[:, None, :]).reshape(plan.repetitions, -1)
+    return result

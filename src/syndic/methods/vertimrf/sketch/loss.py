@@ -26,6 +26,7 @@ import scipy
 from numpy.typing import NDArray
 
 from syndic.errors import InputError
+from syndic.methods.vertimrf.sketch.compose import Losses
 from syndic.methods.vertimrf.sketch.plan import SketchPlan
 
 
@@ -37,11 +38,11 @@ class LossLaw:
     log_without: NDArray[np.float64]
     log_ratio: NDArray[np.float64]
 
-    def added(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def added(self) -> Losses:
         """Return chances and privacy losses where the person is there and the alternative is that not."""
         return np.exp(self.log_without + self.log_ratio), self.log_ratio
 
-    def removed(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def removed(self) -> Losses:
         """Return chances and privacy losses where the person is absent and the alternative is that not."""
         return np.exp(self.log_without), -self.log_ratio
 
