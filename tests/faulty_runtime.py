@@ -35,7 +35,7 @@ def _many(name: str, protocol: str) -> Case:
 # runs that go on without some of the parties
 LOSING = (
     _many("marginals without one", 'method = "marginals"\nmissing = 1\ncolluding = 1'),
-    _many("risk without one", 'method = "risk"\nlabel = "colour"\niterations = 3\nmissing = 1\ncolluding = 1'),
+    _many("learn without one", 'method = "learn"\nlabel = "colour"\niterations = 3\nmissing = 1\ncolluding = 1'),
 )
 DISTURBED = tuple(_small(case) for case in CASES)
 

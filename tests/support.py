@@ -166,7 +166,7 @@ def mixing_study(options: str = "", *, parties: str = VERTICAL, columns: str = C
 def vertimrf_study(options: str = "", *, neighbours: str = "replace", **parts: str) -> Study:
     """Return a study of VertiMRF; sketches are few, and said, so that no plan is searched."""
     oracle = 'way = "oracle"' in options
-    if not (oracle or "as_printed" in options or "phantoms" in options):
+    if not (oracle or "as_published" in options or "phantoms" in options):
         options += "\nphantoms = 40\ncap = 10"
     if not (oracle or "repetitions" in options):
         options += "\nrepetitions = 50"
@@ -211,7 +211,7 @@ CASES = (
     _case("homm replace", unit='neighbours = "replace"'),
     _case("homm overlap", unit='neighbours = "add_remove"\nparties = 2\nrows = 2'),
     _case("homm unclamped", protocol='method = "homm"\nclamp = false'),
-    _case("homm as printed", protocol='method = "homm"\nas_printed = true'),
+    _case("homm as published", protocol='method = "homm"\nas_published = true'),
     *(
         _case(
             f"average {noise}",
@@ -257,11 +257,11 @@ CASES = (
                 'column = "colour"\nfamily = { kind = "multinomial" }\nnoise = "gaussian"',
             ),
             ("masked", "epsilon = 1.0", 'column = "age"\nfamily = { kind = "normal" }\nscheme = "masked"'),
-            ("as printed", "epsilon = 1.0", 'column = "age"\nfamily = { kind = "poisson" }\nas_printed = true'),
+            ("as published", "epsilon = 1.0", 'column = "age"\nfamily = { kind = "poisson" }\nas_published = true'),
             (
-                "blocks as printed",
+                "blocks as published",
                 "epsilon = 1.0",
-                'column = "age"\nfamily = { kind = "geometric" }\nscheme = "dsaa"\nas_printed = true',
+                'column = "age"\nfamily = { kind = "geometric" }\nscheme = "dsaa"\nas_published = true',
             ),
         )
     ),
@@ -278,10 +278,10 @@ CASES = (
     ),
     *(
         _case(
-            f"risk {name}",
+            f"learn {name}",
             unit=f'neighbours = "{unit}"',
             budget="epsilon = 1.0\ndelta = 1e-5",
-            protocol=f'method = "risk"\n{options}',
+            protocol=f'method = "learn"\n{options}',
         )
         for name, unit, options in (
             ("mpc_grad", "replace", 'label = "colour"\niterations = 3\npath = true'),
@@ -290,7 +290,7 @@ CASES = (
             ("local_grad", "add_remove", 'label = "score"\nloss = "ridge"\nscheme = "local_grad"\niterations = 2'),
             ("local_out", "replace", 'label = "colour"\npositive = "red"\nscheme = "local_out"\nnoise = "laplace"'),
             ("pathak", "replace", 'label = "colour"\nscheme = "pathak"\nloss = "hinge"'),
-            ("as printed", "replace", 'label = "colour"\nscheme = "mpc_out"\nas_printed = true'),
+            ("as published", "replace", 'label = "colour"\nscheme = "mpc_out"\nas_published = true'),
         )
     ),
     _across("crosstables", vertical_study()),
@@ -308,10 +308,10 @@ CASES = (
     _across("mixing", mixing_study()),
     _across("mixing dgm of three", mixing_study('scheme = "dgm"\nbounds = "unit"', parties=THREE_VERTICAL)),
     _across("mixing bgm missing", mixing_study('scheme = "bgm"\nbits = 6', columns=MISSING_LEVELS)),
-    _across("mixing as printed", mixing_study("as_printed = true", parties=THREE_VERTICAL)),
+    _across("mixing as published", mixing_study("as_published = true", parties=THREE_VERTICAL)),
     _across("vertimrf sketch", vertimrf_study()),
     _across("vertimrf oracle", vertimrf_study('way = "oracle"\nvalues = "noisy"', parties=THREE_VERTICAL)),
-    _across("vertimrf as printed", vertimrf_study("as_printed = true", neighbours="add_remove")),
+    _across("vertimrf as published", vertimrf_study("as_published = true", neighbours="add_remove")),
     _aligning("align", align_study()),
     _aligning("align of three", align_study('spelling = ["digits"]\nduplicates = "first"', parties=THREE_VERTICAL)),
     _columns_apart("vertical", options="model_cells = 60"),

@@ -10,7 +10,7 @@ _NAMES = {
     "syndic.document": "exact",
     "syndic.evaluation": "Evaluation PaidScores evaluate paid_scores",
     "syndic.kernel": "Limits Member",
-    "syndic.methods": "Average Crosstables Distdiffgen Dplt Estimation Glued Gram Homm Marginals PooledGram Risk "
+    "syndic.methods": "Average Crosstables Distdiffgen Dplt Estimate Glued Gram Homm Marginals PooledGram Learn "
     "Synthesis Vertical",
     "syndic.privacy": "Budget Ledger Unit",
     "syndic.sklearn.homm": "HommSynthesizer",
@@ -50,13 +50,13 @@ if TYPE_CHECKING:
     from syndic.methods import Crosstables as Crosstables
     from syndic.methods import Distdiffgen as Distdiffgen
     from syndic.methods import Dplt as Dplt
-    from syndic.methods import Estimation as Estimation
+    from syndic.methods import Estimate as Estimate
     from syndic.methods import Glued as Glued
     from syndic.methods import Gram as Gram
     from syndic.methods import Homm as Homm
+    from syndic.methods import Learn as Learn
     from syndic.methods import Marginals as Marginals
     from syndic.methods import PooledGram as PooledGram
-    from syndic.methods import Risk as Risk
     from syndic.methods import Synthesis as Synthesis
     from syndic.methods import Vertical as Vertical
     from syndic.privacy import Budget as Budget

@@ -24,7 +24,7 @@ NAMES = (
     "marginals gaussian",
     "estimate masked",
     "synthesis adaptive",
-    "risk mpc_grad",
+    "learn mpc_grad",
     "crosstables checked",
     "gram of three",
     "mixing",

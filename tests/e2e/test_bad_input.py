@@ -197,5 +197,5 @@ def test_a_spent_cap_refuses_another_edition_and_says_how_much_is_left(tmp_path:
     assert len(charges(tmp_path, "north")) == 1
 
 
-def test_as_printed_needs_a_seed(tmp_path: Path) -> None:
-    assert "seed" in refused(study_text(protocol='method = "homm"\nas_printed = true'), tmp_path)
+def test_as_published_needs_a_seed(tmp_path: Path) -> None:
+    assert "seed" in refused(study_text(protocol='method = "homm"\nas_published = true'), tmp_path)

@@ -25,7 +25,7 @@ from syndic.study.party_folder import PartyFolder
 METHODS = {
     "homm": "homm laplace",
     "average": "average laplace",
-    "risk": "risk mpc_grad",
+    "learn": "learn mpc_grad",
     "crosstables": "crosstables",
     "vertical": "vertical",
 }

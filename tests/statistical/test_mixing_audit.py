@@ -129,13 +129,13 @@ def test_the_joint_release_of_six_parties_keeps_the_claim(scheme: str) -> None:
 
 
 def test_the_printed_noise_breaks_the_claim_jointly() -> None:
-    study, randomness = study_for(TRIES, scheme="dgm", as_printed=True), SimulationRandomness(1)
+    study, randomness = study_for(TRIES, scheme="dgm", as_published=True), SimulationRandomness(1)
     one, other = leanings(study, 1.0, randomness), leanings(study, 0.0, randomness)
     assert reached(one, other, mu_of(study)) > 2 * DELTA
 
 
 def test_the_printed_noise_keeps_the_claim_for_a_single_party() -> None:
-    study, randomness = study_for(TRIES, scheme="dgm", as_printed=True), SimulationRandomness(2)
+    study, randomness = study_for(TRIES, scheme="dgm", as_published=True), SimulationRandomness(2)
     mu = sqrt(study.plan_as(MixingPlan).noise["p0"].event.mu_squared)
     noise = study.plan_as(MixingPlan).noise["p0"]
     one, other = (noise.apply(np.full(TRIES, value), randomness).astype(np.float64) for value in (1024, -1024))
@@ -150,7 +150,7 @@ def test_mixed_rows_keep_the_claim_although_the_signs_are_public() -> None:
 
 
 def test_printed_mixed_rows_break_the_claim_jointly() -> None:
-    study, randomness = study_for(3, mixes=8, as_printed=True), SimulationRandomness(3)
+    study, randomness = study_for(3, mixes=8, as_published=True), SimulationRandomness(3)
     one, other = mixed_leanings(study, 1024, randomness), mixed_leanings(study, -1024, randomness)
     assert reached(one, other, mu_of(study)) > 2 * DELTA
 

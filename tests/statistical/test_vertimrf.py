@@ -1,4 +1,4 @@
-"""VertiMRF on one small fixed table: sketches tell more than responses as printed, and neither invents dependence."""
+"""VertiMRF on one small fixed table: sketches tell more than responses as published, and neither invents dependence."""
 
 from itertools import combinations
 
@@ -54,9 +54,9 @@ def study(options: str, neighbours: str) -> Study:
 
 def test_printed_sketches_tell_more_than_printed_responses_and_those_more_than_nothing() -> None:
     """The noise of a printed response is about four times that of a printed sketch; seeds are fixed."""
-    sketched = study("as_printed = true\nedges = 4\nrefined = 1\nrepetitions = 2000", "add_remove")
-    responded = study('as_printed = true\nway = "oracle"\nedges = 4\nrefined = 1', "replace")
-    nothing = study('as_printed = true\nway = "oracle"\nedges = 0', "replace")
+    sketched = study("as_published = true\nedges = 4\nrefined = 1\nrepetitions = 2000", "add_remove")
+    responded = study('as_published = true\nway = "oracle"\nedges = 4\nrefined = 1', "replace")
+    nothing = study('as_published = true\nway = "oracle"\nedges = 0', "replace")
     means = [float(np.mean([apart(one, seed) for seed in range(4)])) for one in (sketched, responded, nothing)]
     assert means[0] < means[1]
     assert means[0] < means[2] / 2

@@ -57,7 +57,7 @@ def debias(repetitions: int, gamma: Fraction) -> float:
 
 
 def printed(ranks: NDArray[np.integer], gamma: Fraction) -> NDArray[np.float64]:
-    """Return (1 + gamma)^(harmonic mean of the ranks), as printed (Zhao et al. 2024, Algorithm 4, line 7).
+    """Return (1 + gamma)^(harmonic mean of the ranks), as published (Zhao et al. 2024, Algorithm 4, line 7).
 
     It is too large by a factor of about 1.65, 1.8 and 2.2 for gamma 0.1, 0.3 and 1.
     """

@@ -12,8 +12,8 @@ from syndic.advice.assume import Assumptions, moments_of, shares_of
 from syndic.advice.scale import listed
 from syndic.errors import InputError
 from syndic.kernel import budget_of, make_plan
-from syndic.methods.estimate.estimate import Estimation
-from syndic.methods.estimate.plan import EstimationPlan, Layout
+from syndic.methods.estimate.estimate import Estimate
+from syndic.methods.estimate.plan import EstimatePlan, Layout
 from syndic.model import Gamma, Multinomial, Normal, NormalVariance
 from syndic.model.families.accuracy import blocks_condition
 from syndic.model.families.family import Array
@@ -30,10 +30,10 @@ def advise_estimate(study: Study, assumptions: Assumptions) -> Advice:
     """Predict the error of every parameter under each scheme, beside each party alone. Reads no row, spends nothing."""
     study.check()
     protocol = study.protocol
-    if not isinstance(protocol, Estimation):
+    if not isinstance(protocol, Estimate):
         raise InputError(f"predicted errors of parameters are for the method estimate, not {protocol.title}")
     assumptions.check(study.schema)
-    layout = study.plan_as(EstimationPlan).layout
+    layout = study.plan_as(EstimatePlan).layout
     theta = _assumed(layout, study, assumptions)
     tasks, verdicts = [], []
     for variant in _variants(protocol, study):
@@ -55,9 +55,9 @@ def advise_estimate(study: Study, assumptions: Assumptions) -> Advice:
     )
 
 
-def predicted(study: Study, protocol: Estimation, theta: Array, factor: float = 1.0) -> Array:
+def predicted(study: Study, protocol: Estimate, theta: Array, factor: float = 1.0) -> Array:
     """Return the mean squared error of every parameter, all budgets times `factor`; the bias of blocks left out."""
-    layout = study.plan_as(EstimationPlan).layout
+    layout = study.plan_as(EstimatePlan).layout
     plan = protocol.plan_from(layout, _scaled(study, factor))
     nothing = np.zeros(layout.dimension, dtype=np.int64)
     names = tuple(party.name for party in study.parties)
@@ -81,13 +81,13 @@ def _scaled(study: Study, factor: float) -> Study:
     return msgspec.structs.replace(study, budget=times(study.budget), parties=parties)
 
 
-def _variants(protocol: Estimation, study: Study) -> list[Estimation]:
+def _variants(protocol: Estimate, study: Study) -> list[Estimate]:
     """Return the schemes that this study could use instead."""
     found = []
     for scheme in ("dssa", "dsaa", "masked"):
         blocks = protocol.blocks if scheme == "dsaa" and protocol.in_blocks else None
         groups = () if scheme == "masked" else protocol.groups
-        variant = msgspec.structs.replace(protocol, scheme=scheme, blocks=blocks, groups=groups, as_printed=False)
+        variant = msgspec.structs.replace(protocol, scheme=scheme, blocks=blocks, groups=groups, as_published=False)
         try:
             make_plan(variant, study).check()
         except InputError:
@@ -117,7 +117,7 @@ def _assumed(layout: Layout, study: Study, assumptions: Assumptions) -> Array:
     return layout.model.inside(theta)
 
 
-def _task(study: Study, protocol: Estimation, layout: Layout, theta: Array, place: int) -> TaskAdvice:
+def _task(study: Study, protocol: Estimate, layout: Layout, theta: Array, place: int) -> TaskAdvice:
     ends = [layout.model.least, layout.model.least, layout.model.most]
     near = [theta + abs(shift) * (end - theta) for shift, end in zip(_SHIFTS, ends, strict=True)]
     errors = [float(predicted(study, protocol, each)[place]) for each in near]
@@ -163,13 +163,11 @@ def _verdict(own: list[TaskAdvice], every: list[TaskAdvice]) -> tuple[Verdict, s
     return "some", f"IT DEPENDS: {sum(gains)} of {len(gains)} times a party gains in a parameter; {said}"
 
 
-def _told(
-    study: Study, protocol: Estimation, layout: Layout, theta: Array, assumptions: Assumptions
-) -> tuple[str, ...]:
+def _told(study: Study, protocol: Estimate, layout: Layout, theta: Array, assumptions: Assumptions) -> tuple[str, ...]:
     source = "declared" if protocol.column in assumptions.columns else "assumed"
     values = ", ".join(f"{name} {value:.4g}" for name, value in zip(layout.model.family.parameters, theta, strict=True))
     smallest = min(party.people or 1 for party in study.parties)
-    blocks = msgspec.structs.replace(protocol, scheme="dsaa", groups=(), as_printed=False)
+    blocks = msgspec.structs.replace(protocol, scheme="dsaa", groups=(), as_published=False)
     counts = ", ".join(f"{party.name} {blocks.blocks_at(study, party.name)}" for party in study.parties)
     least = blocks_condition(smallest, len(study.parties))
     return (

@@ -12,7 +12,7 @@ import numpy as np
 
 from syndic.advice.scale import Numbers
 from syndic.errors import InputError
-from syndic.methods.histogram.homm import Homm, HommPlan, PrintedLaplace
+from syndic.methods.histogram.homm import Homm, HommPlan, PublishedLaplace
 from syndic.noise import DiscreteLaplace
 from syndic.study import Study
 
@@ -124,14 +124,14 @@ def law_of(study: Study, party: str) -> Law:
     """Return the law of one party's cells, calibrated as the protocol itself does it."""
     protocol = homm_of(study)
     noise = study.plan_as(HommPlan).noise[party]
-    if isinstance(noise, PrintedLaplace):
+    if isinstance(noise, PublishedLaplace):
         scale = float(1 / noise.epsilon)
     else:
         scale = float(noise.scale) if isinstance(noise, DiscreteLaplace) else math.sqrt(noise.sigma_squared)
     return Law(
         scale=scale,
         gaussian=protocol.noise == "gaussian",
-        printed=protocol.as_printed,
+        printed=protocol.as_published,
         clamp=protocol.clamp,
         at_least=protocol.at_least,
     )

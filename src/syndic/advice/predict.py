@@ -20,7 +20,7 @@ from syndic.advice.task import Task, default_tasks
 from syndic.data import Date
 from syndic.errors import InputError
 from syndic.kernel import Progress, budget_of, silent_progress
-from syndic.methods import Estimation
+from syndic.methods import Estimate
 from syndic.study import Study
 
 LOWEST: Final = 1 / 128
@@ -54,7 +54,7 @@ def advise(
         seed: of the made-up people and their noise, which protect nobody.
     """
     assumptions = assumptions or Assumptions()
-    if isinstance(study.protocol, Estimation):
+    if isinstance(study.protocol, Estimate):
         if tasks:
             raise InputError("tasks are for synthetic tables: a study of estimates says itself what is estimated")
         return advise_estimate(study, assumptions)

@@ -189,7 +189,7 @@ def progress(folder: Path, run: str) -> ProgressView:
 
 
 def folder_of_study(folder: Path, run: str) -> StudyFolder:
-    """Return the stored of a run that is in the folder; only digests ever become part of a path."""
+    """Return the folder of a run that is stored here; only digests ever become part of a path."""
     if not re.fullmatch("[0-9a-f]{16,64}", run):
         raise UnknownError("a run is named by its digest, 16 to 64 hexadecimal letters")
     stored = StudyFolder.of(folder, run)

@@ -162,7 +162,7 @@ class Watched:
     """A runtime that writes down how far it is; each party is asked by itself, so that the slow one has a name."""
 
     def __init__(self, runtime: Runtime, *, folder: Path, run: str, progress: Progress) -> None:
-        """Watch `runtime` in a run with that digest; its stored in `folder` gets the file."""
+        """Watch `runtime` in a run with that digest; its own folder below `folder` gets the file."""
         self._runtime = runtime
         self._folder = folder
         self._progress = progress

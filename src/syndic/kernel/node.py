@@ -147,7 +147,7 @@ def _run(node: Node, call: Call, step: Step, asked: str) -> tuple[Stored, Mappin
     message = decode(call.body, step.takes)
     party = Party(node.state, call=call.call, step=step)
     if node.method.simulation_only and not party.simulated:
-        raise RefusedError(f"{node.method.title} as printed does not keep its promise: simulation only")
+        raise RefusedError(f"{node.method.title} as published does not keep its promise: simulation only")
     function: Callable[[Party, Message], Any] = getattr(node.steps[step.name][1], step.name)
     body = encode(function(party, message))
     _check_doors(party, step)

@@ -5,12 +5,12 @@ from syndic.methods.comparison.distdiffgen import Distdiffgen as Distdiffgen
 from syndic.methods.comparison.dplt import Dplt as Dplt
 from syndic.methods.comparison.glued import Glued as Glued
 from syndic.methods.comparison.vertigan import Vertigan as Vertigan
-from syndic.methods.estimate.estimate import Estimation as Estimation
+from syndic.methods.estimate.estimate import Estimate as Estimate
 from syndic.methods.histogram.average import Average as Average
 from syndic.methods.histogram.crosstables import Crosstables as Crosstables
 from syndic.methods.histogram.homm import Homm as Homm
 from syndic.methods.histogram.marginals import Marginals as Marginals
-from syndic.methods.learning.learn import Risk as Risk
+from syndic.methods.learning.learn import Learn as Learn
 from syndic.methods.regression.gram import Gram as Gram
 from syndic.methods.regression.mixing import Mixing as Mixing
 from syndic.methods.regression.pooled_gram import PooledGram as PooledGram
@@ -23,7 +23,7 @@ AnyMethod = (
     | Average
     | Crosstables
     | Distdiffgen
-    | Estimation
+    | Estimate
     | Glued
     | Gram
     | Homm
@@ -31,7 +31,7 @@ AnyMethod = (
     | Marginals
     | Mixing
     | PooledGram
-    | Risk
+    | Learn
     | Synthesis
     | Vertigan
     | Vertical

@@ -15,7 +15,7 @@ from syndic.data import ReleasedTable
 from syndic.document import to_readable_json
 from syndic.errors import InputError
 from syndic.kernel import people_of
-from syndic.methods import Risk
+from syndic.methods import Learn
 from syndic.report.about import About, refuse_unprotected
 from syndic.study.release import Release
 
@@ -63,7 +63,7 @@ def _basic(release: Release, about: About) -> dict[str, Any]:
     product = "Summary statistics"
     if isinstance(getattr(release.result, "table", None), ReleasedTable):
         product = "Synthetic data"
-    elif isinstance(release.study.protocol, Risk):
+    elif isinstance(release.study.protocol, Learn):
         product = "Machine learning model"
     sector = {} if about.sector is None else {"data_product_sector": about.sector}
     return {

@@ -8,9 +8,10 @@ from syndic.data import ReleasedTable
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import Result, member
 from syndic.methods.histogram.homm import MergedTable
-from syndic.methods.learning.result import RiskResult
+from syndic.methods.learning.result import LearnResult
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.report.homm import homm_sections
+from syndic.report.learn import learn_sections
 from syndic.report.owner import ledger_section, own_columns_section
 from syndic.report.page import Alert, Page, Section
 from syndic.report.pictures import Coded, coded, columns_section, pairs_section
@@ -24,7 +25,6 @@ from syndic.report.record import (
     sentence,
     unprotected_section,
 )
-from syndic.report.risk import risk_sections
 from syndic.report.svg import HARD, number
 from syndic.report.synthesis import synthesis_sections
 from syndic.study.release import Release
@@ -32,7 +32,7 @@ from syndic.study.release import Release
 # A method adds its own sections here, under the class of its result.
 METHOD_SECTIONS: Final[Mapping[type[Result], Callable[[Release], tuple[Section, ...]]]] = {
     MergedTable: homm_sections,
-    RiskResult: risk_sections,
+    LearnResult: learn_sections,
     SyntheticTable: synthesis_sections,
 }
 

@@ -89,7 +89,7 @@ def consider(home: PartyFolder, study: Study, *, rehearsal: int | None = None) -
         raise InputError(f"{study.name}: a study between organisations gives the identity of every party")
     home.identity(study, party.name)
     if study.protocol.simulation_only and rehearsal is None:
-        raise InputError(f"{study.protocol.title} as printed does not keep its promise: it can only be rehearsed")
+        raise InputError(f"{study.protocol.title} as published does not keep its promise: it can only be rehearsed")
     planned = plan(study)
     with _ledger(home, party) as ledger:
         spending = ledger.spent(party.dataset)

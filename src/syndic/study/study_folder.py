@@ -20,14 +20,14 @@ _LETTERS = 16
 @final
 @dataclass(frozen=True, kw_only=True)
 class StudyFolder:
-    """The folder of one run; `digest` is the run's, so a rehearsal has a stored of its own."""
+    """The folder of one run; `digest` is the run's, so a rehearsal has a folder of its own."""
 
     folder: Path
     digest: str
 
     @classmethod
     def of(cls, home: Path, digest: str) -> "StudyFolder":
-        """Return the stored of a run in a home."""
+        """Return the folder of a run in a home."""
         return cls(folder=home / "studies" / digest[:_LETTERS], digest=digest)
 
     @property

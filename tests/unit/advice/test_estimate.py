@@ -26,7 +26,7 @@ def study(
         name="visits",
         unit=sy.Unit(neighbours="replace"),
         budget=sy.Budget.of(epsilon),
-        protocol=sy.Estimation(column=column, family=family, **options),
+        protocol=sy.Estimate(column=column, family=family, **options),
         parties=tuple(sy.Member(name=name, people=people) for name in ("north", "south", "east")),
         schema=sy.Schema(columns=COLUMNS),
     )

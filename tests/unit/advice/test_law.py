@@ -14,7 +14,7 @@ DRAWS = 400_000
 PROTOCOLS = {
     "laplace": ("epsilon = 0.7", 'method = "homm"'),
     "gaussian": ("epsilon = 2.0\ndelta = 1e-5", 'method = "homm"\nnoise = "gaussian"'),
-    "printed": ("epsilon = 0.7", 'method = "homm"\nas_printed = true\nclamp = false'),
+    "printed": ("epsilon = 0.7", 'method = "homm"\nas_published = true\nclamp = false'),
 }
 
 

@@ -10,9 +10,9 @@ from scipy.sparse import csr_array
 from support import COLUMNS, ONE, rows, study_text
 from syndic import Study
 from syndic.data import Table, open_source
-from syndic.methods import Risk
-from syndic.methods.learning.plan import RiskPlan
-from syndic.methods.learning.result import RiskResult, weights_of
+from syndic.methods import Learn
+from syndic.methods.learning.plan import LearnPlan
+from syndic.methods.learning.result import LearnResult, weights_of
 from syndic.model.erm.loss import Objective
 from syndic.study import simulate
 from syndic_lab.bench.erm.cohort import Cohort
@@ -32,7 +32,7 @@ def study(
 ) -> Study:
     given = SIZES if sizes is None else sizes
     parties = "".join(f'[[parties]]\nname = "{name}"\npeople = {people}\n' for name, people in given.items())
-    protocol = f'method = "risk"\n{options}'
+    protocol = f'method = "learn"\n{options}'
     return Study.loads(study_text(unit=unit, budget=budget, parties=parties, protocol=protocol, columns=columns))
 
 
@@ -40,18 +40,18 @@ def sources(sizes: Mapping[str, int] | None = None) -> dict[str, pa.Table]:
     return {name: rows(people, place) for place, (name, people) in enumerate((sizes or SIZES).items())}
 
 
-def protocol_of(of: Study) -> Risk:
-    assert isinstance(of.protocol, Risk)
+def protocol_of(of: Study) -> Learn:
+    assert isinstance(of.protocol, Learn)
     return of.protocol
 
 
-def planned(of: Study) -> RiskPlan:
-    return of.plan_as(RiskPlan)
+def planned(of: Study) -> LearnPlan:
+    return of.plan_as(LearnPlan)
 
 
-def learnt(of: Study, data: Mapping[str, pa.Table] | None = None, seed: int = 1) -> RiskResult:
+def learnt(of: Study, data: Mapping[str, pa.Table] | None = None, seed: int = 1) -> LearnResult:
     result = simulate(of, data or sources(), seed=seed).result
-    assert isinstance(result, RiskResult)
+    assert isinstance(result, LearnResult)
     return result
 
 

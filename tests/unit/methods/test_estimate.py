@@ -15,8 +15,8 @@ from support import charges, study_text
 from syndic import Study
 from syndic.data import Instead, Integer, Real, Schema
 from syndic.errors import InputError, PartyError
-from syndic.methods.estimate.estimate import Estimation
-from syndic.methods.estimate.plan import FINE, EstimationPlan, Layout, PrintedLaplace, layout_of
+from syndic.methods.estimate.estimate import Estimate
+from syndic.methods.estimate.plan import FINE, EstimatePlan, Layout, PublishedLaplace, layout_of
 from syndic.methods.estimate.result import Estimates, EstimatesResult, Group
 from syndic.model import Bernoulli, Exponential, Gamma, Multinomial, Normal, NormalVariance, Poisson
 from syndic.model.families.estimate import block_estimates, blocks_of
@@ -30,7 +30,7 @@ SCHEMA = Schema(columns=(AGE, HEIGHT, TRUTH, COLOUR, sy.Boolean(name="open")))
 
 
 def study(
-    protocol: Estimation, *, parties: int = 3, people: int = 400, epsilon: Any = 1, delta: Any = 0, **unit: Any
+    protocol: Estimate, *, parties: int = 3, people: int = 400, epsilon: Any = 1, delta: Any = 0, **unit: Any
 ) -> Study:
     return Study(
         name="estimates",
@@ -43,7 +43,7 @@ def study(
 
 
 def noise_of(of: Study) -> Any:
-    return of.plan_as(EstimationPlan).noise["p0"]
+    return of.plan_as(EstimatePlan).noise["p0"]
 
 
 def estimates(asked: Study, rows: dict[str, pa.Table], seed: int, folder: Path | None = None) -> Estimates:
@@ -130,32 +130,32 @@ def test_small_whole_numbers_stay_exact() -> None:
 
 
 def test_noise_is_made_for_the_unit() -> None:
-    poisson = Estimation(column="age", family=Poisson())
+    poisson = Estimate(column="age", family=Poisson())
     assert noise_of(study(poisson)) == DiscreteLaplace(sensitivity=99, epsilon=Fraction(1))
     both = sy.Unit(neighbours="replace", parties=2)
     two = Study(
         name="two", unit=both, budget=sy.Budget.of(1), protocol=poisson, parties=study(poisson).parties, schema=SCHEMA
     )
     assert noise_of(two) == DiscreteLaplace(sensitivity=99, epsilon=Fraction(1, 2))
-    gaussian = Estimation(column="height", family=Normal(), noise="gaussian", bits=6)
+    gaussian = Estimate(column="height", family=Normal(), noise="gaussian", bits=6)
     found = noise_of(study(gaussian, delta="1/1000000"))
     assert isinstance(found, DiscreteGaussian)
     assert found.sensitivity_squared == LAYOUTS["normal"].l2_squared
-    blocks = Estimation(column="height", family=Normal(), scheme="dsaa", bits=6)
+    blocks = Estimate(column="height", family=Normal(), scheme="dsaa", bits=6)
     assert noise_of(study(blocks)) == DiscreteLaplace(sensitivity=2 * FINE, epsilon=Fraction(1))
-    masked = Estimation(column="age", family=Poisson(), scheme="masked")
-    share = msgspec.structs.replace(two, protocol=masked).plan_as(EstimationPlan).share
+    masked = Estimate(column="age", family=Poisson(), scheme="masked")
+    share = msgspec.structs.replace(two, protocol=masked).plan_as(EstimatePlan).share
     assert isinstance(share, LaplaceShare)
     assert (share.sensitivity, share.epsilon, share.honest) == (99, Fraction(1, 2), 2)
-    masked = Estimation(column="age", family=Poisson(), scheme="masked", noise="gaussian")
-    square = msgspec.structs.replace(two, budget=sy.Budget.of(1, "1e-6"), protocol=masked).plan_as(EstimationPlan).share
+    masked = Estimate(column="age", family=Poisson(), scheme="masked", noise="gaussian")
+    square = msgspec.structs.replace(two, budget=sy.Budget.of(1, "1e-6"), protocol=masked).plan_as(EstimatePlan).share
     assert isinstance(square, GaussianShare)
     assert square.sensitivity_squared == 2 * 99**2
 
 
 @pytest.mark.parametrize("scheme", ["dssa", "dsaa", "masked"])
 def test_estimates_with_little_noise_are_those_of_all_rows(scheme: Any) -> None:
-    protocol = Estimation(column="height", family=Normal(), scheme=scheme, blocks=20 if scheme == "dsaa" else None)
+    protocol = Estimate(column="height", family=Normal(), scheme=scheme, blocks=20 if scheme == "dsaa" else None)
     asked = study(protocol, epsilon=1000)
     rows = tables(asked)
     found = estimates(asked, rows, 1)
@@ -174,7 +174,7 @@ def test_estimates_with_little_noise_are_those_of_all_rows(scheme: Any) -> None:
 
 def test_one_party_schemes_and_reading_back(tmp_path: Path) -> None:
     for scheme, family in (("cssa", Bernoulli()), ("csaa", Bernoulli())):
-        asked = study(Estimation(column="sick", family=family, scheme=scheme), parties=1, people=5000)  # type: ignore[arg-type]
+        asked = study(Estimate(column="sick", family=family, scheme=scheme), parties=1, people=5000)  # type: ignore[arg-type]
         release = sy.simulate(asked, tables(asked), seed=2)
         assert isinstance(release.result, EstimatesResult)
         assert release.result.estimates.together.estimate[0] == pytest.approx(0.3, abs=0.06)
@@ -189,7 +189,7 @@ def test_hierarchy_is_made_of_the_same_releases(tmp_path: Path) -> None:
         Group(name="east", parties=("p2",)),
         Group(name="country", parties=("west", "east")),
     )
-    asked = study(Estimation(column="age", family=Poisson(), groups=groups))
+    asked = study(Estimate(column="age", family=Poisson(), groups=groups))
     found = estimates(asked, tables(asked), 3, tmp_path)
     assert found.group("country").estimate == found.together.estimate
     assert found.group("east").estimate == found.group("p2").estimate
@@ -200,7 +200,7 @@ def test_hierarchy_is_made_of_the_same_releases(tmp_path: Path) -> None:
 
 
 def test_unequal_parties_are_weighed_by_size_and_noise() -> None:
-    protocol = Estimation(column="age", family=Poisson())
+    protocol = Estimate(column="age", family=Poisson())
     whole = study(protocol)
     parties = (
         sy.Member(name="p0", people=4000),
@@ -215,17 +215,17 @@ def test_unequal_parties_are_weighed_by_size_and_noise() -> None:
 
 
 def test_printed_variants_say_what_they_cost() -> None:
-    printed = Estimation(column="height", family=Normal(), as_printed=True, blocks=20, bits=6)
+    printed = Estimate(column="height", family=Normal(), as_published=True, blocks=20, bits=6)
     law = noise_of(study(printed))
-    assert isinstance(law, PrintedLaplace)
+    assert isinstance(law, PublishedLaplace)
     layout = LAYOUTS["normal"]
     # noise for 20 blocks where 400 rows are averaged, and the Euclidean for the l1 diameter
     assert float(law.event.epsilon) == pytest.approx(20 / 400 * layout.l1 / layout.l2_squared**0.5, rel=1e-6)
     # A variance in [0, 1], blocks of two: a corrected one is up to 1.5, and as far below 0
-    blocks = Estimation(column="height", family=Normal(), scheme="dsaa", least=(100.0, 0.0), most=(200.0, 1.0),
-                        as_printed=True, blocks=200)  # fmt: skip
+    blocks = Estimate(column="height", family=Normal(), scheme="dsaa", least=(100.0, 0.0), most=(200.0, 1.0),
+                        as_published=True, blocks=200)  # fmt: skip
     law = noise_of(study(blocks))
-    assert isinstance(law, PrintedLaplace)
+    assert isinstance(law, PublishedLaplace)
     assert float(law.event.epsilon) == pytest.approx((1 + 1 + 2 * 1 / 2) / 2**0.5, rel=1e-6)
     with pytest.raises(InputError, match="seed"):
         sy.simulate(study(printed), tables(study(printed)))
@@ -233,23 +233,23 @@ def test_printed_variants_say_what_they_cost() -> None:
 
 
 def test_masked_study_never_releases_a_partys_own_sums() -> None:
-    masked, plain = (Estimation(column="age", family=Poisson(), scheme=scheme) for scheme in ("masked", "dssa"))
+    masked, plain = (Estimate(column="age", family=Poisson(), scheme=scheme) for scheme in ("masked", "dssa"))
     assert tuple(study(masked).steps) == ("ready", "sum_keys", "sum_meet", "add")
     assert tuple(study(plain).steps) == ("ready", "answer")
 
 
 def test_nothing_is_charged_for_masks_whatever_the_number_of_parties() -> None:
-    protocol = Estimation(column="age", family=Poisson(), scheme="masked", colluding=20, missing=10)
+    protocol = Estimate(column="age", family=Poisson(), scheme="masked", colluding=20, missing=10)
     asked = study(protocol, parties=600, people=40)
     asked.check()
-    assert asked.plan_as(EstimationPlan).masked[0].graph.neighbours == 62
+    assert asked.plan_as(EstimatePlan).masked[0].graph.neighbours == 62
     assert len(asked.plan.events("p0")) == 1
 
 
 @pytest.mark.parametrize("scheme", ["dssa", "masked"])
 @pytest.mark.parametrize("there", [250, 400, 1000])
 def test_under_add_remove_a_party_gives_exactly_as_many_rows_as_the_study_says(scheme: Any, there: int) -> None:
-    protocol = Estimation(column="age", family=Poisson(), scheme=scheme)
+    protocol = Estimate(column="age", family=Poisson(), scheme=scheme)
     asked = study(protocol, people=400, epsilon=100_000, neighbours="add_remove")
     ages = np.random.default_rng(3).integers(0, 100, there)
     rows = {party.name: pa.table({**_constant(there), "age": ages}) for party in asked.parties}
@@ -273,25 +273,25 @@ def _constant(count: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("protocol", "change", "said"),
     [
-        (Estimation(column="age", family=Poisson(), as_printed=True), {"neighbours": "add_remove"}, "replace"),
-        (Estimation(column="age", family=Poisson()), {"rows": 2}, "rows = 1"),
-        (Estimation(column="nobody", family=Poisson()), {}, "nobody"),
-        (Estimation(column="open", family=Bernoulli()), {}, "missing"),
-        (Estimation(column="age", family=Bernoulli()), {}, "two values"),
-        (Estimation(column="age", family=Gamma()), {}, "above 0"),
-        (Estimation(column="age", family=Poisson(), scheme="cssa"), {}, "dssa"),
-        (Estimation(column="age", family=Poisson(), noise="gaussian"), {}, "delta"),
-        (Estimation(column="height", family=Exponential(), scheme="dsaa"), {}, "least and most"),
-        (Estimation(column="age", family=Poisson(), least=(1.0, 2.0), most=(3.0,)), {}, "one number for each"),
-        (Estimation(column="age", family=Poisson(), least=(4.0,), most=(3.0,)), {}, "below most"),
-        (Estimation(column="age", family=Poisson(), scheme="masked", colluding=3), {}, "collude"),
-        (Estimation(column="age", family=Poisson(), groups=(Group(name="p0", parties=("p1",)),)), {}, "names two"),
-        (Estimation(column="age", family=Poisson(), groups=(Group(name="g", parties=("no",)),)), {}, "no"),
-        (Estimation(column="age", family=Poisson(), groups=(Group(name="g", parties=("p0", "p0")),)), {}, "twice"),
+        (Estimate(column="age", family=Poisson(), as_published=True), {"neighbours": "add_remove"}, "replace"),
+        (Estimate(column="age", family=Poisson()), {"rows": 2}, "rows = 1"),
+        (Estimate(column="nobody", family=Poisson()), {}, "nobody"),
+        (Estimate(column="open", family=Bernoulli()), {}, "missing"),
+        (Estimate(column="age", family=Bernoulli()), {}, "two values"),
+        (Estimate(column="age", family=Gamma()), {}, "above 0"),
+        (Estimate(column="age", family=Poisson(), scheme="cssa"), {}, "dssa"),
+        (Estimate(column="age", family=Poisson(), noise="gaussian"), {}, "delta"),
+        (Estimate(column="height", family=Exponential(), scheme="dsaa"), {}, "least and most"),
+        (Estimate(column="age", family=Poisson(), least=(1.0, 2.0), most=(3.0,)), {}, "one number for each"),
+        (Estimate(column="age", family=Poisson(), least=(4.0,), most=(3.0,)), {}, "below most"),
+        (Estimate(column="age", family=Poisson(), scheme="masked", colluding=3), {}, "collude"),
+        (Estimate(column="age", family=Poisson(), groups=(Group(name="p0", parties=("p1",)),)), {}, "names two"),
+        (Estimate(column="age", family=Poisson(), groups=(Group(name="g", parties=("no",)),)), {}, "no"),
+        (Estimate(column="age", family=Poisson(), groups=(Group(name="g", parties=("p0", "p0")),)), {}, "twice"),
     ],
     ids=lambda value: str(value)[:60] if isinstance(value, str) else "",
 )
-def test_what_cannot_work_is_refused_before_any_row(protocol: Estimation, change: dict[str, Any], said: str) -> None:
+def test_what_cannot_work_is_refused_before_any_row(protocol: Estimate, change: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         study(protocol, **change).check()
 
@@ -303,18 +303,18 @@ def test_what_cannot_work_is_refused_before_any_row(protocol: Estimation, change
         {"confidence": 1.0},
         {"blocks": 3},
         {"colluding": 0},
-        {"as_printed": True, "noise": "gaussian"},
+        {"as_published": True, "noise": "gaussian"},
         {"scheme": "masked", "groups": (Group(name="g", parties=("p0",)),)},
     ],
     ids=str,
 )
 def test_bad_parameters_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"must|are for|is the paper|masked"):
-        Estimation(column="age", family=Poisson(), **options)
+        Estimate(column="age", family=Poisson(), **options)
 
 
 def test_more_memory_than_the_limit_is_refused() -> None:
-    whole = study(Estimation(column="age", family=Poisson()), people=10**8)
+    whole = study(Estimate(column="age", family=Poisson()), people=10**8)
     with pytest.raises(InputError, match="memory_mb"):
         msgspec.structs.replace(whole, limits=sy.Limits(memory_mb=500)).check()
 
@@ -328,7 +328,7 @@ def test_study_file_names_families() -> None:
 
 
 def test_wrong_size_is_said_and_nothing_charged(tmp_path: Path) -> None:
-    asked = study(Estimation(column="age", family=Poisson()))
+    asked = study(Estimate(column="age", family=Poisson()))
     rows = tables(asked)
     rows["p2"] = rows["p2"].slice(1)
     with pytest.raises(PartyError, match="400 people"):

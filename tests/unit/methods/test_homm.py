@@ -108,8 +108,8 @@ def test_a_persons_rows_are_bounded_by_the_study() -> None:
     assert len(simulate(study, {"north": table}).table) == 3
 
 
-def test_as_printed_says_what_does_not_hold() -> None:
-    protocol = 'method = "homm"\nas_printed = true'
+def test_as_published_says_what_does_not_hold() -> None:
+    protocol = 'method = "homm"\nas_published = true'
     replaced = Study.loads(study_text(unit='neighbours = "replace"', protocol=protocol))
     statement = simulate(replaced, two_parties(), seed=1).statement
     assert statement.epsilon == 2.0  # the printed noise at epsilon 1 is 2 under replace (E0.1)
@@ -120,7 +120,7 @@ def test_as_printed_says_what_does_not_hold() -> None:
 
 @pytest.mark.parametrize(
     "protocol",
-    ["at_least = 0", 'as_printed = true\nnoise = "gaussian"', "clamp = false\nat_least = 2", 'noise = "uniform"'],
+    ["at_least = 0", 'as_published = true\nnoise = "gaussian"', "clamp = false\nat_least = 2", 'noise = "uniform"'],
 )
 def test_parameters_that_contradict_each_other(protocol: str) -> None:
     with pytest.raises(InputError, match="protocol"):

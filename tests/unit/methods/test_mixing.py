@@ -141,7 +141,7 @@ def test_the_parts_of_all_parties_cost_the_budget_together(epsilon: str, scheme:
     ("widths", "joint"), [((2, 2, 2, 2, 2, 1), 1.92), ((2, 2, 2, 2, 2), 1.75 + 0.07), ((3, 3, 3, 2), None)]
 )
 def test_the_printed_noise_costs_a_person_more_than_it_says(widths: tuple[int, ...], joint: float | None) -> None:
-    study = mixing_study("as_printed = true", parties=of_numbers(*widths), columns=named(sum(widths)))
+    study = mixing_study("as_published = true", parties=of_numbers(*widths), columns=named(sum(widths)))
     study.check()
     planned = study.plan_as(MixingPlan)
     sigma = classical_sigma(1.0, 1e-5)
@@ -159,8 +159,8 @@ def test_the_printed_noise_costs_a_person_more_than_it_says(widths: tuple[int, .
 
 
 def test_the_printed_noise_on_unit_values_is_twice_what_they_need() -> None:
-    symmetric = mixing_study("as_printed = true", parties=of_numbers(2, 2), columns=named(4))
-    unit = mixing_study('as_printed = true\nbounds = "unit"', parties=of_numbers(2, 2), columns=named(4))
+    symmetric = mixing_study("as_published = true", parties=of_numbers(2, 2), columns=named(4))
+    unit = mixing_study('as_published = true\nbounds = "unit"', parties=of_numbers(2, 2), columns=named(4))
     taus = [study.plan_as(MixingPlan).tau for study in (symmetric, unit)]
     assert taus[1] == pytest.approx(2 * taus[0])
     assert float(unit.joint.epsilon(unit.delta)) < float(symmetric.joint.epsilon(symmetric.delta))

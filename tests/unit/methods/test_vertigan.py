@@ -78,7 +78,7 @@ def test_noise_is_for_vectors_of_length_one() -> None:
 
 
 def test_the_printed_list_costs_what_it_costs() -> None:
-    one = study("as_printed = true", budget="epsilon = 0.8\ndelta = 1e-5")
+    one = study("as_published = true", budget="epsilon = 0.8\ndelta = 1e-5")
     account = planned(one)
     assert account.sigma == Fraction("1.2")
     first = account.charges[0]
@@ -88,7 +88,7 @@ def test_the_printed_list_costs_what_it_costs() -> None:
     assert one.protocol.simulation_only
     assert f"{float(first.epsilon):.4g}" in one.plan.disclosure.departures[0]
     with pytest.raises(InputError, match=r"0\.4, 0\.8, 1\.6, 3\.2"):
-        study("as_printed = true").check()
+        study("as_published = true").check()
 
 
 # what a person may add

@@ -134,10 +134,10 @@ def test_the_disclosure_names_what_a_coordinator_gets_and_no_more(options: str, 
 
 
 def test_printed_variants_say_what_holds() -> None:
-    sketched = vertimrf_study("as_printed = true", neighbours="add_remove")
+    sketched = vertimrf_study("as_published = true", neighbours="add_remove")
     words = " ".join(sketched.plan.disclosure.departures)
     assert "makes the true delta 0.0" in words
-    responded = vertimrf_study(f"{ORACLE}\nas_printed = true")
+    responded = vertimrf_study(f"{ORACLE}\nas_published = true")
     event = responded.plan.events("north")[-1]
     # three codes of twice their part of the three tenths of epsilon 10: 6, not 3
     assert isinstance(event, PureEvent)
@@ -167,7 +167,7 @@ def test_parameters_that_cannot_be(options: str, words: str) -> None:
     ("study", "words"),
     [
         (vertimrf_study(ORACLE, neighbours="add_remove"), 'neighbours = "replace"'),
-        (vertimrf_study("as_printed = true"), 'neighbours = "add_remove"'),
+        (vertimrf_study("as_published = true"), 'neighbours = "add_remove"'),
         (vertimrf_study(ORACLE, budget="epsilon = 1"), "delta above 0"),
         (vertimrf_study(ORACLE, parties=VERTICAL.replace("60", "50", 1)), "the same number"),
         (vertimrf_study(ORACLE, parties=VERTICAL.replace(', "age"', "")), "'age' is at no party"),

@@ -62,7 +62,7 @@ TABLE_1 = setting(100, 500, regularisation=0.01, iterations=100)
     [("Pathak", 0.8, 1.15), ("Local Out P", 0.08, 0.112), ("MPC Out P", 0.008, 0.0122)],
 )
 def test_table_1_of_the_paper_for_models(method: ModelMethod, parameter: float, sampled: float) -> None:
-    noise = model_noise(method, TABLE_1, "as_printed")
+    noise = model_noise(method, TABLE_1, "as_published")
     assert noise.law.scale / sqrt(noise.copies) == pytest.approx(parameter, rel=1e-9)
     assert noise.deviation(1) == pytest.approx(sampled, rel=0.1)  # theirs is of 1000 samples
     drawn = noise.simulate(4000 // noise.copies * 10, 50, np.random.default_rng(0))
@@ -72,13 +72,13 @@ def test_table_1_of_the_paper_for_models(method: ModelMethod, parameter: float, 
 @pytest.mark.parametrize(("method", "parameter"), [("Local Grad P", 5.66e-3), ("MPC Grad P", 0.57e-3)])
 def test_table_1_of_the_paper_for_gradients_lacks_a_factor(method: GradientMethod, parameter: float) -> None:
     sensitivity = gradient_noise(method, TABLE_1).sensitivity
-    sigma = gradient_sigma(sensitivity, 100, HALF, MILLI, "as_printed") / sqrt(gradient_noise(method, TABLE_1).copies)
+    sigma = gradient_sigma(sensitivity, 100, HALF, MILLI, "as_published") / sqrt(gradient_noise(method, TABLE_1).copies)
     assert sigma / (2 * sqrt(log(1000))) == pytest.approx(parameter, rel=0.01)
 
 
 def test_table_1_of_the_paper_for_objectives() -> None:
     # the table has epsilon where the program has what is left of it
-    printed = local_objective(TABLE_1, 0.25, "as_printed")
+    printed = local_objective(TABLE_1, 0.25, "as_published")
     assert printed.law.scale / 500 * printed.left / 0.5 == pytest.approx(8e-3)
     assert printed.left > 0.5  # more than there was: the missing "1 +"
 
@@ -87,39 +87,41 @@ def test_table_1_of_the_paper_for_objectives() -> None:
     ("records", "accounting", "sigma"),
     [
         (50, "simple", 0.0117212),
-        (50, "as_printed", 0.0115165),
+        (50, "as_published", 0.0115165),
         (30, "simple", 0.0195354),
-        (30, "as_printed", 0.0191941),
+        (30, "as_published", 0.0191941),
     ],
 )
 def test_sigma_of_mpc_grad_p(records: int, accounting: str, sigma: float) -> None:
-    assert accounting in {"simple", "as_printed"}
+    assert accounting in {"simple", "as_published"}
     found = gradient_sigma(
-        2 / (1000 * records), 1500, HALF, MILLI, "simple" if accounting == "simple" else "as_printed"
+        2 / (1000 * records), 1500, HALF, MILLI, "simple" if accounting == "simple" else "as_published"
     )
     assert found == pytest.approx(sigma, abs=6e-8)
     if accounting == "simple":
-        assert gradient_noise("MPC Grad P", setting(records=records), "as_printed").sigma == pytest.approx(found)
+        assert gradient_noise("MPC Grad P", setting(records=records), "as_published").sigma == pytest.approx(found)
 
 
 def test_simple_conversion_ends_at_epsilon_exactly() -> None:
     sigma = gradient_sigma(2 / 50_000, 1500, HALF, MILLI, "simple")
     rho = 1500 * (2 / 50_000) ** 2 / (2 * sigma**2)
     assert rho + 2 * sqrt(rho * log(1000)) == pytest.approx(0.5, abs=1e-12)
-    printed = gradient_sigma(2 / 50_000, 1500, HALF, MILLI, "as_printed")
+    printed = gradient_sigma(2 / 50_000, 1500, HALF, MILLI, "as_published")
     rho = 1500 * (2 / 50_000) ** 2 / (2 * printed**2)
     assert rho + 2 * sqrt(rho * log(1000)) > 0.5
 
 
 def test_exact_accounting_saves_noise_and_printed_promise_breaks_at_large_epsilon() -> None:
     for epsilon, share in ((HALF, 0.733), (Fraction(1), 0.777)):
-        saved = gradient_sigma(1, 7, epsilon, E5) / gradient_sigma(1, 7, epsilon, E5, "as_printed")
+        saved = gradient_sigma(1, 7, epsilon, E5) / gradient_sigma(1, 7, epsilon, E5, "as_published")
         assert saved == pytest.approx(share, abs=5e-4)
     assert gradient_sigma(1, 7, HALF, E5) < gradient_sigma(1, 7, HALF, E5, "zcdp")
     assert gradient_sigma(1, 7, HALF, E5, "zcdp") < gradient_sigma(1, 7, HALF, E5, "simple")
 
     def true(epsilon: float) -> float:
-        return float(gaussian_epsilon(Fraction(1 / gradient_sigma(1, 1, Fraction(epsilon), E5, "as_printed")) ** 2, E5))
+        return float(
+            gaussian_epsilon(Fraction(1 / gradient_sigma(1, 1, Fraction(epsilon), E5, "as_published")) ** 2, E5)
+        )
 
     assert true(0.5) == pytest.approx(0.356, abs=5e-4)
     assert true(7.9) < 7.9
@@ -142,7 +144,7 @@ def test_noise_norms_of_the_four_laws_on_adult() -> None:
     def of(name: LawName) -> Law:
         return law(name, 1.0, 104, HALF, E5)
 
-    assert of("as_printed").norm(104) == pytest.approx(28.8, abs=0.05)
+    assert of("as_published").norm(104) == pytest.approx(28.8, abs=0.05)
     assert of("spherical").scale * 104 == pytest.approx(208)
     assert of("laplace").norm(104) == pytest.approx(294, abs=0.5)
     assert of("gaussian").norm(104) == pytest.approx(71.7, abs=0.05)
@@ -150,7 +152,7 @@ def test_noise_norms_of_the_four_laws_on_adult() -> None:
 
 @pytest.mark.parametrize(("dimension", "epsilon"), [(104, 5.10), (122, 5.52), (95, 4.87)])
 def test_printed_laplace_costs_the_root_of_the_dimension(dimension: int, epsilon: float) -> None:
-    printed = law("as_printed", 0.08, dimension, HALF, E5)
+    printed = law("as_published", 0.08, dimension, HALF, E5)
     assert isinstance(printed, CoordinateLaplace)
     assert printed.epsilon(0.08, dimension) == pytest.approx(epsilon, abs=5e-3)
     sound = law("laplace", 0.08, dimension, HALF, E5)
@@ -183,18 +185,18 @@ def test_solver_tolerance_enters_the_sensitivity() -> None:
     assert added / exact.model_sensitivity == pytest.approx(3.0)  # n tau
     assert model_noise("MPC Out P", loose).law.scale / model_noise("MPC Out P", exact).law.scale == pytest.approx(4.0)
     # the printed noise does not know of it
-    printed = [model_noise("MPC Out P", each, "as_printed").law.scale for each in (exact, loose)]
+    printed = [model_noise("MPC Out P", each, "as_published").law.scale for each in (exact, loose)]
     assert printed[0] == printed[1]
 
 
 @pytest.mark.parametrize(("parties", "records", "pathak"), [(100, 500, 8.0), (1000, 50, 80.0), (50_000, 1, 4000.0)])
 def test_scales_of_the_appendix(parties: int, records: int, pathak: float) -> None:
     these = setting(parties, records)
-    assert model_noise("MPC Out P", these, "as_printed").law.scale == pytest.approx(0.08)
-    assert model_noise("Pathak", these, "as_printed").law.scale == pytest.approx(pathak)
-    local = model_noise("Local Out P", these, "as_printed")
+    assert model_noise("MPC Out P", these, "as_published").law.scale == pytest.approx(0.08)
+    assert model_noise("Pathak", these, "as_published").law.scale == pytest.approx(pathak)
+    local = model_noise("Local Out P", these, "as_published")
     assert local.law.scale / sqrt(local.copies) == pytest.approx(pathak / sqrt(parties))
-    assert model_noise("MPC Out P", setting(1000, 30), "as_printed").law.scale == pytest.approx(0.13333, abs=1e-4)
+    assert model_noise("MPC Out P", setting(1000, 30), "as_published").law.scale == pytest.approx(0.13333, abs=1e-4)
 
 
 def test_central_curator_has_the_noise_of_the_secure_sum() -> None:
@@ -204,7 +206,7 @@ def test_central_curator_has_the_noise_of_the_secure_sum() -> None:
     assert local / gradient_noise("MPC Grad P", setting()).sigma == pytest.approx(sqrt(1000))
 
 
-def test_objective_perturbation_of_chaudhuri_and_as_printed() -> None:
+def test_objective_perturbation_of_chaudhuri_and_as_published() -> None:
     few = local_objective(setting(), 0.25)  # 2 log(1 + 5) is above 0.5
     assert few.left == 0.25
     assert few.extra == pytest.approx(0.25 / (50 * (np.exp(0.125) - 1)) - 0.001)
@@ -212,14 +214,14 @@ def test_objective_perturbation_of_chaudhuri_and_as_printed() -> None:
     assert many.left == pytest.approx(0.5 - 2 * log(1 + 0.25 / 1000))
     assert many.extra == 0.0
     assert isinstance(many.law, Spherical)
-    printed = local_objective(setting(100, 500), 0.25, "as_printed")
+    printed = local_objective(setting(100, 500), 0.25, "as_published")
     assert printed.left == pytest.approx(1.886, abs=5e-4)
     assert printed.shared
     assert local_objective(setting(100, 500), 0.25).left <= 0.5
 
 
 def test_two_noises_say_what_they_cost() -> None:
-    printed = two_noises(setting(), 0.25, "as_printed")
+    printed = two_noises(setting(), 0.25, "as_published")
     assert printed.fresh.scale == pytest.approx(2 / (50_000 * 0.5))
     assert printed.start.scale == pytest.approx(2 * sqrt(2 * log(1250)) / 0.25)
     assert printed.epsilon == pytest.approx(1500 * sqrt(118) * 0.5)

@@ -20,7 +20,7 @@ from syndic.kernel import Call, Delivery, Member, Node, Reply, decode, encode
 from syndic.methods.histogram.marginals import MarginalsPlan
 from syndic.methods.learning.learn import Ask
 from syndic.methods.learning.noise import SharedNoise
-from syndic.methods.learning.plan import RiskPlan
+from syndic.methods.learning.plan import LearnPlan
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.vertical_agree import RoundKey
 from syndic.mpc.key import agree, context, derive, key_pair
@@ -124,9 +124,9 @@ def opens_one_sum(middle: Middle, study: Study) -> bool:
 
 
 def opens_a_round(middle: Middle, study: Study) -> bool:
-    noise = study.plan_as(RiskPlan).noise_at(decode(middle.asked["contribute", "north"], Ask).round)
+    noise = study.plan_as(LearnPlan).noise_at(decode(middle.asked["contribute", "north"], Ask).round)
     assert isinstance(noise, SharedNoise)
-    return takes_masks_off(middle, study, "contribute", ("risk", noise.ring, noise.query.dimension, 4))
+    return takes_masks_off(middle, study, "contribute", ("learn", noise.ring, noise.query.dimension, 4))
 
 
 def forges_voucher(middle: Middle, study: Study) -> bool:
@@ -138,7 +138,7 @@ def forges_voucher(middle: Middle, study: Study) -> bool:
 
 ATTACKS = {
     "sum": Attack("marginals gaussian", "sum_keys", SumKey, lambda _: SumKey(public=EVIL.public), opens_one_sum, True),
-    "sums": Attack("risk mpc_grad", "sum_keys", SumKey, lambda _: SumKey(public=EVIL.public), opens_a_round, True),
+    "sums": Attack("learn mpc_grad", "sum_keys", SumKey, lambda _: SumKey(public=EVIL.public), opens_a_round, True),
     "product": Attack("crosstables", "product_keys", ProductKey, lambda _: ProductKey(public=EVIL.public), opens_rows),
     "two servers": Attack(
         "average laplace", "two_keys", TwoKey, lambda _: TwoKey(public=EVIL.public), opens_seed, True

@@ -145,7 +145,7 @@ def test_a_release_that_protects_says_so_in_numbers(plain: Release, tmp_path: Pa
 
 
 def test_departures_and_foreign_statements_are_warned_of(tmp_path: Path, plain: Release) -> None:
-    printed = next(case for case in CASES if case.name == "homm as printed")
+    printed = next(case for case in CASES if case.name == "homm as published")
     page = read(run(printed.study, printed.sources, seed=1), tmp_path)
     assert any(text.startswith("the paper claims") for text in page.of("li"))
     assert "Claims of the paper that are not met" in page.of("h2")

@@ -106,7 +106,7 @@ def unsigned(study: Study) -> Study:
 
 
 def printed(study: Study) -> Study:
-    return replace(study, protocol=Homm(as_printed=True))
+    return replace(study, protocol=Homm(as_published=True))
 
 
 def exchanged(study: Study) -> Study:

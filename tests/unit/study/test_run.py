@@ -48,7 +48,7 @@ def test_each_run_has_a_journal_of_its_own() -> None:
 
 def test_a_printed_variant_needs_a_seed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="in simulation only: give a seed"):
-        run_study(case_of("homm as printed").study, Local({}), folder=tmp_path / "own")
+        run_study(case_of("homm as published").study, Local({}), folder=tmp_path / "own")
     assert not (tmp_path / "own").exists()
 
 

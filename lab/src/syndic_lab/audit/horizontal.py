@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.methods import Average, Estimation, Homm, Marginals, PooledGram
-from syndic.methods.estimate.plan import FINE, EstimationPlan
+from syndic.methods import Average, Estimate, Homm, Marginals, PooledGram
+from syndic.methods.estimate.plan import FINE, EstimatePlan
 from syndic.methods.histogram.marginals import MarginalsPlan
 from syndic.methods.regression.pooled_gram import PooledGramPlan
 from syndic.model.families.discrete import Multinomial, Poisson
@@ -187,19 +187,19 @@ def _sum_of_six(lean: Lean, run: Run) -> float:
 def _estimate() -> Iterator[Setting]:
     poisson, multinomial = Poisson(), Multinomial()
     for name, protocol, unit, budget, tables in (
-        ("dssa", Estimation(column="x", family=poisson), REPLACE, PURE, ([1, 0], [0, 0])),
+        ("dssa", Estimate(column="x", family=poisson), REPLACE, PURE, ([1, 0], [0, 0])),
         # with a least size, a row that is not there stands in the middle of the public set: here it counts as 1
-        ("least sizes", Estimation(column="x", family=poisson), ADD, PURE, ([0, 0], [0])),
+        ("least sizes", Estimate(column="x", family=poisson), ADD, PURE, ([0, 0], [0])),
         (
             "gaussian",
-            Estimation(column="x", family=multinomial, noise="gaussian"),
+            Estimate(column="x", family=multinomial, noise="gaussian"),
             REPLACE,
             APPROXIMATE,
             ([1, 0], [0, 0]),
         ),
     ):
         study = study_of(protocol, columns=BIT, parties=ONE_PARTY, unit=unit, budget=budget)
-        layout = study.plan_as(EstimationPlan).layout
+        layout = study.plan_as(EstimatePlan).layout
         sums = [layout.sums(np.array([*codes, 1][:2])) for codes in tables]
         lean = gaussian_lean if protocol.noise == "gaussian" else laplace_lean
 
@@ -220,7 +220,7 @@ def _estimate() -> Iterator[Setting]:
 
 def _estimate_others() -> Iterator[Setting]:
     one, other = {"a": rows_of(x=[1, 0])}, {"a": rows_of(x=[0, 0])}
-    blocks = Estimation(column="x", family=Poisson(), scheme="dsaa", blocks=2)
+    blocks = Estimate(column="x", family=Poisson(), scheme="dsaa", blocks=2)
     yield Setting(
         name="estimate dsaa",
         study=study_of(blocks, columns=BIT, parties=ONE_PARTY, unit=REPLACE, budget=PURE),
@@ -230,7 +230,7 @@ def _estimate_others() -> Iterator[Setting]:
         quick=200,
         full=2000,
     )
-    masked = Estimation(column="x", family=Poisson(), scheme="masked")
+    masked = Estimate(column="x", family=Poisson(), scheme="masked")
     large = 1000
     yield Setting(
         name="estimate masked",

@@ -6,8 +6,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from syndic.methods import Risk
-from syndic.methods.learning.plan import RiskPlan
+from syndic.methods import Learn
+from syndic.methods.learning.plan import LearnPlan
 from syndic.study import Study
 from syndic_lab.audit.horizontal import APPROXIMATE, REPLACE
 from syndic_lab.audit.rehearsal import Run
@@ -35,14 +35,14 @@ PARTIES: Final = {"a": (3, None), "b": (2, None), "c": (2, None)}
 
 
 def _risk(scheme: Any, **options: Any) -> Study:
-    protocol = Risk(label="y", loss="huber", intercept=False, scheme=scheme, **options)
+    protocol = Learn(label="y", loss="huber", intercept=False, scheme=scheme, **options)
     return study_of(protocol, columns=COLUMNS, parties=PARTIES, unit=REPLACE, budget=APPROXIMATE)
 
 
 def _under_masks() -> Iterator[Setting]:
     study = _risk("mpc_grad", iterations=2, path=True)
     yield Setting(
-        name="risk mpc_grad",
+        name="learn mpc_grad",
         study=study,
         one=ONE,
         other=OTHER,
@@ -60,7 +60,7 @@ def _under_masks() -> Iterator[Setting]:
     ):
         study = _risk(scheme, **options)
         yield Setting(
-            name=f"risk {scheme}",
+            name=f"learn {scheme}",
             study=study,
             one=ONE,
             other=OTHER,
@@ -71,7 +71,7 @@ def _under_masks() -> Iterator[Setting]:
 
 def _sums(run: Run, *colluding: str) -> float:
     """Return what speaks for the label: the noisy sums of all rounds, less what colluding parties drew."""
-    plan = run.study.plan_as(RiskPlan)
+    plan = run.study.plan_as(LearnPlan)
     scheme: Any = plan.scheme
     path = np.asarray(run.result.path)
     sums = (path[:-1] * (1 - scheme.rate * scheme.regularisation) - path[1:]) / scheme.rate
@@ -87,7 +87,7 @@ def _local() -> Iterator[Setting]:
     for scheme, options in (("local_grad", {"iterations": 2}), ("local_out", {"regularisation": 20.0})):
         study = _risk(scheme, **options)
         yield Setting(
-            name=f"risk {scheme}",
+            name=f"learn {scheme}",
             study=study,
             one=ONE,
             other=OTHER,

@@ -34,9 +34,9 @@ class Fault:
 
 
 def laws() -> Iterator[Fault]:
-    """Yield faults of mechanisms, and noise as printed."""
+    """Yield faults of mechanisms, and noise as published."""
     yield from _of_mechanisms()
-    yield from _as_printed()
+    yield from _as_published()
 
 
 # Faults of mechanisms.
@@ -104,10 +104,10 @@ def _averaged(seed: int) -> Sequence[Trial]:
 # Claims of papers that do not hold.
 
 
-def _as_printed() -> Iterator[Fault]:
+def _as_published() -> Iterator[Fault]:
     yield Fault(
         name="printed counts under replace",
-        what="scale 1 / epsilon, as printed, where a person can move two counts (Su and Liu 2020)",
+        what="scale 1 / epsilon, as published, where a person can move two counts (Su and Liu 2020)",
         trials=_printed_counts,
     )
     yield Fault(
@@ -124,7 +124,7 @@ def _as_printed() -> Iterator[Fault]:
 
 def _printed_counts(seed: int) -> Sequence[Trial]:
     cells = 40_000
-    protocol = Homm(as_printed=True, clamp=False)
+    protocol = Homm(as_published=True, clamp=False)
     people = {"a": (cells // 2, None)}
     study = study_of(protocol, columns=(("x", cells),), parties=people, unit=REPLACE, budget=Budget.of(1))
     seen = []
@@ -140,7 +140,7 @@ def _printed_counts(seed: int) -> Sequence[Trial]:
 def _printed_columns(seed: int) -> Sequence[Trial]:
     people, names, delta = 20_000, [f"c{place}" for place in range(24)], exact("5e-7")
     study = study_of(
-        Mixing(scheme="dgm", as_printed=True),
+        Mixing(scheme="dgm", as_published=True),
         columns=[(name, 2) for name in names],
         parties={f"p{name}": (people, (name,)) for name in names},
         unit=Unit(neighbours="replace", parties=len(names)),

@@ -134,7 +134,7 @@ _FAULTS: Final[tuple[tuple[str, str, Callable[[], Setting], Wrong, int], ...]] =
     ),
     (
         "vertimrf, half a charge for a response",
-        "randomised responses of twice the epsilon that is charged, as printed",
+        "randomised responses of twice the epsilon that is charged, as published",
         lambda: responses_of(Vertimrf(way="oracle", local_models=False), Budget.of(1, "0.0001")),
         lambda: patch.object(RandomisedResponse, "apply", _doubled),
         50,

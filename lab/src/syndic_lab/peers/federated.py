@@ -1,4 +1,4 @@
-"""Logistic regression of Adult among five parties: the method `risk`, beside Flower with its own noise and masks.
+"""Logistic regression of Adult among five parties: the method `learn`, beside Flower with its own noise and masks.
 
 Flower's noise is made for a whole client: an update is cut to norm C, and the average over m clients gets N(0, (z C /
 m)^2) in every coordinate. One client more or less moves the average by C / m, so T rounds are sqrt(T) / z-GDP. Read for
@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from syndic.data import Table, open_source
 from syndic.errors import InputError
-from syndic.methods import Risk
-from syndic.methods.learning.plan import RiskPlan
-from syndic.methods.learning.result import RiskResult, weights_of
+from syndic.methods import Learn
+from syndic.methods.learning.plan import LearnPlan
+from syndic.methods.learning.result import LearnResult, weights_of
 from syndic.model.erm.loss import Logistic, Objective
 from syndic.model.erm.solve import minimise
 from syndic.privacy import gaussian_epsilon, mu_squared_for
@@ -112,13 +112,13 @@ def for_person(ground: Ground) -> float:
 
 
 def prepared() -> Ground:
-    """Return Adult in the numbers that `risk` makes of it."""
+    """Return Adult in the numbers that `learn` makes of it."""
     data = adult()
     study = data.study({})
     protocol = study.protocol
-    if not isinstance(protocol, Risk):
+    if not isinstance(protocol, Learn):
         raise InputError("the study of Adult is not one of the method risk")
-    design = study.plan_as(RiskPlan).encoding.design
+    design = study.plan_as(LearnPlan).encoding.design
     parts = (design.matrix(Table(schema=data.schema, source=open_source(part))) for part in (data.train, data.test))
     (x, y), (tests, truth) = parts
     budget = study.budget
@@ -126,13 +126,13 @@ def prepared() -> Ground:
 
 
 def ours(ground: Ground, options: dict[str, Any]) -> Learnt:
-    """Learn by `risk`, in a simulation of all parties with ledgers, masks and exact noise."""
+    """Learn by `learn`, in a simulation of all parties with ledgers, masks and exact noise."""
     people = ground.people
     parts = {f"p{number}": ground.data.train.slice(number * people, people) for number in range(PARTIES)}
     start = time.process_time()
     release = simulate(ground.data.study(options), parts, seed=1)
     seconds = time.process_time() - start
-    if not isinstance(release.result, RiskResult):
+    if not isinstance(release.result, LearnResult):
         raise InputError("the study of Adult did not learn a model")
     weights = weights_of(release.result.model, release.result.encoding)[0]
     sent = sum(exchange.request_bytes + exchange.reply_bytes for exchange in release.transcript)

@@ -69,7 +69,7 @@ ITEMS: Final = (
             rules=(("", Rule(within=0.15)),),
             claims=_CLAIMS[word],
             notes=(
-                "The baseline is the corrected formula. As printed, the noise's deviation stands where its variance "
+                "The baseline is the corrected formula. As published, the noise's deviation stands where its variance "
                 "belongs (DSSA), and a squared bias has the wrong power and constant (DSaA).",
             ),
             seconds=seconds,

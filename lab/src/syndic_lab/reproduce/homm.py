@@ -20,7 +20,7 @@ RULES: Final = (
 )
 NOTES: Final = (
     "Published thresholds are read from the text, which gives no bins, no bounds and no grid of epsilons; a factor of "
-    "two is one or two steps of ours. The baseline is the threshold with the noise as printed.",
+    "two is one or two steps of ours. The baseline is the threshold with the noise as published.",
 )
 # parties and people of Table I
 _TABLE: Final = {"1": (5, 370), "2": (10, 1000), "3": (10, 650), "4, linear model": (13, 900), "5": (9, 300)}

@@ -63,14 +63,14 @@ def table_1(quick: bool) -> Iterator[Row]:
 def _noise(name: str, setting: Setting, draws: np.random.Generator) -> tuple[float, np.ndarray]:
     match name:
         case "Local Grad P" | "MPC Grad P":
-            gradient = gradient_noise(name, setting, "as_printed")
+            gradient = gradient_noise(name, setting, "as_published")
             return gradient.sigma, gradient.simulate((1000, 1), draws)
         case "Local Obj P":
             # the vector enters the objective divided by the number of records
-            own = local_objective(setting, Logistic().smoothness, "as_printed").law
+            own = local_objective(setting, Logistic().smoothness, "as_published").law
             return own.scale / setting.records, own.simulate((1000, 1), draws) / setting.records
         case "Pathak" | "Local Out P" | "MPC Out P":
-            noise = model_noise(name, setting, "as_printed")
+            noise = model_noise(name, setting, "as_published")
             return noise.law.scale / sqrt(noise.copies), noise.simulate(1000, 1, draws)
     raise KeyError(name)
 
@@ -107,7 +107,7 @@ def _order(data: str, parties: int) -> Claim:
         best = min(map(gap, ("Pathak", "Local Out P", "Local Obj P", "Local Grad P")))
         ours = {name: gap(name) for name in ("MPC Grad P", "MPC Out P")}
         seen = ", ".join(f"{name} {value:.2g}" for name, value in ours.items())
-        return max(ours.values()) < 0.1 * best, f"gaps as printed: {seen}; best baseline {best:.2g}"
+        return max(ours.values()) < 0.1 * best, f"gaps as published: {seen}; best baseline {best:.2g}"
 
     return Claim(text="both MPC methods beat every baseline by orders of magnitude (gap)", holds=holds)
 
@@ -115,7 +115,7 @@ def _order(data: str, parties: int) -> Claim:
 def _steady(data: str, parties: int) -> Claim:
     def holds(found: Found) -> tuple[bool, str]:
         gap = found.one(f"{data}, m {parties}, MPC Grad P", "gap")
-        return gap < 0.02, f"gap of MPC Grad P as printed {gap:.2g} with {parties} parties"
+        return gap < 0.02, f"gap of MPC Grad P as published {gap:.2g} with {parties} parties"
 
     return Claim(text="MPC Grad P does not degrade with the number of parties (gap of order 0.01 or less)", holds=holds)
 

@@ -35,7 +35,7 @@ _WORDS: Final = (
     ("wall seconds", COST),
 )
 _NO_NUMBERS: Final = (
-    "The figure prints no numbers: what the text says of it is checked, 1 if it is so here. VertiMRF runs as printed."
+    "The figure prints no numbers: what the text says of it is checked, 1 if it is so here. VertiMRF runs as published."
 )
 _INSTEAD: Final = "The paper shows NLTCS, which is not among the data that could be found; this is Adult."
 

@@ -169,7 +169,7 @@ def test_printed_laplace_noise_breaks_its_promise_on_rows_that_exist() -> None:
     for sign in (1.0, -1.0):
         rows[0] = sign * diagonal
         models.append(minimise(objective, rows, labels).weights)
-    noise = law("as_printed", 2 / (300 * 0.01), dimension, epsilon, Fraction(1, 10**5))
+    noise = law("as_published", 2 / (300 * 0.01), dimension, epsilon, Fraction(1, 10**5))
     # density ratio of independent Laplace coordinates at a point beyond both models
     loss = float(np.abs(models[0] - models[1]).sum()) / noise.scale
     assert loss > 4 * epsilon

@@ -3,7 +3,7 @@
 import pytest
 
 from syndic.methods.learning.noise import SharedNoise
-from syndic.methods.learning.plan import RiskPlan
+from syndic.methods.learning.plan import LearnPlan
 from syndic_lab.bench.erm import cost as erm_cost
 
 
@@ -11,7 +11,7 @@ def test_a_round_of_few_parties_costs_its_packed_numbers(monkeypatch: pytest.Mon
     monkeypatch.setattr(erm_cost, "PARTIES", (4,))
     found = {row.metric: row for row in erm_cost.rows(quick=True)}
     study = erm_cost._study(4)
-    noise = study.plan_as(RiskPlan).noise_at(1)
+    noise = study.plan_as(LearnPlan).noise_at(1)
     assert isinstance(noise, SharedNoise)
     # weights to each party and packed sums back, in envelopes of less than half a kilobyte
     least = 4 * (8 * 104 + noise.ring.packed_bytes(104)) / 1e6

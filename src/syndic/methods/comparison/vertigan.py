@@ -15,7 +15,7 @@ sums over samples (`syndic.privacy.sampled`); every party is charged for the who
 *Who sees what*: everybody may see every weight and every gradient that travels. Nobody needs to be trusted.
 
 The published implementation is repaired here: its penalty on slopes was one mean over a batch, so that a person's
-gradient depended on others, and its noise came from a list made for another table. `as_printed` takes that list.
+gradient depended on others, and its noise came from a list made for another table. `as_published` takes that list.
 """
 
 from pathlib import Path
@@ -91,7 +91,7 @@ class Vertigan(Method, tag="vertigan"):
     critic: int = 128
     noise: int | None = None
     rows: int | None = None
-    as_printed: bool = False
+    as_published: bool = False
 
     def __post_init__(self) -> None:
         counts = {name: getattr(self, name) for name in ("rounds", "critic_steps", "batch", "critic", "noise")}
@@ -112,7 +112,7 @@ class Vertigan(Method, tag="vertigan"):
     @property
     def simulation_only(self) -> bool:
         """The printed list of noise was made for another table, so what it costs is whatever it is."""
-        return self.as_printed
+        return self.as_published
 
     @property
     def requires(self) -> Requires:
@@ -140,7 +140,7 @@ class Vertigan(Method, tag="vertigan"):
             critic_steps=self.critic_steps,
             batch=self.batch,
             rows=self.rows,
-            as_printed=self.as_printed,
+            as_published=self.as_published,
         )
 
     @step(reveals="public")

@@ -52,7 +52,7 @@ class VertiganPlan(Plan):
     chance: Fraction
     steps: int
     charges: tuple[Event, ...]
-    as_printed: bool
+    as_published: bool
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
@@ -133,7 +133,7 @@ class VertiganPlan(Plan):
                 "any other of length at most 1"
             ),
             not_protected=(ALIGNED, GROUPS, "the columns, bounds, labels and people: they are public"),
-            departures=self._departures() if self.as_printed else (),
+            departures=self._departures() if self.as_published else (),
         )
 
     def _departures(self) -> tuple[str, ...]:
@@ -154,17 +154,17 @@ def plan_training(
     critic_steps: int,
     batch: int,
     rows: int | None,
-    as_printed: bool,
+    as_published: bool,
 ) -> VertiganPlan:
     """Make the noise of every step for the strictest budget."""
     epsilon, delta = _strictest(terms)
     delta = Fraction(floor(delta * ATTO), ATTO)
     people = terms.parties[0].people or 1
     steps, chance = rounds * critic_steps * len(terms.parties), Fraction(batch, people)
-    if as_printed:
+    if as_published:
         if epsilon not in PRINTED_SIGMA:
             known = ", ".join(f"{float(one):g}" for one in PRINTED_SIGMA)
-            raise InputError(f"as_printed has noise for epsilon {known} only, not for {float(epsilon):g}")
+            raise InputError(f"as_published has noise for epsilon {known} only, not for {float(epsilon):g}")
         sigma = PRINTED_SIGMA[epsilon]
         whole = sampled_epsilon(sigma, delta, chance, steps)
     else:
@@ -186,7 +186,7 @@ def plan_training(
         chance=chance,
         steps=steps,
         charges=(ApproximateEvent(epsilon=whole, delta=delta, what=what), *[later] * (rounds - 1)),
-        as_printed=as_printed,
+        as_published=as_published,
     )
 
 

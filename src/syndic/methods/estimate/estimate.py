@@ -11,7 +11,7 @@ Sensitivity and trust: the disclosure of the plan.
 
 Sound by default: whole numbers with exact integer noise, the exact diameter of what a row can add (l1 or l2, as the
 noise needs), block estimates moved into the public set after correction, blocks drawn without looking at the rows.
-`as_printed` is the paper's own noise, for simulation.
+`as_published` is the paper's own noise, for simulation.
 """
 
 import dataclasses
@@ -40,7 +40,7 @@ from syndic.kernel import (
     people_of,
     step,
 )
-from syndic.methods.estimate.plan import FINE, EstimationPlan, Law, Layout, PrintedLaplace, Share, layout_of
+from syndic.methods.estimate.plan import FINE, EstimatePlan, Law, Layout, PublishedLaplace, Share, layout_of
 from syndic.methods.estimate.result import Estimates, EstimatesResult, Found, Group, NoisyMean, found, members_of
 from syndic.methods.refusals import check_people
 from syndic.model import AnyFamily
@@ -62,7 +62,7 @@ class NoisySums(Message):
 
 
 @final
-class Estimation(Method, tag="estimate"):
+class Estimate(Method, tag="estimate"):
     """Parameters of the estimates.
 
     `column`, `family`: what is estimated. `scheme`: see the module. `least`, `most`: the public set of parameters.
@@ -91,26 +91,26 @@ class Estimation(Method, tag="estimate"):
     groups: tuple[Group, ...] = ()
     colluding: int = 1
     missing: int = 0
-    as_printed: bool = False
+    as_published: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.bits <= 12:
             raise ValueError(f"bits ({self.bits}) must be from 1 to 12")
         if not 0 < self.confidence < 1:
             raise ValueError(f"confidence ({self.confidence}) must be between 0 and 1")
-        if self.blocks is not None and (self.blocks < 1 or not (self.in_blocks or self.as_printed)):
+        if self.blocks is not None and (self.blocks < 1 or not (self.in_blocks or self.as_published)):
             raise ValueError("blocks must be at least 1 and are for the schemes dsaa and csaa: statistics need none")
         if self.colluding < 1 or self.missing < 0:
             raise ValueError("colluding must be at least 1, missing must not be negative")
-        if self.as_printed and (self.scheme == "masked" or self.noise != "laplace"):
-            raise ValueError("as_printed is the paper's Laplace noise at every party: not gaussian, not masked")
+        if self.as_published and (self.scheme == "masked" or self.noise != "laplace"):
+            raise ValueError("as_published is the paper's Laplace noise at every party: not gaussian, not masked")
         if self.scheme == "masked" and self.groups:
             raise ValueError("with scheme = masked only the sum over all parties is seen: there can be no groups")
 
     @property
     def simulation_only(self) -> bool:
         """The printed variants never meet real parties."""
-        return self.as_printed
+        return self.as_published
 
     @property
     def in_blocks(self) -> bool:
@@ -123,12 +123,12 @@ class Estimation(Method, tag="estimate"):
         return Requires(
             people="bound",
             delta="gaussian noise" if self.noise == "gaussian" else "",
-            neighbours="replace" if self.as_printed else None,
+            neighbours="replace" if self.as_published else None,
             rows=1,
             because="means divide by a public number of rows, that of people",
         )
 
-    def plan(self, terms: Terms) -> EstimationPlan:
+    def plan(self, terms: Terms) -> EstimatePlan:
         """Make the table of the column, and the noise for what replacing a row changes."""
         if self.scheme in ("cssa", "csaa") and len(terms.parties) > 1:
             raise InputError(f'scheme "{self.scheme}" is for one party: use "d{self.scheme[1:]}" for several')
@@ -138,7 +138,7 @@ class Estimation(Method, tag="estimate"):
         layout = layout_of(terms.schema, self.column, self.family, self.bits, self.least, self.most)
         return self.plan_from(layout, terms)
 
-    def plan_from(self, layout: Layout, terms: Terms) -> EstimationPlan:
+    def plan_from(self, layout: Layout, terms: Terms) -> EstimatePlan:
         """Return the plan with a table that is known already; no other budget or scheme changes it."""
         names = [party.name for party in terms.parties]
         blocks = {name: self.blocks_at(terms, name) for name in names} if self.in_blocks else {}
@@ -149,17 +149,15 @@ class Estimation(Method, tag="estimate"):
             largest = (people_of(terms) or 0) * int(layout.steps.max())
             ring = ring_for(largest + share.tail(OVERFLOW / layout.dimension, share.parties))
             masked_sum = MaskedSum(label="statistics", graph=graph, count=layout.dimension, ring=ring)
-            return EstimationPlan(
-                terms=terms, layout=layout, blocks=blocks, noise={}, share=share, masked_sum=masked_sum
-            )
-        return EstimationPlan(terms=terms, layout=layout, blocks=blocks, noise=self._noise(layout, terms))
+            return EstimatePlan(terms=terms, layout=layout, blocks=blocks, noise={}, share=share, masked_sum=masked_sum)
+        return EstimatePlan(terms=terms, layout=layout, blocks=blocks, noise=self._noise(layout, terms))
 
     def blocks_at(self, terms: Terms, party: str) -> int:
         """Return the number of blocks at one party, from public numbers."""
         people, epsilon = member(terms, party).people or 1, float(budget_of(terms, party).epsilon)
         if self.blocks is not None:
             return min(self.blocks, people)
-        if self.as_printed:
+        if self.as_published:
             return printed_blocks(people, epsilon)
         # the bias of a block of one row is taken to be as wide as the set, which leaves no unit in the formula
         setting = Setting(parties=len(terms.parties), people=people, epsilon=epsilon, information=1.0)
@@ -168,7 +166,7 @@ class Estimation(Method, tag="estimate"):
     # The parties' side.
 
     @step(reveals="noisy")
-    def answer(self, party: Party[EstimationPlan], message: Nothing) -> NoisySums:
+    def answer(self, party: Party[EstimatePlan], message: Nothing) -> NoisySums:
         """Add up statistics of rows or estimates of blocks, in whole steps, and add noise."""
         del message
         codes = self._codes(party)
@@ -177,7 +175,7 @@ class Estimation(Method, tag="estimate"):
         return NoisySums(values=party.release(law, sums, why=f"noisy sums for an estimate by {self.scheme}"))
 
     @step(reveals="masked")
-    def add(self, party: Party[EstimationPlan], message: Nothing) -> SumMasked:
+    def add(self, party: Party[EstimatePlan], message: Nothing) -> SumMasked:
         """Add up statistics of rows in whole steps, add this party's share of the noise, and mask the result."""
         del message
         masked_sum, share = party.plan.masked
@@ -186,7 +184,7 @@ class Estimation(Method, tag="estimate"):
         noisy = party.contribute(share, sums, why="noisy statistics, one sum over all parties")
         return masks.hide(noisy)
 
-    def _codes(self, party: Party[EstimationPlan]) -> NDArray[np.int64]:
+    def _codes(self, party: Party[EstimatePlan]) -> NDArray[np.int64]:
         """Return the fine codes of as many rows as the study says.
 
         Sizes are public under `replace`, so a wrong one may be said aloud. Under `add_remove` it is a least size: so
@@ -205,19 +203,19 @@ class Estimation(Method, tag="estimate"):
             return generator(party.key_randomness("people")).permutation(codes)[:people]
         return np.concatenate([codes, np.full(people - len(codes), len(layout.steps) // 2, dtype=np.int64)])
 
-    def _block_sums(self, party: Party[EstimationPlan], codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _block_sums(self, party: Party[EstimatePlan], codes: NDArray[np.int64]) -> NDArray[np.int64]:
         layout, blocks = party.plan.layout, party.plan.blocks[party.name]
         block = blocks_of(len(codes), blocks)
-        if not self.as_printed:
+        if not self.as_published:
             # rows sorted by value would let one row move all others to other blocks
             block = generator(party.key_randomness("blocks")).permutation(block)
         estimates = block_estimates(layout.model, layout.statistics(codes), block, blocks, self.correction)
-        steps = layout.loose_steps(estimates) if self.as_printed else layout.block_steps(estimates)
+        steps = layout.loose_steps(estimates) if self.as_published else layout.block_steps(estimates)
         return np.asarray(steps.sum(axis=0))
 
     # The coordinator's side.
 
-    def coordinate(self, session: Session[EstimationPlan]) -> EstimatesResult:
+    def coordinate(self, session: Session[EstimatePlan]) -> EstimatesResult:
         """Collect noisy sums, or open one sum over all parties, and estimate."""
         plan = session.plan
         if plan.masked_sum is not None:
@@ -244,21 +242,21 @@ class Estimation(Method, tag="estimate"):
             )
         )
 
-    def _found(self, name: str, plan: EstimationPlan, means: tuple[NoisyMean, ...]) -> Found:
+    def _found(self, name: str, plan: EstimatePlan, means: tuple[NoisyMean, ...]) -> Found:
         people = sum(one.people for one in means)
         return found(name, people, plan.combined(means), plan.layout.model, self.confidence)
 
-    def read(self, plan: EstimationPlan, folder: Path) -> EstimatesResult:
+    def read(self, plan: EstimatePlan, folder: Path) -> EstimatesResult:
         """Read back `estimates.json`."""
         del plan
         return EstimatesResult(estimates=from_file(folder / "estimates.json", Estimates))
 
     # The noise.
 
-    def _noise(self, layout: Layout, terms: Terms) -> Mapping[str, Law | PrintedLaplace]:
+    def _noise(self, layout: Layout, terms: Terms) -> Mapping[str, Law | PublishedLaplace]:
         """Return the noise on each party's sums; a person at several parties pays a part at each of them."""
         budgets = {party.name: budget_of(terms, party.name) for party in terms.parties}
-        if self.as_printed:
+        if self.as_published:
             printed = _printed_block_noise if self.in_blocks else _printed_noise
             return {
                 name: printed(layout, member(terms, name).people or 1, self.blocks_at(terms, name), budget.epsilon)
@@ -297,13 +295,13 @@ class Estimation(Method, tag="estimate"):
         return GaussianShare(sensitivity_squared=Fraction(apart * layout.l2_squared), rho=rho, **who)
 
 
-def _printed_noise(layout: Layout, people: int, blocks: int, epsilon: Fraction) -> PrintedLaplace:
+def _printed_noise(layout: Layout, people: int, blocks: int, epsilon: Fraction) -> PublishedLaplace:
     """Return CSSA's printed noise on the sum over all rows: Euclidean diameter / (k epsilon) on the mean."""
     scale = people * math.sqrt(layout.l2_squared) / (blocks * float(epsilon))
-    return PrintedLaplace(scale=scale, sensitivity=float(layout.l1))
+    return PublishedLaplace(scale=scale, sensitivity=float(layout.l1))
 
 
-def _printed_block_noise(layout: Layout, people: int, blocks: int, epsilon: Fraction) -> PrintedLaplace:
+def _printed_block_noise(layout: Layout, people: int, blocks: int, epsilon: Fraction) -> PublishedLaplace:
     """Return CSaA's printed noise on the sum of block estimates, and what a corrected estimate really moves by.
 
     A corrected estimate leaves the set by up to sup |b1| / t on either side, t being the rows of the smallest block.
@@ -311,7 +309,7 @@ def _printed_block_noise(layout: Layout, people: int, blocks: int, epsilon: Frac
     smallest = max(1, people // blocks)
     beyond = 2 * _largest_bias(layout) / (layout.block_unit * smallest)
     scale = FINE * math.sqrt(len(beyond)) / float(epsilon)
-    return PrintedLaplace(scale=scale, sensitivity=float((FINE + beyond).sum()))
+    return PublishedLaplace(scale=scale, sensitivity=float((FINE + beyond).sum()))
 
 
 def _largest_bias(layout: Layout) -> NDArray[np.float64]:

@@ -178,7 +178,7 @@ def _diameters(steps: NDArray[np.int64], name: str) -> tuple[int, int]:
 
 
 @final
-class PrintedLaplace(Document):
+class PublishedLaplace(Document):
     """The paper's noise on fixed-point sums: a floating-point Laplace draw of this scale, rounded. Protects nobody.
 
     `sensitivity`: how far a row moves the sums in l1, which the paper takes for the Euclidean diameter.
@@ -191,7 +191,7 @@ class PrintedLaplace(Document):
     def event(self) -> PureEvent:
         """What holds in real arithmetic."""
         holds = Fraction(math.ceil(Fraction(self.sensitivity) / Fraction(self.scale) * PICO), PICO)
-        return PureEvent(epsilon=holds, what="continuous Laplace, as printed")
+        return PureEvent(epsilon=holds, what="continuous Laplace, as published")
 
     @property
     def variance(self) -> float:
@@ -209,7 +209,7 @@ Share = LaplaceShare | GaussianShare
 
 
 @final
-class EstimationPlan(Plan):
+class EstimatePlan(Plan):
     """The table of the column, and the noise: on each party's sums, or shares of one noise on the sum under masks.
 
     `blocks`: the number of blocks at each party, where estimates of blocks are summed and not statistics of rows.
@@ -217,7 +217,7 @@ class EstimationPlan(Plan):
 
     layout: Layout
     blocks: Mapping[str, int]
-    noise: Mapping[str, Law | PrintedLaplace]
+    noise: Mapping[str, Law | PublishedLaplace]
     share: Share | None = None
     masked_sum: MaskedSum | None = None
 
@@ -346,7 +346,7 @@ class EstimationPlan(Plan):
     def _departures(self) -> tuple[str, ...]:
         """Return which claims of the paper the printed variant does not meet."""
         claimed = {party: budget_of(self.terms, party).epsilon for party in self.noise}
-        printed = {party: law.event for party, law in self.noise.items() if isinstance(law, PrintedLaplace)}
+        printed = {party: law.event for party, law in self.noise.items() if isinstance(law, PublishedLaplace)}
         if not printed:
             return ()
         factor = float(max(event.epsilon / claimed[party] for party, event in printed.items()))

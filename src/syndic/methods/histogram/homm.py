@@ -10,7 +10,7 @@ a person at several parties pays at each, so a party's noise is made for its par
 everybody sees every party's noisy counts. Nobody needs to be trusted.
 
 Sound by default: integer noise calibrated to the study's unit (the paper's scale 1/epsilon holds for adding or
-removing one row at one party only), and people at several parties paid for. `as_printed` is the paper's own
+removing one row at one party only), and people at several parties paid for. `as_published` is the paper's own
 noise, for reproduction in simulation.
 """
 
@@ -94,7 +94,7 @@ class MergedTable(Result):
         return {"rows": len(self.table), "columns": len(self.table.names), "cells kept": kept}
 
 
-class PrintedLaplace(Document):
+class PublishedLaplace(Document):
     """The paper's noise: a floating-point Laplace draw of scale 1/epsilon, rounded. Protects nobody."""
 
     epsilon: Fraction
@@ -104,7 +104,7 @@ class PrintedLaplace(Document):
     @property
     def event(self) -> PureEvent:
         """What holds in real arithmetic: the printed epsilon times the sensitivity that the unit really has."""
-        return PureEvent(epsilon=self.epsilon * self.unit.l1_of_counts(), what="continuous Laplace, as printed")
+        return PureEvent(epsilon=self.epsilon * self.unit.l1_of_counts(), what="continuous Laplace, as published")
 
     def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
         """Return the values with noise, rounded."""
@@ -113,7 +113,7 @@ class PrintedLaplace(Document):
         return np.rint(np.maximum(noisy, 0.0) if self.clamp else noisy).astype(np.int64)
 
 
-Noise = DiscreteLaplace | DiscreteGaussian | PrintedLaplace
+Noise = DiscreteLaplace | DiscreteGaussian | PublishedLaplace
 
 
 @final
@@ -127,7 +127,7 @@ class HommPlan(Plan):
     def sparse(self, party: str) -> SparseHistogram | None:
         """Return the party's noise where only cells of at least `at_least` are kept, or None where every cell is."""
         noise = self.noise[party]
-        if isinstance(noise, PrintedLaplace) or not self.clamp:
+        if isinstance(noise, PublishedLaplace) or not self.clamp:
             return None
         return SparseHistogram(noise=noise, cells=self.terms.schema.domain.size, at_least=self.at_least)
 
@@ -168,7 +168,7 @@ class HommPlan(Plan):
     def disclosure(self) -> Disclosure:
         """What every role sees."""
         unit = self.terms.unit
-        printed = any(isinstance(noise, PrintedLaplace) for noise in self.noise.values())
+        printed = any(isinstance(noise, PublishedLaplace) for noise in self.noise.values())
         return Disclosure(
             sees=everybody("every party's noisy counts and the merged table"),
             sensitivity=(
@@ -217,20 +217,20 @@ class Homm(Method, tag="homm"):
     noise: Literal["laplace", "gaussian"] = "laplace"
     clamp: bool = True
     at_least: int = 1
-    as_printed: bool = False
+    as_published: bool = False
 
     def __post_init__(self) -> None:
         if self.at_least < 1:
             raise ValueError(f"at_least ({self.at_least}) must be at least 1")
-        if self.as_printed and (self.noise != "laplace" or self.at_least != 1):
-            raise ValueError("as_printed is Laplace noise on every cell: noise and at_least cannot be set")
+        if self.as_published and (self.noise != "laplace" or self.at_least != 1):
+            raise ValueError("as_published is Laplace noise on every cell: noise and at_least cannot be set")
         if not self.clamp and self.at_least != 1:
             raise ValueError("at_least drops cells, which clamp = false forbids: set one of them")
 
     @property
     def simulation_only(self) -> bool:
         """The printed variant never meets real parties."""
-        return self.as_printed
+        return self.as_published
 
     @property
     def requires(self) -> Requires:
@@ -299,8 +299,8 @@ class Homm(Method, tag="homm"):
 
         A person at `unit.parties` parties pays at each of them, so each gets that part of the party's budget.
         """
-        if self.as_printed:
-            return PrintedLaplace(epsilon=budget.epsilon, clamp=self.clamp, unit=unit)
+        if self.as_published:
+            return PublishedLaplace(epsilon=budget.epsilon, clamp=self.clamp, unit=unit)
         if self.noise == "laplace":
             epsilon = part_of(budget.epsilon, unit.parties)
             return DiscreteLaplace(sensitivity=unit.l1_of_counts(), epsilon=epsilon)
@@ -310,12 +310,12 @@ class Homm(Method, tag="homm"):
 
 def spread(noise: Noise) -> float:
     """Return the standard deviation of the noise on one count, in rows."""
-    return 2**0.5 / float(noise.epsilon) if isinstance(noise, PrintedLaplace) else noise.variance**0.5
+    return 2**0.5 / float(noise.epsilon) if isinstance(noise, PublishedLaplace) else noise.variance**0.5
 
 
 def _typical_size(noise: Noise) -> float:
     """Return about how many rows a surviving empty cell shows above `at_least`."""
-    return float(1 / noise.epsilon) if isinstance(noise, PrintedLaplace) else noise.variance**0.5
+    return float(1 / noise.epsilon) if isinstance(noise, PublishedLaplace) else noise.variance**0.5
 
 
 def _departures(unit: Unit) -> tuple[str, ...]:

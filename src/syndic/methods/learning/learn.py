@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from syndic.errors import BudgetError, PartyError, RefusedError
 from syndic.kernel import Message, Method, Party, Requires, Session, Terms, step
 from syndic.methods.learning.noise import Exact, Noise, OpenNoise, OwnNoise, RoundNoise, SharedNoise, objective_model
-from syndic.methods.learning.plan import Channel, RiskPlan, plan_of
-from syndic.methods.learning.result import RiskModel, RiskResult, read_model, split_weights
+from syndic.methods.learning.plan import Channel, LearnPlan, plan_of
+from syndic.methods.learning.result import LearnModel, LearnResult, read_model, split_weights
 from syndic.methods.learning.scheme import ModelQuery, Opened, Scheme
 from syndic.model.erm.loss import Huber, Logistic, Loss, Numbers, Objective, SmoothedHinge, Squared
 from syndic.model.erm.multiclass import Softmax
@@ -71,7 +71,7 @@ class _Answered(Message):
 
 
 @final
-class Risk(Method, tag="risk"):
+class Learn(Method, tag="learn"):
     """Parameters of learning.
 
     `label`, `positive`, `features`: what is predicted from what. `scheme`: see the module. `clip`: the largest norm of
@@ -105,7 +105,7 @@ class Risk(Method, tag="risk"):
     colluding: int = 1
     missing: int = 0
     path: bool = False
-    as_printed: bool = False
+    as_published: bool = False
 
     def __post_init__(self) -> None:
         """Check what needs no study."""
@@ -117,9 +117,9 @@ class Risk(Method, tag="risk"):
             raise ValueError(f"iterations ({self.iterations}) and minimum ({self.minimum}) must be at least 1")
         if self.colluding < 1 or self.missing < 0:
             raise ValueError("colluding must be at least 1, missing must not be negative")
-        if self.as_printed and (self.noise != "gaussian" or self.scheme in ("distributed", "central", "newton")):
+        if self.as_published and (self.noise != "gaussian" or self.scheme in ("distributed", "central", "newton")):
             raise ValueError(
-                "as_printed is the authors' own noise: noise cannot be set, and without noise there is none"
+                "as_published is the authors' own noise: noise cannot be set, and without noise there is none"
             )
         if self.noise == "spherical" and self.scheme not in ("mpc_out", "local_out"):
             raise ValueError('spherical noise is for one release of a model: scheme = "mpc_out" or "local_out"')
@@ -127,7 +127,7 @@ class Risk(Method, tag="risk"):
     @property
     def simulation_only(self) -> bool:
         """Whether this variant is only ever simulated: printed, or with noise that cannot be drawn exactly."""
-        return self.as_printed or self.noise == "spherical" or self.scheme in _SIMULATED
+        return self.as_published or self.noise == "spherical" or self.scheme in _SIMULATED
 
     @property
     def channel(self) -> Channel:
@@ -139,7 +139,7 @@ class Risk(Method, tag="risk"):
     @property
     def variant(self) -> Variant:
         """Which of the paper's noises is simulated."""
-        return "as_printed" if self.as_printed else "sound"
+        return "as_published" if self.as_published else "sound"
 
     @property
     def averages_models(self) -> bool:
@@ -170,14 +170,14 @@ class Risk(Method, tag="risk"):
         simulated = "this variant" if self.channel == "open" else ""
         return Requires(people="bound", delta="Gaussian noise" if self.noise == "gaussian" else simulated)
 
-    def plan(self, terms: Terms) -> RiskPlan:
+    def plan(self, terms: Terms) -> LearnPlan:
         """Work out the numbers that rows become, what each round adds up, its noise and the masks."""
         return plan_of(self, terms)
 
     # The parties' side; keys and openings are those of the masked sums.
 
     @step(reveals="masked")
-    def contribute(self, party: Party[RiskPlan], message: Ask) -> SumMasked:
+    def contribute(self, party: Party[LearnPlan], message: Ask) -> SumMasked:
         """Add up this party's gradients, or fit its model, in whole steps; add a share of noise; mask the result."""
         noise, sums = _noise(party, message, SharedNoise), party.plan.masked_sums
         assert sums is not None  # noqa: S101 (this step is asked under masks only)
@@ -191,7 +191,7 @@ class Risk(Method, tag="risk"):
         return masks.hide(noisy)
 
     @step(reveals="noisy")
-    def release(self, party: Party[RiskPlan], message: Ask) -> Sums:
+    def release(self, party: Party[LearnPlan], message: Ask) -> Sums:
         """Add up this party's gradients, or fit its model, in whole steps, and add noise."""
         noise = _noise(party, message, OwnNoise)
         _once(party, message.round)
@@ -199,7 +199,7 @@ class Risk(Method, tag="risk"):
         return Sums(values=party.release(noise.paid(party.name), values, why=f"noisy numbers of {self.scheme}"))
 
     @step(reveals="noisy")
-    def give(self, party: Party[RiskPlan], message: Ask) -> Sums:
+    def give(self, party: Party[LearnPlan], message: Ask) -> Sums:
         """In simulation only: hand over exact numbers; noise is added by a functionality that is not there."""
         noise, linear = _noise(party, message, OpenNoise), party.plan.linear_term
         _once(party, message.round)
@@ -214,7 +214,7 @@ class Risk(Method, tag="risk"):
 
     # The coordinator's side.
 
-    def coordinate(self, session: Session[RiskPlan]) -> RiskResult:
+    def coordinate(self, session: Session[LearnPlan]) -> LearnResult:
         """Open one noisy sum after the other, and follow the scheme from iterate to iterate."""
         scheme, ask = self._start(session)
         iterate, lost = scheme.start(), 0
@@ -229,7 +229,7 @@ class Risk(Method, tag="risk"):
         if lost == scheme.rounds:
             raise PartyError("in every round parties fell silent before the sum could be opened: run the study again")
         plan, encoding = session.plan, session.plan.encoding
-        model = RiskModel(
+        model = LearnModel(
             scheme=self.scheme,
             loss=self.loss,
             label=self.label,
@@ -245,9 +245,9 @@ class Risk(Method, tag="risk"):
             **split_weights(iterate.weights, encoding),
         )
         iterates = np.stack([weights.ravel() for weights in path]) if self.path else None
-        return RiskResult(model=model, encoding=encoding, path=iterates)
+        return LearnResult(model=model, encoding=encoding, path=iterates)
 
-    def _start(self, session: Session[RiskPlan]) -> tuple[Scheme, RoundFunction]:
+    def _start(self, session: Session[LearnPlan]) -> tuple[Scheme, RoundFunction]:
         """Return the scheme, and what opens the noisy sum of a round at some weights, or None if it is lost."""
         plan = session.plan
         match plan.channel:
@@ -258,7 +258,7 @@ class Risk(Method, tag="risk"):
             case "open":
                 return plan.simulated(generator(session.randomness)), self._in_the_open(session)
 
-    def _under_masks(self, session: Session[RiskPlan]) -> RoundFunction:
+    def _under_masks(self, session: Session[LearnPlan]) -> RoundFunction:
         plan = session.plan
         assert plan.masked_sums is not None  # noqa: S101 (so planned)
         rounds = plan.masked_sums.start(session)
@@ -276,7 +276,7 @@ class Risk(Method, tag="risk"):
 
         return opened
 
-    def _from_each(self, session: Session[RiskPlan]) -> RoundFunction:
+    def _from_each(self, session: Session[LearnPlan]) -> RoundFunction:
         plan = session.plan
 
         def opened(number: int, weights: Numbers) -> Opened:
@@ -286,10 +286,10 @@ class Risk(Method, tag="risk"):
 
         return opened
 
-    def _in_the_open(self, session: Session[RiskPlan]) -> RoundFunction:
+    def _in_the_open(self, session: Session[LearnPlan]) -> RoundFunction:
         plan, draws = session.plan, generator(session.randomness)
         linear = plan.linear_term
-        # one vector that all parties use in objective perturbation as printed
+        # one vector that all parties use in objective perturbation as published
         shared = linear.law.simulate(plan.encoding.shape, draws) if linear and linear.shared else None
 
         def opened(number: int, weights: Numbers) -> Opened:
@@ -302,12 +302,12 @@ class Risk(Method, tag="risk"):
 
         return opened
 
-    def read(self, plan: RiskPlan, folder: Path) -> RiskResult:
+    def read(self, plan: LearnPlan, folder: Path) -> LearnResult:
         """Read back `model.json` and, if there is one, `path.csv`."""
         return read_model(folder, plan.encoding)
 
 
-def _noise(party: Party[RiskPlan], message: Ask, kind: type[Kind]) -> Kind:
+def _noise(party: Party[LearnPlan], message: Ask, kind: type[Kind]) -> Kind:
     """Return the noise of a round that this party's own study lets be asked, with what is added up in it."""
     scheme = party.plan.scheme
     if not 1 <= message.round <= scheme.rounds:
@@ -320,12 +320,12 @@ def _noise(party: Party[RiskPlan], message: Ask, kind: type[Kind]) -> Kind:
     return noise
 
 
-def _once(party: Party[RiskPlan], number: int) -> None:
+def _once(party: Party[LearnPlan], number: int) -> None:
     """Refuse a round that was answered: the budget has one answer for each."""
-    before = party.kept("risk answered", _Answered)
+    before = party.kept("learn answered", _Answered)
     if before is not None and number <= before.round:
         raise BudgetError(f"round {number} was answered before: the study pays for one answer in each round")
-    party.remember("risk answered", _Answered(round=number))
+    party.remember("learn answered", _Answered(round=number))
 
 
 def _added(answers: Mapping[str, Sums]) -> Numbers:

@@ -1,7 +1,7 @@
 """The noise of one round: a share of it at every party, all of it at each, or simulated. Exact integers but for that.
 
 What is simulated only: parties hand over exact numbers, and a functionality that is not there adds noise: what the
-authors ran (`as_printed`), laws that cannot be drawn exactly, methods that need a trusted third party, and methods
+authors ran (`as_published`), laws that cannot be drawn exactly, methods that need a trusted third party, and methods
 without privacy. None of that protects anybody; its events say what would hold in real arithmetic.
 """
 
@@ -315,10 +315,10 @@ def open_noise(scheme: str, query: Query, setting: Setting, smoothness: float, v
     if scheme in _GRADIENTS:
         noise = gradient_noise(_GRADIENTS[scheme], setting, variant)
         ratio = Fraction(noise.sensitivity / noise.law.scale) ** 2
-        event = GaussianEvent(mu_squared=_up(ratio), what="continuous Gaussian, as printed")
+        event = GaussianEvent(mu_squared=_up(ratio), what="continuous Gaussian, as published")
         return OpenNoise(query=query, event=event, law=noise.law, copies=noise.copies)
-    if variant == "as_printed":
-        models = model_noise(_MODELS[scheme], setting, "as_printed")
+    if variant == "as_published":
+        models = model_noise(_MODELS[scheme], setting, "as_published")
         whose = setting.party_sensitivity if scheme == "local_out" else setting.model_sensitivity
         return OpenNoise(
             query=query, event=_event(models.law, setting, query, whose), law=models.law, copies=models.copies
@@ -360,14 +360,14 @@ def _objective_event(setting: Setting, smoothness: float, variant: Variant) -> P
     # the Jacobian's part, and Laplace coordinates where the Euclidean norm was meant
     ratio = smoothness / (setting.records * (setting.regularisation + noise.extra))
     holds = 2 * log1p(ratio) + sqrt(setting.dimension) * noise.left
-    return PureEvent(epsilon=_up(Fraction(holds)), what="objective perturbation, as printed")
+    return PureEvent(epsilon=_up(Fraction(holds)), what="objective perturbation, as published")
 
 
 def _event(noise: noise_law.Law, setting: Setting, query: Query, sensitivity: float | None = None) -> Event:
     moved = setting.gradient_sensitivity if sensitivity is None else sensitivity
     if isinstance(noise, CoordinateLaplace):
         holds = Fraction(noise.epsilon(moved, query.dimension))
-        return PureEvent(epsilon=_up(holds), what="continuous Laplace coordinates, as printed")
+        return PureEvent(epsilon=_up(holds), what="continuous Laplace coordinates, as published")
     return GaussianEvent(mu_squared=_up(Fraction(moved / noise.scale) ** 2), what="continuous Gaussian")
 
 

@@ -48,7 +48,7 @@ from syndic.mpc.masked_sum import MaskedSums
 from syndic.privacy import Cost, Event, joint_cost
 
 if TYPE_CHECKING:
-    from syndic.methods.learning.learn import Risk
+    from syndic.methods.learning.learn import Learn
 
 Channel = Literal["masked", "local", "open"]
 
@@ -74,7 +74,7 @@ SIMULATED: Final[dict[str, str]] = {
 
 
 @final
-class RiskPlan(Plan):
+class LearnPlan(Plan):
     """What is added up round by round, and the noise on each sum: by all parties under masks, by each, or simulated.
 
     `people`: public numbers of people of the parties that take part. `noise`: that of each stage of the scheme. `clip`:
@@ -96,7 +96,7 @@ class RiskPlan(Plan):
         """Return the noise of a round, counted from 1, with what is asked in it."""
         return self.noise[self.scheme.stage(number)]
 
-    def rows_of(self, party: "Party[RiskPlan]") -> PartyRows:
+    def rows_of(self, party: "Party[LearnPlan]") -> PartyRows:
         """Return the party's rows with what is public of them. Private."""
         people, total = self.people[party.name], sum(self.people.values())
         return PartyRows(
@@ -263,7 +263,7 @@ class RiskPlan(Plan):
         )
 
 
-def plan_of(method: "Risk", terms: Terms) -> RiskPlan:
+def plan_of(method: "Learn", terms: Terms) -> LearnPlan:
     """Work out the numbers that rows become, what each round adds up, its noise and the masks."""
     people = {party.name: party.people or 0 for party in terms.parties if (party.people or 0) >= method.minimum}
     if not people:
@@ -273,12 +273,12 @@ def plan_of(method: "Risk", terms: Terms) -> RiskPlan:
     masked_sums = linear_term = None
     if method.channel == "masked":
         graph = sum_graph(len(terms.parties), colluding=method.colluding, missing=method.missing)
-        masked_sums = MaskedSums(label="risk", graph=graph)
+        masked_sums = MaskedSums(label="learn", graph=graph)
     scheme = scheme_of(method, terms.unit, encoding, people)
     if method.scheme == "local_obj":
         setting = _setting(method, terms, scheme, people)
         linear_term = local_objective(setting, method.objective.loss.smoothness, method.variant)
-    return RiskPlan(
+    return LearnPlan(
         terms=terms,
         channel=method.channel,
         encoding=encoding,
@@ -292,7 +292,7 @@ def plan_of(method: "Risk", terms: Terms) -> RiskPlan:
     )
 
 
-def _encoding(method: "Risk", schema: Schema) -> Encoding:
+def _encoding(method: "Learn", schema: Schema) -> Encoding:
     """Return which numbers a row becomes, of the columns that are named, or of all if none are."""
     features, label = method.features, method.label
     unknown = [name for name in (*features, label) if name not in schema.names]
@@ -309,7 +309,7 @@ def _encoding(method: "Risk", schema: Schema) -> Encoding:
     return encoding
 
 
-def _noise(method: "Risk", terms: Terms, scheme: Scheme, people: Mapping[str, int]) -> tuple[RoundNoise, ...]:
+def _noise(method: "Learn", terms: Terms, scheme: Scheme, people: Mapping[str, int]) -> tuple[RoundNoise, ...]:
     """Return the noise of each stage."""
     queries, rows, apart = [query for query, _ in scheme.stages], terms.unit.rows, terms.unit.parties
     if method.channel == "open":
@@ -330,7 +330,7 @@ def _noise(method: "Risk", terms: Terms, scheme: Scheme, people: Mapping[str, in
     )
 
 
-def _setting(method: "Risk", terms: Terms, scheme: Scheme, people: Mapping[str, int]) -> Setting:
+def _setting(method: "Learn", terms: Terms, scheme: Scheme, people: Mapping[str, int]) -> Setting:
     """Return the public numbers as the paper has them: parties of equal size, the smallest one's."""
     models, features = scheme.shape
     return Setting(
@@ -345,7 +345,7 @@ def _setting(method: "Risk", terms: Terms, scheme: Scheme, people: Mapping[str, 
     )
 
 
-def _check(method: "Risk", terms: Terms, encoding: Encoding) -> None:
+def _check(method: "Learn", terms: Terms, encoding: Encoding) -> None:
     """Refuse a label, a loss or a penalty that the scheme cannot learn with."""
     listed = isinstance(terms.schema[method.label], Listed | Boolean)
     if listed == (method.loss in ("ridge", "huber")):
@@ -371,10 +371,10 @@ def _check(method: "Risk", terms: Terms, encoding: Encoding) -> None:
         raise InputError("objective perturbation needs a loss that is smooth twice over: use loss = logistic")
 
 
-def _departures(method: "Risk") -> tuple[str, ...]:
+def _departures(method: "Learn") -> tuple[str, ...]:
     """Return what a simulated variant does not keep."""
     return (
-        *((PRINTED[method.scheme],) if method.as_printed else ()),
+        *((PRINTED[method.scheme],) if method.as_published else ()),
         *((SIMULATED[method.scheme],) if method.scheme in SIMULATED else ()),
         *(("spherical noise cannot be drawn exactly or in shares",) if method.noise == "spherical" else ()),
         "exact numbers are handed to a functionality that is not there, and noise is drawn in floating point",

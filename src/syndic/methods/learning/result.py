@@ -23,7 +23,7 @@ from syndic.model.erm.loss import Numbers
 _INTERCEPT_VALUE = sqrt(0.5)
 
 
-class RiskModel(Document):
+class LearnModel(Document):
     """A linear model for each class (or one), on features that public bounds scale into the unit ball.
 
     `coefficients` is (model, feature) and `intercepts` has one number a model. `noise` is the standard deviation of
@@ -50,10 +50,10 @@ class RiskModel(Document):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RiskResult(Result):
+class LearnResult(Result):
     """The model, and with `path` every iterate (round, model x feature). All of it passed the parties' doors."""
 
-    model: RiskModel
+    model: LearnModel
     encoding: Encoding
     path: NDArray[np.float64] | None = None
 
@@ -117,7 +117,7 @@ def split_weights(weights: Numbers, encoding: Encoding) -> dict[str, Any]:
     return {"features": names[:-1], "coefficients": _rows(weights[:, :-1]), "intercepts": intercepts}
 
 
-def weights_of(model: RiskModel, encoding: Encoding) -> Numbers:
+def weights_of(model: LearnModel, encoding: Encoding) -> Numbers:
     """Return the weights (model, feature) of a model, the intercept's last."""
     coefficients = np.array(model.coefficients, dtype=np.float64)
     if not encoding.intercept:
@@ -125,9 +125,9 @@ def weights_of(model: RiskModel, encoding: Encoding) -> Numbers:
     return np.column_stack([coefficients, np.array(model.intercepts) / _INTERCEPT_VALUE])
 
 
-def read_model(folder: Path, encoding: Encoding) -> RiskResult:
+def read_model(folder: Path, encoding: Encoding) -> LearnResult:
     """Read back `model.json` and `path.csv`."""
-    model = from_file(folder / "model.json", RiskModel)
+    model = from_file(folder / "model.json", LearnModel)
     features = encoding.design.features[: encoding.design.dimension - encoding.intercept]
     whole = len(model.coefficients) == len(model.intercepts) == encoding.models
     whole = whole and all(len(row) == len(features) for row in model.coefficients)
@@ -135,12 +135,12 @@ def read_model(folder: Path, encoding: Encoding) -> RiskResult:
         raise InputError(f"{folder.name}: model.json does not have the features and classes that the study asks for")
     path = folder / "path.csv"
     if not path.exists():
-        return RiskResult(model=model, encoding=encoding)
+        return LearnResult(model=model, encoding=encoding)
     try:
         iterates = np.loadtxt(path, delimiter=",", ndmin=2)[:, 1:]
     except ValueError:
         raise InputError(f"{path.name}: cannot be read: it is no table of numbers") from None
-    return RiskResult(model=model, encoding=encoding, path=iterates)
+    return LearnResult(model=model, encoding=encoding, path=iterates)
 
 
 def _rows(weights: Numbers) -> tuple[tuple[float, ...], ...]:

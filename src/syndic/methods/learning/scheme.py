@@ -23,7 +23,7 @@ from syndic.model.erm.solve import minimise
 from syndic.privacy import Unit
 
 if TYPE_CHECKING:
-    from syndic.methods.learning.learn import Risk
+    from syndic.methods.learning.learn import Learn
 
 # steps that one person may change a model by: so fine that rounding to steps adds next to nothing
 _MODEL_REACH: Final = 2.0**28
@@ -313,7 +313,7 @@ def _kept(state: NewtonState) -> Iterate:
     return Iterate(weights=state.weights, kept={"axes": state.axes, "roots": state.roots})
 
 
-def scheme_of(method: "Risk", unit: Unit, encoding: Encoding, people: Mapping[str, int]) -> Scheme:
+def scheme_of(method: "Learn", unit: Unit, encoding: Encoding, people: Mapping[str, int]) -> Scheme:
     """Return the rounds of a method's scheme and what follows from each; `people` are those of parties in it."""
     objective, shape, total, records = method.objective, encoding.shape, sum(people.values()), unit.l1_of_counts()
     if method.averages_models:
@@ -333,7 +333,7 @@ def scheme_of(method: "Risk", unit: Unit, encoding: Encoding, people: Mapping[st
         return FewRounds(stages=stages, shape=shape, people=total, method=newton)
     gradients = gradient_query(encoding, objective.loss, clip=method.clip, records=records, rounds=method.rounds)
     # one over the largest curvature of the objective
-    rate = 1.0 if method.as_printed else 1 / (objective.loss.smoothness + method.regularisation)
+    rate = 1.0 if method.as_published else 1 / (objective.loss.smoothness + method.regularisation)
     return Descent(
         stages=((gradients, method.rounds),),
         shape=shape,

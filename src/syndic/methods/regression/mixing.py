@@ -12,7 +12,7 @@ all entries, made for that sum; each party's ledger is charged the part of mu^2 
 
 *Who sees what*: everybody the noisy rows and the signs. Nobody needs to be trusted.
 
-`as_printed` is the paper's own noise, made for each party as if a person were at that party alone: simulation only.
+`as_published` is the paper's own noise, made for each party as if a person were at that party alone: simulation only.
 """
 
 from pathlib import Path
@@ -44,7 +44,7 @@ class Mixing(Method, tag="mixing"):
 
     `scheme`: "rmgm" mixes rows, "dgm" and "bgm" do not; the last two differ in what is done afterwards. `mixes`: how
     many mixed rows; by default from public numbers. `bits`: a feature is a whole number of at most 2^bits. `bounds`:
-    whether regressions as printed are of values in [-1, 1] ("symmetric") or [0, 1] ("unit").
+    whether regressions as published are of values in [-1, 1] ("symmetric") or [0, 1] ("unit").
     """
 
     title: ClassVar[str] = "Noisy columns for linear regression"
@@ -56,7 +56,7 @@ class Mixing(Method, tag="mixing"):
     mixes: int | None = None
     bits: int = 10
     bounds: Bounds = "symmetric"
-    as_printed: bool = False
+    as_published: bool = False
 
     def __post_init__(self) -> None:
         if self.mixes is not None and (self.mixes < 1 or self.scheme != "rmgm"):
@@ -67,7 +67,7 @@ class Mixing(Method, tag="mixing"):
     @property
     def simulation_only(self) -> bool:
         """The printed noise is made for each party by itself: it does not keep its promise for a person."""
-        return self.as_printed
+        return self.as_published
 
     @property
     def requires(self) -> Requires:
@@ -92,7 +92,7 @@ class Mixing(Method, tag="mixing"):
             mixes=self.mixes,
             bits=self.bits,
             bounds=self.bounds,
-            as_printed=self.as_printed,
+            as_published=self.as_published,
         )
 
     @step(reveals="noisy")

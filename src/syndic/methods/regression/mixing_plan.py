@@ -1,4 +1,4 @@
-"""The plan of noisy columns: which are released, with which noise, jointly calibrated or as printed; who sees what."""
+"""The plan of noisy columns: which are released, with which noise, joint or as published, who sees what."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ class MixingPlan(Plan):
     scheme: Scheme
     bits: int
     bounds: Bounds
-    as_printed: bool
+    as_published: bool
     squares: Mapping[str, int]
     noise: Mapping[str, FineGaussian]
     mixes: int | None
@@ -129,7 +129,7 @@ class MixingPlan(Plan):
         parts = ", ".join(f"{name} {square}" for name, square in self.squares.items())
         made = (
             "each party's noise is made as if no other had the person"
-            if self.as_printed
+            if self.as_published
             else "the noise is made for the sum"
         )
         return Disclosure(
@@ -145,7 +145,7 @@ class MixingPlan(Plan):
                 GROUPS,
                 "the columns, their bounds and lists of values: they are public",
             ),
-            departures=self._departures() if self.as_printed else (),
+            departures=self._departures() if self.as_published else (),
         )
 
     def _departures(self) -> tuple[str, ...]:
@@ -164,7 +164,7 @@ class MixingPlan(Plan):
 
 
 def plan_mixing(
-    terms: Terms, *, scheme: Scheme, mixes: int | None, bits: int, bounds: Bounds, as_printed: bool
+    terms: Terms, *, scheme: Scheme, mixes: int | None, bits: int, bounds: Bounds, as_published: bool
 ) -> MixingPlan:
     """Choose the number of mixes and make every party's noise."""
     codings = codings_of(terms, bits)
@@ -172,14 +172,14 @@ def plan_mixing(
     check_names(every, (intercept(), *(each for block in every for each in block.features)))
     squares = {name: _square(blocks) for name, blocks in codings.items()}
     widths = {name: _width(blocks) for name, blocks in codings.items()}
-    if as_printed:
+    if as_published:
         parts = _printed_parts(terms, squares, max(widths.values()), bounds)
     else:
         parts = _joint_parts(terms, squares, Fraction(0))
     if scheme == "rmgm":
-        mixes = mixes or _mixes(terms, sum(widths.values()), _tau(squares, parts), as_printed=as_printed)
+        mixes = mixes or _mixes(terms, sum(widths.values()), _tau(squares, parts), as_published=as_published)
     noise = _noise(squares, parts, widths, mixes or 1, bits)
-    if not as_printed:
+    if not as_published:
         # with the slack reckoned in there is more noise, hence less slack: twice the first is safely enough
         slack = sum((2 * one.event.slack + _LEAST_SLACK for one in noise.values()), Fraction(0))
         parts = _joint_parts(terms, squares, slack)
@@ -189,7 +189,7 @@ def plan_mixing(
         scheme=scheme,
         bits=bits,
         bounds=bounds,
-        as_printed=as_printed,
+        as_published=as_published,
         squares=squares,
         noise=noise,
         mixes=mixes,
@@ -261,8 +261,8 @@ def _noise(
     }
 
 
-def _mixes(terms: Terms, features: int, tau: float, *, as_printed: bool) -> int:
+def _mixes(terms: Terms, features: int, tau: float, *, as_published: bool) -> int:
     people = terms.parties[0].people or 1
-    if as_printed:
+    if as_published:
         return printed_mixes(people, _printed_sigma(terms))
     return mixes_for(people=people, features=features, tau=tau)

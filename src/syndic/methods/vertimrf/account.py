@@ -274,7 +274,7 @@ def _printed_encodings(
         return chosen, {}, ApproximateEvent(epsilon=claim.epsilon, delta=claim.delta, what=what)
     made = printed_oracle([layout.bins[name] for name in layout.coded], claim)
     true = sum((one.epsilon for one in made), Fraction(0))
-    event = PureEvent(epsilon=true, what=f"randomised response of {columns} columns, as printed")
+    event = PureEvent(epsilon=true, what=f"randomised response of {columns} columns, as published")
     return None, dict(zip(layout.coded, made, strict=True)), event
 
 

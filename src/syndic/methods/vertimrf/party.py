@@ -187,7 +187,7 @@ def _count_values(layout: Layout, party: str, codes: Codes) -> NDArray[np.int64]
 
 
 def sketch_columns(plan: VertimrfPlan, party: str, codes: Codes, secret: bytes, noise: Randomness) -> Sketches:
-    """LocEnc by sketches: under a key for each pair of columns, or as printed under one key for all."""
+    """LocEnc by sketches: under a key for each pair of columns, or as published under one key for all."""
     made = plan.account.sketches
     if made is None:
         raise RefusedError("this study has no sketches")

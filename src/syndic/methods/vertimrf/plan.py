@@ -123,7 +123,7 @@ class VertimrfPlan(Plan):
 
     @property
     def one_key(self) -> bool:
-        """Whether all columns are sketched under one key, as printed."""
+        """Whether all columns are sketched under one key, as published."""
         return self.account.claim is not None
 
     def sketched_of(self, party: str) -> tuple[tuple[Names, Names], ...]:

@@ -20,8 +20,8 @@ without the key. Every party has the key and sees the release, so nothing is pro
 response and local models protect against everybody. *Semi-honest*; the coordinator colludes with no party where there
 are keys.
 
-As printed, one key serves all columns, and the privacy loss has no bound (see `sketch/loss.py`); a row's responses
-cost twice what is said. `as_printed` is for simulation, and charges what holds.
+As published, one key serves all columns, and the privacy loss has no bound (see `sketch/loss.py`); a row's responses
+cost twice what is said. `as_published` is for simulation, and charges what holds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -70,11 +70,11 @@ class Vertimrf(Method, tag="vertimrf"):
     """Parameters of VertiMRF.
 
     `way`: how columns are encoded. `local_models`: whether parties send models of their own columns; without, tables
-    within parties are estimated from encodings too. `local_method`: PrivMRF, as printed, or this library's choice of
+    within parties are estimated from encodings too. `local_method`: PrivMRF, as published, or this library's choice of
     tables. `recovery`: bins are spread over values by what is known of the values, or evenly ("uniform"). `values`:
     where that is known from: the local models, at no cost, or noisy counts of every value. `consistency`: whether
     tables across parties are made to agree with the columns' own counts. `local_share`, `values_share`,
-    `number_share`: parts of epsilon for models, for counts of values, and (as printed only) for the number of people;
+    `number_share`: parts of epsilon for models, for counts of values, and (as published only) for the number of people;
     encodings get the rest. `bins`: of a column with more values. `repetitions`, `gamma`, `phantoms`, `cap`: of
     sketches; the last two are chosen for the least error unless both are given. `clique_cells`, `model_cells`,
     `local_cells`: how large cliques, the model and local models may be. `edges`: the most between parties. `refined`:
@@ -113,12 +113,12 @@ class Vertimrf(Method, tag="vertimrf"):
     refined: Fraction = msgspec.field(default_factory=lambda: Fraction(4, 5))
     rounds: int | None = None
     rows: int | None = None
-    as_printed: bool = False
+    as_published: bool = False
 
     def __post_init__(self) -> None:
         self._check_numbers()
         given = self.phantoms is not None
-        if given != (self.cap is not None) or (given and (self.as_printed or self.way != "sketch")):
+        if given != (self.cap is not None) or (given and (self.as_published or self.way != "sketch")):
             raise ValueError("phantoms and cap go together, and with sketches that keep their promise only")
         if self.values == "local" and not self.local_models:
             raise ValueError('values = "local" needs local_models')
@@ -142,12 +142,12 @@ class Vertimrf(Method, tag="vertimrf"):
     @property
     def simulation_only(self) -> bool:
         """The printed account does not keep its promise."""
-        return self.as_printed
+        return self.as_published
 
     @property
     def requires(self) -> Requires:
         """The same people at every party, each with columns of its own."""
-        printed = self.as_printed and self.way == "sketch"
+        printed = self.as_published and self.way == "sketch"
         return Requires(
             people="same",
             columns="apart",
@@ -242,7 +242,7 @@ class Vertimrf(Method, tag="vertimrf"):
 
     def learner(self) -> Learner:
         """Return how parties fit their own models."""
-        if self.local_method == "privmrf" or (self.local_method is None and self.as_printed):
+        if self.local_method == "privmrf" or (self.local_method is None and self.as_published):
             printed = PrivMRF(largest_clique=min(self.clique_cells, self.local_cells), cells=self.local_cells)
             return printed.run
         chosen = Adaptive(cells=self.local_cells)
@@ -259,7 +259,7 @@ class Vertimrf(Method, tag="vertimrf"):
     ) -> Built:
         """Return the model of all columns, from what the parties sent and tables across them."""
         columns, edges = len(layout.grouping.domain), self.edges
-        if edges is None and self.as_printed:
+        if edges is None and self.as_published:
             # a fifth of the pairs of columns across parties
             edges = -(-len(layout.pairs) // 5)
         return Build(
@@ -271,7 +271,7 @@ class Vertimrf(Method, tag="vertimrf"):
             counts=counts,
             spread=self.recovery == "values",
             consistency=self.consistency,
-            aware=not self.as_printed,
+            aware=not self.as_published,
             largest=self.clique_cells,
             cells=self.model_cells,
             edges=edges,
@@ -282,7 +282,7 @@ class Vertimrf(Method, tag="vertimrf"):
     def _account(self, layout: Layout, budget: Budget) -> Account:
         """Return noise and events, the same for every party."""
         shares, sketched = self._shares(layout), self.way == "sketch"
-        if self.as_printed:
+        if self.as_published:
             return printed_account(
                 layout, budget, shares, repetitions=self.repetitions, gamma=self.gamma, sketches=sketched
             )
@@ -300,16 +300,16 @@ class Vertimrf(Method, tag="vertimrf"):
 
     def _shares(self, layout: Layout) -> Shares:
         """Return how epsilon is split: only what is made gets a part."""
-        free = not self.as_printed and self.local_models
+        free = not self.as_published and self.local_models
         noisy = self.values == "noisy" or (self.values is None and not free)
         counted = noisy and self.recovery == "values" and bool(layout.large)
         # sketches tell more for their part than responses do, so these get less
-        usual = Fraction(2, 5) if self.as_printed else Fraction(1, 2) if self.way == "sketch" else Fraction(3, 4)
+        usual = Fraction(2, 5) if self.as_published else Fraction(1, 2) if self.way == "sketch" else Fraction(3, 4)
         local = usual if self.local_share is None else self.local_share
         shares = Shares(
             local=local if self.local_models else Fraction(0),
             values=self.values_share if counted else Fraction(0),
-            number=self.number_share if self.as_printed else Fraction(0),
+            number=self.number_share if self.as_published else Fraction(0),
         )
         if shares.encodings <= 0:
             raise InputError("local_share, values_share and number_share must leave something for the encodings")

@@ -17,8 +17,8 @@ from syndic.errors import InputError
 from syndic.privacy.account import gaussian_sigma, rho_for
 
 Numbers = NDArray[np.float64]
-LawName = Literal["spherical", "gaussian", "laplace", "as_printed"]
-Accounting = Literal["exact", "zcdp", "simple", "as_printed"]
+LawName = Literal["spherical", "gaussian", "laplace", "as_published"]
+Accounting = Literal["exact", "zcdp", "simple", "as_published"]
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class CoordinateLaplace(Law):
 def law(name: LawName, sensitivity: float, dimension: int, epsilon: Fraction, delta: Fraction) -> Law:
     """Return the noise for a vector of l2 `sensitivity`.
 
-    `spherical` and `laplace` are epsilon-DP, `gaussian` is (epsilon, delta)-DP. `as_printed` puts an l2 bound where
+    `spherical` and `laplace` are epsilon-DP, `gaussian` is (epsilon, delta)-DP. `as_published` puts an l2 bound where
     Laplace coordinates need an l1 bound: its epsilon is sqrt(dimension) times the one asked for.
     """
     if not 0 < sensitivity < inf or dimension < 1 or epsilon <= 0:
@@ -106,7 +106,7 @@ def law(name: LawName, sensitivity: float, dimension: int, epsilon: Fraction, de
             return Gaussian(sensitivity * gaussian_sigma(epsilon, delta))
         case "laplace":
             return CoordinateLaplace(sqrt(dimension) * sensitivity / float(epsilon))
-        case "as_printed":
+        case "as_published":
             return CoordinateLaplace(sensitivity / float(epsilon))
 
 
@@ -117,7 +117,7 @@ def gradient_sigma(
 
     `exact`: the iterations are one Gaussian mechanism of sqrt(iterations) times the sensitivity. `zcdp`: the tight
     conversion, which also holds for discrete noise. `simple`: the looser conversion of the authors' program.
-    `as_printed`: their Theorem 3.4, which misses its own lemma by 2 % and promises too much from epsilon 7.97 on.
+    `as_published`: their Theorem 3.4, which misses its own lemma by 2 % and promises too much from epsilon 7.97 on.
     """
     if not 0 < sensitivity < inf or iterations < 1:
         raise InputError(f"sensitivity ({sensitivity:g}) must be positive, iterations ({iterations}) at least 1")
@@ -130,7 +130,7 @@ def gradient_sigma(
             return whole / sqrt(2 * rho_for(epsilon, delta))
         case "simple":
             return whole / (sqrt(2) * (sqrt(tail + epsilon) - sqrt(tail)))
-        case "as_printed":
+        case "as_published":
             return whole * sqrt(2 * tail) / float(epsilon)
 
 
@@ -156,18 +156,18 @@ def objective_noise(
     lipschitz: float,
     smoothness: float,
     epsilon: float,
-    as_printed: bool = False,
+    as_published: bool = False,
 ) -> ObjectiveNoise:
     """Return the linear term's law for a party of `records`.
 
-    `as_printed` is the authors' program: a "1 +" is missing in the logarithm, so that it may use MORE than
+    `as_published` is the authors' program: a "1 +" is missing in the logarithm, so that it may use MORE than
     epsilon; coordinates are independent; and all parties share one vector, so that averaging does not help.
     """
     ratio = smoothness / (records * regularisation)
-    left = epsilon - 2 * log(ratio if as_printed else 1 + ratio)
+    left = epsilon - 2 * log(ratio if as_published else 1 + ratio)
     extra = 0.0
     if left <= 0:
         left, extra = epsilon / 2, smoothness / (records * (exp(epsilon / 4) - 1)) - regularisation
     scale = 2 * lipschitz / left
-    noise: Law = CoordinateLaplace(scale) if as_printed else Spherical(scale)
-    return ObjectiveNoise(law=noise, extra=extra, left=left, shared=as_printed)
+    noise: Law = CoordinateLaplace(scale) if as_published else Spherical(scale)
+    return ObjectiveNoise(law=noise, extra=extra, left=left, shared=as_published)

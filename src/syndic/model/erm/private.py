@@ -2,7 +2,7 @@
 
 Two families: models are averaged and noised once ("Out P", "Obj P"), or gradients in every iteration ("Grad P").
 With "MPC" one noise is added to the average inside a secure sum; "Local" parties add their own before sending.
-`as_printed` is what the authors ran (Jayaraman et al. 2018), wrong or loose as it is; `sound` holds.
+`as_published` is what the authors ran (Jayaraman et al. 2018), wrong or loose as it is; `sound` holds.
 """
 
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ from syndic.model.erm.noise_law import (
 )
 from syndic.privacy import gaussian_epsilon
 
-Variant = Literal["sound", "as_printed"]
+Variant = Literal["sound", "as_published"]
 ModelMethod = Literal["MPC Out P", "Pathak", "Local Out P", "Central Out P"]
 GradientMethod = Literal["MPC Grad P", "Local Grad P", "Central Grad P"]
 
@@ -93,12 +93,12 @@ class ModelNoise:
 
 
 def model_noise(method: ModelMethod, setting: Setting, name: LawName = "gaussian") -> ModelNoise:
-    """Return the noise of a method that averages models; `as_printed` takes the solver for exact.
+    """Return the noise of a method that averages models; `as_published` takes the solver for exact.
 
     Pathak et al. noise the average by one party's sensitivity: m times too much. A central curator has one party
     of all records.
     """
-    if name == "as_printed":
+    if name == "as_published":
         setting = replace(setting, tolerance=0.0)
     sensitivity = setting.party_sensitivity
     copies = 1
@@ -149,7 +149,7 @@ class GradientNoise:
 def gradient_noise(method: GradientMethod, setting: Setting, variant: Variant = "sound") -> GradientNoise:
     """Return the noise of a method that averages gradients.
 
-    `sound` accounts exactly; `as_printed` is the authors' program, which draws about a third too much.
+    `sound` accounts exactly; `as_published` is the authors' program, which draws about a third too much.
     """
     alone = 2 * setting.lipschitz / setting.records
     local = method == "Local Grad P"
@@ -173,7 +173,7 @@ def local_objective(setting: Setting, smoothness: float, variant: Variant = "sou
         lipschitz=setting.lipschitz,
         smoothness=smoothness,
         epsilon=float(setting.epsilon),
-        as_printed=variant == "as_printed",
+        as_published=variant == "as_published",
     )
 
 
@@ -182,7 +182,7 @@ def local_objective(setting: Setting, smoothness: float, variant: Variant = "sou
 class TwoNoises:
     """Rajkumar and Agarwal (2012): a fixed vector `start` / N in the objective and fresh noise in every iteration.
 
-    `epsilon` is what all iterations cost together, at `delta`: as printed, the fresh Laplace coordinates cost
+    `epsilon` is what all iterations cost together, at `delta`: as published, the fresh Laplace coordinates cost
     sqrt(d) epsilon EACH time. The fixed vector protects nothing once all iterates are public.
     """
 
@@ -203,6 +203,6 @@ def two_noises(setting: Setting, smoothness: float, variant: Variant = "sound") 
     if variant == "sound":
         sigma = gradient_sigma(sensitivity, setting.iterations, setting.epsilon, setting.delta)
         return TwoNoises(start, Gaussian(sigma), extra, float(setting.epsilon), float(setting.delta))
-    fresh = law("as_printed", sensitivity, setting.dimension, setting.epsilon, setting.delta)
+    fresh = law("as_published", sensitivity, setting.dimension, setting.epsilon, setting.delta)
     true = setting.iterations * sqrt(setting.dimension) * float(setting.epsilon)
     return TwoNoises(start, fresh, extra, true, 0.0)

@@ -75,7 +75,7 @@ class LeastSquares:
 def least_squares(
     mixed: Mixed, label: str, features: Sequence[str] | None = None, *, debias: bool = False, ridge: float = RIDGE
 ) -> LeastSquares:
-    """Return least squares as printed: of RMGM and BGM, or with `debias` of DGM.
+    """Return least squares as published: of RMGM and BGM, or with `debias` of DGM.
 
     Args:
         mixed: the published rows.

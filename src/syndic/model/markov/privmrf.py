@@ -10,7 +10,7 @@ is Gaussian, on one account of mu^2:
 
 The authors' program releases the number of rows with a hundredth of the noise that its share of the budget buys,
 adds up R-scores of wrong pairs, and lowers the weight of candidates by their place in a list instead of their score.
-Here these are put right; `as_printed` brings them back and charges what they cost, which is many times the budget.
+Here these are put right; `as_published` brings them back and charges what they cost, which is many times the budget.
 """
 
 import math
@@ -52,7 +52,7 @@ class PrivMRF(Document):
         most_columns: The most columns of a candidate table.
         queries: The most candidates that are scored in a step.
         iterations: The most passes of the last fit; fits in between take a third.
-        as_printed: With the errors of the authors' program, for simulation only.
+        as_published: With the errors of the authors' program, for simulation only.
     """
 
     structure_share: Fraction = Fraction(1, 10)
@@ -64,7 +64,7 @@ class PrivMRF(Document):
     most_columns: int = 6
     queries: int = 400
     iterations: int = 600
-    as_printed: bool = False
+    as_published: bool = False
 
     def __post_init__(self) -> None:
         if not (
@@ -82,8 +82,8 @@ class PrivMRF(Document):
         threads: int = 2,
     ) -> Synthesis:
         """Measure, choose and fit; `generator` makes the method's random choices, which protect nobody."""
-        if self.as_printed and not curator.simulated:
-            raise InputError("as_printed spends many times the budget: it is for simulation only")
+        if self.as_published and not curator.simulated:
+            raise InputError("as_published spends many times the budget: it is for simulation only")
         return _Run(self, curator, mu_squared, generator, zeros, threads).synthesis()
 
 
@@ -114,7 +114,7 @@ class _Run:
         """Return the number of rows and the R-scores, paid from the structure's share."""
         share = self.settings.structure_share * self.mu_squared
         people = share * PEOPLE_SHARE if self.curator.people is None else Fraction(0)
-        if self.settings.as_printed and self.curator.people is None:
+        if self.settings.as_published and self.curator.people is None:
             total = self.curator.noisy_people(share / PEOPLE_SHARE)
             people = Fraction(0)
         else:
@@ -123,7 +123,7 @@ class _Run:
         pairs = pairs_of(self.domain.names)
         noisy = self.curator.associations(pairs, share - people) / total if pairs else np.zeros(0)
         found = {frozenset(names): float(score) for names, score in zip(pairs, noisy, strict=True)}
-        return total, Scores(self.domain, found, by_position=self.settings.as_printed)
+        return total, Scores(self.domain, found, by_position=self.settings.as_published)
 
     def synthesis(self) -> Synthesis:
         """Measure first tables, then refine step by step with the tables furthest from the model."""
@@ -172,7 +172,7 @@ class _Run:
         distances = self.curator.distances(names, expected, budget)
         order = [names[place] for place in np.argsort(-distances, kind="stable")]
         chosen = order[:quota]
-        listed = names if self.settings.as_printed else order
+        listed = names if self.settings.as_published else order
         for one in listed[len(listed) // 2 :]:
             weights[one] /= 2
         for one in chosen:

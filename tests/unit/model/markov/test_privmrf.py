@@ -34,16 +34,16 @@ def test_the_account_adds_up_to_the_budget(neighbours: str, refined: Fraction) -
     assert len(variances) == 1
 
 
-def test_as_printed_pays_what_it_costs_which_is_far_more() -> None:
+def test_as_published_pays_what_it_costs_which_is_far_more() -> None:
     counts, events = curator(chain(DOMAIN, 3000), DOMAIN)
-    PrivMRF(as_printed=True).run(counts, BUDGET, np.random.default_rng(1))
+    PrivMRF(as_published=True).run(counts, BUDGET, np.random.default_rng(1))
     assert sum(event.mu_squared for event in events) == BUDGET + 10 * BUDGET
 
 
-def test_as_printed_is_refused_outside_simulation() -> None:
+def test_as_published_is_refused_outside_simulation() -> None:
     counts = Curator(chain(DOMAIN, 30), DOMAIN, SystemRandomness(), charge=print)
     with pytest.raises(InputError, match="simulation only"):
-        PrivMRF(as_printed=True).run(counts, BUDGET, np.random.default_rng(1))
+        PrivMRF(as_published=True).run(counts, BUDGET, np.random.default_rng(1))
 
 
 def test_the_same_rows_and_draws_repeat_the_model() -> None:

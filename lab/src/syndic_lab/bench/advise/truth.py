@@ -14,7 +14,7 @@ from syndic.advice.law import homm_of
 from syndic.data import Categorical, SparseCounts, decode_rows
 from syndic.data.schema import Column
 from syndic.data.sparse import gather
-from syndic.methods.histogram.homm import HommPlan, PrintedLaplace
+from syndic.methods.histogram.homm import HommPlan, PublishedLaplace
 from syndic.noise import DiscreteGaussian, DiscreteLaplace, SparseHistogram
 from syndic.random import SimulationRandomness
 from syndic.study import Study
@@ -134,7 +134,7 @@ def _numbers(column: Column, values: pa.ChunkedArray) -> Numbers:
 
 def _noise(study: Study, party: str) -> DiscreteLaplace | DiscreteGaussian:
     noise = study.plan_as(HommPlan).noise[party]
-    if isinstance(noise, PrintedLaplace):
+    if isinstance(noise, PublishedLaplace):
         raise TypeError("settings use the sound noise only")
     return noise
 

@@ -20,8 +20,8 @@ from syndic.data import Boolean, Instead, Schema, SourceSpec
 from syndic.document import exact
 from syndic.errors import InputError
 from syndic.kernel import Call, Delivery, Member, Method, Nothing, Session, decode
-from syndic.methods import Risk
-from syndic.methods.learning.result import RiskResult
+from syndic.methods import Learn
+from syndic.methods.learning.result import LearnResult
 from syndic.privacy import Budget, Unit
 from syndic.random import SystemRandomness
 from syndic.study.document import Study
@@ -116,7 +116,7 @@ def _run(parties: int) -> _Outcome:
     finally:
         carrier.close()
         shutil.rmtree(folder)
-    if not isinstance(result, RiskResult) or len(result.model.present) != parties or result.model.lost:
+    if not isinstance(result, LearnResult) or len(result.model.present) != parties or result.model.lost:
         raise InputError("not every party is in every sum")
     seconds, busy, sent = carrier.total("contribute", "sum_open")
     key_seconds, _, key_bytes = carrier.total("sum_keys", "sum_meet")
@@ -137,7 +137,7 @@ def _study(parties: int) -> Study:
         name=f"a round of {parties}",
         unit=Unit(neighbours="replace"),
         budget=Budget(epsilon=exact("0.5"), delta=exact("1e-8")),
-        protocol=Risk(label="y", iterations=_ROUNDS, colluding=max(1, parties // 10), missing=parties // 20),
+        protocol=Learn(label="y", iterations=_ROUNDS, colluding=max(1, parties // 10), missing=parties // 20),
         parties=tuple(Member(name=f"p{number}", people=_ROWS) for number in range(parties)),
         schema=Schema(columns=columns),
     )

@@ -40,7 +40,7 @@ ITERATIONS: Final = 1500
 CHECKPOINTS: Final = (*POSITIONS, ITERATIONS)
 # rows average these, where the published curves are level
 LATE: Final = slice(POSITIONS.index(800), len(POSITIONS))
-VARIANTS: Final[tuple[Variant, ...]] = ("as_printed", "sound")
+VARIANTS: Final[tuple[Variant, ...]] = ("as_published", "sound")
 TOLERANCE: Final = 1e-8
 
 
@@ -150,15 +150,15 @@ class Experiment:
         return Trace(tuple(map(float, gaps)), tuple(map(float, losses)))
 
     def _averaged(self, generator: np.random.Generator) -> dict[str, Numbers]:
-        """Averages of models: as printed at every iterate, sound at the certified minimisers."""
+        """Averages of models: as published at every iterate, sound at the certified minimisers."""
         iterates = self.cohort.average_descent(CHECKPOINTS)[:, None, :]
         minimiser, _ = self.cohort.average_minimiser(TOLERANCE)
         pooled, _ = Cohort.equal(self.split.rows, self.split.labels, 1, self._objective).average_minimiser(TOLERANCE)
         found = {"Distributed, no privacy": iterates}
         cases: list[tuple[ModelMethod, LawName, str]] = [
-            ("MPC Out P", "as_printed", ""),
-            ("Pathak", "as_printed", ""),
-            ("Local Out P", "as_printed", ""),
+            ("MPC Out P", "as_published", ""),
+            ("Pathak", "as_published", ""),
+            ("Local Out P", "as_published", ""),
             ("MPC Out P", "gaussian", ", sound"),
             ("MPC Out P", "spherical", ", sound spherical"),
             ("Pathak", "gaussian", ", sound"),
@@ -178,7 +178,7 @@ class Experiment:
 
     def _objectives(self, generator: np.random.Generator) -> dict[str, Numbers]:
         shape = (self.parties, self.setting.dimension)
-        printed = local_objective(self.setting, Logistic().smoothness, "as_printed")
+        printed = local_objective(self.setting, Logistic().smoothness, "as_published")
         sound = local_objective(self.setting, Logistic().smoothness)
         iterates, minimisers = [], []
         for _ in range(self.repeats):

@@ -66,7 +66,7 @@ def _other_epsilons(split: erm_data.Split, parties: int) -> Iterator[Row]:
 
 
 def _studies() -> Iterator[Row]:
-    """Yield how good the method `risk` itself is, in a study."""
+    """Yield how good the method `learn` itself is, in a study."""
     try:
         yield from erm_study.rows(quick=False)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Learning as a study: the method `risk` itself, with masks, ledgers and exact integer noise, on Adult.
+"""Learning as a study: the method `learn` itself, with masks, ledgers and exact integer noise, on Adult.
 
 A study takes columns and bounds as declared. Here the lists of categories are read off the public file, as if it were
 the register that everybody agreed to.
@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from syndic.data import Categorical, Instead, Integer, Schema, Table, open_source
 from syndic.kernel import Member
-from syndic.methods import Risk
-from syndic.methods.learning.plan import RiskPlan
-from syndic.methods.learning.result import RiskResult
+from syndic.methods import Learn
+from syndic.methods.learning.plan import LearnPlan
+from syndic.methods.learning.result import LearnResult
 from syndic.model.erm.loss import Logistic, Objective
 from syndic.model.erm.solve import minimise
 from syndic.privacy import Budget, Unit
@@ -71,27 +71,27 @@ class StudyData:
             name="Adult",
             unit=Unit(neighbours="replace"),
             budget=Budget.of(0.5, 1e-7),
-            protocol=Risk(label=_LABEL, positive=_POSITIVE, regularisation=_PENALTY, **options),
+            protocol=Learn(label=_LABEL, positive=_POSITIVE, regularisation=_PENALTY, **options),
             parties=tuple(Member(name=f"p{number}", people=people) for number in range(PARTIES)),
             schema=self.schema,
         )
 
-    def learn(self, options: dict[str, Any]) -> RiskResult:
+    def learn(self, options: dict[str, Any]) -> LearnResult:
         """Run the study with all parties here."""
         people = self.train.num_rows // PARTIES
         parts = {f"p{number}": self.train.slice(number * people, people) for number in range(PARTIES)}
         result = simulate(self.study(options), parts, seed=1).result
-        assert isinstance(result, RiskResult)  # noqa: S101 (what this method returns)
+        assert isinstance(result, LearnResult)  # noqa: S101 (what this method returns)
         return result
 
-    def accuracy(self, result: RiskResult) -> float:
+    def accuracy(self, result: LearnResult) -> float:
         """Return the share of test rows on the right side."""
         said = np.asarray(result.scores(self.test)[:, 0] > 0)
         return float((said == np.asarray(pc.equal(self.test[_LABEL], _POSITIVE))).mean())
 
     def best_accuracy(self) -> float:
         """Return the share of test rows that the minimiser over all rows, without privacy, has right."""
-        design = self.study({}).plan_as(RiskPlan).encoding.design
+        design = self.study({}).plan_as(LearnPlan).encoding.design
         x, y = design.matrix(Table(schema=self.schema, source=open_source(self.train)))
         weights = minimise(Objective(Logistic(), _PENALTY), x, y, tolerance=1e-7).weights
         tests, truth = design.matrix(Table(schema=self.schema, source=open_source(self.test)))

@@ -1,4 +1,4 @@
-"""Mean squared errors of the schemes, as printed (Chen and Sung) and corrected, from public numbers only.
+"""Mean squared errors of the schemes, as published (Chen and Sung) and corrected, from public numbers only.
 
 As in `syndic.model.families.accuracy`; `diameter` is the length of the interval of T (or of the parameter, for block
 schemes), `slope` the derivative of the estimate by the mean of T, which is 1 / I where the parameter is natural.

@@ -13,17 +13,17 @@ from syndic.methods import (
     AnyMethod,
     Average,
     Dplt,
-    Estimation,
+    Estimate,
     Gram,
     Homm,
+    Learn,
     Marginals,
     PooledGram,
-    Risk,
     Synthesis,
     Vertical,
     Vertimrf,
 )
-from syndic.methods.learning.plan import RiskPlan
+from syndic.methods.learning.plan import LearnPlan
 from syndic.model.erm.loss import Logistic, Objective
 from syndic.model.erm.solve import minimise
 from syndic.model.families.discrete import Multinomial
@@ -118,9 +118,9 @@ def _of_gram(protocol: Gram | PooledGram) -> Judged:
 
 
 def _of_risk(scheme: Literal["newton", "mpc_out"], iterations: int | None = None) -> Judged:
-    protocol = Risk(label="d", positive="true", regularisation=_PENALTY, scheme=scheme, iterations=iterations)
+    protocol = Learn(label="d", positive="true", regularisation=_PENALTY, scheme=scheme, iterations=iterations)
     table = Table(schema=schema_of(), source=open_source(people()))
-    features, labels = study_of(protocol, _REPLACE, 1.0).plan_as(RiskPlan).encoding.design.matrix(table)
+    features, labels = study_of(protocol, _REPLACE, 1.0).plan_as(LearnPlan).encoding.design.matrix(table)
     truth = minimise(Objective(Logistic(), _PENALTY), features, labels, tolerance=1e-9).weights
     # the last column is the same for everybody, and its weight times that is the intercept
     truth = np.append(truth[:-1], truth[-1] * features[0, -1])
@@ -143,5 +143,5 @@ def _of_averages() -> Judged:
 
 def _of_estimates() -> Judged:
     truth = np.bincount(codes(people(), "a")) / people().num_rows
-    family = Estimation(column="a", family=Multinomial())
+    family = Estimate(column="a", family=Multinomial())
     return family, lambda result: _apart(result.estimates.together.estimate, truth)

@@ -1,4 +1,4 @@
-"""HOMM's error bounds (Su and Liu 2020): as printed, and corrected.
+"""HOMM's error bounds (Su and Liu 2020): as published, and corrected.
 
 Everything here is a function of public numbers: declared sizes, bins, bounds and budgets. The proofs take the
 variance of Laplace noise as 1/epsilon where it is 2/epsilon^2, and the width of a bin as B/m where in p

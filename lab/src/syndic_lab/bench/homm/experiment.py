@@ -74,20 +74,22 @@ class Experiment:
     marks: tuple[Mark, ...]
     squared: bool = False
 
-    def study(self, epsilon: float, *, as_printed: bool = False) -> Study:
+    def study(self, epsilon: float, *, as_published: bool = False) -> Study:
         """Return the study that is run at one epsilon, the same for every party, under add/remove as in the paper."""
         return Study(
             name=f"HOMM, experiment {self.number}",
             unit=Unit(neighbours="add_remove"),
             budget=Budget(epsilon=exact(epsilon)),
-            protocol=Homm(as_printed=as_printed),
+            protocol=Homm(as_published=as_published),
             parties=tuple(Member(name=_name(place), people=size) for place, size in enumerate(self.sizes)),
             schema=self.schema,
         )
 
     def measure(self, *, quick: bool = False) -> Outcome:
         """Run all repeats. The same rows serve every epsilon, and both kinds of noise."""
-        studies = {(epsilon, kind): self.study(epsilon, as_printed=kind) for epsilon in self.epsilons for kind in KINDS}
+        studies = {
+            (epsilon, kind): self.study(epsilon, as_published=kind) for epsilon in self.epsilons for kind in KINDS
+        }
         for study in studies.values():
             study.check()
         generator = np.random.default_rng([2020, sum(self.number.encode())])
@@ -112,7 +114,7 @@ class Experiment:
         counts = {_name(k): _counted(self.schema, rows) for k, rows in enumerate(split.parties)}
         losses = {
             (epsilon, kind): self.loss(
-                _merged(Homm(as_printed=kind), study, counts, self.number, str(place), str(epsilon), str(kind)),
+                _merged(Homm(as_published=kind), study, counts, self.number, str(place), str(epsilon), str(kind)),
                 split.test,
             )
             for (epsilon, kind), study in studies.items()
@@ -126,7 +128,7 @@ class Experiment:
 
 
 KINDS = (False, True)
-"""Sound noise, and the noise as printed."""
+"""Sound noise, and the noise as published."""
 
 
 def threshold(curve: Mapping[float, float], reference: float) -> float | None:

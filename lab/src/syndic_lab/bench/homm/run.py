@@ -38,7 +38,7 @@ _INSURANCE_LEVELS = {"sex": 2, "smoker": 2, "region": 4}
 def rows(quick: bool) -> Iterator[Row]:
     """Yield the curves of every experiment and, at the end, all thresholds; figures go to `bench-results`.
 
-    A threshold's baseline is the one of the noise as printed.
+    A threshold's baseline is the one of the noise as published.
     """
     check_sklearn()
     thresholds: list[Row] = []

@@ -53,7 +53,7 @@ def distances(epsilon: float, found: Mapping[int, Mapping[str, Found]]) -> Itera
     yield (
         f"chance-{epsilon:g}",
         Curve(
-            title=f"RMGM as printed: chance to be more than 0.2 off, epsilon {epsilon:g}",
+            title=f"RMGM as published: chance to be more than 0.2 off, epsilon {epsilon:g}",
             description="; ".join(f"{n:.0f} people: {share:.2f}" for n, share in ours),
             width=900,
             lines=(

@@ -74,7 +74,7 @@ class Synthetic:
         return {method: Found(*np.array(values).T) for method, values in found.items()}
 
     def signs(self, epsilon: float, repeats: int) -> Found:
-        """Return RMGM as printed with the signs themselves, rows by the thousand."""
+        """Return RMGM as published with the signs themselves, rows by the thousand."""
         generator = np.random.default_rng([self.seed + 1, self.people, int(1000 * epsilon)])
         sigma = classical_sigma(epsilon, DELTA)
         found = []

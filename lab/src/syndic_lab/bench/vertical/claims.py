@@ -1,7 +1,7 @@
 """The published experiments on vertical synthesis, each with what the paper says of it and whether that is so here.
 
 Zhao et al. 2024, figures 3 to 9 and table 2. Figures have no printed numbers, so what is held against them is what the
-text says: which variant is better. VertiMRF runs as printed, unless the name of a row says otherwise.
+text says: which variant is better. VertiMRF runs as published, unless the name of a row says otherwise.
 """
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from syndic_lab.bench.vertical.runs import Found
 
 SHARES_OF_LOCAL: Final = ("0.1", "0.2", "0.3", "0.4", "0.6")
 WAYS: Final = {"sketch": "sketches", "oracle": "randomised response"}
-# seconds of one party and of the server, MB that are sent, as printed for Adult; "Mb" there is read as MB
+# seconds of one party and of the server, MB that are sent, as published for Adult; "Mb" there is read as MB
 PUBLISHED: Final = {
     SKETCH_PRINTED: (5406.0, 15.0),
     ORACLE_PRINTED: (4170.0, 18.0),
@@ -68,7 +68,7 @@ def of_budget(data: Coded, epsilon: str, seeds: Sequence[int], ways: Sequence[st
     """Yield distances by the part of epsilon for local models; whether a fifth is best of those."""
     for way in ways:
         variants = {
-            share: Vertimrf(way=_way(way), as_printed=True, local_share=Fraction(share)) for share in SHARES_OF_LOCAL
+            share: Vertimrf(way=_way(way), as_published=True, local_share=Fraction(share)) for share in SHARES_OF_LOCAL
         }
         begin = f"{data.name}, epsilon {epsilon}, printed {WAYS[way]}, part for local models"
         means = yield from _compared(data, epsilon, seeds, begin, variants)
@@ -79,8 +79,8 @@ def of_local(data: Coded, epsilon: str, seeds: Sequence[int], ways: Sequence[str
     """Yield distances with and without local models; whether they help."""
     for way in ways:
         variants = {
-            "with local models": Vertimrf(way=_way(way), as_printed=True),
-            "without local models": Vertimrf(way=_way(way), as_printed=True, local_models=False),
+            "with local models": Vertimrf(way=_way(way), as_published=True),
+            "without local models": Vertimrf(way=_way(way), as_published=True, local_models=False),
         }
         begin = f"{data.name}, epsilon {epsilon}, printed {WAYS[way]}"
         means = yield from _compared(data, epsilon, seeds, begin, variants)
@@ -95,8 +95,8 @@ def of_recovery(data: Coded, epsilons: Sequence[str], seeds: Sequence[int], ways
     for epsilon in epsilons:
         for way in ways:
             variants = {
-                "values recovered": Vertimrf(way=_way(way), as_printed=True),
-                "values spread evenly": Vertimrf(way=_way(way), as_printed=True, recovery="uniform"),
+                "values recovered": Vertimrf(way=_way(way), as_published=True),
+                "values spread evenly": Vertimrf(way=_way(way), as_published=True, recovery="uniform"),
             }
             begin = f"{data.name}, epsilon {epsilon}, printed {WAYS[way]}"
             means = yield from _compared(data, epsilon, seeds, begin, variants)
@@ -114,8 +114,8 @@ def of_consistency(data: Coded, epsilons: Sequence[str], seeds: Sequence[int], w
     for epsilon in epsilons:
         for way in ways:
             variants = {
-                "made consistent": Vertimrf(way=_way(way), as_printed=True),
-                "not made consistent": Vertimrf(way=_way(way), as_printed=True, consistency=False),
+                "made consistent": Vertimrf(way=_way(way), as_published=True),
+                "not made consistent": Vertimrf(way=_way(way), as_published=True, consistency=False),
             }
             begin = f"{data.name}, epsilon {epsilon}, printed {WAYS[way]}"
             means = yield from _compared(data, epsilon, seeds, begin, variants)

@@ -21,8 +21,8 @@ PRIVMRF: Final = "PrivMRF, trusted curator"
 SHARES: Final = "shares"
 SKETCH: Final = "sketches"
 ORACLE: Final = "randomised response"
-SKETCH_PRINTED: Final = "sketches, as printed"
-ORACLE_PRINTED: Final = "randomised response, as printed"
+SKETCH_PRINTED: Final = "sketches, as published"
+ORACLE_PRINTED: Final = "randomised response, as published"
 GLUED: Final = "glued"
 TREE: Final = "latent tree"
 GAN: Final = "VertiGAN"
@@ -32,8 +32,8 @@ _PROTOCOLS: Final[dict[str, Callable[[], AnyMethod]]] = {
     SHARES: Vertical,
     SKETCH: lambda: Vertimrf(way="sketch"),
     ORACLE: lambda: Vertimrf(way="oracle"),
-    SKETCH_PRINTED: lambda: Vertimrf(way="sketch", as_printed=True),
-    ORACLE_PRINTED: lambda: Vertimrf(way="oracle", as_printed=True),
+    SKETCH_PRINTED: lambda: Vertimrf(way="sketch", as_published=True),
+    ORACLE_PRINTED: lambda: Vertimrf(way="oracle", as_published=True),
     GLUED: Glued,
     TREE: Dplt,
     GAN: Vertigan,
@@ -53,7 +53,7 @@ def made(data: Coded, method: str, epsilon: str, seed: int, parties: int = 2) ->
 
 def made_with(data: Coded, protocol: AnyMethod, epsilon: str, seed: int, parties: int = 2) -> Made:
     """Return the rows of a protocol with these parameters; printed sketches claim to hide who is in."""
-    printed = isinstance(protocol, Vertimrf) and protocol.as_printed and protocol.way == "sketch"
+    printed = isinstance(protocol, Vertimrf) and protocol.as_published and protocol.way == "sketch"
     neighbours: Any = "add_remove" if printed else "replace"
     return made_by(data, study_of(data, epsilon, cut(data, parties), protocol, neighbours=neighbours), seed)
 

@@ -30,7 +30,7 @@ def r_score(table: Floats, margins: Sequence[Floats], variance: float | None = N
     """Return half the l1 distance of a pair's table from the product of its columns' own counts, in people.
 
     With the variance of a cell it is what noise alone does not explain, and negative where noise explains all of it;
-    without, as printed: noise in the cells counts as dependence.
+    without, as published: noise in the cells counts as dependence.
     """
     product = np.outer(*margins) / max(1.0, float(margins[0].sum()))
     if variance is None:
@@ -118,7 +118,7 @@ class Build:
         counts: Noisy counts of every value, for some columns.
         spread: Whether bins are spread over values by what is known of the values, or evenly.
         consistency: Whether tables across parties are made to agree with the columns' own counts.
-        aware: Whether noise is told from dependence; if not, as printed.
+        aware: Whether noise is told from dependence; if not, as published.
         largest: The most cells of a clique.
         cells: The most cells of the model.
         edges: The most edges between parties.

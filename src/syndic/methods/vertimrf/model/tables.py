@@ -162,7 +162,7 @@ def consistent(
 
     Each sweep goes through the axes: the margin becomes the mean of what the table and the column's own counts say, the
     difference is spread evenly over the cells of each value, and negative cells are set to 0. `trust` is the weight of
-    the column's own counts: 1/2 as printed; 1 where they are much better known, so that they do not move.
+    the column's own counts: 1/2 as published; 1 where they are much better known, so that they do not move.
     """
     total = sum(float(one.sum()) for one in margins) / len(margins)
     shares, own = _normalised(table), [_normalised(one) for one in margins]

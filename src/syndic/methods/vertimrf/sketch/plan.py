@@ -1,4 +1,4 @@
-"""Public parameters of Flajolet-Martin sketches, as printed and as needed (Smith, Song and Thakurta 2020)."""
+"""Public parameters of Flajolet-Martin sketches, as published and as needed (Smith, Song and Thakurta 2020)."""
 
 from fractions import Fraction
 from functools import lru_cache

@@ -15,7 +15,7 @@ from scipy import stats
 from syndic.data import Boolean, Instead, Integer, Schema
 from syndic.document import from_builtins, to_builtins
 from syndic.methods.learning.noise import OpenNoise, SharedNoise
-from syndic.methods.learning.plan import RiskPlan
+from syndic.methods.learning.plan import LearnPlan
 from syndic.methods.learning.rows import PartyRows
 from syndic.noise import FineGaussianShare
 from syndic.privacy import PureEvent
@@ -38,7 +38,7 @@ def study(features: int, parties: int, **options: Any) -> Study:
         "name": "audit",
         "unit": {"neighbours": "replace"},
         "budget": {"epsilon": EPSILON, "delta": DELTA},
-        "protocol": {"method": "risk", "label": "y", "loss": "huber", "intercept": False, **options},
+        "protocol": {"method": "learn", "label": "y", "loss": "huber", "intercept": False, **options},
         "parties": [{"name": f"p{place}", "people": PEOPLE} for place in range(parties)],
         "schema": to_builtins(schema),
     }
@@ -72,7 +72,7 @@ def open_run(of: Study, label: int) -> tuple[Any, OpenCarrier]:
 def telling(of: Study, label: int, colluding: tuple[str, ...] = ()) -> float:
     """Return what speaks for the label: all noisy sums, along the features, less what colluding parties drew."""
     result, carrier = open_run(of, label)
-    path, scheme = np.asarray(result.path), of.plan_as(RiskPlan).scheme
+    path, scheme = np.asarray(result.path), of.plan_as(LearnPlan).scheme
     rate, penalty = scheme.rate, scheme.regularisation  # type: ignore[attr-defined]  # a descent
     sums = (path[:-1] * (1 - rate * penalty) - path[1:]) / rate * scheme.people / scheme.query(1).unit
     for name in colluding:
@@ -81,7 +81,7 @@ def telling(of: Study, label: int, colluding: tuple[str, ...] = ()) -> float:
 
 
 def shared(of: Study) -> SharedNoise:
-    noise = of.plan_as(RiskPlan).noise_at(1)
+    noise = of.plan_as(LearnPlan).noise_at(1)
     assert isinstance(noise, SharedNoise)
     return noise
 
@@ -140,7 +140,7 @@ FEATURES = 64
 
 def model_steps(of: Study, label: int) -> NDArray[np.float64]:
     """Return the exact average of models for one of the two data sets."""
-    plan = of.plan_as(RiskPlan)
+    plan = of.plan_as(LearnPlan)
     query = plan.scheme.query(1)
     total = np.zeros(FEATURES)
     for place, party in enumerate(of.parties):
@@ -159,9 +159,9 @@ def model_steps(of: Study, label: int) -> NDArray[np.float64]:
     return total
 
 
-def test_laplace_coordinates_as_printed_are_caught() -> None:
-    of = study(FEATURES, 2, scheme="mpc_out", as_printed=True, regularisation=20.0)
-    noise = of.plan_as(RiskPlan).noise_at(1)
+def test_laplace_coordinates_as_published_are_caught() -> None:
+    of = study(FEATURES, 2, scheme="mpc_out", as_published=True, regularisation=20.0)
+    noise = of.plan_as(LearnPlan).noise_at(1)
     assert isinstance(noise, OpenNoise)
     assert noise.law is not None
     exact, draws = (model_steps(of, 1), model_steps(of, 0)), generator(SystemRandomness())

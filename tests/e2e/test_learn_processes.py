@@ -13,7 +13,7 @@ from support import charges, rows, study_text
 from syndic import Study
 from syndic.data import SourceSpec
 from syndic.kernel import Call, Delivery, Runtime, Session, decode, run
-from syndic.methods.learning.result import RiskResult
+from syndic.methods.learning.result import LearnResult
 from syndic.random import SimulationRandomness
 from syndic.runtime import Local, Processes
 from syndic.study.party_folder import PartyFile, PartyFolder, run_digest
@@ -22,7 +22,7 @@ from syndic.study.simulate import _command, simulate
 SEED = 5
 NAMES = ("p0", "p1", "p2", "p3")
 PARTIES = "".join(f'[[parties]]\nname = "{name}"\npeople = 40\n' for name in NAMES)
-PROTOCOL = 'method = "risk"\nlabel = "colour"\npositive = "red"\niterations = 3\nmissing = 1\npath = true'
+PROTOCOL = 'method = "learn"\nlabel = "colour"\npositive = "red"\niterations = 3\nmissing = 1\npath = true'
 STUDY = Study.loads(
     study_text(unit='neighbours = "replace"', budget="epsilon = 1.0\ndelta = 1e-5", parties=PARTIES, protocol=PROTOCOL)
 )
@@ -61,7 +61,7 @@ def laid_out(folder: Path) -> dict[str, PartyFolder]:
     return homes
 
 
-def learn(runtime: Runtime) -> RiskResult:
+def learn(runtime: Runtime) -> LearnResult:
     session = Session(
         runtime=runtime,
         study=run_digest(STUDY, SEED),
@@ -74,11 +74,11 @@ def learn(runtime: Runtime) -> RiskResult:
         result = run(STUDY.protocol, session)
     finally:
         runtime.close()
-    assert isinstance(result, RiskResult)
+    assert isinstance(result, LearnResult)
     return result
 
 
-def path_of(result: RiskResult) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def path_of(result: LearnResult) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     return np.asarray(result.path)
 
 
@@ -89,7 +89,7 @@ def test_a_party_killed_in_a_round_is_back_in_the_next(tmp_path: Path) -> None:
     assert (found.model.lost, found.model.present) == (0, NAMES)
     assert [len(charges(tmp_path, name)) for name in NAMES] == [3, 3, 3, 2]
     whole = simulate(STUDY, {name: rows(40, place) for place, name in enumerate(NAMES)}, seed=SEED).result
-    assert isinstance(whole, RiskResult)
+    assert isinstance(whole, LearnResult)
     # the same until the killed party was missing, other sums from then on
     assert np.array_equal(path_of(found)[:2], path_of(whole)[:2])
     assert not np.array_equal(path_of(found)[2], path_of(whole)[2])

@@ -3,7 +3,7 @@
 import numpy as np
 
 from syndic.errors import InputError
-from syndic.methods.learning.result import RiskModel, RiskResult
+from syndic.methods.learning.result import LearnModel, LearnResult
 from syndic.report.figure import Bars, Curve, Figure, Line, Series
 from syndic.report.page import Grid, Section
 from syndic.report.svg import number
@@ -12,10 +12,10 @@ from syndic.study.release import Release
 _SHOWN = 12
 
 
-def risk_sections(release: Release) -> tuple[Section, ...]:
+def learn_sections(release: Release) -> tuple[Section, ...]:
     """Return the coefficients that weigh most, how noisy they are, and the guarantee along the rounds."""
     result = release.result
-    if not isinstance(result, RiskResult):
+    if not isinstance(result, LearnResult):
         raise InputError("this section is of a learnt model only")
     model = result.model
     lost = f" {model.lost} of them were lost: a party fell silent before its sum could open." if model.lost else ""
@@ -35,16 +35,16 @@ def risk_sections(release: Release) -> tuple[Section, ...]:
     )
 
 
-def _order(model: RiskModel) -> list[int]:
+def _order(model: LearnModel) -> list[int]:
     sizes = np.abs(np.array(model.coefficients)).max(axis=0)
     return [int(place) for place in np.argsort(-sizes, kind="stable")[:_SHOWN]]
 
 
-def _names(model: RiskModel) -> tuple[str, ...]:
+def _names(model: LearnModel) -> tuple[str, ...]:
     return model.classes or (model.label,)
 
 
-def _coefficients(model: RiskModel) -> Figure:
+def _coefficients(model: LearnModel) -> Figure:
     order = _order(model)
     named = zip(_names(model)[:3], model.coefficients, strict=False)
     few = f" The first three of {len(model.classes)} classes." if len(model.classes) > 3 else ""
@@ -58,7 +58,7 @@ def _coefficients(model: RiskModel) -> Figure:
     )
 
 
-def _guarantee(model: RiskModel) -> tuple[Figure, ...]:
+def _guarantee(model: LearnModel) -> tuple[Figure, ...]:
     if len(model.guarantee) < 2:
         return ()
     points = tuple((float(place), epsilon) for place, epsilon in model.guarantee)
@@ -74,7 +74,7 @@ def _guarantee(model: RiskModel) -> tuple[Figure, ...]:
     )
 
 
-def _table(model: RiskModel) -> Grid:
+def _table(model: LearnModel) -> Grid:
     rows = [(model.features[place], *(f"{row[place]:.4g}" for row in model.coefficients)) for place in _order(model)]
     intercepts = ("(intercept)", *(f"{value:.4g}" for value in model.intercepts))
     return Grid(

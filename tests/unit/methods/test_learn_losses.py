@@ -10,16 +10,16 @@ from runtimes import run_lossy
 from support import Case
 from syndic import Study
 from syndic.errors import PartyError
-from syndic.methods.learning.result import RiskResult, weights_of
+from syndic.methods.learning.result import LearnResult, weights_of
 from syndic.model.erm.loss import Logistic, Objective
 from unit.methods.learning import BINARY, NOISELESS, SIZES, cohort, learnt, sources, study
 
 MISSING = f"{BINARY}iterations = 3\nmissing = 1\npath = true\nrate = 1.0"
 
 
-def with_losses(of: Study, folder: Path, lost: Callable[[str, str, int], bool]) -> RiskResult:
+def with_losses(of: Study, folder: Path, lost: Callable[[str, str, int], bool]) -> LearnResult:
     result = run_lossy(Case("lossy", of, sources()), folder, lost)
-    assert isinstance(result, RiskResult)
+    assert isinstance(result, LearnResult)
     return result
 
 

@@ -59,10 +59,10 @@ def test_sums_must_leave_room_for_noise(scheme: str) -> None:
         "minimum = 0",
         "colluding = 0",
         "missing = -1",
-        'as_printed = true\nnoise = "laplace"',
+        'as_published = true\nnoise = "laplace"',
         'noise = "spherical"',
-        'scheme = "central"\nas_printed = true',
-        'scheme = "newton"\nas_printed = true',
+        'scheme = "central"\nas_published = true',
+        'scheme = "newton"\nas_published = true',
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(options: str) -> None:

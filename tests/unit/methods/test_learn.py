@@ -13,7 +13,7 @@ from scipy.stats import norm
 from support import charges, read_back, rows
 from syndic import plan
 from syndic.data import Table, open_source
-from syndic.methods.learning.result import RiskResult, weights_of
+from syndic.methods.learning.result import LearnResult, weights_of
 from syndic.model.erm.loss import Logistic, Objective, Squared
 from syndic.model.erm.multiclass import JointObjective
 from syndic.model.erm.noise_law import gradient_sigma
@@ -144,7 +144,7 @@ def test_small_parties_abstain_by_their_public_number(tmp_path: Path) -> None:
     data = sources(sizes)
     of = study(f"{BINARY}iterations = 5\nminimum = 10\nrate = 1.0", sizes=sizes, budget=NOISELESS)
     result = simulate(of, data, seed=1, folder=tmp_path).result
-    assert isinstance(result, RiskResult)
+    assert isinstance(result, LearnResult)
     assert of.plan.events("p3") == ()
     assert charges(tmp_path, "p3") == []
     big = {name: each for name, each in data.items() if name != "p3"}
@@ -159,8 +159,8 @@ def test_the_result_is_read_back_and_predicts(tmp_path: Path) -> None:
     paths = release.write(tmp_path)
     assert {path.name for path in paths} >= {"model.json", "coefficients.csv", "path.csv"}
     result, again = release.result, read_back(of, tmp_path)
-    assert isinstance(result, RiskResult)
-    assert isinstance(again, RiskResult)
+    assert isinstance(result, LearnResult)
+    assert isinstance(again, LearnResult)
     assert again.model == result.model
     assert np.array_equal(np.asarray(again.path), np.asarray(result.path))
     data = rows(30, 9)
