@@ -44,7 +44,7 @@ def test_check_and_plan_read_no_row(place: Path) -> None:
     assert facts["digest"] == Study.load(place / "study.toml").digest
     planned = json.loads(syndic("plan", "study.toml", "--json", cwd=place))
     assert planned["statement"]["epsilon"] == 1.0
-    assert planned["estimate"]["memory_bytes"] > 0
+    assert planned["resources"]["memory_bytes"] > 0
     assert "charges    north: epsilon 1" in syndic("plan", "study.toml", cwd=place)
     assert not (place / "syndic-run").exists()
 

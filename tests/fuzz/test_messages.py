@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-import syndic.federation
+import syndic.federation.run
 import syndic.study
 from fuzzing import fuzz, nested, outcome, spoiled, spoiled_document, words_of
 from syndic.errors import RefusedError

@@ -15,6 +15,7 @@ from syndic.data import Schema
 from syndic.methods.comparison.distdiffgen import SplitNote
 from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan
 from syndic.methods.comparison.dplt import LatentNote
+from syndic.methods.comparison.glued_plan import GluedPlan
 from syndic.methods.comparison.glued_result import PublishedRows
 from syndic.model.latent.diffgen import max_scores
 from syndic.study import simulate
@@ -72,7 +73,7 @@ def test_glued_tables_have_the_noise_of_a_party_s_part() -> None:
     added = [one.values - tally([codes[one.names[0]]], one.values.shape) for one in first]
     assert likely(added, [one.variance for one in first])
     # a twentieth of half of the budget, for two columns at the first party: twice as much as that of one column
-    whole = float(agreed.protocol.account_of(agreed).whole)  # type: ignore[union-attr]  # of this method
+    whole = float(agreed.plan_as(GluedPlan).account.whole)
     assert first[0].variance == pytest.approx(2 * 2 / (whole / 2 / 20), rel=1e-3)
 
 

@@ -173,7 +173,7 @@ PARTY_PAGES: Final = (
     Page("/studies/{run}/difference", "difference.html", "What changed", _difference),
     Page("/studies/{run}/progress", "progress.html", "Run", _progress(studies)),
     Page("/ledger", "ledger.html", "Ledger", _ledger, {"verify": _verify}),
-    Page("/schema", "schema.html", "Schema check", _schema, _SCHEMA),
+    Page("/schema", "schema.html", "Schema workbench", _schema, _SCHEMA),
     *_RELEASES,
 )
 
