@@ -56,7 +56,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m mutation", description=__doc__)
     parser.add_argument("command", choices=("run", "report", "worker"))
     parser.add_argument("--state", type=Path, default=Path(".mutation"), help="where the copy and the results are")
-    parser.add_argument("--only", nargs="*", default=[""], help="files, as they begin: privacy mpc/sum")
+    parser.add_argument("--only", nargs="*", default=[""], help="files, as they begin: privacy mpc/masked_sum")
     parser.add_argument("--tests", nargs="*", default=TESTS)
     parser.add_argument("--sample", type=int, default=0, help="that many mutants of each file, drawn with --seed")
     parser.add_argument("--seed", type=int, default=1)

@@ -42,15 +42,10 @@ class SumGraph(Document):
         if 2 * self.missing >= self.parties - self.colluding:
             most = -(-(self.parties - self.colluding) // 2)
             raise InputError(f"{who}: masked sums are safe where fewer than {most} may be missing")
-        if self.neighbours != self.parties - 1 and (
-            self.neighbours % 2 or self.neighbours > self.parties - 1 or self.neighbours // 2 <= self.out
-        ):
+        side, odd = divmod(self.neighbours, 2)
+        sparse = not odd and self.colluding + self.missing < side and self.neighbours < self.parties - 1
+        if self.neighbours != self.parties - 1 and not sparse:
             raise InputError(f"{who}: {self.neighbours} neighbours a party do not keep the others connected")
-
-    @property
-    def out(self) -> int:
-        """How many parties may be taken out, as colluding or missing."""
-        return self.colluding + self.missing
 
     @property
     def least(self) -> int:

@@ -20,7 +20,7 @@ from syndic.data import SourceSpec, Table, open_source
 from syndic.errors import PartyError
 from syndic.kernel import Call, Delivery, Message, Node, Reply, decode, encode
 from syndic.methods.histogram.marginals import MarginalsPlan
-from syndic.mpc.graph import Seats
+from syndic.mpc.graph import Seats, SumGraph
 from syndic.mpc.listing import bits
 from syndic.mpc.masked_sum import SumDirectory, SumMasked, SumSurvivors, _Met
 from syndic.mpc.ring import Ring
@@ -157,6 +157,20 @@ def test_different_lists_to_different_parties_open_no_sum_of_fewer(name: str, tm
     made = liar(study, tmp_path, lie)
     made.run()
     assert made.opened_by() == opens
+
+
+def test_parties_that_did_not_look_at_their_list_would_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So what the liar tries would find something."""
+    monkeypatch.setattr(SumGraph, "least", property(lambda _: 1))
+
+    def lie(step: str, party: str, _body: bytes) -> Message | None:
+        return survivors(14, {int(party[1:]), 13}) if step == "sum_open" else None
+
+    made = liar(study_of(14, missing=5), tmp_path, lie)
+    made.run()
+    assert {frozenset({place}) for place in range(13)} <= set(made.opened_by())
 
 
 def test_who_was_told_that_others_have_no_keys_answers_no_list_with_them(tmp_path: Path) -> None:
