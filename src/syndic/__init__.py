@@ -8,7 +8,7 @@ _NAMES = {
     "syndic.advice": "Advice Assumptions Task VerticalAdvice advise advise_vertical",
     "syndic.data": "Boolean Categorical Date Domain Instead Integer Ordinal Real Schema",
     "syndic.document": "exact",
-    "syndic.evaluation": "Evaluation PaidScores evaluate paid_scores",
+    "syndic.evaluation": "Evaluation PrivateScores evaluate private_scores",
     "syndic.kernel": "Limits Member",
     "syndic.methods": "Average Crosstables Distdiffgen Dplt Estimate Glued Gram Homm Marginals PooledGram Learn "
     "Synthesis Vertical",
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from syndic.data import Schema as Schema
     from syndic.document import exact as exact
     from syndic.evaluation import Evaluation as Evaluation
-    from syndic.evaluation import PaidScores as PaidScores
+    from syndic.evaluation import PrivateScores as PrivateScores
     from syndic.evaluation import evaluate as evaluate
-    from syndic.evaluation import paid_scores as paid_scores
+    from syndic.evaluation import private_scores as private_scores
     from syndic.kernel import Limits as Limits
     from syndic.kernel import Member as Member
     from syndic.methods import Average as Average

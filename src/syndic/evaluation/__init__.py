@@ -2,5 +2,5 @@
 
 from syndic.evaluation.compare import evaluate as evaluate
 from syndic.evaluation.evaluation import Evaluation as Evaluation
-from syndic.evaluation.private_scores import PaidScores as PaidScores
-from syndic.evaluation.private_scores import paid_scores as paid_scores
+from syndic.evaluation.scores import PrivateScores as PrivateScores
+from syndic.evaluation.scores import private_scores as private_scores

@@ -11,7 +11,7 @@ from syndic.document import from_file
 from syndic.errors import InputError, MissingExtraError
 from syndic.evaluation.baselines import Contender, held_out, with_noise, without_noise
 from syndic.evaluation.breakdown import column_scores, group_scores
-from syndic.evaluation.distance import Distance, Way, all_sets, distances, k_marginal, ways_of
+from syndic.evaluation.distance import Distance, WayDistance, all_sets, distances, k_marginal, way_distances
 from syndic.evaluation.evaluation import RELEASE, Evaluation, Scores
 from syndic.evaluation.prediction import predictions, task_of
 from syndic.evaluation.propensity import logistic_ratio, tree_ratio
@@ -88,7 +88,7 @@ def _evaluated(
     scores = []
     for done, one in enumerate(contenders):
         progress("models", done, len(contenders))
-        scores.append(fitted.added(_counted(one, ways_of(found[one.name], sets)), one))
+        scores.append(fitted.added(_counted(one, way_distances(found[one.name], sets)), one))
     progress("models", len(contenders), len(contenders))
     worst_first = sorted(found[RELEASE].items(), key=lambda item: -item[1])
     return Evaluation(
@@ -106,7 +106,7 @@ def _evaluated(
     )
 
 
-def _counted(one: Contender, ways: tuple[Way, ...]) -> Scores:
+def _counted(one: Contender, ways: tuple[WayDistance, ...]) -> Scores:
     """Return the scores that follow from counts."""
     mean = next((way.mean for way in ways if way.columns == 2), None)
     whole = None if mean is None else k_marginal(mean)

@@ -62,7 +62,7 @@ class Distance(Document):
     tvd: float
 
 
-class Way(Document):
+class WayDistance(Document):
     """Distances over the sets of so many columns. Unit: 0 to 1."""
 
     columns: int
@@ -122,10 +122,10 @@ def counted(rows: Rows, cliques: Sequence[Clique]) -> Iterator[tuple[list[Clique
         yield group, rows.marginals(group)
 
 
-def ways_of(found: Mapping[Clique, float], sets: Mapping[int, Sequence[Clique]]) -> tuple[Way, ...]:
+def way_distances(found: Mapping[Clique, float], sets: Mapping[int, Sequence[Clique]]) -> tuple[WayDistance, ...]:
     """Return mean and worst for one, two and three columns; a set that was drawn twice counts twice."""
     return tuple(
-        Way(
+        WayDistance(
             columns=way,
             sets=len(cliques),
             mean=fmean(found[clique] for clique in cliques),

@@ -8,7 +8,7 @@ from typing import Final, Self, final
 from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import InputError, RefusedError
 from syndic.evaluation.breakdown import ColumnScore, GroupScore
-from syndic.evaluation.distance import Distance, Way
+from syndic.evaluation.distance import Distance, WayDistance
 from syndic.evaluation.prediction import Prediction
 from syndic.evaluation.regression import Overlap
 
@@ -27,7 +27,7 @@ class Scores(Document, frozen=True, kw_only=True):
     name: str
     what: str
     rows: int
-    tvd: tuple[Way, ...]
+    tvd: tuple[WayDistance, ...]
     k_marginal: float | None = None
     pmse_logistic: float | None = None
     pmse_tree: float | None = None
@@ -39,7 +39,7 @@ class Scores(Document, frozen=True, kw_only=True):
 class Evaluation(Document, frozen=True, kw_only=True):
     """Scores of a release beside those of baselines, the release first.
 
-    Owner only: nothing in it passed a door. `write` refuses a release's folder; `paid_scores` is the way to
+    Owner only: nothing in it passed a door. `write` refuses a release's folder; `private_scores` is the way to
     scores that may be published. `parties` are those whose real rows were read.
     """
 
@@ -177,7 +177,7 @@ def check_target(path: Path) -> None:
             raise RefusedError(
                 f"{path.name}: {folder.name} is the folder of a release, which goes to other people, and an "
                 "evaluation is computed from real rows: write it elsewhere, or pay for scores that may be "
-                "published, with syndic.paid_scores"
+                "published, with syndic.private_scores"
             )
 
 

@@ -11,7 +11,7 @@ import pytest
 from syndic.data import ReleasedTable, Schema, Table, open_source
 from syndic.evaluation import distance
 from syndic.evaluation import rows as row_module
-from syndic.evaluation.distance import all_sets, column_sets, distances, k_marginal, passes, tvd, ways_of
+from syndic.evaluation.distance import all_sets, column_sets, distances, k_marginal, passes, tvd, way_distances
 from syndic.evaluation.rows import Clique, Rows, independent, kept, pooled, released, resampled, thinned
 
 SIZES = {"a": 3, "b": 5, "c": 2, "d": 4}
@@ -67,7 +67,7 @@ def test_a_copy_scores_zero_and_a_thousand() -> None:
     found = distances(
         rows(real), {"copy": rows(real)}, [clique for each in all_sets(SCHEMA.names).values() for clique in each]
     )
-    ways = ways_of(found["copy"], all_sets(SCHEMA.names))
+    ways = way_distances(found["copy"], all_sets(SCHEMA.names))
     assert [(way.columns, way.sets, way.mean, way.worst) for way in ways] == [(1, 4, 0, 0), (2, 6, 0, 0), (3, 4, 0, 0)]
     assert k_marginal(ways[1].mean) == 1000
 
@@ -96,7 +96,7 @@ def test_tvd_by_hand(counts: list[int], other: list[int], wanted: float) -> None
 
 def test_ways_name_the_worst_set_and_count_repeated_sets() -> None:
     found: dict[Clique, float] = {("a", "b"): 0.1, ("a", "c"): 0.4}
-    (way,) = ways_of(found, {2: [("a", "b"), ("a", "c"), ("a", "b")]})
+    (way,) = way_distances(found, {2: [("a", "b"), ("a", "c"), ("a", "b")]})
     assert (way.sets, way.worst, way.worst_set) == (3, 0.4, ("a", "c"))
     assert way.mean == pytest.approx(0.2)
 

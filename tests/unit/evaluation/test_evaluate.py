@@ -194,7 +194,7 @@ def test_it_is_not_written_into_a_release(found: Evaluation, released: Release, 
     (tmp_path / "link").symlink_to(folder / "more")
     for place in (folder, folder / "more", tmp_path / "link", folder / "more" / ".."):
         for suffix in ("json", "txt", "html"):
-            with pytest.raises(RefusedError, match="paid_scores"):
+            with pytest.raises(RefusedError, match="private_scores"):
                 found.write(place / f"mine.{suffix}")
     assert not list(folder.rglob("mine.*"))
 
@@ -330,6 +330,6 @@ def test_the_command_line_evaluates_a_folder(released: Release, tmp_path: Path) 
     told = CliRunner().invoke(cli, [*words, "--json"], catch_exceptions=False)
     expected = evaluate(released, real_rows(), seed=4, target="colour")
     assert from_json(told.stdout, Evaluation, where="output") == expected
-    with pytest.raises(RefusedError, match="paid_scores"):
+    with pytest.raises(RefusedError, match="private_scores"):
         CliRunner().invoke(cli, [*words, "--out", str(tmp_path / "run" / "mine.txt")], catch_exceptions=False)
     assert not (tmp_path / "run" / "mine.txt").exists()

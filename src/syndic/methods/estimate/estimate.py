@@ -41,7 +41,15 @@ from syndic.kernel import (
     step,
 )
 from syndic.methods.estimate.plan import FINE, EstimatePlan, Law, Layout, PublishedLaplace, Share, layout_of
-from syndic.methods.estimate.result import Estimates, EstimatesResult, Found, Group, NoisyMean, found, members_of
+from syndic.methods.estimate.result import (
+    Estimates,
+    EstimatesResult,
+    Group,
+    GroupEstimate,
+    NoisyMean,
+    found,
+    members_of,
+)
 from syndic.methods.refusals import check_people
 from syndic.model import AnyFamily
 from syndic.model.families.accuracy import Setting, best_blocks, printed_blocks
@@ -242,7 +250,7 @@ class Estimate(Method, tag="estimate"):
             )
         )
 
-    def _found(self, name: str, plan: EstimatePlan, means: tuple[NoisyMean, ...]) -> Found:
+    def _found(self, name: str, plan: EstimatePlan, means: tuple[NoisyMean, ...]) -> GroupEstimate:
         people = sum(one.people for one in means)
         return found(name, people, plan.combined(means), plan.layout.model, self.confidence)
 

@@ -20,7 +20,7 @@ class Group(Document):
     parties: tuple[str, ...]
 
 
-class Found(Document):
+class GroupEstimate(Document):
     """Parameters of one group of parties, with standard errors and intervals that include the noise."""
 
     of: str
@@ -40,10 +40,10 @@ class Estimates(Document):
     parameters: tuple[str, ...]
     confidence: float
     present: tuple[str, ...]
-    together: Found
-    groups: tuple[Found, ...] = ()
+    together: GroupEstimate
+    groups: tuple[GroupEstimate, ...] = ()
 
-    def group(self, name: str) -> Found:
+    def group(self, name: str) -> GroupEstimate:
         """Return the estimate of one party or declared group."""
         return next(found for found in self.groups if found.of == name)
 
@@ -92,10 +92,10 @@ def stacked(means: Sequence[NoisyMean], unit: Array) -> Noisy:
     )
 
 
-def found(name: str, people: int, estimated: Estimated, model: Model, confidence: float) -> Found:
+def found(name: str, people: int, estimated: Estimated, model: Model, confidence: float) -> GroupEstimate:
     """Return one line of the result."""
     lower, upper = estimated.interval(confidence, model)
-    return Found(
+    return GroupEstimate(
         of=name,
         people=people,
         estimate=tuple(estimated.theta.tolist()),

@@ -10,7 +10,7 @@ from scipy import stats
 
 from syndic import Unit
 from syndic.data import Schema, Table, open_source
-from syndic.evaluation import private_scores as paid
+from syndic.evaluation import scores as paid
 from syndic.random import SystemRandomness
 
 TRIES = 4_000

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 
 import support
-from syndic import Budget, PaidScores, Study, Unit, paid_scores
+from syndic import Budget, PrivateScores, Study, Unit, private_scores
 from syndic.data import ReleasedTable, Schema, Table, open_source
 from syndic.document import to_json
 from syndic.errors import BudgetError, InputError, RefusedError
-from syndic.evaluation import private_scores as paid
+from syndic.evaluation import scores as paid
 from syndic.evaluation.distance import tvd
-from syndic.evaluation.private_scores import integer_target
+from syndic.evaluation.scores import integer_target
 from syndic.kernel import PartyState, in_memory_node
 from syndic.privacy import Cost, Ledger
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
@@ -75,8 +75,8 @@ def release() -> ReleasedTable:
     return ReleasedTable(support.rows(500, 9))
 
 
-def asked(state: PartyState, **changes: Any) -> PaidScores:
-    return paid_scores(
+def asked(state: PartyState, **changes: Any) -> PrivateScores:
+    return private_scores(
         state, release(), **{"epsilon": Fraction(1), "call": "c1", "pairs": [("colour", "age")], **changes}
     )
 
@@ -215,7 +215,7 @@ def test_a_call_stands_for_one_question(room: Room, change: dict[str, Any]) -> N
     with pytest.raises(RefusedError, match="another question"):
         asked(room.state(), **change)
     with pytest.raises(RefusedError, match="another question"):
-        paid_scores(
+        private_scores(
             room.state(), ReleasedTable(support.rows(500, 8)), epsilon=Fraction(1), call="c1", pairs=[("colour", "age")]
         )
     assert room.spent() == 1
@@ -350,10 +350,10 @@ def test_a_partys_own_folder_is_a_desk(tmp_path: Path) -> None:
     made = simulate(study, sources, folder=tmp_path / "run")
     node = PartyFolder(folder=tmp_path / "run" / "parties" / "north").node(seed=None)
     try:
-        scores = paid_scores(node.state, made.table, epsilon=Fraction(1, 2), call="scores 1")
+        scores = private_scores(node.state, made.table, epsilon=Fraction(1, 2), call="scores 1")
         assert scores.protects
         assert node.state.ledger.spent("north").left == 0
         with pytest.raises(BudgetError):
-            paid_scores(node.state, made.table, epsilon=Fraction(1, 2), call="scores 2")
+            private_scores(node.state, made.table, epsilon=Fraction(1, 2), call="scores 2")
     finally:
         node.close()

@@ -45,7 +45,7 @@ class PaidScore(Document):
 
 
 @final
-class PaidScores(Document, frozen=True, kw_only=True):
+class PrivateScores(Document, frozen=True, kw_only=True):
     """Noisy scores of a release, at one party, that may go wherever the release goes.
 
     `events` are what the party's people paid, `charged_to` is the study's name in the ledger, `size` the party's
@@ -74,7 +74,7 @@ class PaidScores(Document, frozen=True, kw_only=True):
         """Write a `.json` file, also into a release's folder."""
         path = Path(path)
         if path.suffix != ".json":
-            raise InputError(f"{path.name}: paid scores are written as .json")
+            raise InputError(f"{path.name}: private scores are written as .json")
         path.write_bytes(to_readable_json(self))
         return path
 
@@ -86,14 +86,14 @@ class PaidScores(Document, frozen=True, kw_only=True):
         return "\n".join(lines)
 
 
-def paid_scores(
+def private_scores(
     state: PartyState,
     released: ReleasedTable,
     *,
     epsilon: Fraction,
     call: str,
     pairs: Sequence[tuple[str, str]] = (),
-) -> PaidScores:
+) -> PrivateScores:
     """Return noisy distances of every column, and of chosen pairs, between a party's rows and a release.
 
     The ledger is charged before noise is drawn. The same call again gives the stored scores and costs nothing;
@@ -125,10 +125,12 @@ def paid_scores(
         state.ledger.commit(call, hashlib.sha256(stored.reply).hexdigest())
 
     reply = state.memory.answer_once(call, question, work, record)
-    return from_json(reply, PaidScores, where=f"stored answer of call {call!r}")
+    return from_json(reply, PrivateScores, where=f"stored answer of call {call!r}")
 
 
-def _answered(state: PartyState, table: Table, public: Sequence[Factor], *, epsilon: Fraction, call: str) -> PaidScores:
+def _answered(
+    state: PartyState, table: Table, public: Sequence[Factor], *, epsilon: Fraction, call: str
+) -> PrivateScores:
     """Charge, then draw."""
     unit = state.terms.unit
     people = member(state.terms, state.name).people
@@ -145,7 +147,7 @@ def _answered(state: PartyState, table: Table, public: Sequence[Factor], *, epsi
         raise RefusedError(f"call {call!r} was answered before and its stored answer is gone: use a new call id")
     randomness = state.randomness(f"{call}/1")
     size, noisy, rounding = _drawn(table, public, noises, randomness)
-    return PaidScores(
+    return PrivateScores(
         party=state.name,
         study=state.study,
         charged_to=charged_to,
@@ -207,7 +209,7 @@ def _noises(unit: Unit, epsilon: Fraction, scores: int) -> dict[str, DiscreteLap
             "scores": DiscreteLaplace(sensitivity=whole, epsilon=epsilon * (1 - _SIZE_SHARE)),
         }
     except ValueError as error:
-        raise InputError(f"paid scores: {error}") from None
+        raise InputError(f"private scores: {error}") from None
 
 
 def _event(noise: DiscreteLaplace, what: str) -> Event:
