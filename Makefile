@@ -49,6 +49,7 @@ test-lowest:
 	rm -rf .venv-lowest && $(PYTHON) -m venv .venv-lowest
 	$(PYTHON) tests/lowest_versions.py > .venv-lowest/lowest.txt
 	.venv-lowest/bin/python -m pip install --quiet --editable . -r .venv-lowest/lowest.txt pytest hypothesis
+	.venv-lowest/bin/python -m pip install --quiet --no-deps --editable ./lab
 	.venv-lowest/bin/pytest -p no:cacheprovider -m "not slow" tests/unit/data tests/unit/privacy tests/unit/noise \
 		tests/unit/kernel tests/unit/study
 
