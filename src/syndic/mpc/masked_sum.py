@@ -21,7 +21,7 @@ every sum, at least parties - missing with the colluding ones. This holds for wh
 makes up, also if it tells parties different ones. More colluding parties could open single vectors, which carry a share
 of the noise only. *Forged public keys*: with identities in the study the masks of two honest parties that were shown
 wrong keys do not cancel, and nothing opens; without identities they are not covered. *Not covered*: made-up values;
-whoever takes the memory files, which hold the secrets, of more parties than may collude.
+whoever takes the ledger files, which hold the secrets, of more parties than may collude.
 
 *Missing*: up to `graph.missing` parties for each sum, others for the next one. If a survivor does not answer about its
 masks, the sum stays closed, and what was charged for it stays charged. Of many sums one is then lost; a run of one sum
