@@ -84,8 +84,8 @@ pages: $(VENV)/dev
 	PYTHONPATH=tests $(BIN)/python -m pages
 
 docs: $(VENV)/dev
-	$(BIN)/mkdocs build --quiet --strict
-	$(BIN)/mkdocs build --quiet --strict --config-file lab/mkdocs.yml
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file lab/mkdocs.yml
 
 # Slower than the tests: measurements beside a baseline in the same run.
 bench: $(VENV)/dev

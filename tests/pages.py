@@ -60,7 +60,7 @@ def parts_of(text: str) -> list[tuple[str, str]]:
 
 def page_of(method: str) -> Path:
     """Return the page of a method."""
-    return ROOT / "docs" / "protocols" / f"{SHARED.get(method, method)}.md"
+    return ROOT / "docs" / "methods" / f"{SHARED.get(method, method)}.md"
 
 
 def studies_of(page: Path) -> Iterator[dict[str, Any]]:

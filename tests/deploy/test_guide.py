@@ -14,7 +14,7 @@ import syndic
 from federation import free_port, wait_until
 from syndic.study import Release
 
-PAGE = Path(__file__).parents[2] / "docs" / "deployment.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "deploy.md"
 DEMO = Path(syndic.__file__).parent / "demo"
 STAYS = ("coordinator start", "join")
 

@@ -40,8 +40,8 @@ ROOT = Path(__file__).parents[2]
 DEMO = Path(syndic.__file__).parent / "demo"
 PAGES = pages()
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-STUDY_FILE = ROOT / "docs" / "study-file.md"
-CLI_PAGE = ROOT / "docs" / "cli.md"
+STUDY_FILE = ROOT / "docs" / "reference" / "study-file.md"
+CLI_PAGE = ROOT / "docs" / "reference" / "cli.md"
 KINDS: dict[str, type[Document]] = {"party.toml": PartyFile, "about.toml": About}
 
 

@@ -48,7 +48,7 @@ def test_files_and_commands_that_a_page_names_exist(page: Path) -> None:
 
 
 def test_pages_about_claims_name_a_test_or_command_in_every_row() -> None:
-    for name in ("claims", "nist"):
+    for name in ("explanation/claims", "explanation/nist"):
         text = (ROOT / "docs" / f"{name}.md").read_text()
         rows = [
             line

@@ -1,4 +1,4 @@
-"""`examples/notebook.ipynb` is `docs/notebook.md` in cells, without outputs, and its code runs."""
+"""`examples/notebook.ipynb` is `docs/tutorials/notebook.md` in cells, without outputs, and its code runs."""
 
 import contextlib
 import io
@@ -13,7 +13,7 @@ import pytest
 import syndic
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "notebook.md"
+PAGE = ROOT / "docs" / "tutorials" / "notebook.md"
 NOTEBOOK = ROOT / "examples" / "notebook.ipynb"
 DEMO = Path(syndic.__file__).parent / "demo"
 

@@ -1,4 +1,4 @@
-"""The public names are those of docs/reference.md, and each says what it is."""
+"""The public names are those of docs/reference/python.md, and each says what it is."""
 
 import inspect
 import re
@@ -10,7 +10,7 @@ import pytest
 
 import syndic
 
-REFERENCE = Path(__file__).parents[2] / "docs" / "reference.md"
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "python.md"
 
 
 def documented() -> list[str]:
