@@ -85,7 +85,7 @@ def expected_code(column: Integer | Real, value: float) -> int:
         if column.outside == "missing":
             return column.missing_code
         value = column.lower if value < column.lower else column.upper
-    return min(bisect.bisect_right(column.edges.tolist(), value) - 1, column.levels - 1)
+    return min(bisect.bisect_right(column.bin_edges.tolist(), value) - 1, column.levels - 1)
 
 
 JUNK: st.SearchStrategy[Any] = st.text(max_size=8) | st.sampled_from(

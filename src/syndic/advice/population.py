@@ -58,7 +58,7 @@ def codes_of(column: Column, numbers: Numbers) -> NDArray[np.int64]:
     """Return the bins of numbers within the bounds; ranks are codes."""
     if not isinstance(column, Real | Integer | Date):
         return numbers.astype(np.int64)
-    edges = column.edges if isinstance(column, Real) else column.edges.astype(np.int64)
+    edges = column.bin_edges if isinstance(column, Real) else column.bin_edges.astype(np.int64)
     return np.searchsorted(edges[1:-1], numbers, side="right")
 
 
@@ -84,7 +84,7 @@ def _over_bins(column: Column, shares: Numbers, assumptions: Assumptions, genera
     """Return numbers with declared shares of bins, and the declared mean and spread if both are."""
     declared = assumptions.columns[column.name]
     whole = isinstance(column, Integer | Date)
-    edges = column.edges.astype(np.int64).astype(np.float64) if whole else column.edges  # type: ignore[union-attr]
+    edges = column.bin_edges.astype(np.int64).astype(np.float64) if whole else column.bin_edges  # type: ignore[union-attr]
     mean, sd = moments_of(column, assumptions)
     # whole numbers are drawn as the intervals from them to the next ones
     moments = None if declared.mean is None or declared.sd is None else (mean + whole / 2, sd)

@@ -52,7 +52,7 @@ def bounds_of(column: Column) -> tuple[float, float]:
         return column.lower, column.upper
     if not isinstance(column, Integer | Date):
         return 0.0, float(max(len(listed(column)) - 1, 1))
-    edges = column.edges.astype(np.int64)
+    edges = column.bin_edges.astype(np.int64)
     return float(edges[0]), float(edges[-1] - 1)
 
 
@@ -60,10 +60,10 @@ def scale_of(column: Column) -> Scale:
     """Return the numbers of a column's codes; ranks for ordinal values; "other" and missing have none."""
     lower, upper = bounds_of(column)
     if isinstance(column, Real):
-        middle = (column.edges[:-1] + column.edges[1:]) / 2
-        variance = np.diff(column.edges) ** 2 / 12
+        middle = (column.bin_edges[:-1] + column.bin_edges[1:]) / 2
+        variance = np.diff(column.bin_edges) ** 2 / 12
     elif isinstance(column, Integer | Date):
-        edges = column.edges.astype(np.int64).astype(np.float64)
+        edges = column.bin_edges.astype(np.int64).astype(np.float64)
         middle = (edges[:-1] + edges[1:] - 1) / 2
         variance = (np.diff(edges) ** 2 - 1) / 12
     else:

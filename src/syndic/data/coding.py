@@ -140,7 +140,7 @@ def bins_of(column: Column) -> tuple[NDArray[np.float64], float, float]:
         return np.array([0.0, 1.0]), 0.0, 1.0
     if isinstance(column, Listed):
         raise InputError(f"{column.name!r} is a list of values, not a number")
-    edges: NDArray[Any] = column.edges
+    edges: NDArray[Any] = column.bin_edges
     places = np.asarray(edges.astype(np.int64) if edges.dtype.kind == "M" else edges, dtype=np.float64)
     # a bin of whole numbers ends one before the next one's edge
     ends = places[1:] if edges.dtype.kind == "f" else places[1:] - 1

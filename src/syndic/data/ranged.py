@@ -3,7 +3,6 @@
 import datetime
 import math
 from abc import abstractmethod
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal, final
 
@@ -12,25 +11,44 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from syndic.data import values as read
+from syndic.data.bins import (
+    FINE_BINS,
+    Scale,
+    check_edges,
+    check_few,
+    check_scale,
+    draw_between,
+    given_edges,
+    real_edges,
+    whole_edges,
+)
 from syndic.data.column import LARGEST_INTEGER, MISSING_LABEL, Described, Instead
 from syndic.data.reading import EPOCH
-
-MOST_BINS = 2**24
 
 
 class Ranged(Described, frozen=True, kw_only=True):
     """A column with bounds, both included, cut into bins.
 
-    Outside (infinity too): "clip" moves the value to the nearer bound, "missing" treats it as missing.
-    Missing: "level" is one more level that decodes to null, `{value = ...}` puts a value within the bounds.
+    `bins` bins of equal width on `scale`: "linear", "log" (positive numbers) or "symlog" (logarithmic on both sides of
+    0); or bins between the given `edges`, which begin and end with the bounds. Without either, bins are fine (128, or
+    one for each whole number), and a synthesis merges neighbours by their noisy counts. Outside (infinity too): "clip"
+    moves the value to the nearer bound, "missing" treats it as missing. Missing: "level" is one more level that decodes
+    to null, `{value = ...}` puts a value within the bounds.
     """
 
+    bins: int | None = None
+    scale: Scale = "linear"
     outside: Literal["clip", "missing"] = "clip"
 
     @property
     @abstractmethod
-    def edges(self) -> NDArray[Any]:
+    def bin_edges(self) -> NDArray[Any]:
         """The levels + 1 borders of the bins, increasing; a bin has its lower edge."""
+
+    @property
+    @abstractmethod
+    def fine(self) -> bool:
+        """Whether the bins are left open, so that a method may merge neighbours."""
 
     @abstractmethod
     def beyond(self) -> float:
@@ -60,7 +78,7 @@ class Ranged(Described, frozen=True, kw_only=True):
 
     def borders(self) -> list[float]:
         """Return the inner edges as numbers, dates as days since 1970: a bin's code is how many are not above it."""
-        edges = self.edges[1:-1]
+        edges = self.bin_edges[1:-1]
         return [float(edge) for edge in (edges.astype(np.int64) if edges.dtype.kind == "M" else edges)]
 
     def lowest(self) -> float:
@@ -90,14 +108,23 @@ class Ranged(Described, frozen=True, kw_only=True):
 
 
 class Whole(Ranged, frozen=True, kw_only=True):
-    """A ranged column of whole numbers: bins hold near-equal numbers of them."""
-
-    bins: int | None = None
+    """A ranged column of whole numbers: bins hold near-equal numbers of them on a linear scale."""
 
     @property
     def levels(self) -> int:
-        """Number of bins; one for each whole number by default."""
-        return self._count() if self.bins is None else self.bins
+        """Number of bins; by default one for each whole number, at most 128 on another scale than the linear one."""
+        if self._given() is None and self.scale == "linear":
+            return self._count() if self.bins is None else self.bins
+        return len(self._whole_edges()) - 1
+
+    @property
+    def fine(self) -> bool:
+        """Whether the bins are left open, so that a method may merge neighbours."""
+        return self.bins is None and self._given() is None
+
+    @abstractmethod
+    def _given(self) -> tuple[int, ...] | None:
+        """Return the declared edges as whole numbers, None where there are none."""
 
     def beyond(self) -> float:
         """Return the whole number after the upper bound."""
@@ -115,16 +142,25 @@ class Whole(Ranged, frozen=True, kw_only=True):
         return np.searchsorted(self._whole_edges()[1:-1], whole, side="right")
 
     def _whole_edges(self) -> NDArray[np.int64]:
-        return _whole_edges(int(self._bounds()[0]), self._count(), self.levels)
+        given = self._given()
+        if given is not None:
+            return given_edges(given, np.int64)
+        count = self._count()
+        bins = self.bins or (count if self.scale == "linear" else min(count, FINE_BINS))
+        return whole_edges(int(self._bounds()[0]), count, bins, self.scale)
 
     def _draw(self, codes: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
         if self.levels == self._count():
             return codes + int(self._bounds()[0])
         edges = self._whole_edges()
-        return generator.integers(edges[codes], edges[codes + 1])
+        low, high = edges[codes], edges[codes + 1]
+        if self.scale == "linear":
+            return generator.integers(low, high)
+        drawn = np.floor(draw_between(low, high, self._bounds(), self.scale, generator)).astype(np.int64)
+        return np.clip(drawn, low, high - 1)
 
     def _check_bins(self, things: str) -> None:
-        _check_few(self.name, self.bins)
+        check_few(self.name, self.bins, self.scale)
         if self.bins is not None and not 1 <= self.bins <= self._count():
             raise ValueError(
                 f"{self.name!r}: bins ({self.bins}) must be from 1 to {self._count()}, its number of {things}"
@@ -133,27 +169,37 @@ class Whole(Ranged, frozen=True, kw_only=True):
 
 @final
 class Integer(Whole, frozen=True, kw_only=True, tag_field="kind", tag="integer"):
-    """Integers from lower to upper, one bin each unless `bins` says otherwise; fractions are rounded down."""
+    """Integers from lower to upper, one bin each unless `bins`, `edges` or `scale` say otherwise; rounded down.
+
+    The last of `edges` is upper + 1, as a bin has its lower edge.
+    """
 
     lower: int
     upper: int
+    edges: tuple[int, ...] | None = None
     missing: Literal["level"] | Instead[int] = "level"
 
     def __post_init__(self) -> None:
         if not -LARGEST_INTEGER < self.lower <= self.upper < LARGEST_INTEGER:
             raise ValueError(f"{self.name!r}: lower ({self.lower}) must not be above upper ({self.upper}), within 2^53")
         self._check_bins("integers")
+        check_scale(self.name, self.scale, self.lower)
+        check_edges(self.name, self.edges, (self.lower, self.upper + 1), "upper + 1", self.bins, self.scale)
         self._check()
 
     @property
-    def edges(self) -> NDArray[np.int64]:
+    def bin_edges(self) -> NDArray[np.int64]:
         """The first integer of every bin, then upper + 1."""
         return self._whole_edges()
 
     def labels(self) -> tuple[str, ...]:
         """Return "18" or "18-20" for each bin, and "(missing)"."""
-        pairs = zip(self.edges[:-1].tolist(), (self.edges[1:] - 1).tolist(), strict=True)
+        edges = self.bin_edges
+        pairs = zip(edges[:-1].tolist(), (edges[1:] - 1).tolist(), strict=True)
         return self._with_missing([str(a) if a == b else f"{a}-{b}" for a, b in pairs])
+
+    def _given(self) -> tuple[int, ...] | None:
+        return self.edges
 
     def _bounds(self) -> tuple[float, float]:
         return float(self.lower), float(self.upper)
@@ -170,27 +216,40 @@ class Integer(Whole, frozen=True, kw_only=True, tag_field="kind", tag="integer")
 
 @final
 class Date(Whole, frozen=True, kw_only=True, tag_field="kind", tag="date"):
-    """Days from lower to upper, one bin each unless `bins` says otherwise; times count by their UTC date."""
+    """Days from lower to upper, one bin each unless `bins` or `edges` say otherwise; times count by their UTC date.
+
+    The last of `edges` is the day after upper, as a bin has its lower edge.
+    """
 
     lower: datetime.date
     upper: datetime.date
+    edges: tuple[datetime.date, ...] | None = None
     missing: Literal["level"] | Instead[datetime.date] = "level"
 
     def __post_init__(self) -> None:
         if not self.lower < self.upper:
             raise ValueError(f"{self.name!r}: lower ({self.lower}) must be before upper ({self.upper})")
         self._check_bins("days")
+        if self.scale != "linear":
+            raise ValueError(f"{self.name!r}: scale is for numbers: leave it out for dates")
+        ends = (self.lower.toordinal(), self.upper.toordinal() + 1)
+        days = None if self.edges is None else tuple(day.toordinal() for day in self.edges)
+        check_edges(self.name, days, ends, "the day after upper", self.bins, self.scale)
         self._check()
 
     @property
-    def edges(self) -> NDArray[np.datetime64]:
+    def bin_edges(self) -> NDArray[np.datetime64]:
         """The first day of every bin, then the day after upper."""
         return self._whole_edges().astype("datetime64[D]")
 
     def labels(self) -> tuple[str, ...]:
         """Return "2020-01-01" or "2020-01-01 to 2020-01-31" for each bin, and "(missing)"."""
-        pairs = zip(self.edges[:-1], self.edges[1:] - np.timedelta64(1, "D"), strict=True)
+        edges = self.bin_edges
+        pairs = zip(edges[:-1], edges[1:] - np.timedelta64(1, "D"), strict=True)
         return self._with_missing([str(a) if a == b else f"{a} to {b}" for a, b in pairs])
+
+    def _given(self) -> tuple[int, ...] | None:
+        return None if self.edges is None else tuple(day.toordinal() - EPOCH for day in self.edges)
 
     def _bounds(self) -> tuple[float, float]:
         return float(self.lower.toordinal() - EPOCH), float(self.upper.toordinal() - EPOCH)
@@ -207,11 +266,11 @@ class Date(Whole, frozen=True, kw_only=True, tag_field="kind", tag="date"):
 
 @final
 class Real(Ranged, frozen=True, kw_only=True, tag_field="kind", tag="real"):
-    """Real numbers from lower to upper in bins of equal width; the last bin has the upper bound too."""
+    """Real numbers from lower to upper in bins of equal width on their scale; the last bin has the upper bound too."""
 
     lower: float
     upper: float
-    bins: int
+    edges: tuple[float, ...] | None = None
     missing: Literal["level"] | Instead[float] = "level"
 
     def __post_init__(self) -> None:
@@ -220,26 +279,43 @@ class Real(Ranged, frozen=True, kw_only=True, tag_field="kind", tag="real"):
                 f"{self.name!r}: lower ({self.lower}) must be below upper ({self.upper}), both and their "
                 "difference finite"
             )
-        if self.bins < 1:
+        if self.bins is not None and self.bins < 1:
             raise ValueError(f"{self.name!r}: bins ({self.bins}) must be at least 1")
-        _check_few(self.name, self.bins)
-        if (self.upper - self.lower) / self.bins < 8 * np.spacing(max(abs(self.lower), abs(self.upper))):
-            raise ValueError(f"{self.name!r}: bins ({self.bins}) are narrower than floats resolve: set fewer")
+        check_few(self.name, self.bins, self.scale)
+        check_scale(self.name, self.scale, self.lower)
+        check_edges(self.name, self.edges, (self.lower, self.upper), "upper", self.bins, self.scale)
+        if self._narrowest() < 8 * np.spacing(max(abs(self.lower), abs(self.upper))):
+            raise ValueError(f"{self.name!r}: bins ({self.levels}) are narrower than floats resolve: set fewer")
         self._check()
 
     @property
     def levels(self) -> int:
-        """Number of bins."""
-        return self.bins
+        """Number of bins; 128 by default."""
+        if self.edges is not None:
+            return len(self.edges) - 1
+        return FINE_BINS if self.bins is None else self.bins
 
     @property
-    def edges(self) -> NDArray[np.float64]:
+    def fine(self) -> bool:
+        """Whether the bins are left open, so that a method may merge neighbours."""
+        return self.bins is None and self.edges is None
+
+    @property
+    def bin_edges(self) -> NDArray[np.float64]:
         """The borders of the bins."""
-        return _real_edges(self)
+        if self.edges is not None:
+            return given_edges(self.edges, np.float64)
+        return real_edges(self.lower, self.upper, self.levels, self.scale)
+
+    def _narrowest(self) -> float:
+        """Return the width of the narrowest bin."""
+        if self.edges is None and self.scale == "linear":
+            return (self.upper - self.lower) / self.levels
+        return float(np.diff(self.bin_edges).min())
 
     def labels(self) -> tuple[str, ...]:
         """Return "[0, 0.5)" for each bin, and "(missing)"."""
-        texts = [f"{edge:.6g}" for edge in self.edges]
+        texts = [f"{edge:.6g}" for edge in self.bin_edges]
         labels = [f"[{a}, {b})" for a, b in pairwise(texts)]
         labels[-1] = labels[-1][:-1] + "]"
         return self._with_missing(labels)
@@ -258,32 +334,10 @@ class Real(Ranged, frozen=True, kw_only=True, tag_field="kind", tag="real"):
         return read.numbers(array)
 
     def _bins(self, numbers: read.Numbers) -> NDArray[np.int64]:
-        return np.searchsorted(self.edges[1:-1], numbers, side="right")
+        return np.searchsorted(self.bin_edges[1:-1], numbers, side="right")
 
     def _values(self, codes: NDArray[np.int64], generator: np.random.Generator) -> pa.Array:
-        low, high = self.edges[codes], self.edges[codes + 1]
-        drawn = low + generator.random(len(codes)) * (high - low)
+        low, high = self.bin_edges[codes], self.bin_edges[codes + 1]
+        drawn = draw_between(low, high, self._bounds(), self.scale, generator)
         # rounding may reach the next bin's edge
         return pa.array(np.clip(drawn, low, np.nextafter(high, -np.inf)))
-
-
-def _check_few(name: str, bins: int | None) -> None:
-    """Refuse bins whose borders would fill the memory of whoever only reads the study file."""
-    if bins is not None and bins > MOST_BINS:
-        raise ValueError(f"{name!r}: bins ({bins}) must be at most {MOST_BINS}")
-
-
-@lru_cache(maxsize=256)
-def _whole_edges(lower: int, count: int, bins: int) -> NDArray[np.int64]:
-    # i * count // bins without overflow: bins and count are below 2^32 and 2^54
-    places = np.arange(bins + 1, dtype=np.int64)
-    edges = lower + places * (count // bins) + places * (count % bins) // bins
-    edges.flags.writeable = False
-    return edges
-
-
-@lru_cache(maxsize=256)
-def _real_edges(column: Real) -> NDArray[np.float64]:
-    edges = np.linspace(column.lower, column.upper, column.bins + 1)
-    edges.flags.writeable = False
-    return edges

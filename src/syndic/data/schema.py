@@ -44,7 +44,7 @@ class Schema(Document, frozen=True, kw_only=True):
             except OSError as error:
                 raise InputError(f"{path}: cannot be read: {error.strerror}") from None
         columns = [
-            {"kind": "integer", "name": name, "lower": 0, "upper": size - 1, "missing": {"value": 0}}
+            {"kind": "integer", "name": name, "lower": 0, "upper": size - 1, "bins": size, "missing": {"value": 0}}
             for name, size in sizes.items()
         ]
         return from_builtins({"columns": columns}, cls, where="domain")

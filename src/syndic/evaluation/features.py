@@ -38,7 +38,7 @@ def design(schema: Schema, names: Iterable[str], codes: Coded, *, drop_first: bo
         column = schema[name]
         if isinstance(column, Ranged):
             middles = middle_of(column, codes[name])
-            edges = column.edges.astype(np.float64)
+            edges = column.bin_edges.astype(np.float64)
             scaled = 2 * (middles - edges[0]) / (edges[-1] - edges[0]) - 1
             parts.append(np.nan_to_num(scaled)[:, None])
             labels.append(name)
@@ -56,7 +56,7 @@ def design(schema: Schema, names: Iterable[str], codes: Coded, *, drop_first: bo
 
 def middle_of(column: Ranged, codes: NDArray[np.integer]) -> Numbers:
     """Return the middle of each code's bin, in the column's unit (days for dates); NaN for missing."""
-    edges = column.edges.astype(np.float64)
+    edges = column.bin_edges.astype(np.float64)
     # the last whole number of a bin is one below the next edge
     middles = (edges[:-1] + edges[1:] - isinstance(column, Whole)) / 2
     places = codes.astype(np.int64)

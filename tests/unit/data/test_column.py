@@ -23,7 +23,7 @@ def codes(column: Column, values: Any, kind: pa.DataType | None = None) -> list[
 
 def test_integer_bins_have_near_equal_widths() -> None:
     assert codes(AGE, list(range(10))) == [0, 0, 0, 1, 1, 1, 2, 2, 2, 2]
-    assert AGE.edges.tolist() == [0, 3, 6, 10]
+    assert AGE.bin_edges.tolist() == [0, 3, 6, 10]
     assert AGE.labels() == ("0-2", "3-5", "6-9", "(missing)")
 
 
@@ -180,7 +180,7 @@ def test_dates_from_every_type_that_holds_them() -> None:
     assert DAY.encode(ends).tolist() == [2, 0, 1, 2]
     assert codes(DAY, [18262], pa.int64()) == [2]
     assert DAY.labels() == ("2020-01-01 to 2020-01-05", "2020-01-06 to 2020-01-10", "(missing)")
-    assert [str(edge) for edge in DAY.edges] == ["2020-01-01", "2020-01-06", "2020-01-11"]
+    assert [str(edge) for edge in DAY.bin_edges] == ["2020-01-01", "2020-01-06", "2020-01-11"]
 
 
 def test_truths() -> None:
@@ -269,7 +269,7 @@ class Largest:
 
 def test_a_draw_that_rounds_to_the_next_edge_stays_in_its_bin() -> None:
     column = Real(name="r", lower=1e6, upper=1e6 + 1e-6, bins=500)
-    low, high = column.edges[:-1], column.edges[1:]
+    low, high = column.bin_edges[:-1], column.bin_edges[1:]
     # the guard matters: without it some of these draws are the next bin's edge
     assert np.any(low + np.nextafter(1.0, 0.0) * (high - low) == high)
     largest: Any = Largest()

@@ -73,8 +73,8 @@ def test_bins_found_by_division_have_the_same_edges(
 ) -> None:
     column = Real(name="c", lower=lower, upper=lower + width, bins=bins)
     places = data.draw(st.lists(st.integers(0, bins), max_size=50))
-    near = [math.nextafter(float(column.edges[at]), way) for at in places for way in (-math.inf, 0.0, math.inf)]
-    rows = pa.table({"c": pa.array([*column.edges.tolist(), *near], pa.float64())})
+    near = [math.nextafter(float(column.bin_edges[at]), way) for at in places for way in (-math.inf, 0.0, math.inf)]
+    rows = pa.table({"c": pa.array([*column.bin_edges.tolist(), *near], pa.float64())})
     check_same(Schema(columns=(column,)), open_source(rows), held(backend, rows))
 
 

@@ -187,15 +187,15 @@ def _each_step(column: Real, number: Any, missing: Any) -> Any | None:
     """Return the bin by division, put right by its own borders; None where those are no multiples of a step."""
     import ibis  # noqa: PLC0415
 
-    step, lower, upper = (column.upper - column.lower) / column.bins, _float(column.lower), _float(column.upper)
-    if column.borders() != (np.arange(1, column.bins) * step + column.lower).tolist():
+    step, lower, upper = (column.upper - column.lower) / column.levels, _float(column.lower), _float(column.upper)
+    if column.borders() != (np.arange(1, column.levels) * step + column.lower).tolist():
         return None
     inside = ibis.ifelse(missing | (number < lower), lower, ibis.ifelse(number > upper, upper, number))
     guess = ((inside - lower) / _float(step)).floor()
-    guess = ibis.ifelse(guess > _float(column.bins - 1), _float(column.bins - 1), guess)
+    guess = ibis.ifelse(guess > _float(column.levels - 1), _float(column.levels - 1), guess)
     low, high = guess * _float(step) + lower, (guess + _float(1)) * _float(step) + lower
     # the last bin has the upper bound too
-    right = (high <= inside) & (guess < _float(column.bins - 1))
+    right = (high <= inside) & (guess < _float(column.levels - 1))
     code = guess.cast("int64") - ibis.ifelse(inside < low, 1, 0) + ibis.ifelse(right, 1, 0)
     return _bounded(column, lambda border: number >= _float(border), missing, code)
 

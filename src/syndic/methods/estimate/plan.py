@@ -144,8 +144,8 @@ def _grid(column: Any, bits: int, categories: bool) -> tuple[Any, Array, float]:
         raise InputError(f"column '{column.name}' is a date: estimates are of numbers, truths and categories")
     whole = isinstance(column, Integer)
     bins = min(2**bits, column.upper - column.lower + 1) if whole else 2**bits
-    fine = msgspec.structs.replace(column, bins=int(bins))
-    edges = np.asarray(fine.edges, dtype=np.float64)
+    fine = msgspec.structs.replace(column, bins=int(bins), edges=None, scale="linear")
+    edges = np.asarray(fine.bin_edges, dtype=np.float64)
     values = (edges[:-1] + edges[1:] - (1 if whole else 0)) / 2
     return fine, values, float((edges[-1] - edges[0]) / (len(edges) - 1))
 

@@ -292,7 +292,7 @@ def _fixed_point(schema: Schema, columns: tuple[str, ...], bits: int) -> Schema:
         if column.missing == "level":
             raise InputError(f"column '{column.name}': an average needs a value for missing ones, missing.value")
         most = column.upper - column.lower + 1 if isinstance(column, Integer) else 2**bits
-        found.append(msgspec.structs.replace(column, bins=min(2**bits, most)))
+        found.append(msgspec.structs.replace(column, bins=min(2**bits, most), edges=None, scale="linear"))
     if not found:
         raise InputError("the schema has no integer or real column to average")
     return Schema(columns=tuple(found))

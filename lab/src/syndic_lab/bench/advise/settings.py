@@ -80,7 +80,7 @@ class Setting:
         if not isinstance(column, Real):
             return ColumnAssumption(shares=tuple(self.shares.round(2)), say=say)
         mean, sd = (float(f"{value:.{3 if bins else 2}g}") for value in (values.mean(), values.std()))
-        shares = tuple((np.histogram(values, column.edges)[0] / values.size).round(3)) if bins else None
+        shares = tuple((np.histogram(values, column.bin_edges)[0] / values.size).round(3)) if bins else None
         return ColumnAssumption(mean=mean, sd=sd, shares=shares, say=say)
 
     def _outcome(self, others: list[Numbers], generator: np.random.Generator) -> Numbers:

@@ -74,7 +74,7 @@ def chances_of(column: Any, law: Any) -> Array:
     """Return the chance of every code under a frozen law of scipy, values outside the bounds clipped."""
     if not isinstance(column, Integer | Real):
         raise TypeError(f"{type(column).__name__}: chances are of integer and real columns")
-    inner = np.asarray(column.edges[1:-1], dtype=np.float64) - (1 if isinstance(column, Integer) else 0)
+    inner = np.asarray(column.bin_edges[1:-1], dtype=np.float64) - (1 if isinstance(column, Integer) else 0)
     below = np.concatenate([[0.0], law.cdf(inner), [1.0]])
     return np.diff(below)
 

@@ -1,0 +1,109 @@
+"""Bins of columns with bounds: their borders on a linear or logarithmic scale, and draws from them."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST_BINS = 2**24
+MOST_SCALED_BINS = 2**16
+FINE_BINS = 128
+"""Bins of a real column, or of one on a logarithmic scale, where the study does not say how many."""
+
+T = TypeVar("T", np.int64, np.float64)
+Scale = Literal["linear", "log", "symlog"]
+# "symlog" is linear up to this share of the larger bound, and logarithmic beyond
+_LINEAR_SHARE = 1e-4
+
+
+def check_few(name: str, bins: int | None, scale: Scale = "linear") -> None:
+    """Refuse bins whose borders would fill the memory of whoever only reads the study file."""
+    most = MOST_BINS if scale == "linear" else MOST_SCALED_BINS
+    if bins is not None and bins > most:
+        raise ValueError(f"{name!r}: bins ({bins}) must be at most {most}")
+
+
+def check_scale(name: str, scale: Scale, lower: float) -> None:
+    """Refuse a logarithm of what is not positive."""
+    if scale == "log" and lower <= 0:
+        raise ValueError(f"{name!r}: scale 'log' needs a positive lower bound, and it is {lower}: use 'symlog'")
+
+
+def check_edges(
+    name: str, edges: Sequence[float] | None, ends: tuple[float, float], last: str, bins: int | None, scale: Scale
+) -> None:
+    """Refuse edges that are not the bounds and increasing numbers between them."""
+    if edges is None:
+        return
+    check_few(name, len(edges), "log")
+    if bins is not None or scale != "linear":
+        raise ValueError(f"{name!r}: give edges, or bins and scale, not both")
+    if len(edges) < 2 or (edges[0], edges[-1]) != ends:
+        raise ValueError(f"{name!r}: edges must begin with lower and end with {last}")
+    if any(not first < second for first, second in pairwise(edges)):
+        raise ValueError(f"{name!r}: edges must increase")
+
+
+def _onto_scale(
+    numbers: NDArray[Any] | tuple[float, float], bounds: tuple[float, float], scale: Scale
+) -> NDArray[np.float64]:
+    """Return numbers on a scale on which bins have equal width."""
+    places = np.asarray(numbers, dtype=np.float64)
+    if scale == "linear":
+        return places
+    return np.asarray(np.log(places) if scale == "log" else np.arcsinh(places / _linear_part(bounds)), np.float64)
+
+
+def _off_scale(places: NDArray[np.float64], bounds: tuple[float, float], scale: Scale) -> NDArray[np.float64]:
+    if scale == "linear":
+        return places
+    return np.asarray(np.exp(places) if scale == "log" else np.sinh(places) * _linear_part(bounds), np.float64)
+
+
+def _linear_part(bounds: tuple[float, float]) -> float:
+    return _LINEAR_SHARE * max(abs(bounds[0]), abs(bounds[1]))
+
+
+def draw_between(
+    low: NDArray[Any], high: NDArray[Any], bounds: tuple[float, float], scale: Scale, generator: np.random.Generator
+) -> NDArray[np.float64]:
+    """Draw a number from each bin, uniform on the scale."""
+    begin, end = (_onto_scale(one, bounds, scale) for one in (low, high))
+    return _off_scale(begin + generator.random(len(begin)) * (end - begin), bounds, scale)
+
+
+@lru_cache(maxsize=256)
+def whole_edges(lower: int, count: int, bins: int, scale: Scale) -> NDArray[np.int64]:
+    """Return the first whole number of every bin, then the one after the last."""
+    # i * count // bins without overflow: bins and count are below 2^32 and 2^54
+    places = np.arange(bins + 1, dtype=np.int64)
+    edges = lower + places * (count // bins) + places * (count % bins) // bins
+    if scale != "linear":
+        bounds = (float(lower), float(lower + count))
+        begin, end = _onto_scale(bounds, bounds, scale)
+        near = np.rint(_off_scale(np.linspace(begin, end, bins + 1), bounds, scale)).astype(np.int64)
+        edges = np.unique(np.clip(np.append(near, (lower, lower + count)), lower, lower + count))
+    edges.flags.writeable = False
+    return edges
+
+
+@lru_cache(maxsize=256)
+def given_edges(given: tuple[float, ...], kind: type[T]) -> NDArray[T]:
+    """Return declared borders."""
+    edges = np.array(given, dtype=kind)
+    edges.flags.writeable = False
+    return edges
+
+
+@lru_cache(maxsize=256)
+def real_edges(lower: float, upper: float, bins: int, scale: Scale) -> NDArray[np.float64]:
+    """Return the borders of bins of equal width on a scale."""
+    bounds = (lower, upper)
+    begin, end = _onto_scale(bounds, bounds, scale)
+    edges = _off_scale(np.linspace(begin, end, bins + 1), bounds, scale)
+    edges[0], edges[-1] = bounds
+    edges.flags.writeable = False
+    return edges
