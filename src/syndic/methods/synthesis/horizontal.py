@@ -18,6 +18,7 @@ The method follows PrivMRF (Cai, Lei, Wei and Xiao 2021) and AIM (McKenna, Mulli
 masks allow linear statistics only, so tables are chosen by what opened tables say, never by exact scores.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal, final
 
@@ -34,7 +35,7 @@ from syndic.methods.synthesis.result import SyntheticTable, read_synthesis
 from syndic.methods.synthesis.rounds import Answer, Opened, RemoteCounts
 from syndic.methods.synthesis.size import check_choices, choosing, size_of
 from syndic.methods.synthesis.zeros import Zeros
-from syndic.model.markov import Adaptive, GrowingModel
+from syndic.model.markov import GrowingModel
 from syndic.model.markov.measurement import UNKNOWN
 from syndic.mpc.graph import sum_graph
 from syndic.mpc.masked_sum import MaskedSums, SumCoordinator, SumMasked
@@ -45,12 +46,14 @@ from syndic.mpc.order import advance
 class Synthesis(Method, tag="synthesis"):
     """Parameters of the synthesis.
 
-    `selector`: how tables are chosen, "one_shot" at once or "adaptive" over several rounds. `rounds`: how many of the
-    adaptive ones. `model_cells`: the most cells of the model, by default what `limits.memory_mb` allows. `rows`: how
-    many rows are drawn, by default as many as the noisy counts say, or the public number under `replace`. `zeros`:
-    combinations that no row can have. `colluding` and `missing` are as in the masked tables: parties - colluding -
-    missing shares of the noise are enough. With `colluding` 0 the guarantee is for everybody but the parties, of which
-    each can take its own share off.
+    `selector`: how tables are chosen, "one_shot" at once or "adaptive" over several rounds. `rounds`: how many of
+    the adaptive ones. `model_cells`: the most cells of the model, by default what `limits.memory_mb` allows.
+    `rows`: how many rows are drawn, by default as many as the noisy counts say, or the public number under
+    `replace`. `zeros`: combinations that no row can have. `target`: a column, such as a label, whose relation to
+    every other column the model holds. `keep`: sets of columns whose tables are measured and held by the model.
+    `colluding` and `missing` are as in the masked tables: parties - colluding - missing shares of the noise are
+    enough. With `colluding` 0 the guarantee is for everybody but the parties, of which each can take its own share
+    off.
     """
 
     title: ClassVar[str] = "Synthesis by a graphical model"
@@ -71,11 +74,19 @@ class Synthesis(Method, tag="synthesis"):
     missing: int = 0
     rows: int | None = None
     zeros: tuple[Zeros, ...] = ()
+    target: str | None = None
+    keep: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if self.colluding < 0 or self.missing < 0:
             raise ValueError(f"colluding ({self.colluding}) and missing ({self.missing}) must not be negative")
-        check_choices(selector=self.selector, rounds=self.rounds, model_cells=self.model_cells, rows=self.rows)
+        check_choices(
+            selector=self.selector,
+            rounds=self.rounds,
+            model_cells=self.model_cells,
+            rows=self.rows,
+            keep=self.keep,
+        )
 
     @property
     def requires(self) -> Requires:
@@ -84,12 +95,21 @@ class Synthesis(Method, tag="synthesis"):
 
     def plan(self, terms: Terms) -> SynthesisPlan:
         """Cut the strictest budget into rounds, and make the model as large as the study's limits allow."""
-        account = account_of(terms, self._selector(1).budgets, colluding=self.colluding, missing=self.missing)
+        select = partial(
+            choosing,
+            self.selector,
+            self.rounds,
+            schema=terms.schema,
+            target=self.target,
+            keep=self.keep,
+            with_target=True,
+        )
+        account = account_of(terms, select(1).budgets, colluding=self.colluding, missing=self.missing)
         impossible = [one.mask(terms.schema) for one in self.zeros]
-        size = size_of(terms, account, self._selector, impossible, model_cells=self.model_cells, rows=self.rows)
+        size = size_of(terms, account, select, impossible, model_cells=self.model_cells, rows=self.rows)
         return SynthesisPlan(
             terms=terms,
-            selector=self._selector(size.model_cells),
+            selector=select(size.model_cells),
             account=account,
             size=size,
             masked_sums=self._masked_sums(terms) if len(terms.parties) > 1 else None,
@@ -162,11 +182,7 @@ class Synthesis(Method, tag="synthesis"):
 
     def read(self, plan: SynthesisPlan, folder: Path) -> SyntheticTable:
         """Read back the synthetic table, its model and the noisy tables."""
-        return read_synthesis(plan.terms.schema, folder)
-
-    def _selector(self, cells: int) -> Adaptive:
-        """Return what chooses the tables of a model of so many cells."""
-        return choosing(self.selector, self.rounds, cells)
+        return read_synthesis(plan.terms.schema, folder, plan.selector.ordered)
 
     def _masked_sums(self, terms: Terms) -> MaskedSums:
         graph = sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)

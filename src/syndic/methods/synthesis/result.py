@@ -15,6 +15,7 @@ from syndic.errors import InputError
 from syndic.kernel import Result, read_table
 from syndic.kernel.result import unreadable
 from syndic.model.markov import Grouping, MarkovField, Measurement, Synthesis
+from syndic.model.markov.levels import level_counts, one_way_tables
 from syndic.random import SystemRandomness
 from syndic.random import generator as new_generator
 
@@ -136,8 +137,8 @@ class SyntheticTable(Result):
         }
 
 
-def read_synthesis(schema: Schema, folder: Path) -> SyntheticTable:
-    """Read back the files of a `SyntheticTable`."""
+def read_synthesis(schema: Schema, folder: Path, ordered: Sequence[tuple[str, int]] = ()) -> SyntheticTable:
+    """Read back the files of a `SyntheticTable`; `ordered` are the columns whose fine levels were smoothed."""
     note = from_file(folder / "synthesis.json", SynthesisNote)
     field = MarkovField.load(folder / "model.npz")
     grouping = Grouping(schema.domain, note.groups)
@@ -148,7 +149,7 @@ def read_synthesis(schema: Schema, folder: Path) -> SyntheticTable:
         raise unreadable(folder, KeyError("count"))
     counts = np.asarray(cells["count"], dtype=np.float64)
     rounds = _measured(schema.domain, note, counts, folder)
-    one_way = {one.names[0]: one.values for one in rounds[0]}
+    one_way = level_counts(one_way_tables(schema.domain, rounds[0]), dict(ordered))
     fitted = Synthesis(field=field, grouping=grouping, one_way=one_way, rounds=tuple(tuple(one) for one in rounds))
     return SyntheticTable(
         table=ReleasedTable(rows),

@@ -5,9 +5,12 @@ Where the study does not say how large the model may be, it is as large as the s
 """
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from math import sqrt
 from typing import Final, Literal, final
 
+from syndic.data import Schema
+from syndic.data.ranged import Ranged
 from syndic.document import Document
 from syndic.errors import InputError
 from syndic.kernel import Terms, people_of
@@ -21,6 +24,12 @@ LEAST_TABLE_CELLS: Final = 4096
 
 MOST_ROUNDS: Final = 100
 """More rounds of chosen tables only cut the budget into parts too small to say anything."""
+
+FEW_TARGET_LEVELS: Final = 8
+"""A target of at most so many levels is counted with every column in the first round."""
+
+LEVELS_SHARE: Final = Fraction(3, 20)
+"""Share of the budget for the first round where it counts fine levels or the target; 1/20 otherwise."""
 
 # Interpreter, libraries and compiled kernels.
 BASE_BYTES: Final = 350 * 10**6
@@ -58,8 +67,18 @@ class Size(Document):
         return max(one.cells for one in self.rooms)
 
 
-def check_choices(*, selector: str, rounds: int | None, model_cells: int | None, rows: int | None) -> None:
+def check_choices(
+    *,
+    selector: str,
+    rounds: int | None,
+    model_cells: int | None,
+    rows: int | None,
+    keep: Sequence[Sequence[str]] = (),
+) -> None:
     """Raise `ValueError` for parameters of a synthesis that make no sense together, whatever the study is."""
+    for names in keep:
+        if len(names) < 2 or len(set(names)) != len(names):
+            raise ValueError(f"keep ({', '.join(names)}): each set has at least two columns, each once")
     for name, value in (("rounds", rounds), ("model_cells", model_cells)):
         if value is not None and value < 1:
             raise ValueError(f"{name} ({value}) must be at least 1")
@@ -69,15 +88,66 @@ def check_choices(*, selector: str, rounds: int | None, model_cells: int | None,
         raise ValueError("rounds is for the adaptive selector: leave it out")
 
 
-def choosing(selector: Literal["adaptive", "one_shot"], rounds: int | None, cells: int) -> Adaptive:
-    """Return what chooses the tables of a model of so many cells."""
+def choosing(
+    selector: Literal["adaptive", "one_shot"],
+    rounds: int | None,
+    cells: int,
+    *,
+    schema: Schema | None = None,
+    target: str | None = None,
+    keep: tuple[tuple[str, ...], ...] = (),
+    with_target: bool = False,
+) -> Adaptive:
+    """Return what chooses the tables of a model of so many cells.
+
+    `schema`: where neighbours of fine levels may be merged. `with_target`: whether the parties can count every column
+    together with the target in the first round.
+    """
     # a small model has no use for large tables, and all tables of a round are in memory at once
     table = min(Adaptive().most_table_cells, max(LEAST_TABLE_CELLS, cells // 16))
     if rounds is not None and rounds > MOST_ROUNDS:
         raise InputError(f"rounds ({rounds}) must be at most {MOST_ROUNDS}: each of them gets a part of the budget")
-    if selector == "one_shot":
-        return OneShot(cells=cells, most_table_cells=table)
-    return Adaptive(cells=cells, most_table_cells=table, rounds=Adaptive().rounds if rounds is None else rounds)
+    ordered: tuple[tuple[str, int], ...] = ()
+    together = False
+    if schema is not None:
+        _check_known(schema, target, keep)
+        ordered = ordered_columns(schema)
+        together = with_target and target is not None and schema[target].size <= FEW_TARGET_LEVELS
+    kind, rounds = (OneShot, 1) if selector == "one_shot" else (Adaptive, rounds or Adaptive().rounds)
+    return kind(
+        cells=cells,
+        most_table_cells=table,
+        rounds=rounds,
+        one_way_share=LEVELS_SHARE if ordered or together else Adaptive().one_way_share,
+        ordered=ordered,
+        target=target,
+        keep=keep,
+        with_target=together,
+    )
+
+
+def ordered_columns(schema: Schema) -> tuple[tuple[str, int], ...]:
+    """Return the columns whose bins are left open and many, with how many they are: neighbours are merged."""
+    return tuple(
+        (column.name, column.levels)
+        for column in schema.columns
+        if isinstance(column, Ranged) and column.fine and column.levels > Adaptive().ordered_groups
+    )
+
+
+def _check_known(schema: Schema, target: str | None, keep: Sequence[tuple[str, ...]]) -> None:
+    for where, names in (("target", () if target is None else (target,)), *(("keep", names) for names in keep)):
+        unknown = [name for name in names if name not in schema.names]
+        if unknown:
+            raise InputError(f"{where}: '{unknown[0]}' is not a column of the schema ({', '.join(schema.names)})")
+    for names in keep:
+        merged = Adaptive(ordered=ordered_columns(schema)).merged(schema.domain)
+        cells = merged.project(names).size
+        if cells > Adaptive().most_table_cells:
+            raise InputError(
+                f"keep: the table of {', '.join(names)} has {cells:,} cells, and at most "
+                f"{Adaptive().most_table_cells:,} can be measured: keep fewer columns together or set fewer bins"
+            )
 
 
 def most_rows(terms: Terms) -> int:
@@ -103,7 +173,8 @@ def size_of(
     """
     limit, domain = terms.limits.memory_mb * 10**6, terms.schema.domain
     # every column by itself, but for what is declared impossible; levels may be grouped, but need not be
-    least = plan_tree(domain, [zero.names for zero in zeros]).cells
+    chosen = selector(1)
+    least = plan_tree(chosen.merged(domain, zeros), [*(zero.names for zero in zeros), *chosen.held(domain)]).cells
     # one clique of all columns holds everything there is to know
     most = model_cells or max(least, min(Adaptive().cells, domain.size))
     # the largest of some sizes that fits; a size that the study gives is not changed

@@ -40,7 +40,7 @@ from syndic.methods.synthesis.vertical_agree import RoundClose, RoundKey, RoundK
 from syndic.methods.synthesis.vertical_plan import VerticalPlan, limit_traffic
 from syndic.methods.synthesis.vertical_rounds import PARTNERS, Names, OpenedRound, alone
 from syndic.methods.synthesis.zeros import Zeros
-from syndic.model.markov import Adaptive, Grouping, GrowingModel
+from syndic.model.markov import Grouping, GrowingModel
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.order import advance
 from syndic.mpc.product_messages import (
@@ -61,11 +61,12 @@ _ASKED = "round asked"
 class Vertical(Method, tag="vertical"):
     """Parameters of the vertical synthesis.
 
-    `selector`, `rounds`, `model_cells`, `rows` and `zeros` are as in the synthesis of rows; `rows` is by default the
-    public number of people, and `selector` "one_shot", since every round of chosen tables sends rows anew. `colluding`:
-    1 makes each partner's share of a table's noise enough by itself, since a partner can take its own off; with 0 the
-    guarantee holds against everybody but the partners. `traffic`: about how many bytes a person all tables across
-    parties may take, masked rows counted once however many partners they are passed on to.
+    `selector`, `rounds`, `model_cells`, `rows`, `zeros`, `target` and `keep` are as in the synthesis of rows;
+    `rows` is by default the public number of people, and `selector` "one_shot", since every round of chosen tables
+    sends rows anew. `colluding`: 1 makes each partner's share of a table's noise enough by itself, since a partner
+    can take its own off; with 0 the guarantee holds against everybody but the partners. `traffic`: about how many
+    bytes a person all tables across parties may take, masked rows counted once however many partners they are
+    passed on to.
     """
 
     title: ClassVar[str] = "Vertical synthesis by a graphical model, tables across parties from secure products"
@@ -85,13 +86,21 @@ class Vertical(Method, tag="vertical"):
     traffic: int = 850
     rows: int | None = None
     zeros: tuple[Zeros, ...] = ()
+    target: str | None = None
+    keep: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if self.colluding not in (0, 1):
             raise ValueError(f"colluding ({self.colluding}) must be 0 or 1: two partners share the noise of a table")
         if self.traffic < 1:
             raise ValueError(f"traffic ({self.traffic}) must be at least 1")
-        check_choices(selector=self.selector, rounds=self.rounds, model_cells=self.model_cells, rows=self.rows)
+        check_choices(
+            selector=self.selector,
+            rounds=self.rounds,
+            model_cells=self.model_cells,
+            rows=self.rows,
+            keep=self.keep,
+        )
 
     @property
     def requires(self) -> Requires:
@@ -100,10 +109,11 @@ class Vertical(Method, tag="vertical"):
 
     def plan(self, terms: Terms) -> VerticalPlan:
         """Cut the strictest budget into rounds, and limit the model, the rounds and their traffic."""
-        account = account_of(terms, self._selector(1).budgets, colluding=self.colluding, missing=0, shares=PARTNERS)
+        select = partial(choosing, self.selector, self.rounds, schema=terms.schema, target=self.target, keep=self.keep)
+        account = account_of(terms, select(1).budgets, colluding=self.colluding, missing=0, shares=PARTNERS)
         impossible = [one.mask(terms.schema) for one in self.zeros]
-        size = size_of(terms, alone(account), self._selector, impossible, model_cells=self.model_cells, rows=self.rows)
-        selector = self._selector(size.model_cells)
+        size = size_of(terms, alone(account), select, impossible, model_cells=self.model_cells, rows=self.rows)
+        selector = select(size.model_cells)
         return VerticalPlan(
             terms=terms,
             selector=selector,
@@ -112,10 +122,6 @@ class Vertical(Method, tag="vertical"):
             zeros=self.zeros,
             rows=self.rows if self.rows is not None else terms.parties[0].people or 0,
         )
-
-    def _selector(self, cells: int) -> Adaptive:
-        """Return what chooses the tables of a model of so many cells."""
-        return choosing(self.selector, self.rounds, cells)
 
     # The parties' side: a round is asked, vouched for, multiplied where parties meet in a table, and opened.
 
@@ -200,7 +206,7 @@ class Vertical(Method, tag="vertical"):
 
     def read(self, plan: VerticalPlan, folder: Path) -> SyntheticTable:
         """Read back the synthetic table, its model and the noisy tables."""
-        return read_synthesis(plan.terms.schema, folder)
+        return read_synthesis(plan.terms.schema, folder, plan.selector.ordered)
 
 
 def _own_groups(party: Party[VerticalPlan], question: Question) -> Grouping:

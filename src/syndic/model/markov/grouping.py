@@ -50,11 +50,14 @@ class Grouping:
         return {name: self._maps[name].astype(code_type(sizes[name]))[column] for name, column in codes.items()}
 
     def gather(self, table: Measurement) -> Measurement:
-        """Return a one-way table of levels summed to groups; the variance is the mean one of a group."""
-        (name,) = table.names
-        groups = self._maps[name]
-        values = np.asarray(np.bincount(groups, weights=table.values), dtype=np.float64)
-        return Measurement(table.names, values, table.variance * len(groups) / len(values))
+        """Return a table over all levels summed to groups; the variance is the mean one of a group."""
+        values = table.values
+        for axis, name in enumerate(table.names):
+            groups = self._maps[name]
+            sums = np.zeros((int(groups.max()) + 1, *np.delete(values.shape, axis)))
+            np.add.at(sums, groups, np.moveaxis(values, axis, 0))
+            values = np.moveaxis(sums, 0, axis)
+        return Measurement(table.names, values, table.variance * table.values.size / values.size)
 
     def zeros(self, zeros: Iterable[Impossible]) -> list[Impossible]:
         """Return impossible cells over groups; only columns without groups may have them."""
@@ -109,16 +112,25 @@ class Grouping:
 
 
 def group_rare(
-    domain: Domain, one_way: Sequence[Measurement], *, least: float, most_levels: int, alone: Iterable[str] = ()
+    domain: Domain,
+    one_way: Sequence[Measurement],
+    *,
+    least: float,
+    most_levels: int,
+    alone: Iterable[str] = (),
+    given: Mapping[str, NDArray[np.int64]] | None = None,
 ) -> Grouping:
     """Group the levels of each column whose noisy count is below `least` standard deviations of its noise.
 
     At most `most_levels` groups a column: beyond that the levels with the smallest noisy counts are grouped as well.
-    Columns in `alone` keep all their levels.
+    Columns in `alone` keep all their levels; those in `given` have these groups.
     """
     counts = {one.names[0]: one for one in one_way}
     groups = []
     for name, size in zip(domain.names, domain.sizes, strict=True):
+        if given is not None and name in given and name not in alone:
+            groups.append(tuple(int(group) for group in given[name]))
+            continue
         values, threshold = counts[name].values, least * float(np.sqrt(counts[name].variance))
         common = np.flatnonzero(values > threshold)
         if len(common) + (len(common) < size) > most_levels:

@@ -12,12 +12,16 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from syndic.data import Domain
 from syndic.document import Document
 from syndic.model.markov.counts import Counts, Names, Synthesis
 from syndic.model.markov.field import MarkovField
 from syndic.model.markov.fit import fit
 from syndic.model.markov.grouping import Grouping, group_rare
+from syndic.model.markov.levels import level_counts, merge_neighbours, one_way_tables
 from syndic.model.markov.measurement import UNKNOWN, Impossible, Measurement, estimate_total
 from syndic.model.markov.score import choose_tables, outside_scores, pairs_of
 from syndic.model.markov.structure import grow, grow_forest, start_structure
@@ -47,6 +51,11 @@ class Adaptive(Document):
         most_columns: The most columns of a table.
         most_table_cells: The most cells of a table.
         most_levels: The most groups of levels of a column.
+        ordered: Columns whose levels are fine and in order, with how many those are: neighbours are merged.
+        ordered_groups: The most groups of such levels.
+        target: A column whose relation to every other one the model holds.
+        keep: Sets of columns that the model holds together, and whose tables are measured.
+        with_target: Whether the first round counts every column together with the target.
         merge_below: Levels with noisy counts below so many standard deviations are grouped.
         least_distance: A pair this far from the model, as a share of rows, may be added to it.
         growth: Steps in which the model grows, each fitted before the next.
@@ -65,6 +74,11 @@ class Adaptive(Document):
     least_distance: float = 0.005
     growth: int = 8
     iterations: int = 500
+    ordered: tuple[tuple[str, int], ...] = ()
+    ordered_groups: int = 16
+    target: str | None = None
+    keep: tuple[Names, ...] = ()
+    with_target: bool = False
 
     def __post_init__(self) -> None:
         least = {"rounds": 1, "cells": 1, "most_columns": 2, "most_table_cells": 4, "most_levels": 2, "growth": 1}
@@ -82,16 +96,44 @@ class Adaptive(Document):
     def limits(self, domain: Domain, zeros: Sequence[Impossible] = ()) -> tuple[RoundLimit, ...]:
         """Return the most each round asks for, known before any row."""
         whole = {name for zero in zeros for name in zero.names}
-        sizes = {name: domain[name] if name in whole else min(domain[name], self.most_levels) for name in domain.names}
-        grouped = Domain.of(sizes)
-        columns = RoundLimit(tables=len(domain), cells=sum(domain.sizes))
+        merged = self.merged(domain, zeros)
+        grouped = Domain.of(
+            {name: merged[name] if name in whole else min(merged[name], self.most_levels) for name in domain.names}
+        )
+        first = self.first(domain)
+        columns = RoundLimit(tables=len(first), cells=sum(domain.project(names).size for names in first))
         pairs = self.pairs(grouped)
-        number = max(self.numbers(domain))
+        number = max(self.numbers(domain)) + len(self.keep)
         return (
             columns,
             RoundLimit(tables=len(pairs), cells=sum(grouped.project(names).size for names in pairs)),
             *[RoundLimit(tables=number, cells=max(columns.cells, number * self.most_table_cells))] * self.rounds,
         )
+
+    def first(self, domain: Domain) -> list[Names]:
+        """Return the tables of the first round: every column, with the target where it is counted so."""
+        if not self.with_target or self.target is None:
+            return [(name,) for name in domain.names]
+        target = self.target
+        pairs = [tuple(sorted((name, target), key=domain.names.index)) for name in domain.names if name != target]
+        return pairs or [(target,)]
+
+    def merged(self, domain: Domain, zeros: Sequence[Impossible] = ()) -> Domain:
+        """Return the columns with the most levels that fine ones can have once neighbours are merged."""
+        whole = {name for zero in zeros for name in zero.names}
+        ordered = {name: levels for name, levels in self.ordered if name not in whole}
+        return Domain.of(
+            {
+                name: min(levels, self.ordered_groups) + size - levels
+                for name, size in zip(domain.names, domain.sizes, strict=True)
+                for levels in [ordered.get(name, 0)]
+            }
+        )
+
+    def held(self, domain: Domain) -> list[Names]:
+        """Return the sets of columns that the model holds together from the start."""
+        pairs = [(name, self.target) for name in domain.names if self.target is not None and name != self.target]
+        return [*self.keep, *pairs]
 
     def numbers(self, domain: Domain) -> list[int]:
         """Return the numbers of tables to try in a round of chosen ones."""
@@ -156,7 +198,7 @@ class GrowingModel:
         """Return the tables of the next round, over the groups of `grouping`: columns, pairs, then what helps most."""
         settings, number = self.settings, len(self.rounds)
         if number == 0:
-            return [(name,) for name in self.counts.domain.names]
+            return settings.first(self.counts.domain)
         if number == 1:
             return settings.pairs(self.domain)
         before, after = (settings.growth * (number - less) // settings.rounds for less in (2, 1))
@@ -181,19 +223,35 @@ class GrowingModel:
         """The model after the last round, which can be sampled."""
         return Synthesis(self.field, self.grouping, self.one_way, tuple(tuple(one) for one in self.rounds))
 
-    def group(self, one_way: Sequence[Measurement]) -> None:
+    def group(self, opened: Sequence[Measurement]) -> None:
         """Group rare levels, and begin with the columns by themselves and those that are held together."""
         settings, domain, zeros = self.settings, self.counts.domain, self._zeros
         whole = {name for zero in zeros for name in zero.names}
+        one_way = one_way_tables(domain, opened)
+        ordered = dict(settings.ordered)
+        self.one_way = level_counts(one_way, ordered)
         # where the round was lost no level is known to be rare
         least = settings.merge_below if any(one.variance < UNKNOWN for one in one_way) else -math.inf
-        self.grouping = group_rare(domain, one_way, least=least, most_levels=settings.most_levels, alone=whole)
+        self.grouping = group_rare(
+            domain,
+            one_way,
+            least=least,
+            most_levels=settings.most_levels,
+            alone=whole,
+            given={name: self._merged(name, levels) for name, levels in ordered.items()},
+        )
         self.zeros = self.grouping.zeros(zeros)
         self.domain = self.grouping.domain_of_groups
-        self.one_way = {one.names[0]: one.values for one in one_way}
-        # held together as on all levels: a plan made before any row then has room for it, whatever was grouped
-        held = plan_tree(domain, [zero.names for zero in zeros]).cliques if zeros else ()
+        # held together as in the plan, which was made before any row and has room for it, whatever was grouped
+        sets = [*(zero.names for zero in zeros), *settings.held(domain)]
+        held = plan_tree(settings.merged(domain, zeros), sets).cliques if sets else ()
         self.structure = start_structure(self.domain, held, settings.cells)
+
+    def _merged(self, name: str, levels: int) -> NDArray[np.int64]:
+        """Return the groups of an ordered column; levels that are not in order follow, each by itself."""
+        counts = self.one_way[name]
+        groups = merge_neighbours(counts[:levels], self.settings.ordered_groups)
+        return np.append(groups, groups.max() + 1 + np.arange(counts.size - levels))
 
     def grow(self, step: int) -> None:
         """Let the model grow towards pairs it is far from, up to its share of the cells, and fit it again."""
@@ -229,8 +287,9 @@ class GrowingModel:
             most_columns=settings.most_columns,
             most_cells=settings.most_table_cells,
         )
-        self.tell(f"{len(found)} tables chosen")
-        return found or [(name,) for name in self.domain.names]
+        kept = [*settings.keep, *(names for names in found if set(names) not in map(set, settings.keep))]
+        self.tell(f"{len(kept)} tables chosen")
+        return kept or [(name,) for name in self.domain.names]
 
     def measurements(self) -> list[Measurement]:
         """Return the noisy tables that the model can hold."""
