@@ -11,8 +11,6 @@ from syndic_lab.bench import BENCHES
 from verbs import verbs_of
 
 PAGES = pages()
-PLAIN = sorted([ROOT / "README.md", *(ROOT / "docs" / "tutorials").glob("*.md")])
-MOST_WORDS = 30
 # what a reader of any method must find, and the headings under which pages have it
 TOPICS = {
     "steps": "Steps|Schemes|What happens",
@@ -60,40 +58,3 @@ def test_pages_about_claims_name_a_test_or_command_in_every_row() -> None:
         assert len(rows) > 10, name
         for row in rows:
             assert re.search(r"tests/|`syndic |`make |\.md", row), f"{name}.md: nothing shows: {row}"
-
-
-def sentences(text: str) -> list[str]:
-    """Return the sentences of a page: no code, tables, pictures or comments; a list's items stand alone."""
-    text = re.sub(r"<!--.*?-->|^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
-    text = re.sub(r"^\s*(\||<).*$", "", text, flags=re.MULTILINE)
-    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
-    # a heading, an item and an empty line end what was before
-    parts = re.split(r"\n\s*\n|^#+ .*$|^\s*(?:[-*]|\d+\.) ", text, flags=re.MULTILINE)
-    found = (one for part in parts for one in re.split(r"(?<=[.!?])[*_`\")]*(?:\s+|$)", " ".join(part.split())))
-    return [one for one in found if one]
-
-
-def words(sentence: str) -> int:
-    return sum(bool(re.search(r"\w", word)) for word in sentence.split())
-
-
-@pytest.mark.parametrize("page", PLAIN, ids=lambda page: str(page.relative_to(ROOT)))
-def test_no_sentence_is_long(page: Path) -> None:
-    long = [f"{words(one)} words: {one}" for one in sentences(page.read_text()) if words(one) > MOST_WORDS]
-    assert long == []
-
-
-def test_sentences_are_counted_as_a_reader_would() -> None:
-    text = """# A heading
-
-    One sentence; still the same: of eight words. **Another one!** With a [link of it](page.md) and 0.5 units.
-
-    - an item of five words
-    - another
-
-    <!-- left out
-    too --> Said.
-
-    | a | table |
-    """.replace("    ", "")
-    assert [words(one) for one in sentences(text + "\n```text\nleft out\n```\nThe end")] == [8, 2, 8, 5, 1, 1, 2]
