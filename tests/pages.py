@@ -2,7 +2,7 @@
 
 Such a part stands between two lines, `<!-- generated: KIND WHAT -->` and `<!-- end -->`. KIND is one of `BLOCKS`. For a
 part about a method WHAT is its name and, where the page's study is changed for it, parameters: `estimate
-scheme="masked"`; `parties=5` says how many parties there are.
+scheme="masked"`; `parties=5` says how many parties there are. Diagrams are in `diagrams`.
 """
 
 import re
@@ -18,6 +18,7 @@ import click
 from click.testing import CliRunner
 
 import syndic
+from diagrams import diagram, overview
 from syndic.cli.main import cli
 from syndic.document import from_builtins
 from syndic.kernel import Method
@@ -151,14 +152,25 @@ BLOCKS: dict[str, Callable[[str], Iterator[str]]] = {
 }
 
 
+def image_of(method: str) -> Path:
+    """Return the diagram of a method."""
+    return ROOT / "docs" / "methods" / "images" / f"{method}.svg"
+
+
+def images() -> Iterator[tuple[Path, str]]:
+    """Yield every generated image and its text."""
+    yield ROOT / "docs" / "images" / "overview.svg", overview()
+    for method in METHODS:
+        yield image_of(method), diagram(method, study_of(method), without=COMMON)
+
+
 def main() -> int:
-    """Write every page anew and name those that changed."""
-    for page in pages():
-        before = page.read_text()
-        after = generated(before)
-        if after != before:
-            page.write_text(after)
-            print(f"wrote {page.relative_to(ROOT)}")
+    """Write every page and image anew and name those that changed."""
+    written = [(page, generated(page.read_text())) for page in pages()]
+    for path, text in (*written, *images()):
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+            print(f"wrote {path.relative_to(ROOT)}")
     return 0
 
 

@@ -1,11 +1,12 @@
 """What pages repeat of the code is fresh, and nothing of it is missing."""
 
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import click
 import pytest
 
-from pages import COMMON, METHODS, ROOT, generated, page_of, pages, parts_of
+from pages import COMMON, METHODS, ROOT, generated, image_of, images, page_of, pages, parts_of
 from syndic.cli.main import cli
 from syndic.kernel.step import steps_of
 from verbs import verbs_of
@@ -15,6 +16,20 @@ from verbs import verbs_of
 def test_a_page_is_what_the_code_says(page: Path) -> None:
     text = page.read_text()
     assert text == generated(text), f"{page.relative_to(ROOT)} is stale: run `make pages` and review the difference"
+
+
+@pytest.mark.parametrize(("path", "text"), [pytest.param(*image, id=image[0].stem) for image in images()])
+def test_an_image_is_what_the_code_says(path: Path, text: str) -> None:
+    assert path.read_text() == text, f"{path.relative_to(ROOT)} is stale: run `make pages` and look at it"
+    root = ET.fromstring(text)
+    title, description, *_ = [child.text for child in root]
+    assert all((title, description)), "a screen reader has nothing to read"
+    assert "http" not in text.replace('xmlns="http://www.w3.org/2000/svg"', ""), "it would fetch something"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_page_shows_the_diagram_of_its_method(method: str) -> None:
+    assert f"](images/{image_of(method).name})" in page_of(method).read_text()
 
 
 @pytest.mark.parametrize("method", METHODS)
