@@ -8,7 +8,7 @@ scheme="masked"`; `parties=5` says how many parties there are. Diagrams are in `
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, get_args
@@ -21,7 +21,9 @@ import syndic
 from diagrams import diagram, overview
 from syndic.cli.main import cli
 from syndic.document import from_builtins
-from syndic.kernel import Method
+from syndic.kernel import ALIGNED, GROUPS, Method
+from syndic.kernel.disclosure import beyond_unit
+from syndic.kernel.step import Step
 from syndic.methods import AnyMethod
 from syndic.study import Study
 from syndic_lab.reproduce import CATALOGUE
@@ -34,6 +36,9 @@ METHODS: dict[str, type[Method]] = {str(kind.__struct_config__.tag): kind for ki
 SHARED = {"pooled-gram": "gram"}
 # asked in every method, so described once, in the life of a call
 COMMON = {"ready", "meet"}
+# of masked sums, secure products and shared secrets, which several methods use
+SHARED_STEPS = ("sum_", "product_", "secret_")
+PUBLIC = "anyone with the release"
 _BLOCK = re.compile(r"^<!-- generated: (\w+) ([^\n]+) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 _WIDTH = 100
 
@@ -96,17 +101,43 @@ def _paper(method: str) -> Iterator[str]:
 
 
 def _messages(what: str) -> Iterator[str]:
-    """Yield a line of a table for every step, in the order of a run: its name, what the reply reveals, what is done."""
+    """Yield a line of a table for every step, in the order of a run: its name, what the reply reveals, what is done.
+
+    Steps of several methods are only named; their table is in the index. Of a changed study only the steps that the
+    page's study does not have.
+    """
+    method, *changed = what.split(maxsplit=1)
+    listed = {*COMMON, *(study_of(method).steps if changed else ())}
+    steps = [step for name, step in study_of(what).steps.items() if name not in listed]
+    if shared := [f"`{step.name}`" for step in steps if step.name.startswith(SHARED_STEPS)]:
+        yield f"[Shared steps](index.md#shared-steps): {', '.join(shared)}."
+    if own := [step for step in steps if not step.name.startswith(SHARED_STEPS)]:
+        yield from ([""] if shared else [])
+        yield from _table(own)
+
+
+def _table(steps: Iterable[Step]) -> Iterator[str]:
     yield from ("| step | reveals | what the party does |", "|---|---|---|")
-    for name, step in study_of(what).steps.items():
-        if name not in COMMON:
-            yield f"| `{name}` | {step.reveals} | {step.means} |"
+    yield from (f"| `{step.name}` | {step.reveals} | {step.means} |" for step in steps)
+
+
+def _shared(prefix: str) -> Iterator[str]:
+    """Yield the table of steps whose name begins so, from all pages."""
+    studies = [study_of(what) for page in pages() for kind, what in parts_of(page.read_text()) if kind == "messages"]
+    found = {name: step for study in studies for name, step in study.steps.items() if name.startswith(prefix)}
+    yield from _table(found.values())
 
 
 def _roles(what: str) -> Iterator[str]:
+    """Yield a line of a table for each thing that is seen, with all roles that see it."""
+    sees = study_of(what).plan.disclosure.sees
+    release = sees[PUBLIC]
+    seen: dict[str, list[str]] = {}
+    for role, what_it_sees in sees.items():
+        named = what_it_sees if what_it_sees == release else what_it_sees.replace(release, "the release")
+        seen.setdefault(named, []).append(role)
     yield from ("| who | sees |", "|---|---|")
-    for role, seen in study_of(what).plan.disclosure.sees.items():
-        yield f"| {role} | {seen} |"
+    yield from (f"| {', '.join(roles)} | {what_they_see} |" for what_they_see, roles in seen.items())
 
 
 def _cost(what: str) -> Iterator[str]:
@@ -114,13 +145,20 @@ def _cost(what: str) -> Iterator[str]:
     rounds = "1 round" if need.rounds == 1 else f"{need.rounds} rounds"
     size = max(need.reply_bytes, 1000) / 1000
     yield (
-        f"For the study of this page: {rounds}, {need.memory_bytes / 1e6:,.0f} MB of memory, messages of at most "
-        f"{size:,.0f} kB. For any other `syndic plan` says it before a row is read."
+        f"The study above needs {rounds}, {need.memory_bytes / 1e6:,.0f} MB of memory and messages of at most "
+        f"{size:,.0f} kB. `syndic plan` prints this for any study."
     )
 
 
 def _limits(what: str) -> Iterator[str]:
-    yield from (f"- {text}" for text in study_of(what).plan.disclosure.not_protected)
+    """Yield what a method does not protect, without what no method does: that is in the index."""
+    study = study_of(what)
+    everywhere = {GROUPS, ALIGNED, beyond_unit(study.unit)}
+    yield from (f"- {text}" for text in study.plan.disclosure.not_protected if text not in everywhere)
+
+
+def _everywhere(_: str) -> Iterator[str]:
+    yield from (f"- {GROUPS}", f"- for methods on aligned rows: {ALIGNED}")
 
 
 def _help(verb: str) -> Iterator[str]:
@@ -143,12 +181,14 @@ def _items(paper: str) -> Iterator[str]:
 
 BLOCKS: dict[str, Callable[[str], Iterator[str]]] = {
     "cost": _cost,
+    "everywhere": _everywhere,
     "help": _help,
     "items": _items,
     "limits": _limits,
     "messages": _messages,
     "paper": _paper,
     "roles": _roles,
+    "shared": _shared,
 }
 
 
