@@ -8,7 +8,7 @@ scheme="masked"`; `parties=5` says how many parties there are. Diagrams are in `
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, get_args
@@ -22,8 +22,7 @@ from diagrams import diagram, overview
 from syndic.cli.main import cli
 from syndic.document import from_builtins
 from syndic.kernel import ALIGNED, GROUPS, Method
-from syndic.kernel.disclosure import beyond_unit
-from syndic.kernel.step import Step
+from syndic.kernel.disclosure import MADE_UP, beyond_unit
 from syndic.methods import AnyMethod
 from syndic.study import Study
 from syndic_lab.reproduce import CATALOGUE
@@ -36,8 +35,6 @@ METHODS: dict[str, type[Method]] = {str(kind.__struct_config__.tag): kind for ki
 SHARED = {"pooled-gram": "gram"}
 # asked in every method, so described once, in the life of a call
 COMMON = {"ready", "meet"}
-# of masked sums, secure products and shared secrets, which several methods use
-SHARED_STEPS = ("sum_", "product_", "secret_")
 PUBLIC = "anyone with the release"
 _BLOCK = re.compile(r"^<!-- generated: (\w+) ([^\n]+) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 _WIDTH = 100
@@ -101,31 +98,19 @@ def _paper(method: str) -> Iterator[str]:
 
 
 def _messages(what: str) -> Iterator[str]:
-    """Yield a line of a table for every step, in the order of a run: its name, what the reply reveals, what is done.
+    """Yield the steps in the order of a run and what each reveals; the diagram says what each does.
 
-    Steps of several methods are only named; their table is in the index. Of a changed study only the steps that the
-    page's study does not have.
+    Of a changed study, which has no diagram, a table of the steps that the page's study does not have.
     """
     method, *changed = what.split(maxsplit=1)
-    listed = {*COMMON, *(study_of(method).steps if changed else ())}
-    steps = [step for name, step in study_of(what).steps.items() if name not in listed]
-    if shared := [f"`{step.name}`" for step in steps if step.name.startswith(SHARED_STEPS)]:
-        yield f"[Shared steps](index.md#shared-steps): {', '.join(shared)}."
-    if own := [step for step in steps if not step.name.startswith(SHARED_STEPS)]:
-        yield from ([""] if shared else [])
-        yield from _table(own)
-
-
-def _table(steps: Iterable[Step]) -> Iterator[str]:
+    usual = study_of(method).steps
+    if not changed:
+        yield ", ".join(f"`{name}` ({step.reveals})" for name, step in usual.items() if name not in COMMON) + "."
+        return
     yield from ("| step | reveals | what the party does |", "|---|---|---|")
-    yield from (f"| `{step.name}` | {step.reveals} | {step.means} |" for step in steps)
-
-
-def _shared(prefix: str) -> Iterator[str]:
-    """Yield the table of steps whose name begins so, from all pages."""
-    studies = [study_of(what) for page in pages() for kind, what in parts_of(page.read_text()) if kind == "messages"]
-    found = {name: step for study in studies for name, step in study.steps.items() if name.startswith(prefix)}
-    yield from _table(found.values())
+    for name, step in study_of(what).steps.items():
+        if name not in usual:
+            yield f"| `{name}` | {step.reveals} | {step.means} |"
 
 
 def _roles(what: str) -> Iterator[str]:
@@ -145,20 +130,21 @@ def _cost(what: str) -> Iterator[str]:
     rounds = "1 round" if need.rounds == 1 else f"{need.rounds} rounds"
     size = max(need.reply_bytes, 1000) / 1000
     yield (
-        f"The study above needs {rounds}, {need.memory_bytes / 1e6:,.0f} MB of memory and messages of at most "
-        f"{size:,.0f} kB. `syndic plan` prints this for any study."
+        f"The study above: {rounds}, {need.memory_bytes / 1e6:,.0f} MB of memory, messages of at most {size:,.0f} kB."
     )
 
 
 def _limits(what: str) -> Iterator[str]:
     """Yield what a method does not protect, without what no method does: that is in the index."""
     study = study_of(what)
-    everywhere = {GROUPS, ALIGNED, beyond_unit(study.unit)}
-    yield from (f"- {text}" for text in study.plan.disclosure.not_protected if text not in everywhere)
+    everywhere = {GROUPS, ALIGNED, MADE_UP, beyond_unit(study.unit)}
+    for text in study.plan.disclosure.not_protected:
+        if text not in everywhere and not text.startswith("the columns"):
+            yield f"- {text}"
 
 
 def _everywhere(_: str) -> Iterator[str]:
-    yield from (f"- {GROUPS}", f"- for methods on aligned rows: {ALIGNED}")
+    yield from (f"- {GROUPS}", f"- for masked sums: {MADE_UP}", f"- for the same people: {ALIGNED}")
 
 
 def _help(verb: str) -> Iterator[str]:
@@ -188,7 +174,6 @@ BLOCKS: dict[str, Callable[[str], Iterator[str]]] = {
     "messages": _messages,
     "paper": _paper,
     "roles": _roles,
-    "shared": _shared,
 }
 
 
