@@ -48,7 +48,7 @@ def diagram(name: str, study: Study, without: Collection[str] = ()) -> str:
     bottom = max(
         y,
         60.0 + sum(40 + 14 * len(_held(party)) for party in study.parties[:4]),
-        62.0 + 16 * len(_lines(released, 132)) + 30,
+        62.0 + 16 * len(_lines(released, 112)) + 30,
     )
     drawn += _parties(study.parties, servers, bottom)
     drawn += _column("coordinator", ["sees no row"], _TO, _MIDDLE, bottom)
@@ -135,7 +135,7 @@ def _parties(parties: tuple[Member, ...], servers: str, bottom: float) -> Iterat
 
 
 def _released(text: str, bottom: float) -> Iterator[str]:
-    lines = _lines(text, _WIDTH - 24 - _RIGHT - 14)
+    lines = _lines(text, _WIDTH - 24 - _RIGHT - 24)
     height = 30 + 14.0 * len(lines)
     top = (24 + bottom - height) / 2
     middle = top + height / 2
@@ -153,7 +153,7 @@ def _legend(kinds: Sequence[str], y: float, *, asks: bool) -> tuple[list[str], f
         entries.append(((_ASKED, "1 3"), "request", "questions, public keys, others' sealed messages"))
     drawn = []
     for place, ((tint, dashes), name, meaning) in enumerate(entries):
-        x, row = _PARTY + (place % 2) * 330, y + 20 * (place // 2)
+        x, row = _PARTY + (place % 2) * 345, y + 20 * (place // 2)
         thin = name == "request"
         ends = [(x + 34, row - 4), (x, row - 4)] if thin else [(x, row - 4), (x + 34, row - 4)]
         drawn.append(_arrow(ends, tint, dashes, thin=thin))
