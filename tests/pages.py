@@ -100,17 +100,16 @@ def _paper(method: str) -> Iterator[str]:
 def _messages(what: str) -> Iterator[str]:
     """Yield the steps in the order of a run and what each reveals; the diagram says what each does.
 
-    Of a changed study, which has no diagram, a table of the steps that the page's study does not have.
+    Of a changed study, which has no diagram, the steps that the page's study does not have, and what each does.
     """
     method, *changed = what.split(maxsplit=1)
     usual = study_of(method).steps
     if not changed:
         yield ", ".join(f"`{name}` ({step.reveals})" for name, step in usual.items() if name not in COMMON) + "."
         return
-    yield from ("| step | reveals | what the party does |", "|---|---|---|")
     for name, step in study_of(what).steps.items():
         if name not in usual:
-            yield f"| `{name}` | {step.reveals} | {step.means} |"
+            yield f"- `{name}` ({step.reveals}): {step.means}"
 
 
 def _roles(what: str) -> Iterator[str]:
@@ -138,9 +137,8 @@ def _limits(what: str) -> Iterator[str]:
     """Yield what a method does not protect, without what no method does: that is in the index."""
     study = study_of(what)
     everywhere = {GROUPS, ALIGNED, MADE_UP, beyond_unit(study.unit)}
-    for text in study.plan.disclosure.not_protected:
-        if text not in everywhere and not text.startswith("the columns"):
-            yield f"- {text}"
+    own = [text for text in study.plan.disclosure.not_protected if text not in everywhere]
+    yield from (f"- {text}" for text in own if not text.startswith("the columns"))
 
 
 def _everywhere(_: str) -> Iterator[str]:

@@ -70,8 +70,8 @@ def test_a_stale_part_is_written_anew_and_the_rest_is_left() -> None:
 
 def test_parameters_change_the_study_of_the_page() -> None:
     text = '<!-- generated: messages estimate scheme="masked" groups=[] -->\n<!-- end -->\n'
-    assert "| `sum_meet` |" in generated(text)
-    assert "| `sum_meet` |" not in generated(text.replace(' scheme="masked" groups=[]', ""))
+    assert "- `sum_meet` (public): " in generated(text)
+    assert "`sum_meet`" not in generated(text.replace(' scheme="masked" groups=[]', ""))
 
 
 def test_an_unknown_part_is_an_error() -> None:
