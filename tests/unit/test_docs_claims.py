@@ -86,3 +86,13 @@ def test_no_sentence_is_longer_than_thirty_words(page: str) -> None:
 
 def test_a_long_sentence_is_found() -> None:
     assert [len(found.split()) for found in sentences("Short one. " + "word " * 31)] == [2, 31]
+
+
+def test_the_walk_of_a_simulation_names_functions_that_exist() -> None:
+    walk = (ROOT / "docs" / "architecture.md").read_text().partition("## The walk of a simulation")[2]
+    places = re.findall(r"^ *([\w/]+\.py):([\w.]+)", walk, re.MULTILINE)
+    assert len(places) > 20
+    for path, name in places:
+        code = (ROOT / "src" / "syndic" / path).read_text()
+        for part in name.split("."):
+            assert re.search(rf"(def|class) {part}\b", code), f"{path} has no {name}"
