@@ -77,12 +77,14 @@ def test_an_address_elsewhere_is_found(text: str) -> None:
 def test_search_works_from_the_disk(
     site: str, query: str, wanted: str, sites: dict[str, Path], browser: Browser
 ) -> None:
-    browser.requested.clear()
     page = (sites[site] / "index.html").as_uri()
+    browser.requested.clear()
+    browser.width(1300)
     browser.open(page)
     browser.until(f"location.href === {page!r} && document.readyState === 'complete'")
     browser.run("document.querySelector('[data-md-toggle=search]').click()")
+    browser.until("document.querySelector('.md-search-result__meta').textContent.includes('Type to start')")
     browser.type("[data-md-component=search-query]", query)
-    browser.until("document.querySelectorAll('.md-search-result__item').length > 0")
-    browser.until(f"document.querySelector('.md-search-result__list').innerText.includes({wanted!r})")
+    browser.press("Shift", 16)  # the search listens for keys; inserted text alone presses none
+    browser.until(f"document.querySelector('.md-search-result__list').textContent.includes({wanted!r})")
     assert [address for address in browser.requested if not address.startswith(("file:", "data:", "about:"))] == []
