@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 LOCK := $(CURDIR)/constraints.txt
 PIP = PIP_CONSTRAINT=$(LOCK) PIP_BUILD_CONSTRAINT=$(LOCK) $(BIN)/python -m pip install --quiet
 
-.PHONY: setup lock demo imports test test-deploy test-lowest fuzz coverage mutation bench peers pages docs lint format clean
+.PHONY: setup lock demo imports test test-deploy test-lowest fuzz coverage mutation bench peers pages docs publish lint format clean
 
 # The core alone: what `make demo` and a plain installation need.
 $(VENV)/core: pyproject.toml constraints.txt
@@ -86,6 +86,11 @@ pages: $(VENV)/dev
 docs: $(VENV)/dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file lab/mkdocs.yml
+
+# Both sites, the lab's under /lab, as one commit on the branch gh-pages of the remote REMOTE.
+REMOTE ?= origin
+publish: docs
+	$(BIN)/ghp-import --no-jekyll --push --remote $(REMOTE) --message "Documentation of $$(git describe --always --dirty)" site
 
 # Slower than the tests: measurements beside a baseline in the same run.
 bench: $(VENV)/dev

@@ -25,6 +25,7 @@ HEADINGS = [
 ]
 POINTS = ["Unit", "Adversary", "Sensitivity", "Not protected"]
 GENERATED = ["paper", "roles", "limits", "cost", "messages"]
+TUTORIALS = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "tutorials").glob("*.md"))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -72,3 +73,40 @@ def test_pages_about_claims_name_a_test_or_command_in_every_row() -> None:
         assert len(rows) > 10, name
         for row in rows:
             assert re.search(r"tests/|`syndic |`make |\.md", row), f"{name}.md: nothing shows: {row}"
+
+
+def test_the_documentation_is_short() -> None:
+    size = sum(len(page.read_bytes()) for page in (ROOT / "docs").rglob("*.md"))
+    assert size <= 250_000, f"docs/ has {size:,} bytes: measurements belong to lab/docs, each figure stands once"
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 100
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a page: its blocks of code, tables' frames, links' targets and marks left out."""
+    text = re.sub(r"^```.*?^```$|^<!--.*?-->$", "\n\n", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"!?\[([^]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"^\s*(?:[-*#>]+|\d+\.) |\|", "\n\n", text, flags=re.MULTILINE)
+    return [found for block in re.split(r"\n\s*\n", text) for found in re.split(r"(?<=[.!?])\s+", block.strip())]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", *TUTORIALS])
+def test_no_sentence_is_longer_than_thirty_words(page: str) -> None:
+    long = [found for found in sentences((ROOT / page).read_text()) if len(found.split()) > 30]
+    assert long == []
+
+
+def test_a_long_sentence_is_found() -> None:
+    assert [len(found.split()) for found in sentences("Short one. " + "word " * 31)] == [2, 31]
+
+
+def test_the_walk_of_a_simulation_names_functions_that_exist() -> None:
+    walk = (ROOT / "docs" / "architecture.md").read_text().partition("## The walk of a simulation")[2]
+    places = re.findall(r"^ *([\w/]+\.py):([\w.]+)", walk, re.MULTILINE)
+    assert len(places) > 20
+    for path, name in places:
+        code = (ROOT / "src" / "syndic" / path).read_text()
+        for part in name.split("."):
+            assert re.search(rf"(def|class) {part}\b", code), f"{path} has no {name}"

@@ -138,6 +138,17 @@ def test_only_a_published_head_shows_that_an_older_copy_was_put_back(path: Path)
             ledger.verify(published=published)
 
 
+def test_only_a_published_head_shows_that_a_new_ledger_was_written(path: Path) -> None:
+    with Ledger.open(path) as ledger:
+        published = ledger.head()
+    path.unlink()
+    with Ledger.open(path) as ledger:  # as if nothing had been spent
+        ledger.declare("visits", Budget(epsilon=Fraction(1)))
+        ledger.verify()
+        with pytest.raises(IntegrityError, match=f"no entry has the published digest {published}"):
+            ledger.verify(published=published)
+
+
 def test_an_empty_ledger_is_whole_and_has_a_head(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "new.db") as ledger:
         ledger.verify()
