@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 MOST_BINS = 2**24
 MOST_SCALED_BINS = 2**16
-FINE_BINS = 128
+FINE_BINS = 64
 """Bins of a real column, or of one on a logarithmic scale, where the study does not say how many."""
 
 T = TypeVar("T", np.int64, np.float64)

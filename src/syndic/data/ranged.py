@@ -30,7 +30,7 @@ class Ranged(Described, frozen=True, kw_only=True):
     """A column with bounds, both included, cut into bins.
 
     `bins` bins of equal width on `scale`: "linear", "log" (positive numbers) or "symlog" (logarithmic on both sides of
-    0); or bins between the given `edges`, which begin and end with the bounds. Without either, bins are fine (128, or
+    0); or bins between the given `edges`, which begin and end with the bounds. Without either, bins are fine (64, or
     one for each whole number), and a synthesis merges neighbours by their noisy counts. Outside (infinity too): "clip"
     moves the value to the nearer bound, "missing" treats it as missing. Missing: "level" is one more level that decodes
     to null, `{value = ...}` puts a value within the bounds.
@@ -112,7 +112,7 @@ class Whole(Ranged, frozen=True, kw_only=True):
 
     @property
     def levels(self) -> int:
-        """Number of bins; by default one for each whole number, at most 128 on another scale than the linear one."""
+        """Number of bins; by default one for each whole number, at most 64 on another scale than the linear one."""
         if self._given() is None and self.scale == "linear":
             return self._count() if self.bins is None else self.bins
         return len(self._whole_edges()) - 1
@@ -290,7 +290,7 @@ class Real(Ranged, frozen=True, kw_only=True, tag_field="kind", tag="real"):
 
     @property
     def levels(self) -> int:
-        """Number of bins; 128 by default."""
+        """Number of bins; 64 by default."""
         if self.edges is not None:
             return len(self.edges) - 1
         return FINE_BINS if self.bins is None else self.bins

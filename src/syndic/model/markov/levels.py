@@ -16,8 +16,11 @@ from syndic.model.markov.measurement import UNKNOWN, Measurement
 
 Floats = NDArray[np.float64]
 
-MOST_SMOOTHED: Final = 256
+MOST_SMOOTHED: Final = 128
 """More levels than this are smoothed in blocks: the work grows with their cube."""
+
+TAIL_HALVINGS: Final = 3
+"""How often the outermost groups of an ordered column are halved, at most, on either side."""
 
 # Penalties on bends that are tried; the one with the lowest sum of misfit and effective parameters is taken.
 _PENALTIES: Final = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -26,7 +29,8 @@ _SMALL_BEND: Final = 0.02
 _STEPS: Final = 30
 # A tail begins after the last pair of levels whose sum is so many deviations above 0.
 _STANDS_OUT: Final = 3.0
-# Levels before the tail that its curve is fitted to, how well it is believed to fit them, and how much it may bend.
+# Levels before the tail, of 64, that its curve is fitted to, how well it is believed to fit them, and how much it may
+# bend.
 _LOOK_BACK: Final = 7
 _MISFIT: Final = 0.15
 _BEND: Final = 0.25
@@ -63,13 +67,21 @@ def level_counts(tables: Sequence[Measurement], ordered: Mapping[str, int]) -> d
     return counts
 
 
-def merge_neighbours(counts: Floats, groups: int) -> NDArray[np.int64]:
-    """Return the group of each level: at most `groups` of them, of neighbours with about equal counts together."""
+def merge_neighbours(counts: Floats, groups: int, least: float = np.inf) -> NDArray[np.int64]:
+    """Return the group of each level: neighbours with about equal counts together, `groups` of them at most.
+
+    The first and the last group are halved up to `TAIL_HALVINGS` times while the outer half has at least `least`: few
+    people in a tail make much of a mean.
+    """
     positive = np.maximum(counts, 0.0)
     total = positive.sum()
     shares = positive / total if total > 0 else np.full(counts.size, 1 / counts.size)
-    places = np.minimum(((np.cumsum(shares) - shares / 2) * groups).astype(np.int64), groups - 1)
-    return np.unique(np.maximum.accumulate(places), return_inverse=True)[1]
+    halvings = 0
+    while halvings < TAIL_HALVINGS and total / groups / 2 ** (halvings + 1) >= least:
+        halvings += 1
+    tail = [1 / groups / 2**times for times in range(halvings, 0, -1)]
+    edges = [*tail, *(place / groups for place in range(1, groups)), *(1 - share for share in reversed(tail))]
+    return np.unique(np.searchsorted(edges, np.cumsum(shares) - shares / 2, side="right"), return_inverse=True)[1]
 
 
 def smooth(counts: Floats, deviation: float) -> Floats:
@@ -138,9 +150,10 @@ def _with_tail(counts: Floats, curve: Floats, deviation: float) -> Floats:
     if not standing.size or standing[-1] >= counts.size - 2:
         return curve
     last = int(standing[-1])
-    first = max(int(np.argmax(curve[: last + 1])), last - _LOOK_BACK)
+    unit = max(1.0, counts.size / 64)
+    first = max(int(np.argmax(curve[: last + 1])), last - round(_LOOK_BACK * unit))
     seen = counts[first:]
-    places = np.arange(first, counts.size) - float(last)
+    places = (np.arange(first, counts.size) - float(last)) / unit
     weights = 1 / (deviation**2 + (_MISFIT * np.maximum(seen, 0.0)) ** 2)
     slopes, bends = np.meshgrid(np.linspace(-0.5, 2.0, 51), (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4))
     shapes = np.exp(-slopes.ravel()[:, None] * places - 0.5 * bends.ravel()[:, None] * places**2)

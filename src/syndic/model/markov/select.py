@@ -21,7 +21,7 @@ from syndic.model.markov.counts import Counts, Names, Synthesis
 from syndic.model.markov.field import MarkovField
 from syndic.model.markov.fit import fit
 from syndic.model.markov.grouping import Grouping, group_rare
-from syndic.model.markov.levels import level_counts, merge_neighbours, one_way_tables
+from syndic.model.markov.levels import TAIL_HALVINGS, level_counts, merge_neighbours, one_way_tables
 from syndic.model.markov.measurement import UNKNOWN, Impossible, Measurement, estimate_total
 from syndic.model.markov.score import choose_tables, outside_scores, pairs_of
 from syndic.model.markov.structure import grow, grow_forest, start_structure
@@ -30,6 +30,10 @@ from syndic.model.markov.tree import plan_tree
 Progress = Callable[[str], None]
 # numbers of tables tried in a round, as multiples of the number of columns divided by the rounds
 TABLES_EACH_COLUMN = (Fraction(2, 3), Fraction(1), Fraction(4, 3), Fraction(2), Fraction(8, 3), Fraction(4))
+
+
+# a group in a tail has at least so many standard deviations of the noise on a level
+LEAST_IN_TAIL = 4.0
 
 
 class RoundLimit(Document):
@@ -124,7 +128,7 @@ class Adaptive(Document):
         ordered = {name: levels for name, levels in self.ordered if name not in whole}
         return Domain.of(
             {
-                name: min(levels, self.ordered_groups) + size - levels
+                name: min(levels, self.ordered_groups + 2 * TAIL_HALVINGS) + size - levels
                 for name, size in zip(domain.names, domain.sizes, strict=True)
                 for levels in [ordered.get(name, 0)]
             }
@@ -229,6 +233,7 @@ class GrowingModel:
         whole = {name for zero in zeros for name in zero.names}
         one_way = one_way_tables(domain, opened)
         ordered = dict(settings.ordered)
+        deviations = {one.names[0]: math.sqrt(one.variance) for one in one_way}
         self.one_way = level_counts(one_way, ordered)
         # where the round was lost no level is known to be rare
         least = settings.merge_below if any(one.variance < UNKNOWN for one in one_way) else -math.inf
@@ -238,7 +243,7 @@ class GrowingModel:
             least=least,
             most_levels=settings.most_levels,
             alone=whole,
-            given={name: self._merged(name, levels) for name, levels in ordered.items()},
+            given={name: self._merged(name, levels, deviations[name]) for name, levels in ordered.items()},
         )
         self.zeros = self.grouping.zeros(zeros)
         self.domain = self.grouping.domain_of_groups
@@ -247,10 +252,10 @@ class GrowingModel:
         held = plan_tree(settings.merged(domain, zeros), sets).cliques if sets else ()
         self.structure = start_structure(self.domain, held, settings.cells)
 
-    def _merged(self, name: str, levels: int) -> NDArray[np.int64]:
+    def _merged(self, name: str, levels: int, deviation: float) -> NDArray[np.int64]:
         """Return the groups of an ordered column; levels that are not in order follow, each by itself."""
         counts = self.one_way[name]
-        groups = merge_neighbours(counts[:levels], self.settings.ordered_groups)
+        groups = merge_neighbours(counts[:levels], self.settings.ordered_groups, LEAST_IN_TAIL * deviation)
         return np.append(groups, groups.max() + 1 + np.arange(counts.size - levels))
 
     def grow(self, step: int) -> None:
