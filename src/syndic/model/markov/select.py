@@ -79,7 +79,7 @@ class Adaptive(Document):
     growth: int = 8
     iterations: int = 500
     ordered: tuple[tuple[str, int], ...] = ()
-    ordered_groups: int = 16
+    ordered_groups: int = 10
     target: str | None = None
     keep: tuple[Names, ...] = ()
     with_target: bool = False
