@@ -15,11 +15,12 @@ import pytest
 from click.testing import CliRunner
 
 import support
-from syndic import Evaluation, Release, Study, evaluate, simulate
+from syndic import Release, Study, evaluate, simulate
 from syndic.cli.main import cli
 from syndic.data import ReleasedTable, Schema, Table, open_source
 from syndic.document import from_json, to_json
 from syndic.errors import InputError, MissingExtraError, RefusedError
+from syndic.evaluation import Evaluation
 from syndic.evaluation.baselines import PooledSource, alone_study, held_out, pooled_study, without_noise
 from syndic.evaluation.breakdown import column_scores, group_scores
 from syndic.evaluation.evaluation import BANNER

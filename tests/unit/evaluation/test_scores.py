@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 
 import support
-from syndic import Budget, PrivateScores, Study, Unit, private_scores
+from syndic import Budget, Study, Unit
 from syndic.data import ReleasedTable, Schema, Table, open_source
 from syndic.document import to_json
 from syndic.errors import BudgetError, InputError, RefusedError
+from syndic.evaluation import PrivateScores, private_scores
 from syndic.evaluation import scores as paid
 from syndic.evaluation.distance import tvd
 from syndic.evaluation.scores import integer_target
