@@ -128,7 +128,7 @@ class Expected(Document):
 
 
 class VariantAdvice(Document):
-    """One method: expected distances, the most that all roles send in megabytes, and about how many seconds it takes."""
+    """One method: expected distances, the most megabytes that all roles send, and about how many seconds it takes."""
 
     variant: Variant
     expected: tuple[Expected, ...]

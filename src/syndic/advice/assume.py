@@ -64,7 +64,7 @@ class Assumptions(Document):
 
     @classmethod
     def of(cls, texts: tuple[str, ...]) -> Self:
-        """Read "age.mean=44", "age.sd=12", "colour.shares=5/3/2", "age.say=2", "r2=0.2" or a file; the last one wins."""
+        """Read "age.mean=44", "age.sd=12", "colour.shares=5/3/2", "age.say=2", "r2=0.2" or a file; the last wins."""
         found: dict[str, object] = {}
         columns: dict[str, dict[str, object]] = {}
         for text in texts:

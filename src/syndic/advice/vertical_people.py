@@ -31,7 +31,7 @@ class Crowd:
 
 
 CROWDS: Final = (Crowd(0.85, 4.5), Crowd(0.55, 3.5), Crowd(0.5, 2.0))
-"""From easy to hard to synthesise. Chosen so that distances measured on two public tables, Adult and Fire, lie between."""
+"""From easy to hard to synthesise, chosen so that distances measured on Adult and Fire, both public, lie within."""
 
 
 def made_up(schema: Schema, crowd: Crowd, people: int, assumptions: Assumptions, draws: np.random.Generator) -> Codes:

@@ -58,9 +58,7 @@ def run(
         PartyError: if a party refused, failed or stayed silent.
     """
     coordinator = Coordinator.open(Path(folder))
-    return run_federated(
-        study, coordinator, seed=rehearsal, progress=progress, seconds=seconds, patience=patience
-    )
+    return run_federated(study, coordinator, seed=rehearsal, progress=progress, seconds=seconds, patience=patience)
 
 
 def run_federated(

@@ -137,9 +137,7 @@ class PrivateLinear(Parametrised, abc.ABC):
     def _scaling(self, features: int) -> tuple[Numbers, Numbers]:
         """Return the middle of the declared bounds and half their width."""
         if self.bounds is None:
-            raise InputError(
-                "bounds are missing: declare (lower, upper) of the features, never taken from the rows"
-            )
+            raise InputError("bounds are missing: declare (lower, upper) of the features, never taken from the rows")
         try:
             lower, upper = (np.broadcast_to(np.asarray(each, dtype=np.float64), (features,)) for each in self.bounds)
         except (TypeError, ValueError):

@@ -49,9 +49,9 @@ class Synthesizer(Parametrised, abc.ABC):
 
     def fit_sample(
         self,
-        X: Any,
+        X: Any,  # noqa: N803 - scikit-learn's name
         y: None = None,
-        n_samples: int | None = None,  # noqa: N803 - scikit-learn's name
+        n_samples: int | None = None,
     ) -> Any:
         """Fit, then sample."""
         return self.fit(X, y).sample(n_samples)
