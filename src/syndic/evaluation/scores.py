@@ -144,7 +144,7 @@ def _answered(
     )
     if reservation.reply is not None:
         # new noise on an old charge would be a second release
-        raise RefusedError(f"call {call!r} was answered before and its stored answer is missing: use a new call name")
+        raise RefusedError(f"call {call!r} was answered before and its stored answer is gone: use a new call name")
     randomness = state.randomness(f"{call}/1")
     size, noisy, rounding = _drawn(table, public, noises, randomness)
     return PrivateScores(

@@ -62,7 +62,7 @@ class Study(Document):
         known = [PublicIdentity.read(party.identity) for party in self.parties if party.identity is not None]
         keys = {key for one in known for key in (one.signing, one.sealing)}
         if known and len(keys) != 2 * len(self.parties):
-            raise ValueError("identity: give every party its own, or give none (the study then runs on one machine)")
+            raise ValueError("identity: give each party its own, or give none (the study then runs on one machine)")
 
     def _check_columns(self) -> None:
         for party in self.parties:

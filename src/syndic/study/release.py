@@ -71,7 +71,7 @@ class Release:
             result = method.read(study.plan, folder)
         except (ArithmeticError, LookupError, TypeError, ValueError, OSError, pa.ArrowException) as error:
             # every method has its own files, and damage to them raises various errors
-            raise InputError(f"{folder.name}: the release cannot be read ({type(error).__name__})") from error
+            raise InputError(f"{folder.name}: its release cannot be read: {type(error).__name__}") from error
         return cls(
             study=study,
             result=result,

@@ -74,7 +74,7 @@ def check_runnable(study: Study, seed: int | None) -> None:
     """Raise `InputError` if the study is not consistent, or is an as-published variant without a seed. Reads no row."""
     study.check()
     if study.protocol.simulation_only and seed is None:
-        raise InputError(f"{study.protocol.title} as published is for simulation only: give a seed")
+        raise InputError(f"{study.protocol.title} as published runs in simulation only: give a seed")
 
 
 def _draws(study: Study, seed: int | None, journal: Journal | None) -> Randomness:

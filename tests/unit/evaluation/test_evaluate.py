@@ -213,7 +213,7 @@ def test_a_table_needs_a_schema_and_a_schema_gives_no_private_baselines(released
     one = evaluate(released.table, real_rows(), released.study.schema, seed=1)
     assert [each.name for each in one.scores] == ["release", *BASELINES[3:]]
     assert one.digest is None
-    assert "no study, so no private baselines" in one.notes
+    assert "no study is given, so there are no private baselines" in one.notes
     whole = evaluate(released.table, real_rows(), released.study, seed=1)
     assert whole == evaluate(released, real_rows(), seed=1)
 
@@ -283,7 +283,7 @@ def test_no_rows_at_all_are_no_error(released: Release) -> None:
     [
         ({}, None, "no real rows"),
         ({"west": support.rows(5)}, None, "no party called west; the study's parties are north, south"),
-        ({"north": support.rows(5)}, "height", "target 'height' is no column"),
+        ({"north": support.rows(5)}, "height", "target 'height' is not a column"),
         ({"north": support.rows(5).drop_columns(["age"])}, None, "party 'north': .*age"),
         ({"north": 3}, None, "party 'north': a int is no source"),
     ],
