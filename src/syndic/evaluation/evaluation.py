@@ -80,10 +80,10 @@ class Evaluation(Document, frozen=True, kw_only=True):
         apart = f"two halves of which are {distance['two halves']:.3f} apart"
         words = f"the release is {distance[RELEASE]:.3f} from the real rows, {apart}"
         alone = {party: distance[name] for party in self.parties if (name := f"{party} alone") in distance}
-        gained = [f"{party} ({value:.3f} alone)" for party, value in alone.items() if value > distance[RELEASE]]
-        lost = [f"{party} ({value:.3f} alone)" for party, value in alone.items() if value <= distance[RELEASE]]
-        words += f"; it is closer than a release by {', '.join(gained)}" if gained else ""
-        return words + (f"; it is not closer than a release by {', '.join(lost)}" if lost else "")
+        gained = [f"{party} ({value:.3f})" for party, value in alone.items() if value > distance[RELEASE]]
+        lost = [f"{party} ({value:.3f})" for party, value in alone.items() if value <= distance[RELEASE]]
+        words += f"; closer than a release of one party alone: {', '.join(gained)}" if gained else ""
+        return words + (f"; not closer than a release of one party alone: {', '.join(lost)}" if lost else "")
 
     def write(self, path: str | Path) -> Path:
         """Write `.json`, `.txt` or `.html`. Refused inside the folder of a release, which is public."""

@@ -309,7 +309,7 @@ def test_the_verdict_names_who_gained(found: Evaluation) -> None:
     release = found["release"].tvd[1].mean
     for party in found.parties:
         gained = found[f"{party} alone"].tvd[1].mean > release
-        before, _, after = found.verdict.partition("; it is no closer than")
+        before, _, after = found.verdict.partition("; not closer than")
         assert (party in before) == gained
         assert (party in after) == (not gained)
 
