@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from syndic import simulate
-from syndic.advice.predict import advise_tasks
 from syndic.advice.advice import PartyAdvice, TaskAdvice
+from syndic.advice.predict import advise_tasks
 from syndic_lab.bench.advise.run import FACTOR, HELD_OUT, SETTINGS, near, right
 from syndic_lab.bench.advise.settings import PLAIN_SHAPES, Setting, settings
 from syndic_lab.bench.advise.truth import Truth, truth_of

@@ -16,8 +16,8 @@ from typing import Final, final
 
 import numpy as np
 
-from syndic.advice.predict import advise_tasks
 from syndic.advice.advice import EVEN_IN_TRUTH, PartyAdvice, TaskAdvice
+from syndic.advice.predict import advise_tasks
 from syndic.kernel import budget_of
 from syndic_lab.bench.advise.settings import ALL_SHAPES, PLAIN_SHAPES, Setting, settings
 from syndic_lab.bench.advise.truth import HIGHEST, LOWEST, STEPS, Truth, start_of, truth_of
