@@ -72,7 +72,7 @@ class Study(Document):
             unknown = [name for name in columns if name not in self.schema.names]
             if unknown or not columns or len(set(columns)) != len(columns):
                 raise ValueError(
-                    f"party '{party.name}': columns must be at least one, names of the schema, each once"
+                    f"party '{party.name}': columns must be names of the schema, at least one and each once"
                     + (f"; not in the schema: {', '.join(unknown)}" if unknown else "")
                 )
 

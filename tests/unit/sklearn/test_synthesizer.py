@@ -222,7 +222,7 @@ def test_misuse_is_refused() -> None:
         made.fit(frame(), y=frame()["smoker"])  # type: ignore[arg-type]
     with pytest.raises(InputError, match="X is empty"):
         made.fit({})
-    with pytest.raises(InputError, match=r"n \(-1\)"):
+    with pytest.raises(InputError, match=r"n_samples \(-1\)"):
         made.fit(frame()).sample(-1)
 
 
