@@ -1,6 +1,6 @@
-"""How far is a released count from the truth? Nothing is spent: the data are made up here.
+"""Measure the error of a released count at three budgets, on artificial rows. Nothing is spent.
 
-A coordinator may run this with columns and sizes like those of a planned study, before asking anybody to agree.
+A coordinator may run this with columns and sizes like those of a planned study, before asking parties to agree.
 """
 
 import numpy as np
@@ -35,8 +35,8 @@ missing = {{ value = false }}
 """
 
 
-def made_up(people: int, seed: int) -> pa.Table:
-    """Return rows of nobody."""
+def artificial(people: int, seed: int) -> pa.Table:
+    """Return artificial rows."""
     draws = np.random.default_rng(seed)
     age = draws.integers(18, 96, people)
     return pa.table({"age": age, "treated": draws.random(people) < age / 150})
@@ -44,7 +44,7 @@ def made_up(people: int, seed: int) -> pa.Table:
 
 def main() -> None:
     """Compare the number of treated people in the release with the truth, at three budgets."""
-    rows = {"a": made_up(1500, 1), "b": made_up(900, 2)}
+    rows = {"a": artificial(1500, 1), "b": artificial(900, 2)}
     true = sum(pc.sum(table["treated"]).as_py() for table in rows.values())
     for epsilon in (0.1, 0.5, 2.0):
         study = sy.Study.loads(STUDY.format(epsilon=epsilon))
@@ -53,7 +53,7 @@ def main() -> None:
             released = sy.simulate(study, rows, seed=seed).table.to_arrow()
             errors.append(pc.sum(released["treated"]).as_py() - true)
         spread = float(np.sqrt(np.mean(np.square(errors))))
-        print(f"epsilon {epsilon:g}: {true} treated people, typical error {spread:.0f}")
+        print(f"epsilon {epsilon:g}: {true} treated people, root mean squared error {spread:.0f}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Three clinics publish one synthetic table: plan, run, look at the release, look at a ledger.
+"""Publish one synthetic table of three clinics: print the plan, run the study, read the release and a ledger.
 
-Run it from anywhere: `python examples/three_clinics.py`. It uses the demo's files and writes `three-clinics/`.
+Run `python examples/three_clinics.py` in any folder. It uses the demo's files and writes `three-clinics/`.
 """
 
 from importlib.resources import as_file, files
@@ -26,7 +26,7 @@ def main() -> None:
 
     with sy.Ledger.open(Path("three-clinics/parties/south/ledger.sqlite")) as ledger:
         spent = ledger.spent("south")
-        print(f"south has spent epsilon {float(spent.epsilon):g} of {float(spent.cap.epsilon):g}")
+        print(f"south has spent epsilon {float(spent.epsilon):.4g} of its cap of {float(spent.cap.epsilon):.4g}")
         ledger.verify()
 
 

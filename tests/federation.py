@@ -20,7 +20,7 @@ from support import COLUMNS, rows, study_text
 from syndic.errors import InputError
 from syndic.federation.coordinator import Coordinator
 from syndic.federation.party import accept, prepare, workspace_of
-from syndic.federation.run import run_federated
+from syndic.federation.run import run
 from syndic.kernel import Progress, silent_progress
 from syndic.privacy import Entry, Ledger
 from syndic.runtime import Local
@@ -221,7 +221,7 @@ class Federation:
             agree(PartyFolder(folder=self.home(party.name)), study, rehearsal=seed)
 
     def run(self, study: Study, seed: int | None, *, progress: Progress = silent_progress, **options: Any) -> Release:
-        return run_federated(study, self.coordinator, seed=seed, progress=progress, **options)
+        return run(study, folder=self.coordinator.folder, rehearsal=seed, progress=progress, **options)
 
     def local(self, study: Study, seed: int, folder: Path) -> Release:
         """The same run with every party in this process, from copies of the homes as they are before it."""

@@ -171,7 +171,7 @@ def test_any_change_of_meaning_changes_the_digest_and_layout_does_not() -> None:
 
 def test_budgets_of_parties_above_the_studys(tmp_path: Path) -> None:
     parties = PARTIES.replace("people = 40", "people = 40\nbudget = { epsilon = 2.0 }")
-    assert "more than the study's 1" in refused(study_text(parties=parties), tmp_path)
+    assert "above the study's budget of epsilon 1" in refused(study_text(parties=parties), tmp_path)
 
 
 def test_a_grid_that_cannot_fit_is_refused_with_the_size_it_would_need(tmp_path: Path) -> None:

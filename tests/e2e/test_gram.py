@@ -9,8 +9,9 @@ import pyarrow.csv
 import pytest
 
 from support import charges
-from syndic import GramRegression, Release, Study, simulate
+from syndic import Release, Study, simulate
 from syndic.cli.main import main
+from syndic.sklearn import GramRegression
 
 COUNT = 4000
 SLOPES = {"x0": 0.4, "x1": -0.3, "x2": 0.2}

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 from support import PARTIES, charges, rows, study_text, two_parties
-from syndic import Budget, HommSynthesizer, Ledger, Schema, Study, simulate
+from syndic import Budget, Ledger, Schema, Study, simulate
 from syndic.errors import BudgetError, InputError, IntegrityError, PartyError
+from syndic.sklearn import HommSynthesizer
 
 EDITION = "edition = {}"
 

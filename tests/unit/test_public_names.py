@@ -4,23 +4,55 @@ import inspect
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
-import syndic
+import syndic.sklearn as estimators
+from syndic.methods import AnyMethod
 
+# by name: type checkers read the stub, which has no `__all__`
+syndic: Any = import_module("syndic")
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "python.md"
 
 
-def documented() -> list[str]:
-    """Return the names in the first column of the table of the first section."""
-    first = REFERENCE.read_text().split("\n## ")[1]
-    return re.findall(r"^\| `(\w+)` \|", first, re.MULTILINE)
+def documented(place: int = 1) -> list[str]:
+    """Return the names in the first column of the tables of a section, where a cell may hold several."""
+    section = REFERENCE.read_text().split("\n## ")[place]
+    cells = re.findall(r"^\| (`.*?`) \|", section, re.MULTILINE)
+    return [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
 
 
 def test_reference_lists_every_public_name_once() -> None:
     assert sorted(documented()) == sorted(syndic.__all__)
+
+
+def test_every_method_is_among_them_under_its_own_name() -> None:
+    methods = get_args(AnyMethod)
+    assert len(methods) == 17
+    for method in methods:
+        # "pooled-gram" is PooledGram
+        camel = "".join(part.capitalize() for part in method.__struct_config__.tag.split("-"))
+        assert getattr(syndic, camel) is method
+
+
+def test_type_checkers_are_told_the_same_names() -> None:
+    stub = (Path(syndic.__file__).parent / "__init__.pyi").read_text()
+    found = {name: home for home, name in re.findall(r"^from (\S+) import (\w+) as \2$", stub, re.MULTILINE)}
+    assert found == {name: home for home, names in syndic._NAMES.items() for name in names.split()}
+    assert len(stub.splitlines()) == len(found)
+
+
+def test_source_and_page_list_them_on_one_screen() -> None:
+    assert len((Path(syndic.__file__).parent / "__init__.py").read_text().splitlines()) <= 50
+    assert len(REFERENCE.read_text().split("\n## ")[1].splitlines()) <= 50
+
+
+def test_scikit_learns_side_is_one_module() -> None:
+    assert sorted(estimators.__all__) == sorted(documented(2))
+    assert all(getattr(estimators, name).__doc__ for name in estimators.__all__)
 
 
 def test_public_names_are_all_there_is() -> None:

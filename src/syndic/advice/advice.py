@@ -1,4 +1,4 @@
-"""What sharing would be worth, in numbers and in plain words."""
+"""Hold the predicted worth of a study, in numbers and in words."""
 
 from typing import Final, Literal, final
 
@@ -8,19 +8,19 @@ Verdict = Literal["share", "some", "do not share"]
 Standing = Literal["gains", "about even", "loses"]
 
 EVEN: Final = 0.1
-"""Predicted errors that differ by less than this part are told as about even."""
+"""Predicted errors whose ratio differs from 1 by less than this are reported as about even."""
 
 EVEN_IN_TRUTH: Final = 0.2
-"""What about even says: the true errors differ by less than this part."""
+"""What about even claims: the true errors differ by less than this fraction."""
 
 
 class PartyAdvice(Document):
     """One party and one task, as root mean squared errors.
 
-    `standing`: about even if the predicted errors jointly and `alone` differ by less than a tenth, which says that the
-    true ones differ by less than a fifth. `pays`: jointly is better, be it only just. `close`: about even, or the
-    shape decides. `epsilon`: its own epsilon from which on it gains, when all budgets are multiplied by `factor`; None
-    if it does not up to 64.
+    `standing`: "about even" if the predicted errors, joint and `alone`, differ by less than a tenth; this claims that
+    the true ones differ by less than a fifth. `pays`: the joint error is smaller, however little. `close`: about even,
+    or the answer depends on the population's shape. `epsilon`: the party's epsilon from which it gains when all
+    budgets are multiplied by `factor`; None if it gains at no epsilon up to 64.
     """
 
     party: str
@@ -33,9 +33,9 @@ class PartyAdvice(Document):
 
 
 class TaskAdvice(Document):
-    """One task: its error jointly at the study's budgets, pooled without privacy, and for every party.
+    """One task: its joint error at the study's budgets, the pooled error without privacy, and each party's.
 
-    `joint_range` is from the kindest to the harshest shape that the people may have.
+    `joint_range` is over the population shapes, from the most to the least favourable.
     """
 
     task: str
@@ -47,7 +47,7 @@ class TaskAdvice(Document):
 
 @final
 class Advice(Document):
-    """What sharing would be worth; `str(advice)` is for reading. Made of public numbers and assumptions only."""
+    """What sharing would be worth to each party; `print` it to read it. From public numbers and assumptions only."""
 
     study: str
     digest: str
@@ -63,7 +63,7 @@ class Advice(Document):
         for task in self.tasks:
             low, high = task.joint_range
             lines.append(
-                f"  {task.task}: error jointly {task.joint:.4g} ({low:.3g} to {high:.3g}, as people's shape is), "
+                f"  {task.task}: joint error {task.joint:.4g} ({low:.3g} to {high:.3g} over population shapes), "
                 f"pooled without privacy {task.pooled:.4g}"
             )
             lines += [f"    {one.party:<12} alone {one.alone:.4g}: {_gain(one)}" for one in task.parties]
@@ -71,14 +71,14 @@ class Advice(Document):
 
 
 def standing_of(joint: float, own: float) -> Standing:
-    """Return what two predicted root mean squared errors say to a party."""
+    """Compare a party's predicted joint error with its error alone."""
     if 1 / (1 + EVEN) < joint / own < 1 + EVEN:
         return "about even"
     return "gains" if joint < own else "loses"
 
 
 def verdict_of(tasks: tuple[TaskAdvice, ...], people: int, nobody: float) -> tuple[Verdict, str]:
-    """Return the verdict, and in words for whom sharing pays, or why it does not."""
+    """Return the verdict, and in words which parties gain, or why none does."""
     names = [one.party for one in tasks[0].parties]
     gains = {
         name: sum(one.standing == "gains" for task in tasks for one in task.parties if one.party == name)
@@ -86,26 +86,26 @@ def verdict_of(tasks: tuple[TaskAdvice, ...], people: int, nobody: float) -> tup
     }
     noise = f"about {nobody:,.0f} of {people + nobody:,.0f} rows would be noise"
     if all(count == len(tasks) for count in gains.values()):
-        return "share", f"SHARE: every party gains in every task, {len(tasks)} of {len(tasks)}; {noise}"
+        return "share", f"SHARE: every party gains in every task ({len(tasks)} of {len(tasks)}); {noise}"
     if not any(gains.values()):
-        return "do not share", f"DON'T SHARE: no party gains in any task; {noise}. {_way_out(tasks)}"
-    told = ", ".join(f"{name} in {count} of {len(tasks)}" for name, count in gains.items())
-    return "some", f"IT DEPENDS: tasks in which a party gains: {told}; {noise}"
+        return "do not share", f"DO NOT SHARE: no party gains in any task; {noise}. {_way_out(tasks)}"
+    each = ", ".join(f"{name} in {count} of {len(tasks)}" for name, count in gains.items())
+    return "some", f"IT DEPENDS: tasks in which a party gains: {each}; {noise}"
 
 
 def _way_out(tasks: tuple[TaskAdvice, ...]) -> str:
     starts = [one.factor for task in tasks for one in task.parties if one.factor is not None]
     if not starts:
-        return "No epsilon up to 64 would change that: use fewer columns or bins, or another method"
-    return f"The first gain would need all budgets times {min(starts):.3g}, or fewer columns or bins"
+        return "No epsilon up to 64 changes this: use fewer columns or bins, or another method"
+    return f"The first gain needs all budgets times {min(starts):.3g}, or fewer columns or bins"
 
 
 def _gain(one: PartyAdvice) -> str:
-    verdict = {"gains": "sharing pays", "about even": "about even", "loses": "sharing does not pay"}[one.standing]
-    verdict += ", if people have the usual shapes" if one.close and one.standing != "about even" else ""
+    verdict = {"gains": "gains", "about even": "about even", "loses": "does not gain"}[one.standing]
+    verdict += ", but it depends on the population's shape" if one.close and one.standing != "about even" else ""
     if one.epsilon is None:
-        return f"{verdict}; no epsilon up to 64 is enough"
-    return f"{verdict}; it starts to at epsilon {one.epsilon:.3g}"
+        return f"{verdict}; break-even at no epsilon up to 64"
+    return f"{verdict}; break-even at epsilon {one.epsilon:.3g}"
 
 
 Variant = Literal["shares", "sketch", "oracle", "glued"]
@@ -113,9 +113,9 @@ Recommended = Literal["shares", "sketch", "oracle", "glued", "none"]
 
 
 class Expected(Document):
-    """Expected mean distance (total variation, 0 to 1) of the release from the people, over sets of `columns` columns.
+    """Expected mean total variation distance, 0 to 1, of the release from the data, over sets of `columns` columns.
 
-    `low` and `high` are of the easiest and the hardest crowd that was tried, `middle` of the one between.
+    `low` and `high` are for the easiest and the hardest artificial population, `middle` for the one between.
     """
 
     columns: int
@@ -128,7 +128,7 @@ class Expected(Document):
 
 
 class VariantAdvice(Document):
-    """One method: what it is expected to reach, at most how much all roles send, and about how long it takes."""
+    """One method: expected distances, the most megabytes that all roles send, and about how many seconds it takes."""
 
     variant: Variant
     expected: tuple[Expected, ...]
@@ -139,10 +139,10 @@ class VariantAdvice(Document):
 
 @final
 class VerticalAdvice(Document):
-    """Which method a vertical study should use; `str(advice)` is for reading. Made of public numbers and assumptions.
+    """Which method a vertical study should use; `print` it to read it. From public numbers and assumptions only.
 
-    `alone`: what single columns reach, counted with the whole budget and drawn independently. `chance`: how far a
-    second sample of as many people is from the first, without privacy. `left_out`: methods that cannot run this study.
+    `alone`: distance of single columns, counted with the whole budget and drawn independently. `chance`: distance of a
+    second sample of as many people, without privacy. `left_out`: methods that cannot run this study, and why.
     """
 
     study: str
@@ -158,17 +158,17 @@ class VerticalAdvice(Document):
 
     def __str__(self) -> str:
         lines = [f"{self.study}  (digest {self.digest[:12]})", f"  verdict    {self.words}"]
-        lines.append("  expected distance from the people (0 none, 1 all), by how many columns are looked at together:")
+        lines.append("  expected total variation distance from the data (0 to 1), by number of columns compared:")
         lines += [
-            f"    {one.variant:<8} {_told(one.expected)}; up to {one.megabytes:,.1f} MB, {one.seconds:,.0f} s"
+            f"    {one.variant:<8} {_listed(one.expected)}; up to {one.megabytes:,.1f} MB, {one.seconds:,.0f} s"
             for one in self.variants
         ]
-        lines.append(f"    single columns only: {_told(self.alone)}")
-        lines.append(f"    chance alone, without privacy: {_told(self.chance)}")
+        lines.append(f"    single columns only: {_listed(self.alone)}")
+        lines.append(f"    sampling error, without privacy: {_listed(self.chance)}")
         lines += [f"  {one.variant:<8}   protects {one.protects}" for one in self.variants]
         lines += [f"  left out   {text}" for text in self.left_out]
         return "\n".join([*lines, *(f"  assumes    {text}" for text in self.assumptions)])
 
 
-def _told(expected: tuple[Expected, ...]) -> str:
+def _listed(expected: tuple[Expected, ...]) -> str:
     return ", ".join(f"{one.columns}: {one}" for one in expected)

@@ -1,9 +1,9 @@
-"""What is assumed about the people, since no row is read. Public, declared, and printed with every advice.
+"""Hold what is assumed about the people, since no row is read. Public, and printed with every advice.
 
-Nothing declared: a number has its mean at 40 % of its range and a standard deviation of a sixth of it; of listed
-values the first is the most frequent, the second half as frequent, the third a third as frequent. Not centred and
-not equal on purpose: rows made of noise are uniform over the grid, so a population that is centred or uniform would
-make noise look like knowledge.
+Defaults: a number has its mean at 40 % of its range and a standard deviation of a sixth of it; of listed values the
+first is the most frequent, the second half as frequent, the third a third as frequent. They are neither centred nor
+equal on purpose: rows made of noise are uniform over the grid, so with a centred or uniform population noise would
+look like information.
 """
 
 import datetime
@@ -26,10 +26,10 @@ SD_PART = 1 / 6
 
 
 class ColumnAssumption(Document):
-    """About one column: `mean` and `sd` of a number (of a boolean: `mean` is the share of true), and `shares`.
+    """Assumptions about one column: `mean` and `sd` of a number (`mean` of a boolean is the share of true), `shares`.
 
-    `shares` are of listed values, or of a number's bins, which gives its shape. `say`: how much of what the columns
-    explain of an outcome comes from this one, beside the others' says; 1 unless declared.
+    `shares` are those of the listed values, or of a number's bins, which gives its shape. `say` is this column's
+    weight in what the columns explain of an outcome, relative to the other columns; 1 by default.
     """
 
     mean: float | datetime.date | None = None
@@ -41,21 +41,21 @@ class ColumnAssumption(Document):
         if self.sd is not None and not (math.isfinite(self.sd) and self.sd > 0):
             raise ValueError(f"sd ({self.sd}) must be above 0")
         if self.shares is not None and (min(self.shares, default=-1.0) < 0 or sum(self.shares) <= 0):
-            raise ValueError("shares must be at least 0, and not all 0")
+            raise ValueError("shares must be at least 0, and one of them above 0")
         if not (math.isfinite(self.say) and self.say >= 0):
             raise ValueError(f"say ({self.say}) must be at least 0")
 
 
 @final
 class Assumptions(Document):
-    """What is assumed of every column, and how much of an outcome the other columns explain (`r2`)."""
+    """Assumptions about each column, and the share of an outcome's variance that the other columns explain (`r2`)."""
 
     columns: dict[str, ColumnAssumption] = msgspec.field(default_factory=dict)
     r2: float = 0.3
 
     def __post_init__(self) -> None:
         if not 0 <= self.r2 < 1:
-            raise ValueError(f"r2 ({self.r2}) must be in [0, 1)")
+            raise ValueError(f"r2 ({self.r2}) must be at least 0 and below 1")
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -64,7 +64,7 @@ class Assumptions(Document):
 
     @classmethod
     def of(cls, texts: tuple[str, ...]) -> Self:
-        """Read "age.mean=44", "age.sd=12", "colour.shares=5/3/2", "age.say=2", "r2=0.2", or a file; later ones win."""
+        """Read "age.mean=44", "age.sd=12", "colour.shares=5/3/2", "age.say=2", "r2=0.2" or a file; the last wins."""
         found: dict[str, object] = {}
         columns: dict[str, dict[str, object]] = {}
         for text in texts:
@@ -82,7 +82,7 @@ class Assumptions(Document):
         return from_builtins({**found, "columns": columns}, cls, where="assumptions")
 
     def check(self, schema: Schema) -> None:
-        """Raise `InputError` where an assumption does not fit the schema."""
+        """Raise `InputError` if an assumption does not fit the schema."""
         schema.domain.axes(self.columns)
         for name in self.columns:
             column = schema[name]
@@ -100,14 +100,14 @@ def moments_of(column: Column, assumptions: Assumptions) -> tuple[float, float]:
     largest = math.sqrt((mean - lower) * (upper - mean))
     if declared.sd is not None and declared.sd >= largest:
         raise InputError(
-            f"assumptions: '{column.name}': no values within the bounds have sd {declared.sd:g} around that mean "
-            f"(it must be below {largest:.4g})"
+            f"assumptions: '{column.name}': sd ({declared.sd:g}) is too large for values within the bounds and this "
+            f"mean: it must be below {largest:.4g}"
         )
     return mean, min(usual_sd, 0.6 * largest) if declared.sd is None else declared.sd
 
 
 def _usual(column: Column, assumptions: Assumptions) -> tuple[float, float]:
-    """Return mean and standard deviation where none is declared: of the shares of bins, or the defaults."""
+    """Return mean and standard deviation by the declared shares of bins, or else the defaults."""
     shares = bin_shares_of(column, assumptions)
     lower, upper = bounds_of(column)
     if shares is None:
@@ -119,7 +119,7 @@ def _usual(column: Column, assumptions: Assumptions) -> tuple[float, float]:
 
 
 def bin_shares_of(column: Column, assumptions: Assumptions) -> NDArray[np.float64] | None:
-    """Return the declared share of each bin of a number or a date; they add up to 1. None if none is."""
+    """Return the declared share of each bin of a number or a date, normalised to 1; None if none is declared."""
     declared = assumptions.columns.get(column.name, ColumnAssumption())
     if declared.shares is None:
         return None
@@ -130,7 +130,7 @@ def bin_shares_of(column: Column, assumptions: Assumptions) -> NDArray[np.float6
 
 
 def shares_of(column: Column, assumptions: Assumptions) -> NDArray[np.float64]:
-    """Return the assumed share of each listed value (of a boolean: false, true); they add up to 1."""
+    """Return the assumed share of each listed value (of a boolean: false, true), normalised to 1."""
     declared = assumptions.columns.get(column.name, ColumnAssumption())
     count = len(listed(column))
     if declared.sd is not None:

@@ -1,4 +1,4 @@
-"""What an estimate would be worth under each scheme: predicted errors from public numbers; no row is read."""
+"""Predict the error of an estimate under each scheme, from public numbers; no row is read."""
 
 import dataclasses
 from math import sqrt
@@ -22,16 +22,16 @@ from syndic.study import Study
 
 _HIGHEST: Final = 64.0
 _STEPS: Final = 25
-# the assumed parameters, and both ways from them to the ends of the set
+# the assumed parameters, and steps from them towards both ends of the set
 _SHIFTS: Final = (0.0, -0.3, 0.3)
 
 
 def advise_estimate(study: Study, assumptions: Assumptions) -> Advice:
-    """Predict the error of every parameter under each scheme, beside each party alone. Reads no row, spends nothing."""
+    """Predict the error of every parameter under each scheme, and of each party alone. Reads no row."""
     study.check()
     protocol = study.protocol
     if not isinstance(protocol, Estimate):
-        raise InputError(f"predicted errors of parameters are for the method estimate, not {protocol.title}")
+        raise InputError(f"this prediction is for the method estimate, not for {protocol.title}")
     assumptions.check(study.schema)
     layout = study.plan_as(EstimatePlan).layout
     theta = _assumed(layout, study, assumptions)
@@ -51,19 +51,19 @@ def advise_estimate(study: Study, assumptions: Assumptions) -> Advice:
         people=sum(party.people or 0 for party in study.parties),
         rows_of_nobody=0.0,
         tasks=tuple(tasks),
-        assumptions=_told(study, protocol, layout, theta, assumptions),
+        assumptions=_described(study, protocol, layout, theta, assumptions),
     )
 
 
 def predicted(study: Study, protocol: Estimate, theta: Array, factor: float = 1.0) -> Array:
-    """Return the mean squared error of every parameter, all budgets times `factor`; the bias of blocks left out."""
+    """Return the mean squared error of every parameter, all budgets times `factor`, without the bias of blocks."""
     layout = study.plan_as(EstimatePlan).layout
     plan = protocol.plan_from(layout, _scaled(study, factor))
     nothing = np.zeros(layout.dimension, dtype=np.int64)
     names = tuple(party.name for party in study.parties)
-    said = [plan.mean_of_all(names, nothing)] if plan.masked_sum else [plan.mean_of(name, nothing) for name in names]
+    means = [plan.mean_of_all(names, nothing)] if plan.masked_sum else [plan.mean_of(name, nothing) for name in names]
     mean = theta if plan.blocks else layout.model.family.mean(theta)
-    parts = tuple(dataclasses.replace(one, mean=mean) for one in said)
+    parts = tuple(dataclasses.replace(one, mean=mean) for one in means)
     return np.asarray(plan.combined(parts).standard_error ** 2)
 
 
@@ -82,7 +82,7 @@ def _scaled(study: Study, factor: float) -> Study:
 
 
 def _variants(protocol: Estimate, study: Study) -> list[Estimate]:
-    """Return the schemes that this study could use instead."""
+    """Return the schemes that this study could use."""
     found = []
     for scheme in ("dssa", "dsaa", "masked"):
         blocks = protocol.blocks if scheme == "dsaa" and protocol.in_blocks else None
@@ -97,7 +97,7 @@ def _variants(protocol: Estimate, study: Study) -> list[Estimate]:
 
 
 def _assumed(layout: Layout, study: Study, assumptions: Assumptions) -> Array:
-    """Return the parameters that the assumed moments or shares of the column have."""
+    """Return the parameters that correspond to the assumed moments or shares of the column."""
     family, column = layout.model.family, study.schema[layout.schema.names[0]]
     if listed(column):
         shares = shares_of(column, assumptions)
@@ -154,16 +154,18 @@ def _party(name: str, own: float, joint: float, factors: Array, curve: Array, st
 
 def _verdict(own: list[TaskAdvice], every: list[TaskAdvice]) -> tuple[Verdict, str]:
     best = min(every, key=lambda task: task.joint / task.pooled)
-    said = f"the least error for its parameter has {best.task}, {best.joint / best.pooled:.3g} times that without noise"
+    said = f"smallest relative error: {best.task}, {best.joint / best.pooled:.3g} times the error without noise"
     gains = [one.standing == "gains" for task in own for one in task.parties]
     if all(gains):
         return "share", f"SHARE: every party gains in every parameter; {said}"
     if not any(gains):
-        return "do not share", f"DON'T SHARE by this scheme: no party gains; {said}"
-    return "some", f"IT DEPENDS: {sum(gains)} of {len(gains)} times a party gains in a parameter; {said}"
+        return "do not share", f"DO NOT SHARE by this scheme: no party gains; {said}"
+    return "some", f"IT DEPENDS: a party gains in {sum(gains)} of {len(gains)} cases (party and parameter); {said}"
 
 
-def _told(study: Study, protocol: Estimate, layout: Layout, theta: Array, assumptions: Assumptions) -> tuple[str, ...]:
+def _described(
+    study: Study, protocol: Estimate, layout: Layout, theta: Array, assumptions: Assumptions
+) -> tuple[str, ...]:
     source = "declared" if protocol.column in assumptions.columns else "assumed"
     values = ", ".join(f"{name} {value:.4g}" for name, value in zip(layout.model.family.parameters, theta, strict=True))
     smallest = min(party.people or 1 for party in study.parties)
@@ -172,6 +174,6 @@ def _told(study: Study, protocol: Estimate, layout: Layout, theta: Array, assump
     least = blocks_condition(smallest, len(study.parties))
     return (
         f"{protocol.column}: {values} ({source})",
-        "the law is of the family that the study names, and hardly any value is outside the bounds",
-        f"dsaa: {counts} blocks; their bias is not counted; efficient for epsilon well above {least:.3g} only",
+        "values follow the family that the study names, and hardly any is outside the bounds",
+        f"dsaa: {counts} blocks; their bias is not included; efficient only for epsilon well above {least:.3g}",
     )

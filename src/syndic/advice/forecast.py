@@ -1,8 +1,8 @@
-"""HOMM's release about made-up people, many times over: sums over released rows at any common factor on the budgets.
+"""Simulate HOMM's release about artificial people many times, at any common factor on the budgets.
 
 The same people and the same standard draws serve every factor, so curves over epsilon are smooth. Grids of up to
-1024 cells are drawn cell by cell. On larger ones the cells that hold people are, and empty cells are drawn one by
-one where few survive, otherwise by the normal law of their sums, whose moments are exact for any size of grid.
+1024 cells are drawn cell by cell. On larger grids this is done for cells with people only. Empty cells are drawn one
+by one where few survive, else by a normal approximation of their sums, whose moments are exact for any size of grid.
 """
 
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ class _Sample:
 
 @final
 class Forecast:
-    """Predicted releases of one study about one population."""
+    """Simulated releases of one study about one population."""
 
     def __init__(
         self, study: Study, population: Population, summands: Sequence[Summand], generator: np.random.Generator
@@ -111,7 +111,7 @@ class Forecast:
         return sums, counts if self._dense else None
 
     def rows_of_nobody(self, factor: float = 1.0) -> float:
-        """Return the expected number of released rows in cells of a party where it has nobody."""
+        """Return the expected number of released rows in cells where a party has no people."""
         study = scaled(self._study, factor)
         return sum(
             (self._domain.size - sample.occupied) * law_of(study, sample.name).moments[3] for sample in self._samples

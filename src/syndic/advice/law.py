@@ -1,6 +1,6 @@
-"""The law of one cell's noise and of what the public rule keeps of it.
+"""Describe the distribution of one cell's noise, and of what the public rule keeps of it.
 
-Only for predictions about made-up people: draws are in floating point and protect nobody.
+Only for predictions about artificial people: draws are in floating point and protect nobody.
 """
 
 import math
@@ -23,9 +23,9 @@ _WIDE = 4.0
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Law:
-    """Integer noise by the inverse of its law, so that the same draws serve every epsilon.
+    """Integer noise by inverting its distribution function, so that the same draws serve every epsilon.
 
-    `printed` is a rounded Laplace draw; `gaussian` tells discrete Gaussian from discrete Laplace noise.
+    `printed` is a rounded Laplace draw; `gaussian` is true for discrete Gaussian, false for discrete Laplace noise.
     """
 
     scale: float
@@ -35,7 +35,7 @@ class Law:
     at_least: int
 
     def noise(self, standard: Numbers) -> Numbers:
-        """Return integer noise from standard draws, Laplace or normal as the law is."""
+        """Return integer noise from standard draws: Laplace draws, or normal ones if `gaussian`."""
         if self.gaussian and self.scale > _WIDE:
             # rounding adds 1/12 to the variance of a normal draw, and -1/120 to its fourth cumulant: 3e-5 of it
             return np.rint(math.sqrt(self.scale**2 - 1 / 12) * standard)
@@ -52,16 +52,16 @@ class Law:
         return np.copysign(size, standard)
 
     def standard(self, shape: int | tuple[int, ...], generator: np.random.Generator) -> Numbers:
-        """Draw what `noise` takes."""
+        """Draw the standard draws that `noise` takes."""
         return generator.standard_normal(shape) if self.gaussian else generator.laplace(size=shape)
 
     def kept(self, noisy: Numbers) -> Numbers:
-        """Return noisy counts with those dropped that the rule drops."""
+        """Return noisy counts, 0 where the rule drops them."""
         return np.where(noisy >= self.at_least, noisy, 0.0) if self.clamp else noisy
 
     @cached_property
     def moments(self) -> tuple[float, float, float, float]:
-        """Of an empty cell: chance to be kept; mean, variance and mean size of what is kept (0 if dropped)."""
+        """For an empty cell: chance of being kept; mean, variance and mean size of what is kept (0 if dropped)."""
         if not self.clamp:
             spread = self._spread
             return 1.0, 0.0, spread[1], spread[0]
@@ -69,7 +69,7 @@ class Law:
         return chance, mean, square - mean**2, mean
 
     def survivors(self, count: int, generator: np.random.Generator) -> Numbers:
-        """Draw what empty cells show, given that they are kept."""
+        """Draw the counts of empty cells, given that they are kept."""
         if self.gaussian:
             support, chances = self._gaussian
             tail = support >= self.at_least
@@ -103,7 +103,7 @@ class Law:
         return float(tail.sum()), float(support @ tail), float(support**2 @ tail)
 
     def _above(self, least: int) -> tuple[float, float, float]:
-        """Return P(e >= least) and the mean and mean square over that event: beyond it Laplace has no memory."""
+        """Return P(e >= least) and the mean and mean square over that event: Laplace noise is memoryless there."""
         ratio = math.exp(-1 / self.scale)
         chance = (
             math.exp(-(least - 0.5) / self.scale) / 2 if self.printed else math.exp(-least / self.scale) / (1 + ratio)
@@ -114,14 +114,14 @@ class Law:
 
 
 def homm_of(study: Study) -> Homm:
-    """Return the study's protocol, or refuse one that cannot be predicted."""
+    """Return the study's method, which must be HOMM."""
     if not isinstance(study.protocol, Homm):
-        raise InputError(f"advise knows the method homm, not {study.protocol.title}")
+        raise InputError(f"this prediction is for the method homm, not for {study.protocol.title}")
     return study.protocol
 
 
 def law_of(study: Study, party: str) -> Law:
-    """Return the law of one party's cells, calibrated as the protocol itself does it."""
+    """Return the distribution of the noise in one party's cells, calibrated as the method itself does it."""
     protocol = homm_of(study)
     noise = study.plan_as(HommPlan).noise[party]
     if isinstance(noise, PublishedLaplace):

@@ -1,6 +1,6 @@
-"""What a logistic regression on the release would predict, for columns of two values on grids small enough to draw.
+"""Predict the error of a logistic regression on the release, for columns of two values on grids small enough to draw.
 
-The fit sees every cell's count at a few points spread over its bin. That draws within bins are random is added as
+The fit sees every cell's count at a few points spread over its bin. The randomness of draws within bins is added as
 noise on the gradient, with the covariance that it has at the population's own coefficients.
 """
 
@@ -28,10 +28,10 @@ _STEPS: Final = 12
 
 @final
 class Logit(Question):
-    """Logistic regression on all other columns; a hair of ridge keeps separable tables finite."""
+    """Logistic regression on all other columns; a very small ridge keeps separable tables finite."""
 
     def __init__(self, task: Task, population: Population) -> None:
-        """Lay out the cells' points: every cell of the other columns, with its counts of both values."""
+        """Prepare the points of every cell of the other columns, and where the counts of both values are."""
         self.task = task
         self.summands = ()
         columns, domain = population.schema.columns, population.schema.domain
@@ -52,7 +52,7 @@ class Logit(Question):
 
     @cached_property
     def _best(self) -> Numbers:
-        """The coefficients that the whole population has."""
+        """The coefficients of a fit to the whole population."""
         return np.asarray(_fit(self._rows[None], self._outcomes[None], np.ones((1, self._outcomes.size)))[0])
 
     def errors(self, sums: Numbers, counts: Numbers | None) -> Numbers:
@@ -67,7 +67,7 @@ class Logit(Question):
         return self._errors_of(_fit_cells(self._points, total, hits, kick))
 
     def own_error(self, people: int, generator: np.random.Generator) -> float:
-        """Return the error of fits to drawn people; for many people that of fewer, divided by their ratio."""
+        """Return the error of fits to drawn people; for many people, that of fewer people scaled down."""
         rows = min(people, _FITTED_ROWS)
         chosen = generator.integers(self._rows.shape[0], size=(_FITS, rows))
         fitted = _fit(self._rows[chosen], self._outcomes[chosen], np.ones((_FITS, rows)))
@@ -78,7 +78,7 @@ class Logit(Question):
         return np.asarray(((_chance(coefficients @ points.T) - _chance(self._best @ points.T)) ** 2).mean(axis=1))
 
     def _kick(self, failures: Numbers, successes: Numbers) -> Numbers:
-        """Draw what random places within bins add to the gradient; the same standard draws for every release."""
+        """Draw the gradient noise from random positions within bins; the same standard draws for every release."""
         chance = _chance(self._points @ self._best)[:, None]
         size = self._points.shape[1]
         spreads = [_within(-chance * self._points), _within((1 - chance) * self._points)]
@@ -137,7 +137,7 @@ def _fit_cells(points: Numbers, total: Numbers, hits: Numbers, kick: Numbers) ->
 
 
 def _fit(rows: Numbers, outcomes: Numbers, weights: Numbers) -> Numbers:
-    """Return coefficients for many tables with rows of their own, by Newton's method."""
+    """Return coefficients for many tables, each with its own rows, by Newton's method."""
     coefficients = np.zeros((rows.shape[0], rows.shape[2]))
     across = np.swapaxes(rows, 1, 2)
     for _ in range(_STEPS):
@@ -150,7 +150,7 @@ def _fit(rows: Numbers, outcomes: Numbers, weights: Numbers) -> Numbers:
 
 
 def _moved(coefficients: Numbers, curvature: Numbers, gradient: Numbers) -> bool:
-    """Take one Newton step in place; tell whether it was too small to go on."""
+    """Take one Newton step in place; return whether it was too small to continue."""
     size = coefficients.shape[1]
     down = gradient - _RIDGE * coefficients
     change = np.linalg.solve(curvature + _RIDGE * np.eye(size), down[:, :, None])[:, :, 0]

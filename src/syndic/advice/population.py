@@ -1,4 +1,4 @@
-"""A made-up population that fits the assumptions. No row of any party is read."""
+"""Draw an artificial population that fits the assumptions. No row of any party is read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ Shape = Literal["beta", "gamma", "humps"]
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Population:
-    """People drawn once; parties then draw theirs from these. Per column: codes, and numbers (ranks if listed)."""
+    """People drawn once, from which parties draw theirs. For each column: codes, and numbers (ranks if listed)."""
 
     schema: Schema
     codes: tuple[NDArray[np.int64], ...]
@@ -38,10 +38,10 @@ def draw_population(
     outcome: str | None = None,
     shape: Shape = "beta",
 ) -> Population:
-    """Return people with independent columns; with `outcome` that column depends on all others by r2.
+    """Return people with independent columns; the column `outcome` depends on all others, to the extent of r2.
 
     Numbers have the assumed mean and standard deviation, and the declared shares of bins or else one of three shapes:
-    the beta law over their bounds, a gamma law that starts at the nearer bound, or two humps.
+    a beta distribution over their bounds, a gamma distribution from the nearer bound, or two modes.
     """
     numbers = [_draw(column, assumptions, generator, shape) for column in schema.columns]
     if outcome is not None:
@@ -81,12 +81,12 @@ def _draw(column: Column, assumptions: Assumptions, generator: np.random.Generat
 
 
 def _over_bins(column: Column, shares: Numbers, assumptions: Assumptions, generator: np.random.Generator) -> Numbers:
-    """Return numbers with declared shares of bins, and the declared mean and spread if both are."""
+    """Return numbers with the declared shares of bins, and the declared mean and sd if both are declared."""
     declared = assumptions.columns[column.name]
     whole = isinstance(column, Integer | Date)
     edges = column.bin_edges.astype(np.int64).astype(np.float64) if whole else column.bin_edges  # type: ignore[union-attr]
     mean, sd = moments_of(column, assumptions)
-    # whole numbers are drawn as the intervals from them to the next ones
+    # an integer is drawn as the interval from it to the next one
     moments = None if declared.mean is None or declared.sd is None else (mean + whole / 2, sd)
     values = draw_over_bins(np.asarray(edges), shares, moments, PEOPLE, generator)
     return np.minimum(np.floor(values), edges[-1] - 1) if whole else values
@@ -102,7 +102,7 @@ def _gamma(mean: float, sd: float, generator: np.random.Generator) -> Numbers:
 
 
 def _humps(mean: float, sd: float, generator: np.random.Generator) -> Numbers:
-    """Two thirds are in a lower hump, a third in a higher one; the humps are half as wide as the whole."""
+    """Two thirds are around a lower mode, a third around a higher one; each has half the overall sd."""
     high = generator.random(PEOPLE) < 1 / 3
     return mean + sd * (np.where(high, sqrt(1.5), -sqrt(0.375)) + generator.standard_normal(PEOPLE) / 2)
 
@@ -115,7 +115,7 @@ _SHAPES: dict[Shape, Callable[[float, float, np.random.Generator], Numbers]] = {
 
 
 def _score(predictors: list[Numbers], says: list[float]) -> Numbers:
-    """Return the sum of the predictors, each with its say in the variance, standardised."""
+    """Return the standardised sum of the predictors, each weighted in variance by its `say`."""
     score = np.zeros(PEOPLE)
     for values, say in zip(predictors, says, strict=True):
         if values.std() > 0:
@@ -126,7 +126,7 @@ def _score(predictors: list[Numbers], says: list[float]) -> Numbers:
 def _dependent(
     column: Column, values: Numbers, score: Numbers, assumptions: Assumptions, generator: np.random.Generator
 ) -> Numbers:
-    """Return the same values in an order that the score explains by r2."""
+    """Return the same values, ordered so that the score explains r2 of their variance."""
     if isinstance(column, Categorical | Ordinal) and len(listed(column)) != 2:
         return values
     if len(listed(column)) == 2:
@@ -140,7 +140,7 @@ def _dependent(
 
 
 def _chances(score: Numbers, share: float, explained: float) -> Numbers:
-    """Return logistic probabilities with that mean and with that part of the outcome's variance."""
+    """Return logistic probabilities with this mean that explain this share of the outcome's variance."""
     some = score[: PEOPLE // 10]
 
     def level(slope: float) -> float:
@@ -165,7 +165,7 @@ _STEEPEST: Final = 40.0
 def draw_over_bins(
     edges: Numbers, shares: Numbers, moments: tuple[float, float] | None, count: int, generator: np.random.Generator
 ) -> Numbers:
-    """Return numbers with these shares between the edges and, as far as that goes, this mean and standard deviation."""
+    """Return numbers with these shares between the edges and, as far as possible, this mean and standard deviation."""
     places = np.arange(_PIECES * shares.size + 1) / _PIECES
     fine = np.interp(places, np.arange(edges.size), edges)
     sums = PchipInterpolator(edges, np.concatenate([[0.0], shares.cumsum()]))(fine)
@@ -177,7 +177,7 @@ def draw_over_bins(
 
 
 def _bent(pieces: Numbers, middles: Numbers, moments: tuple[float, float]) -> Numbers:
-    """Return the pieces of every bin times exp(a x + b x^2), with a and b that bring about the two moments."""
+    """Return the pieces of every bin times exp(a x + b x^2), with a and b chosen to match the two moments."""
     mean, sd = moments
     standard = (middles - mean) / sd
     total = pieces.sum(axis=1, keepdims=True)
@@ -192,5 +192,5 @@ def _bent(pieces: Numbers, middles: Numbers, moments: tuple[float, float]) -> Nu
         found = bent(slopes)
         return np.array([(found * standard).sum(), (found * standard**2).sum() - 1])
 
-    # bounded: moments that no numbers with these shares have are met as nearly as can be
+    # bounded: moments that are impossible with these shares are matched as closely as possible
     return bent(least_squares(off, np.zeros(2), bounds=(-_STEEPEST, _STEEPEST)).x)

@@ -1,4 +1,4 @@
-"""Is sharing worth it? Answered from the public study alone: no row is read, nothing is spent."""
+"""Predict the error of each task under a HOMM study, alone and jointly. Reads no row, spends nothing."""
 
 from collections.abc import Callable, Sequence
 from math import exp, log, sqrt
@@ -9,7 +9,6 @@ import numpy as np
 
 from syndic.advice.advice import Advice, PartyAdvice, TaskAdvice, standing_of, verdict_of
 from syndic.advice.assume import Assumptions, bin_shares_of, moments_of, shares_of
-from syndic.advice.estimate import advise_estimate
 from syndic.advice.forecast import DENSE_CELLS, Forecast
 from syndic.advice.law import homm_of
 from syndic.advice.logit import Logit
@@ -20,22 +19,21 @@ from syndic.advice.task import Task, default_tasks
 from syndic.data import Date
 from syndic.errors import InputError
 from syndic.kernel import Progress, budget_of, silent_progress
-from syndic.methods import Estimate
 from syndic.study import Study
 
 LOWEST: Final = 1 / 128
-"""The smallest epsilon of the most generous party that is tried."""
+"""The smallest epsilon that is tried, of the party with the largest budget."""
 
 HIGHEST: Final = 64.0
-"""The largest."""
+"""The largest epsilon that is tried, of the party with the largest budget."""
 
 SHAPES: Final[tuple[Shape, ...]] = get_args(Shape)
-"""Nobody says which shape the people have, so errors are averaged over three."""
+"""The shape of the population is not known, so errors are averaged over three."""
 
 _STEPS: Final = 26
 
 
-def advise(
+def advise_tasks(
     study: Study,
     *,
     tasks: Sequence[Task | str] | None = None,
@@ -43,21 +41,8 @@ def advise(
     progress: Progress = silent_progress,
     seed: int = 0,
 ) -> Advice:
-    """Predict what a HOMM study, or one of estimates, is worth to each party. Reads no row, spends nothing.
-
-    Args:
-        study: the agreed document; every party must say its number of `people`.
-        tasks: what the release is wanted for, also as "mean:age"; by default every column's mean or shares and
-            the prediction of the last column that allows one.
-        assumptions: what is assumed of the population; see `Assumptions`.
-        progress: told how far it is.
-        seed: of the made-up people and their noise, which protect nobody.
-    """
+    """Predict what a HOMM study is worth to each party. Arguments are those of `syndic.advise`."""
     assumptions = assumptions or Assumptions()
-    if isinstance(study.protocol, Estimate):
-        if tasks:
-            raise InputError("tasks are for synthetic tables: a study of estimates says itself what is estimated")
-        return advise_estimate(study, assumptions)
     chosen = _checked(study, tasks, assumptions)
     factors = _factors(study)
     groups = _groups(chosen)
@@ -68,9 +53,9 @@ def advise(
         count = _counter(progress, done * len(SHAPES) * len(factors), len(groups) * len(SHAPES) * len(factors))
         found, nobody = _predict(study, assumptions, outcome, group, factors, generator, count)
         answers |= found
-    told = tuple(answers[task] for task in chosen)
+    advised = tuple(answers[task] for task in chosen)
     people = _people(study)
-    verdict, words = verdict_of(told, people, nobody)
+    verdict, words = verdict_of(advised, people, nobody)
     return Advice(
         study=study.name,
         digest=study.digest,
@@ -78,7 +63,7 @@ def advise(
         words=words,
         people=people,
         rows_of_nobody=nobody,
-        tasks=told,
+        tasks=advised,
         assumptions=_described(study, assumptions, chosen),
     )
 
@@ -92,7 +77,7 @@ def _predict(
     generator: np.random.Generator,
     count: Callable[[int], None],
 ) -> tuple[dict[Task, TaskAdvice], float]:
-    """Return the advice on tasks that one population serves, and the number of rows of nobody."""
+    """Return the advice on tasks that one population serves, and the expected number of rows made of noise."""
     curves, own = [], []
     nobody = 0.0
     for step, shape in enumerate(SHAPES):
@@ -110,7 +95,7 @@ def _predict(
 
 
 def _question(study: Study, task: Task, population: Population) -> Question:
-    """Return a task's question; logistic regressions where all counts can be drawn and none is negative."""
+    """Return the question of a task; a logistic regression where all counts can be drawn and none is negative."""
     drawn = study.schema.domain.size <= DENSE_CELLS and homm_of(study).clamp
     return Logit(task, population) if task.kind == "classify" and drawn else ask(task, population)
 
@@ -121,12 +106,12 @@ def _checked(study: Study, tasks: Sequence[Task | str] | None, assumptions: Assu
     unknown = [party.name for party in study.parties if party.people is None]
     if unknown:
         raise InputError(
-            f"advise needs the public number of people of every party: set people for {', '.join(unknown)} in the study"
+            f"advise needs every party's public number of people: set people for {', '.join(unknown)} in the study"
         )
     assumptions.check(study.schema)
     chosen = default_tasks(study.schema) if tasks is None else tuple(_task(task) for task in tasks)
     if not chosen:
-        raise InputError("advise needs at least one task")
+        raise InputError("advise needs at least one task, such as mean:age")
     for task in chosen:
         task.check(study.schema)
     return tuple(dict.fromkeys(chosen))
@@ -137,14 +122,14 @@ def _task(task: Task | str) -> Task:
 
 
 def _groups(tasks: tuple[Task, ...]) -> list[tuple[str | None, list[Task]]]:
-    """Return tasks that one population serves: means and shares together, each prediction on its own."""
+    """Group tasks by the population that serves them: means and shares together, each prediction on its own."""
     plain = [task for task in tasks if task.kind in ("mean", "shares")]
     fits = [(task.column, [task]) for task in tasks if task.kind not in ("mean", "shares")]
     return [*([(None, plain)] if plain else []), *fits]
 
 
 def _factors(study: Study) -> Numbers:
-    """Return 1, then the factors on all budgets that bring the largest of them from `LOWEST` to `HIGHEST`."""
+    """Return 1, then the factors on all budgets that move the largest of them from `LOWEST` to `HIGHEST`."""
     largest = max(float(budget_of(study, party.name).epsilon) for party in study.parties)
     return np.array([1.0, *(np.geomspace(LOWEST, HIGHEST, _STEPS + 1) / largest)])
 
@@ -172,7 +157,7 @@ def _curves(
 
 
 def _own_errors(study: Study, question: Question, generator: np.random.Generator) -> dict[int, float]:
-    """Return mean squared errors without noise or bins, for every party's number of people and for all of them."""
+    """Return mean squared errors without noise or bins, for every party's number of people and for their sum."""
     sizes = {party.people or 0 for party in study.parties} | {_people(study)}
     return {size: question.own_error(size, generator) for size in sorted(sizes)}
 
@@ -211,7 +196,7 @@ def _answer(study: Study, task: Task, curves: Numbers, factors: Numbers, errors:
 
 
 def _start(own: float, curve: Numbers, factors: Numbers) -> float | None:
-    """Return the factor from which on the joint error stays below the own one, between grid points by its slope."""
+    """Return the factor from which the joint error stays below the party's own, interpolated between grid points."""
     worse = np.flatnonzero(curve >= own)
     if worse.size == 0:
         return float(factors[0])
@@ -224,20 +209,20 @@ def _start(own: float, curve: Numbers, factors: Numbers) -> float | None:
 
 
 def _described(study: Study, assumptions: Assumptions, tasks: tuple[Task, ...]) -> tuple[str, ...]:
-    told = []
+    texts = []
     for column in study.schema.columns:
         source = "declared" if column.name in assumptions.columns else "assumed"
         if listed(column):
             shares = zip(listed(column), shares_of(column, assumptions), strict=True)
-            told.append(
+            texts.append(
                 f"{column.name}: " + ", ".join(f"{name} {share:.0%}" for name, share in shares) + f" ({source})"
             )
         elif bin_shares_of(column, assumptions) is not None:
-            told.append(f"{column.name}: shares of its bins (declared)")
+            texts.append(f"{column.name}: shares of its bins (declared)")
         else:
             mean, sd = moments_of(column, assumptions)
             shown = f"{mean:.4g}" if not isinstance(column, Date) else str(np.datetime64(round(mean), "D"))
-            told.append(f"{column.name}: mean {shown}, standard deviation {sd:.3g} ({source})")
+            texts.append(f"{column.name}: mean {shown}, standard deviation {sd:.3g} ({source})")
     if any(task.kind in ("linear", "classify") for task in tasks):
-        told.append(f"the other columns explain {assumptions.r2:.0%} of what is predicted (r2)")
-    return (*told, "columns that are not predicted are independent; nothing is missing; one row for each person")
+        texts.append(f"the other columns explain {assumptions.r2:.0%} of the variance of what is predicted (r2)")
+    return (*texts, "columns that are not predicted are independent; no value is missing; each person has one row")

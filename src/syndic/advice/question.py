@@ -1,7 +1,7 @@
-"""A task as sums over released rows, what an analyst makes of those sums, and how far that is from the truth.
+"""Express a task as sums over released rows, the analyst's estimate from those sums, and its error.
 
-All tasks are functions of sums over rows: of ones, of numbers, of products of two. A sum's share of one cell is a
-product over columns, which gives exact averages over a grid of any size.
+All tasks are functions of sums over rows: of ones, of numbers, of products of two. One cell's contribution to a sum
+is a product over columns, which gives exact averages over a grid of any size.
 """
 
 from abc import ABC, abstractmethod
@@ -24,34 +24,34 @@ _FITTED_ROWS: Final = 400
 
 
 class Part(NamedTuple):
-    """One column's factor of a summand: its mean and mean square for each code, over draws within the bin."""
+    """One column's factor in a summand: its mean and mean square for each code, over draws within the bin."""
 
     first: Numbers
     second: Numbers
 
 
-# by the place of the column; a column that is not there has the factor 1
+# by the column's position; a column without an entry has the factor 1
 Summand = dict[int, Part]
 
 
 class Question(ABC):
-    """What is summed, and the squared error of what is made of the sums."""
+    """What is summed, and the squared error of the estimate from the sums."""
 
     task: Task
     summands: tuple[Summand, ...]
 
     @abstractmethod
     def errors(self, sums: Numbers, counts: Numbers | None) -> Numbers:
-        """Return the squared error of many releases, in squared units of the answer.
+        """Return the squared error of each release, in squared units of the answer.
 
         Args:
-            sums: of the summands (releases x summands).
-            counts: of all cells (releases x cells); None on grids too large to draw.
+            sums: sums of the summands (releases x summands).
+            counts: counts of all cells (releases x cells); None on grids too large to draw.
         """
 
     @abstractmethod
     def own_error(self, people: int, generator: np.random.Generator) -> float:
-        """Return the mean squared error from this many people's own rows, without noise or bins."""
+        """Return the mean squared error from the rows of this many people, without noise or bins."""
 
 
 def ask(task: Task, population: Population) -> Question:
@@ -109,7 +109,7 @@ class _Shares(Question):
 @final
 @dataclass(frozen=True, eq=False)
 class _Feature:
-    """A column of the design: of which column of the table, and its numbers on the scale -1 .. 1."""
+    """A column of the design matrix: the table column it comes from, and its numbers on the scale -1 to 1."""
 
     place: int
     part: Part
@@ -119,7 +119,7 @@ class _Feature:
 
 @final
 class _Fit(Question):
-    """Least squares; for two values it predicts the probability of the second one."""
+    """Least squares; for a column of two values it predicts the probability of the second one."""
 
     def __init__(self, task: Task, population: Population) -> None:
         self.task = task
@@ -140,7 +140,7 @@ class _Fit(Question):
 
     @cached_property
     def _test(self) -> tuple[Numbers, Numbers]:
-        """Some people, and what the best fit on the whole population predicts for them."""
+        """Some people, and the predictions for them by the best fit to the whole population."""
         points = self._rows[:_TEST_POINTS, :-1]
         return points, points @ _solve((self._rows.T @ self._rows)[None])[0]
 
@@ -154,7 +154,7 @@ class _Fit(Question):
         return self._errors_of(gram)
 
     def own_error(self, people: int, generator: np.random.Generator) -> float:
-        """Return the error of fits to drawn people; for many people that of fewer, divided by their ratio."""
+        """Return the error of fits to drawn people; for many people, that of fewer people scaled down."""
         rows = min(people, _FITTED_ROWS)
         chosen = generator.integers(self._rows.shape[0], size=(_FITS, rows))
         gram = np.stack([(drawn := self._rows[places]).T @ drawn for places in chosen])
@@ -168,7 +168,7 @@ class _Fit(Question):
         return np.asarray(self._half**2 * ((predicted - truth) ** 2).mean(axis=1))
 
     def _summand(self, i: int, j: int) -> Summand:
-        """Return the factors of one entry of the matrix of products; rows with a missing number are left out."""
+        """Return the factors of one entry of the Gram matrix; rows with a missing number are left out."""
         summand = {
             place: _constant(scale) for place, scale in enumerate(self._scales) if not bool((scale.valid == 1).all())
         }
@@ -216,7 +216,7 @@ def _quadratic(scale: Scale) -> Part:
 
 
 def _solve(gram: Numbers) -> Numbers:
-    """Return least-squares coefficients of the last column on the others, the shortest where many fit."""
+    """Return least-squares coefficients of the last column on the others, the shortest if there are several."""
     inverse = np.linalg.pinv(gram[:, :-1, :-1], rcond=1e-9, hermitian=True)
     return np.asarray((inverse @ gram[:, :-1, -1:])[:, :, 0])
 

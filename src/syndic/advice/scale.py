@@ -1,4 +1,4 @@
-"""Columns as an analyst reads their released values: numbers for levels, and the spread of the draw within a bin."""
+"""Read columns as an analyst does: numbers for levels, and the spread of the draw within a bin."""
 
 from dataclasses import dataclass
 from typing import final
@@ -15,7 +15,7 @@ Numbers = NDArray[np.float64]
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scale:
-    """Each code's expected number and its variance within the bin; codes without a number are not `valid`."""
+    """Each code's expected number and its variance within the bin; `valid` is 0 for codes without a number."""
 
     middle: Numbers
     variance: Numbers
@@ -25,7 +25,7 @@ class Scale:
 
     @property
     def centre(self) -> float:
-        """The middle of the range, where rows made of noise are centred."""
+        """The middle of the range; rows made of noise are centred there."""
         return (self.lower + self.upper) / 2
 
     @property
@@ -35,14 +35,14 @@ class Scale:
 
 
 def listed(column: Column) -> tuple[str, ...]:
-    """Return the listed values of a column that lists them; none for a column with bounds."""
+    """Return a column's listed values; none for a column with bounds."""
     if isinstance(column, Boolean):
         return ("false", "true")
     return column.values if isinstance(column, Categorical | Ordinal) else ()
 
 
 def has_numbers(column: Column) -> bool:
-    """Tell whether a mean makes sense: numbers, dates, ranks and truths, not categories."""
+    """Return whether a mean makes sense: for numbers, dates, ranks and booleans, not for categories."""
     return not isinstance(column, Categorical)
 
 

@@ -1,4 +1,4 @@
-"""What the release is wanted for."""
+"""Name what a release is wanted for."""
 
 from typing import Literal, Self, final, get_args
 
@@ -25,19 +25,19 @@ class Task(Document):
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """Read "mean:age"."""
+        """Read a task written as "mean:age"."""
         kind, colon, column = text.partition(":")
         if not colon or not column or kind not in get_args(Kind):
-            raise InputError(f"task {text!r}: write it as KIND:COLUMN, KIND one of {', '.join(get_args(Kind))}")
+            raise InputError(f"task {text!r}: write it as KIND:COLUMN with KIND one of {', '.join(get_args(Kind))}")
         return cls(kind=kind, column=column)  # type: ignore[arg-type]  # checked just above
 
     @property
     def name(self) -> str:
-        """The task as it is written on the command line."""
+        """The task as written on the command line."""
         return f"{self.kind}:{self.column}"
 
     def check(self, schema: Schema) -> None:
-        """Raise `InputError` where the column cannot answer the question."""
+        """Raise `InputError` if the column cannot answer the question."""
         column = schema[self.column]
         if self.kind in ("linear", "classify") and len(schema.columns) < 2:
             raise InputError(f"task {self.name}: there is no other column to predict from")

@@ -1,8 +1,8 @@
-"""Which method should a vertical study use, and what would it be worth? Answered from the public study alone.
+"""Recommend a method for a vertical study, and predict its distance from the data. Reads no row, spends nothing.
 
-Made-up people, in as many columns and values as the study declares, are put through every method: its own choices of
-tables and its own noise, without parties and cryptography. They are of three crowds, from easy to hard to synthesise.
-No row is read and nothing is spent.
+Artificial people, in as many columns and values as the study declares, go through every method: its own choice of
+tables and its own noise, without parties and cryptography. There are three populations, from easy to hard to
+synthesise.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,19 +24,19 @@ from syndic.methods.synthesis.vertical_plan import VerticalPlan
 from syndic.study import Study
 
 VERTICAL: Final = (Vertical, Vertimrf, Glued, Dplt, Vertigan)
-"""Methods whose studies this advice is for: aligned people, each column at one party."""
+"""Methods that this advice supports: aligned people, each column at one party."""
 
 WAYS: Final = (3, 4, 5)
 CLEARLY: Final = 0.9
-"""A method that trusts more must bring distances below this part of a simpler one's."""
+"""A method that needs more trust must reach less than this fraction of a simpler method's distance."""
 
-# a set of columns more tells hardly more, and takes time with many people
+# more sets of columns add little information, and take time with many people
 _SETS: Final = 100
 _PROTECTS: Final[dict[Variant, str]] = {
-    "shares": "against everybody, partners too, if the coordinator pools what it knows with no party",
-    "sketch": "against those without the key only: nothing against the parties",
-    "oracle": "against everybody; nobody is trusted",
-    "glued": "against everybody; nobody is trusted",
+    "shares": "against everybody, the other parties too, unless the coordinator colludes with a party",
+    "sketch": "only against those without the key, not against the parties",
+    "oracle": "against everybody; no party is trusted",
+    "glued": "against everybody; no party is trusted",
 }
 _FORECASTS: Final[dict[Variant, Callable[[Study, Codes, np.random.Generator], Codes]]] = {
     "shares": forecast_shares,
@@ -44,7 +44,7 @@ _FORECASTS: Final[dict[Variant, Callable[[Study, Codes, np.random.Generator], Co
     "oracle": forecast_encoded,
     "glued": forecast_glued,
 }
-# distances by method, crowd and number of columns
+# distances by method, population and number of columns
 Found = dict[str, list[dict[int, float]]]
 
 
@@ -55,17 +55,13 @@ def advise_vertical(
     progress: Progress = silent_progress,
     seed: int = 0,
 ) -> VerticalAdvice:
-    """Predict how far from the truth each vertical method would be, and recommend one. Reads no row, spends nothing.
+    """Predict each vertical method's distance from the data, and recommend one. Arguments are those of `syndic.advise`.
 
-    Args:
-        study: the agreed document of a vertical synthesis; which one does not matter.
-        assumptions: what is known in public of the columns; where nothing is, crowds differ in it.
-        progress: told how far it is.
-        seed: of the made-up people and their noise, which protect nobody.
+    The study may name any of the methods in `VERTICAL`. Where nothing is assumed of a column, the populations differ.
     """
     if not isinstance(study.protocol, VERTICAL):
         raise InputError(
-            f"this advice is for syntheses of different columns of the same people, not {study.protocol.title}"
+            f"this prediction is for syntheses of different columns of the same people, not {study.protocol.title}"
         )
     study.check()
     return forecast(study, assumptions or Assumptions(), progress, seed)
@@ -74,7 +70,7 @@ def advise_vertical(
 def forecast(
     study: Study, assumptions: Assumptions, progress: Progress = silent_progress, seed: int = 0
 ) -> VerticalAdvice:
-    """Return the advice on a study that was checked."""
+    """Return the advice on a study that has been checked."""
     assumptions.check(study.schema)
     studies, left_out = _variants(study)
     if not studies:
@@ -87,7 +83,7 @@ def forecast(
         recommended=recommended,
         words=words,
         people=_people(study),
-        variants=tuple(_told(name, one, found[name]) for name, one in studies.items()),
+        variants=tuple(_advised(name, one, found[name]) for name, one in studies.items()),
         alone=_expected(found["columns"]),
         chance=_expected(found["chance"]),
         left_out=tuple(left_out),
@@ -96,7 +92,10 @@ def forecast(
 
 
 def _variants(study: Study) -> tuple[dict[Variant, Study], list[str]]:
-    """Return the study under each method that can run it, its own with its own parameters, and why others cannot."""
+    """Return the study under each method that can run it, and why the others cannot.
+
+    The study's own method keeps its parameters.
+    """
     own = study.protocol
     usual: dict[Variant, AnyMethod] = {
         "shares": own if isinstance(own, Vertical) else Vertical(),
@@ -120,7 +119,7 @@ def _variants(study: Study) -> tuple[dict[Variant, Study], list[str]]:
 def _simulated(
     study: Study, studies: Mapping[Variant, Study], assumptions: Assumptions, progress: Progress, seed: int
 ) -> Found:
-    """Return distances of every method, of single columns and of chance, for every crowd."""
+    """Return distances of every method, of single columns and of a second sample, for every population."""
     domain, found = study.schema.domain, dict[str, list[dict[int, float]]]()
     sets = {ways: column_sets(domain.names, ways)[:_SETS] for ways in _ways(study)}
     done, total = 0, len(CROWDS) * len(studies)
@@ -140,7 +139,7 @@ def _simulated(
 
 
 def _verdict(found: Found) -> tuple[Recommended, str]:
-    """Return the method that needs least trust, unless another one is clearly better in the middle crowd."""
+    """Return the method that needs least trust, unless another is clearly better in the middle population."""
     middle = {name: float(np.mean(list(crowds[len(crowds) // 2].values()))) for name, crowds in found.items()}
     best: Recommended = "glued" if "glued" in middle else "oracle"
     for name in ("oracle", "shares", "sketch"):
@@ -149,21 +148,21 @@ def _verdict(found: Found) -> tuple[Recommended, str]:
     if best not in middle or middle[best] >= CLEARLY * middle["columns"]:
         tied = {name: float(np.mean(list(crowds[0].values()))) for name, crowds in found.items()}
         least = min(tied[name] for name in get_args(Variant) if name in tied)
-        unless = ", unless columns hang together strongly" if least < CLEARLY * tied["columns"] else ""
+        unless = ", unless columns are strongly associated" if least < CLEARLY * tied["columns"] else ""
         return "none", (
-            f"NOT WORTH IT{unless}: no method would be clearly better than counts of single columns with the same "
-            "noise; it takes more people, a larger epsilon, or fewer columns and values"
+            f"NOT WORTH IT{unless}: no method would be clearly better than counts of single columns at the same "
+            "budget; use more people, a larger epsilon, or fewer columns and values"
         )
     gain = 1 - middle[best] / middle["columns"]
-    words = f"USE {best}: expected to be {gain:.0%} nearer to the people than single columns"
+    words = f"USE {best}: expected to be {gain:.0%} closer to the data than single columns"
     if best == "shares" and "glued" in middle:
-        words += f", and {1 - middle[best] / middle['glued']:.0%} nearer than each party on its own"
+        words += f", and {1 - middle[best] / middle['glued']:.0%} closer than each party on its own"
     elif best == "glued" and "shares" in middle:
-        words += "; working together would hardly be better, so no party needs to trust another"
+        words += "; a joint method would hardly be closer, so no party needs to trust another"
     return best, words
 
 
-def _told(variant: Variant, study: Study, crowds: list[dict[int, float]]) -> VariantAdvice:
+def _advised(variant: Variant, study: Study, crowds: list[dict[int, float]]) -> VariantAdvice:
     estimate, people = study.plan.resources, _people(study)
     megabytes = len(study.parties) * estimate.reply_bytes / 1e6
     if isinstance(study.protocol, Vertical):
@@ -192,7 +191,7 @@ def _expected(crowds: list[dict[int, float]]) -> tuple[Expected, ...]:
 
 
 def _ways(study: Study) -> list[int]:
-    """Return how many columns are looked at together: three to five, or as many as there are."""
+    """Return the numbers of columns that are compared together: three to five, or all if there are fewer."""
     columns = len(study.schema.columns)
     return [ways for ways in WAYS if ways <= columns] or [columns]
 
@@ -204,9 +203,9 @@ def _people(study: Study) -> int:
 def _described(study: Study, assumptions: Assumptions) -> tuple[str, ...]:
     declared = [name for name in study.schema.names if name in assumptions.columns]
     crowds = "; ".join(f"{one.tied:g} and {one.uneven:g}" for one in CROWDS)
-    told = [f"declared: {', '.join(declared)}"] if declared else []
+    texts = [f"declared: {', '.join(declared)}"] if declared else []
     return (
-        *told,
-        f"three crowds, by how much the kind of a person tells of its values and how uneven values are: {crowds}",
-        "real tables have other shapes: the range is what to plan with, not the middle",
+        *texts,
+        f"three artificial populations, by association of columns and unevenness of values: {crowds}",
+        "real tables have other shapes: plan with the range, not with the middle",
     )

@@ -1,4 +1,4 @@
-"""Runs of VertiMRF on made-up people: real local models, and tables across parties with the noise of encodings."""
+"""Run VertiMRF on artificial people: real local models, and tables across parties with the noise of encodings."""
 
 from dataclasses import dataclass, field
 from typing import final
@@ -23,7 +23,7 @@ Names = tuple[str, ...]
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MadeUpTables:
-    """Tables over bins of made-up people, with normal noise as large as that of their encodings."""
+    """Tables over bins of artificial people, with normal noise as large as that of their encodings."""
 
     layout: Layout
     account: Account
@@ -32,7 +32,7 @@ class MadeUpTables:
     known: dict[Names, NDArray[np.float64]] = field(default_factory=dict)
 
     def table(self, names: Names) -> NDArray[np.float64]:
-        """Return the noisy table, the same every time."""
+        """Return the noisy table, the same at every call."""
         if names not in self.known:
             part = self.layout.grouping.domain_of_groups.project(names)
             counts = np.bincount(part.index([self.codes[name] for name in names]), minlength=part.size)
@@ -42,7 +42,7 @@ class MadeUpTables:
         return self.known[names]
 
     def variance(self, names: Names) -> float:
-        """Return about the variance of one of its cells."""
+        """Return the approximate variance of one cell of a table."""
         people, made = self.layout.people, self.account.sketches
         if made is None:
             return people * OracleTables(responses=self.account.responses, codes={}).factor(names)
@@ -51,10 +51,10 @@ class MadeUpTables:
 
 
 def forecast_encoded(study: Study, people: Codes, draws: np.random.Generator) -> Codes:
-    """Return the rows that VertiMRF would make of made-up people."""
+    """Return the rows that VertiMRF would make from artificial people."""
     protocol = study.protocol
     if not isinstance(protocol, Vertimrf):
-        raise TypeError("this forecast is of VertiMRF")
+        raise TypeError("this forecast is for VertiMRF")
     plan, seed = study.plan_as(VertimrfPlan), int(draws.integers(2**31))
     layout, account = plan.layout, plan.account
     local = []

@@ -1,6 +1,6 @@
-"""Runs of vertical methods on made-up people: their own choices and noise, without cryptography or parties.
+"""Run vertical methods on artificial people: their own choices and noise, without cryptography or parties.
 
-Noise is drawn in floating point: it protects nobody, and there is nobody to protect.
+Noise is drawn in floating point: it does not protect, and there is nobody to protect.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ Names = tuple[str, ...]
 
 @final
 class MadeUpCounts:
-    """Tables of made-up people with the noise that a study's rounds would have."""
+    """Tables of artificial people with the noise that a study's rounds would have."""
 
     def __init__(
         self,
@@ -38,22 +38,22 @@ class MadeUpCounts:
         draws: np.random.Generator,
         reach: Reach | None = None,
     ) -> None:
-        """Begin before the first round; `reach` says which tables parties can count together, and how well."""
+        """Start before the first round; `reach` gives the tables that parties can count together, and their noise."""
         self.domain: Domain = account.domain
         self.people: int | None = len(next(iter(codes.values())))
         self._codes, self._account, self._rooms, self._draws, self._reach = codes, account, rooms, draws, reach
         self._number = 0
 
     def variance(self, mu_squared: Fraction) -> float:
-        """Return the variance of a count of one table at this much of the budget."""
+        """Return the variance of a count in one table at this part of the budget."""
         return self._account.variance(mu_squared)
 
     def noisier(self, table: Domain) -> float | None:
-        """Return how many times that variance a table has; None if the parties cannot count it."""
+        """Return a table's variance as a multiple of that one; None if the parties cannot count it."""
         return 1.0 if self._reach is None else self._reach.noisier(table)
 
     def measure(self, tables: Sequence[Names], mu_squared: Fraction, grouping: Grouping) -> list[Measurement]:
-        """Return the next round's noisy tables, as far as it has room for them."""
+        """Return the noisy tables of the next round that fit its limits."""
         del mu_squared
         self._number += 1
         reach, number, domain = self._reach, self._number, grouping.domain_of_groups
@@ -73,7 +73,7 @@ class MadeUpCounts:
 
 
 def forecast_shares(study: Study, people: Codes, draws: np.random.Generator) -> Codes:
-    """Return the rows that the vertical synthesis would make of made-up people."""
+    """Return the rows that the vertical synthesis would make from artificial people."""
     plan = study.plan_as(VerticalPlan)
     counts = MadeUpCounts(people, alone(plan.account), plan.size.rooms, draws, plan)
     fitted = plan.selector.run(counts, plan.account.whole, zeros=plan.impossible)
@@ -81,7 +81,7 @@ def forecast_shares(study: Study, people: Codes, draws: np.random.Generator) -> 
 
 
 def forecast_glued(study: Study, people: Codes, draws: np.random.Generator) -> Codes:
-    """Return the rows that parties on their own would make of made-up people, side by side."""
+    """Return the rows that each party would make on its own from artificial people, side by side."""
     found: Codes = {}
     for own in study.plan_as(GluedPlan).own.values():
         codes = {name: people[name] for name in own.account.domain.names}
@@ -98,7 +98,7 @@ def _drawn(codes: Mapping[str, NDArray[np.integer]]) -> Codes:
 
 
 def forecast_columns(study: Study, people: Codes, draws: np.random.Generator) -> Codes:
-    """Return rows of independent columns, each counted once, with noise for the whole budget."""
+    """Return rows of independent columns, each counted once, all at the whole budget together."""
     budgets = [study.budget, *(party.budget for party in study.parties if party.budget is not None)]
     mu_squared = float(min(mu_squared_for(one.epsilon, one.delta) for one in budgets))
     found, domain = {}, study.schema.domain

@@ -1,8 +1,9 @@
-"""Made-up people with columns that hang together, for advice on vertical studies. No row of any party is read.
+"""Draw artificial people with associated columns, for advice on vertical studies. No row of any party is read.
 
-People are of a few kinds. In each column a person has, with some chance, the value of its kind, and else one drawn by
-the column's shares. Columns differ in that chance, as they do in real tables: some repeat each other, some are on
-their own. They also differ in how evenly values are spread: the share of a value falls as 1 / rank^e, e from 0 up.
+Each person belongs to one of a few kinds. In each column a person has, with some probability, the value of its kind,
+and otherwise one drawn by the column's shares. Columns differ in that probability, as in real tables: some are nearly
+copies of each other, some are independent. They also differ in how evenly values are spread: the share of a value
+falls as 1 / rank^e, with e at least 0.
 """
 
 from dataclasses import dataclass
@@ -23,22 +24,22 @@ KINDS: Final = 30
 @final
 @dataclass(frozen=True)
 class Crowd:
-    """How people may be: `tied` is the mean chance over columns, `uneven` the largest exponent e of a column."""
+    """An artificial population: `tied` is the mean probability over columns, `uneven` the largest exponent e."""
 
     tied: float
     uneven: float
 
 
 CROWDS: Final = (Crowd(0.85, 4.5), Crowd(0.55, 3.5), Crowd(0.5, 2.0))
-"""From easy to hard to synthesise. Chosen so that what is measured on two public tables, Adult and Fire, is between."""
+"""From easy to hard to synthesise, chosen so that distances measured on Adult and Fire, both public, lie within."""
 
 
 def made_up(schema: Schema, crowd: Crowd, people: int, assumptions: Assumptions, draws: np.random.Generator) -> Codes:
-    """Return the codes of made-up people."""
+    """Return the codes of artificial people."""
     weights = 1 / np.arange(1, KINDS + 1)
     kind = draws.choice(KINDS, people, p=weights / weights.sum())
     found = {}
-    # chances are spread evenly over columns, so that crowds differ in what they are meant to differ in
+    # probabilities are spread evenly over columns, so that populations differ only as intended
     chances = _even(len(schema.columns), draws) ** ((1 - crowd.tied) / crowd.tied)
     for chance, (name, shares) in zip(chances, _shares(schema, crowd, assumptions, draws).items(), strict=True):
         typical = draws.choice(len(shares), KINDS, p=shares)
@@ -70,7 +71,7 @@ def _even(columns: int, draws: np.random.Generator) -> NDArray[np.float64]:
 def _shares(
     schema: Schema, crowd: Crowd, assumptions: Assumptions, draws: np.random.Generator
 ) -> dict[str, NDArray[np.float64]]:
-    """Return the shares of every column's codes: as declared, or as uneven as the crowd."""
+    """Return the shares of every column's codes: as declared, or as uneven as the population."""
     usual = draw_population(schema, assumptions, draws).codes if assumptions.columns else ()
     found = {}
     shares: NDArray[np.float64]

@@ -4,13 +4,11 @@ from pathlib import Path
 
 import click
 
-from syndic.advice import Advice, Assumptions, VerticalAdvice, advise_vertical
+from syndic.advice import Assumptions
 from syndic.advice import advise as advise_on
-from syndic.advice.vertical import VERTICAL
 from syndic.cli import show
 from syndic.cli.show import JSON
 from syndic.cli.study import STUDY
-from syndic.errors import InputError
 from syndic.study import Study
 
 
@@ -41,12 +39,6 @@ def advise(study_file: Path, tasks: tuple[str, ...], assumed: tuple[str, ...], a
     For studies of different columns of the same people: which method, and how near to the people it would be.
     """
     study = Study.load(study_file)
-    advice: Advice | VerticalAdvice
     with show.progress_bar(shown=not as_json) as progress:
-        if isinstance(study.protocol, VERTICAL):
-            if tasks:
-                raise InputError("--task is for parties with rows of their own: here all have the same people")
-            advice = advise_vertical(study, assumptions=Assumptions.of(assumed), progress=progress)
-        else:
-            advice = advise_on(study, tasks=tasks or None, assumptions=Assumptions.of(assumed), progress=progress)
+        advice = advise_on(study, tasks=tasks or None, assumptions=Assumptions.of(assumed), progress=progress)
     show.as_json_or(advice, advice, as_json=as_json)

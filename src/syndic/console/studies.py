@@ -164,11 +164,14 @@ def advice(folder: Path, run: str) -> Advice:
         InputError: where the advisor does not know the method, or misses a public number.
     """
     try:
-        return advise_on(folder_of_study(folder, run).study())
+        found = advise_on(folder_of_study(folder, run).study())
     except InputError:
         raise
     except (SyndicError, ValueError, NotImplementedError) as error:
         raise InputError(f"the advisor cannot judge this study: {error}") from None
+    if not isinstance(found, Advice):
+        raise InputError("the console does not show advice on this method yet: run `syndic advise` on the study file")
+    return found
 
 
 def progress(folder: Path, run: str) -> ProgressView:

@@ -1,4 +1,4 @@
-"""What a release is worth to the owner of the real rows, and noisy scores that may be published."""
+"""Compare a release with real rows, for their owner; and make noisy scores that may be published."""
 
 from syndic.evaluation.compare import evaluate as evaluate
 from syndic.evaluation.evaluation import Evaluation as Evaluation

@@ -1,7 +1,7 @@
-"""What a release is held against: each party alone, independent columns, one pooled table with and without noise.
+"""Make the baselines of an evaluation: each party alone, independent columns, one pooled table with and without noise.
 
-Each private baseline is a run of the study's own method in simulation, on the same real rows. Its noise repeats
-from a seed and protects nobody: like every score made from it, it is for the owner only.
+Each private baseline is a simulation of the study's own method on the same real rows. Its noise is seeded and protects
+nobody: like every score computed from it, it is for the owner only.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ TEST_SHARE = 0.3
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Contender:
-    """A table to score against `truth`; `training` holds no row of the real test fold, unless through noise."""
+    """A table to compare with `truth`; `training` depends on no row of the real test fold, except through noise."""
 
     name: str
     what: str
@@ -36,7 +36,7 @@ class Contender:
 @final
 @dataclass(frozen=True, eq=False)
 class PooledSource:
-    """Several sources as one, each cut down to the rows that count."""
+    """Several sources as one, each limited to the rows that the unit allows for one person."""
 
     tables: tuple[Table, ...]
 
@@ -45,7 +45,7 @@ class PooledSource:
         return self.tables[0].schema.names
 
     def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one source after the other; people are told apart within each source only."""
+        """Yield the rows of one source after the other; people are identified within each source only."""
         columns = list(columns)
         for table in self.tables:
             if table.person is None:
@@ -72,13 +72,13 @@ def halves_of(rows: Rows, *, seed: int) -> tuple[Rows, Rows]:
 
 
 def without_noise(real: Rows, *, seed: int) -> list[Contender]:
-    """Return the baselines that are no private release: independent columns, a bootstrap, two halves."""
+    """Return the baselines without privacy: independent columns, a bootstrap, two halves."""
     fold = thinned(real, seed=seed, label="fold", lower=TEST_SHARE, upper=1.0)
     first, second = halves_of(real, seed=seed)
     return [
         Contender(
             name="independent columns",
-            what="every column drawn on its own from its exact real frequencies, without noise",
+            what="every column drawn independently from its exact real frequencies, without noise",
             rows=independent(real, seed=seed, label="columns"),
             truth=real,
             training=independent(fold, seed=seed, label="columns of the fold"),
@@ -92,7 +92,7 @@ def without_noise(real: Rows, *, seed: int) -> list[Contender]:
         ),
         Contender(
             name="two halves",
-            what="one half of the real rows against the other; for predictions, half of the rows outside the test fold",
+            what="one half of the real rows compared with the other; for predictions, half of the training rows",
             rows=first,
             truth=second,
             training=halves_of(fold, seed=seed)[0],
@@ -103,13 +103,13 @@ def without_noise(real: Rows, *, seed: int) -> list[Contender]:
 def with_noise(
     study: Study, tables: Mapping[str, Table], real: Rows, *, seed: int
 ) -> tuple[list[Contender], list[str]]:
-    """Return each party's own release and that of all rows pooled, and notes on those that cannot be made."""
+    """Return each party's own release, the release of all rows pooled, and notes on those that cannot be made."""
     runs: dict[str, tuple[Study, Source, str]] = {}
     for name, table in tables.items():
         runs[f"{name} alone"] = (
             alone_study(study, name),
             table.source,
-            f"what {name} would release alone, at its own budget",
+            f"the study's method on the rows of {name} alone, at its own budget",
         )
     everybody = PooledSource(tuple(tables.values()))
     what = "the same method and the study's budget, on all rows in one place"
@@ -127,7 +127,7 @@ def with_noise(
 
 
 def alone_study(study: Study, name: str) -> Study:
-    """Return the study of one party by itself: its people then pay at no other party."""
+    """Return the study of one party alone; its people are then at no other party."""
     budget = budget_of(study, name)
     return msgspec.structs.replace(
         study,
@@ -139,7 +139,7 @@ def alone_study(study: Study, name: str) -> Study:
 
 
 def pooled_study(study: Study, names: tuple[str, ...]) -> Study:
-    """Return the study with the rows of these parties at one: a person has the rows of all their parties there."""
+    """Return the study with all rows at one party, where a person has the rows of all their parties."""
     members = [member(study, name) for name in names]
     bounds = [one.people for one in members if one.people is not None]
     people = sum(bounds) if len(bounds) == len(members) else None

@@ -1,4 +1,4 @@
-"""Where a release is good and where it is bad: by column, and by group of people."""
+"""Break the distance of a release down by column and by group of people."""
 
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from syndic.evaluation.distance import counted, tvd
 from syndic.evaluation.rows import Clique, Rows
 
 SHOWN_GROUPS = 10
-# smaller groups are far from the other half of the real rows too, and say nothing about the release
+# smaller groups are far from the other half of the real rows too, and carry no information about the release
 SMALLEST_GROUP = 50
 
 
@@ -22,7 +22,7 @@ Group = tuple[str, int]
 
 
 class ColumnScore(Document):
-    """One column: its own distance, the mean over the pairs it is in, and that of two `halves` of the real rows."""
+    """One column: its distance, the mean over the pairs it is in, and the distance of two `halves` of the real rows."""
 
     column: str
     tvd: float
@@ -33,7 +33,7 @@ class ColumnScore(Document):
 class GroupScore(Document):
     """The people at one level of one column: mean distance of their other columns. Exact: for the owner only.
 
-    `share` is the group's part of the real rows, `released_share` of the release's; `halves` is the same
+    `share` is the group's share of the real rows, `released_share` its share of the release; `halves` is the same
     distance between two halves of the real rows.
     """
 
@@ -49,7 +49,7 @@ class GroupScore(Document):
 def column_scores(
     names: Sequence[str], found: Mapping[Clique, float], halves: Mapping[Clique, float], pairs: Sequence[Clique]
 ) -> tuple[ColumnScore, ...]:
-    """Return a score for every column, worst first."""
+    """Return the scores of all columns, worst first."""
     scores = []
     for name in names:
         joined = [found[pair] for pair in pairs if name in pair]
@@ -61,7 +61,7 @@ def column_scores(
 def group_scores(
     truth: Rows, release: Rows, halves: tuple[Rows, Rows], pairs: Sequence[Clique]
 ) -> tuple[GroupScore, ...]:
-    """Return the worst groups of at least 50 real rows: those furthest beyond what two halves differ by."""
+    """Return the worst groups of at least 50 real rows: largest distance above that of two halves."""
     found, sizes = _by_group(truth, release, pairs)
     same, _ = _by_group(*halves, pairs, wanted=sizes)
     total, released_total = truth.size(), max(release.size(), 1)
@@ -83,7 +83,7 @@ def group_scores(
 def _by_group(
     truth: Rows, other: Rows, pairs: Sequence[Clique], wanted: Container[Group] | None = None
 ) -> tuple[dict[Group, list[float]], dict[Group, tuple[int, int]]]:
-    """Return for the wanted groups, else the large ones, the distances of other columns, and both numbers of rows."""
+    """Return the distances of other columns and both numbers of rows, for the wanted groups or else the large ones."""
     found: dict[Group, list[float]] = defaultdict(list)
     sizes: dict[Group, tuple[int, int]] = {}
     for cliques, counts in counted(truth, pairs):

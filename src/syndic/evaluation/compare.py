@@ -1,4 +1,4 @@
-"""Hold a release against real rows, always beside baselines."""
+"""Compare a release with real rows, always next to baselines."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +21,7 @@ from syndic.kernel import Progress, silent_progress
 from syndic.study import PartyFile, Release, Study
 from syndic.study.party_folder import beside
 
-# rows that regressions and models are fitted to, and rows of each kind that are told apart
+# rows for regressions and models, and rows of each kind for propensity scores
 SAMPLE_ROWS = 20_000
 PROPENSITY_ROWS = 5_000
 
@@ -35,19 +35,19 @@ def evaluate(
     target: str | None = None,
     progress: Progress = silent_progress,
 ) -> Evaluation:
-    """Score a release against real rows, beside baselines. Reads real rows: the result is for their owner only.
+    """Compare a release with real rows, next to baselines. Reads real rows: the result is for their owner only.
 
     Args:
         release: a release, or only its table.
         real: for some or all parties a file, a data frame, an Arrow table or a `SourceSpec`; a path ending in
-            `party.toml` is read as the party's own file. Baselines are made of these rows.
-        study: needed where only the table is given. With a schema alone there are no baselines with noise.
-        seed: of splits, resamples and the baselines' noise, none of which protects anybody.
-        target: a column to predict from the others and to compare regressions of; needs scikit-learn.
-        progress: told what is being done and how far it is.
+            `party.toml` is read as the party's own file. Baselines are made from these rows.
+        study: required if only the table is given. With a schema alone there are no private baselines.
+        seed: seed of splits, resamples and the baselines' noise, none of which protects anybody.
+        target: a column to predict from the others, and whose regressions are compared; requires scikit-learn.
+        progress: called with the step, how much of it is done, and how much there is.
 
     Raises:
-        InputError: if the table, a source, the study or the target do not go together.
+        InputError: if the table, a source, the study and the target do not fit together.
         MissingExtraError: if there is a target and scikit-learn is not installed.
     """
     table, agreed, schema = _agreed(release, study)
@@ -56,11 +56,13 @@ def evaluate(
     tables = _tables(real, agreed, schema)
     truth = kept(pooled(list(tables.values())))
     rows = kept(released(table, schema))
-    what = "the released table; its noise has seen every real row, those of the test fold too"
+    what = "the released table; it depends, through noise, on every real row, those of the test fold too"
     first = Contender(name=RELEASE, what=what, rows=rows, truth=truth, training=rows)
     progress("baselines", 0, 1)
     noisy, notes = (
-        with_noise(agreed, tables, truth, seed=seed) if agreed else ([], ["no study, so no private baselines"])
+        with_noise(agreed, tables, truth, seed=seed)
+        if agreed
+        else ([], ["no study is given, so there are no private baselines"])
     )
     progress("baselines", 1, 1)
     everything = [first, *noisy, *without_noise(truth, seed=seed)]
@@ -107,14 +109,14 @@ def _evaluated(
 
 
 def _counted(one: Contender, ways: tuple[WayDistance, ...]) -> Scores:
-    """Return the scores that follow from counts."""
+    """Return the scores that are computed from counts."""
     mean = next((way.mean for way in ways if way.columns == 2), None)
     whole = None if mean is None else k_marginal(mean)
     return Scores(name=one.name, what=one.what, rows=one.rows.size(), tvd=ways, k_marginal=whole)
 
 
 class _Fitted:
-    """Adds the scores that need rows one by one rather than counts."""
+    """Add the scores that need single rows rather than counts."""
 
     def __init__(self, schema: Schema, target: str | None, seed: int, truth: Rows, notes: list[str]) -> None:
         self._schema = schema
@@ -126,7 +128,7 @@ class _Fitted:
     def added(self, score: Scores, one: Contender) -> Scores:
         """Return the scores with those of models fitted to samples of the rows."""
         if one.rows.minus is not None:
-            self._notes.append(f"{one.name}: rows with negative weights count in distances; no model is fitted to them")
+            self._notes.append(f"{one.name}: has rows with negative weights: distances use them, models are not fitted")
             return score
         seed = self._seed
         real, other = (
@@ -171,19 +173,19 @@ def _agreed(
     else:
         table = release
     if study is None:
-        raise InputError("a released table alone does not say what its columns mean: give the study or its schema")
+        raise InputError("a released table does not describe its columns: give the study or its schema too")
     if isinstance(study, Schema):
         return table, None, study
     if study.protocol.partition != "horizontal":
         raise InputError(
-            f"{study.protocol.title} joins columns of the same people: evaluate compares rows of other people"
+            f"evaluate does not support {study.protocol.title}: it supports methods over different people, same columns"
         )
     return table, study, study.schema
 
 
 def _tables(real: Mapping[str, Any], study: Study | None, schema: Schema) -> dict[str, Table]:
     if not real:
-        raise InputError("no real rows were given: name at least one party's source")
+        raise InputError("no real rows are given: give the source of at least one party")
     if study is not None:
         names = [party.name for party in study.parties]
         unknown = [name for name in real if name not in names]

@@ -1,4 +1,4 @@
-"""Total variation distance between tables of counts, for many sets of columns in bounded memory."""
+"""Compute total variation distances between tables of counts, for many sets of columns in bounded memory."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
@@ -21,10 +21,10 @@ DENSE_CELLS = 2**22
 
 
 def column_sets(names: tuple[str, ...], size: int) -> list[Clique]:
-    """Return all sets of `size` columns if there are at most 300, else 300 random ones, some perhaps twice.
+    """Return all sets of `size` columns if there are at most 300, else 300 random ones, possibly with repeats.
 
     The random ones come from `numpy.random.default_rng([2024, size])`, as in published comparisons, so that
-    figures compare.
+    figures are comparable.
     """
     if size > len(names):
         return []
@@ -36,12 +36,12 @@ def column_sets(names: tuple[str, ...], size: int) -> list[Clique]:
 
 
 def is_dense(domain: Domain, clique: Clique) -> bool:
-    """Say whether the table of a set of columns is small enough to be written out."""
+    """Return whether the table of a set of columns is small enough for a dense array."""
     return prod(domain[name] for name in clique) <= DENSE_CELLS
 
 
 def passes(domain: Domain, cliques: Iterable[Clique]) -> Iterator[list[Clique]]:
-    """Yield the dense sets in groups that are counted together, so that memory stays bounded."""
+    """Yield groups of sets that are counted in one pass, so that memory stays bounded."""
     group: list[Clique] = []
     cells = 0
     for clique in cliques:
@@ -56,14 +56,14 @@ def passes(domain: Domain, cliques: Iterable[Clique]) -> Iterator[list[Clique]]:
 
 
 class Distance(Document):
-    """How far one set of columns is from the real one: 0 the same, 1 nothing in common."""
+    """Total variation distance of one set of columns from the real rows: 0 identical, 1 nothing in common."""
 
     columns: tuple[str, ...]
     tvd: float
 
 
 class WayDistance(Document):
-    """Distances over the sets of so many columns. Unit: 0 to 1."""
+    """Distances over all sets of `columns` columns, each from 0 to 1."""
 
     columns: int
     sets: int
@@ -81,7 +81,7 @@ def tvd(counts: NDArray[Any], other: NDArray[Any]) -> float:
     totals = float(first.sum()), float(second.sum())
     if 0.0 in totals:
         return float(totals != (0.0, 0.0))
-    # rounding may leave a hair above one
+    # rounding may give slightly more than 1
     return min(1.0, float(np.abs(first / totals[0] - second / totals[1]).sum()) / 2)
 
 
@@ -115,7 +115,7 @@ def distances(truth: Rows, others: Mapping[str, Rows], cliques: Sequence[Clique]
 
 
 def counted(rows: Rows, cliques: Sequence[Clique]) -> Iterator[tuple[list[Clique], list[Factor]]]:
-    """Yield groups of those sets whose tables can be written out, with their counts."""
+    """Yield groups of the sets with dense tables, and their counts."""
     domain = rows.schema.domain
     dense = [clique for clique in dict.fromkeys(cliques) if is_dense(domain, clique)]
     for group in passes(domain, dense):
@@ -123,7 +123,7 @@ def counted(rows: Rows, cliques: Sequence[Clique]) -> Iterator[tuple[list[Clique
 
 
 def way_distances(found: Mapping[Clique, float], sets: Mapping[int, Sequence[Clique]]) -> tuple[WayDistance, ...]:
-    """Return mean and worst for one, two and three columns; a set that was drawn twice counts twice."""
+    """Return the mean and the worst distance for one, two and three columns; a set drawn twice counts twice."""
     return tuple(
         WayDistance(
             columns=way,
@@ -137,5 +137,5 @@ def way_distances(found: Mapping[Clique, float], sets: Mapping[int, Sequence[Cli
 
 
 def k_marginal(mean_pairwise: float) -> float:
-    """Return the k-marginal score of SDNist: 1000 is the same, 0 has nothing in common."""
+    """Return SDNist's k-marginal score: 1000 identical, 0 nothing in common."""
     return 1000 * (1 - mean_pairwise)

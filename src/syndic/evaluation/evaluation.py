@@ -1,4 +1,4 @@
-"""What an evaluation found. It was computed from real rows, so it is for the owner of the rows only."""
+"""Hold and print the result of an evaluation. It is computed from real rows, so it is for their owner only."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
@@ -20,8 +20,8 @@ _SHOWN_COLUMNS: Final = 20
 class Scores(Document, frozen=True, kw_only=True):
     """The scores of one table, the release or a baseline. Exact functions of real rows: for the owner only.
 
-    `tvd` is 0 to 1, 0 the same. `k_marginal` is 0 to 1000, 1000 the same. `pmse_logistic` and `pmse_tree` are
-    ratios, 1 what chance gives. None where a score cannot be computed; the evaluation's notes say why.
+    `tvd` is from 0 (identical) to 1. `k_marginal` is from 0 to 1000 (identical). `pmse_logistic` and `pmse_tree` are
+    ratios, 1 for indistinguishable rows. None if a score cannot be computed; the evaluation's notes say why.
     """
 
     name: str
@@ -37,10 +37,10 @@ class Scores(Document, frozen=True, kw_only=True):
 
 @final
 class Evaluation(Document, frozen=True, kw_only=True):
-    """Scores of a release beside those of baselines, the release first.
+    """Scores of a release and of baselines, the release first.
 
-    Owner only: nothing in it passed a door. `write` refuses a release's folder; `private_scores` is the way to
-    scores that may be published. `parties` are those whose real rows were read.
+    For the owner only: it has no noise. `write` refuses a release's folder; `private_scores` makes scores that may be
+    published. `parties` are those whose real rows were read.
     """
 
     owner_only: bool = True
@@ -75,18 +75,18 @@ class Evaluation(Document, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> str:
-        """For whom sharing was worth it, by the mean distance of pairs of columns, or of the only column."""
+        """Which parties gained, by the mean distance of pairs of columns, or of the only column."""
         distance = {one.name: one.tvd[min(1, len(one.tvd) - 1)].mean for one in self.scores}
-        apart = f"two halves of them {distance['two halves']:.3f} apart"
-        told = f"the release is {distance[RELEASE]:.3f} from the real rows, {apart}"
+        apart = f"two halves of which are {distance['two halves']:.3f} apart"
+        words = f"the release is {distance[RELEASE]:.3f} from the real rows, {apart}"
         alone = {party: distance[name] for party in self.parties if (name := f"{party} alone") in distance}
-        gained = [f"{party} ({value:.3f} alone)" for party, value in alone.items() if value > distance[RELEASE]]
-        lost = [f"{party} ({value:.3f} alone)" for party, value in alone.items() if value <= distance[RELEASE]]
-        told += f"; it is closer than the own release of {', '.join(gained)}" if gained else ""
-        return told + (f"; it is no closer than the own release of {', '.join(lost)}" if lost else "")
+        gained = [f"{party} ({value:.3f})" for party, value in alone.items() if value > distance[RELEASE]]
+        lost = [f"{party} ({value:.3f})" for party, value in alone.items() if value <= distance[RELEASE]]
+        words += f"; closer than a release of one party alone: {', '.join(gained)}" if gained else ""
+        return words + (f"; not closer than a release of one party alone: {', '.join(lost)}" if lost else "")
 
     def write(self, path: str | Path) -> Path:
-        """Write `.json`, `.txt` or `.html`. Refused inside a release's folder, which goes to other people."""
+        """Write `.json`, `.txt` or `.html`. Refused inside the folder of a release, which is public."""
         path = Path(path)
         check_target(path)
         if path.suffix == ".json":
@@ -107,7 +107,7 @@ class Evaluation(Document, frozen=True, kw_only=True):
     def __str__(self) -> str:
         parts = [
             BANNER,
-            f"{self.study}: the release against {self.rows:,} real rows of {', '.join(self.parties)}",
+            f"{self.study}: the release compared with {self.rows:,} real rows of {', '.join(self.parties)}",
             self.verdict,
             _text(*self._main()),
             *([_text(*self._predicted())] if self.target else []),
@@ -141,7 +141,7 @@ class Evaluation(Document, frozen=True, kw_only=True):
     def _predicted(self) -> tuple[list[str], list[list[str]]]:
         models = next((one.predictions for one in self.scores if one.predictions), ())
         head = [f"predict {self.target}", *(f"{each.model}, {each.metric}" for each in models)]
-        head += ["interval overlap", "off by (errors)"]
+        head += ["interval overlap", "difference (standard errors)"]
         rows = []
         for one in self.scores:
             reached = [f"{each.score:.3f}" for each in one.predictions] or ["-"] * len(models)
@@ -169,15 +169,15 @@ class Evaluation(Document, frozen=True, kw_only=True):
 
 
 def check_target(path: Path) -> None:
-    """Raise `InputError` for an unknown suffix, `RefusedError` if the file would lie in or below a release's folder."""
+    """Raise `InputError` for an unknown suffix, `RefusedError` for a file in or below the folder of a release."""
     if path.suffix not in {".json", ".txt", ".html"}:
-        raise InputError(f"{path.name}: an evaluation is written as .json, .txt or .html")
+        raise InputError(f"{path.name}: unknown file type; an evaluation is written as .json, .txt or .html")
     for folder in path.resolve().parents:
         if (folder / "statement.json").exists():
             raise RefusedError(
-                f"{path.name}: {folder.name} is the folder of a release, which goes to other people, and an "
-                "evaluation is computed from real rows: write it elsewhere, or pay for scores that may be "
-                "published, with syndic.private_scores"
+                f"{path.name}: {folder.name} is the folder of a release, which is public, and an evaluation comes from "
+                "real rows: write it elsewhere, or make noisy scores that may be published, with "
+                "syndic.evaluation.private_scores"
             )
 
 

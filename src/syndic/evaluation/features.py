@@ -1,4 +1,4 @@
-"""Codes as numbers that regressions and trees can use, by public rules only: bounds and lists of the schema."""
+"""Turn codes into numbers for regressions and trees, by public rules only: bounds and lists of the schema."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ MOST_LEVELS = 64
 @final
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Rows as numbers, a column each; `names` say what the columns are."""
+    """Rows as numbers; `names` are those of the columns."""
 
     values: Numbers
     names: tuple[str, ...]
@@ -28,9 +28,9 @@ class Design:
 def design(schema: Schema, names: Iterable[str], codes: Coded, *, drop_first: bool) -> Design:
     """Return the columns as numbers from -1 to 1.
 
-    A column with bounds becomes the middle of its bin, its bounds moved to -1 and 1, and an indicator of
-    missing values where they have a level. Any other column becomes an indicator for each level; the first is
-    left out with `drop_first`, so that the indicators and a constant are no copies of each other.
+    A column with bounds becomes the middle of its bin, scaled so that the bounds are -1 and 1, and an indicator of
+    missing values if they have a level. Any other column becomes an indicator for each level; with `drop_first` the
+    first is left out, so that the indicators and a constant are not collinear.
     """
     parts: list[Numbers] = []
     labels: list[str] = []

@@ -1,6 +1,6 @@
-"""Train on the release, test on real rows that no training has seen.
+"""Train models on the release, and test them on held-out real rows.
 
-Rows are taken at the schema's resolution: a column with bounds counts as the middle of its bin, also as target.
+Rows are at the schema's resolution: a column with bounds counts as the middle of its bin, also as target.
 """
 
 import warnings
@@ -21,10 +21,10 @@ _SMALLEST_LEAF: Final = 5
 
 
 class Prediction(Document):
-    """What a model trained on one table reaches on held-out real rows.
+    """Performance, on held-out real rows, of a model trained on one table.
 
-    `score` is the share of right answers, or for a regression the R squared; `second` is the mean share of
-    right answers over classes, or the root mean squared error in the target's unit (days for dates).
+    `score` is the accuracy, or for a regression R squared; `second` is the balanced accuracy, or the root mean squared
+    error in the target's unit (days for dates).
     """
 
     model: str
@@ -35,16 +35,16 @@ class Prediction(Document):
 
 
 def task_of(schema: Schema, target: str) -> Task:
-    """Return how a column is predicted: with bounds by regression, otherwise by classification."""
+    """Return "regression" for a column with bounds, otherwise "classification"."""
     if target not in schema.names:
-        raise InputError(f"target '{target}' is no column of the study: its columns are {', '.join(schema.names)}")
+        raise InputError(f"target '{target}' is not a column of the study; its columns are {', '.join(schema.names)}")
     if len(schema.names) < 2:
         raise InputError(f"target '{target}' is the study's only column: there is nothing to predict it from")
     return "regression" if isinstance(schema[target], Ranged) else "classification"
 
 
 def predictions(schema: Schema, target: str, training: Coded, test: Coded, *, seed: int) -> tuple[Prediction, ...]:
-    """Train a linear model and a forest, and test them; empty where there is nothing to train or test on."""
+    """Train a linear model and a forest, and test them; return nothing if there are no rows to train or test on."""
     names = [name for name in schema.names if name != target]
     column = schema[target]
     parts = []
@@ -66,7 +66,7 @@ def _models(task: Task, seed: int) -> dict[str, Any]:
         from sklearn import ensemble, linear_model  # noqa: PLC0415
     except ImportError:
         raise MissingExtraError("scikit-learn", "evaluate") from None
-    # scikit-learn wants 32 bits
+    # scikit-learn takes 32 bits
     forest = {"n_estimators": _TREES, "min_samples_leaf": _SMALLEST_LEAF, "random_state": seed % 2**32}
     if task == "regression":
         return {
@@ -81,10 +81,10 @@ def _models(task: Task, seed: int) -> dict[str, Any]:
 
 def _answers(model: Any, features: Numbers, values: Any, questions: Numbers) -> Any:
     if len(np.unique(values)) == 1:
-        # a classifier cannot be fitted to one class; its answer is known
+        # a classifier cannot be fitted to one class: predict it
         return np.full(len(questions), values[0])
     with warnings.catch_warnings():
-        # a fit that stops early is judged by its answers like any other
+        # a fit that stops early is scored like any other
         warnings.simplefilter("ignore")
         return model.fit(features, values).predict(questions)
 

@@ -1,12 +1,12 @@
-"""Can a model tell released rows from real ones? The propensity mean squared error, beside what chance gives.
+"""Measure whether a model can distinguish released rows from real ones: the ratio of pMSE to its expectation by chance.
 
-Rows of both kinds are put together, a model predicts which are released, and pMSE is the mean squared distance
-of its predictions from the share c of released rows (Woo, Reiter, Oganian and Karr 2009). A ratio of 1 is what
-the model reaches on rows of one and the same law; the larger the ratio, the easier they are told apart. The null
-is that labels mean nothing (permutations). For logistic regression with k coefficients besides the constant its
-expectation is k c (1 - c) / N; Snoke, Raab, Nowok, Dibben and Slavkovic (2018) print k c (1 - c)^2 / N, for
-released rows drawn from a law fitted to these very real rows, so their ratios are 1 / (1 - c) times ours. For
-trees the null is the mean over permuted labels.
+Rows of both kinds are combined, a model predicts which are released, and pMSE (propensity mean squared error) is the
+mean squared distance of its predictions from the share c of released rows (Woo, Reiter, Oganian and Karr 2009). The
+ratio is 1 for rows from one distribution; the larger it is, the easier the rows are to distinguish. The null is that
+labels carry no information (permutations). For logistic regression with k coefficients besides the constant its
+expectation is k c (1 - c) / N. Snoke, Raab, Nowok, Dibben and Slavkovic (2018) give k c (1 - c)^2 / N, for released
+rows drawn from a distribution fitted to these same real rows, so their ratios are 1 / (1 - c) times ours. For trees
+the null is the mean over permuted labels.
 """
 
 from typing import Final
@@ -24,14 +24,14 @@ _SMALLEST_LEAF: Final = 20
 
 
 def pmse(chances: Numbers, share: float) -> float:
-    """Return the mean squared distance of predicted chances from the share of released rows."""
+    """Return the mean squared distance of predicted probabilities from the share of released rows."""
     return float(np.mean((chances - share) ** 2))
 
 
 def logistic_ratio(schema: Schema, real: Coded, other: Coded) -> float | None:
-    """Return the pMSE of a logistic regression on the columns' main effects over its expectation by chance.
+    """Return the pMSE of a logistic regression on the columns' main effects, divided by its expectation by chance.
 
-    It sees each column alone. None where there are too few rows.
+    It detects differences in single columns only. None if there are too few rows.
     """
     features, labels = _stacked(schema, real, other, drop_first=True)
     vary = np.ptp(features, axis=0) > 0 if len(features) else np.zeros(features.shape[1], dtype=bool)
@@ -46,7 +46,7 @@ def logistic_ratio(schema: Schema, real: Coded, other: Coded) -> float | None:
 
 
 def tree_ratio(schema: Schema, real: Coded, other: Coded, *, seed: int) -> float | None:
-    """Return the pMSE of a tree over its mean for permuted labels. It also sees how columns go together."""
+    """Return the pMSE of a tree, divided by its mean for permuted labels. It also detects associations of columns."""
     try:
         from sklearn.tree import DecisionTreeClassifier  # noqa: PLC0415
     except ImportError:

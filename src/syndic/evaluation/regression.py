@@ -1,8 +1,8 @@
-"""Do regressions on the release say what they say on the real rows?
+"""Compare regressions on the release with the same regressions on the real rows.
 
 The overlap of confidence intervals is that of Karr, Kohnen, Oganian, Reiter and Sanil (2006, The American
-Statistician 60), with intervals that are apart scored 0. Intervals on the release are those that a reader who
-takes it for real rows would compute; they do not allow for the noise.
+Statistician 60), with disjoint intervals scored 0. Intervals on the release are computed as if it were real rows; they
+do not account for the noise.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from syndic.document import Document
 from syndic.evaluation.features import Numbers, design, middle_of
 
 _Z95: Final = 1.959963984540054
-# far below what moves a coefficient; keeps separated groups from sending coefficients to infinity
+# too small to change a coefficient; keeps coefficients finite if groups are separated
 _RIDGE: Final = 1e-6
 _STEPS: Final = 50
 
@@ -31,11 +31,11 @@ class Fit:
 
 
 class Overlap(Document):
-    """How well regression coefficients agree, over all but the constant.
+    """Agreement of regression coefficients, over all but the constant.
 
-    `mean` and `worst` are interval overlaps: 1 the same interval, 0 apart. `difference` is the mean distance
-    of coefficients in standard errors on the real rows. `same_sign` is the share of coefficients that are
-    significant on the real rows and have the same sign on the other.
+    `mean` and `worst` are interval overlaps: 1 identical, 0 disjoint. `difference` is the mean absolute difference of
+    coefficients, in standard errors on the real rows. `same_sign` is, of the coefficients that are significant on the
+    real rows, the share with the same sign on the other.
     """
 
     regression: str
@@ -48,7 +48,7 @@ class Overlap(Document):
 
 
 def interval_overlap(fit: Fit, other: Fit) -> Numbers:
-    """Return for each coefficient the mean share of both 95 % intervals that they have in common."""
+    """Return for each coefficient the mean share of the two 95 % intervals that is common to both."""
     halves = _Z95 * fit.errors, _Z95 * other.errors
     upper = np.minimum(fit.coefficients + halves[0], other.coefficients + halves[1])
     lower = np.maximum(fit.coefficients - halves[0], other.coefficients - halves[1])
@@ -57,7 +57,7 @@ def interval_overlap(fit: Fit, other: Fit) -> Numbers:
 
 
 def linear(features: Numbers, target: Numbers) -> Fit:
-    """Fit least squares; `features` hold their own constant."""
+    """Fit least squares; `features` include the constant."""
     rows, number = features.shape
     inverse = np.linalg.pinv(features.T @ features, hermitian=True)
     coefficients = inverse @ (features.T @ target)
@@ -67,13 +67,13 @@ def linear(features: Numbers, target: Numbers) -> Fit:
 
 
 def logistic(features: Numbers, target: Numbers) -> Fit:
-    """Fit a logistic regression of a 0/1 target by Newton's method; `features` hold their own constant."""
+    """Fit a logistic regression of a 0/1 target by Newton's method; `features` include the constant."""
     coefficients = np.zeros(features.shape[1])
     for _ in range(_STEPS):
         chances = predicted(features, coefficients)
         slope = features.T @ (target - chances) - _RIDGE * coefficients
         step = np.linalg.solve(_curvature(features, chances), slope)
-        # at most 2 on the scale of log odds: whole steps may run away where groups are nearly separated
+        # at most 2 on the scale of log odds: full steps may diverge if groups are nearly separated
         reach = float(np.abs(features @ step).max(initial=0.0))
         coefficients = coefficients + step * min(1.0, 2.0 / max(reach, 1e-300))
         if reach < 1e-9:
@@ -83,15 +83,15 @@ def logistic(features: Numbers, target: Numbers) -> Fit:
 
 
 def predicted(features: Numbers, coefficients: Numbers) -> Numbers:
-    """Return the chances that a logistic regression gives."""
+    """Return the probabilities that a logistic regression predicts."""
     return np.asarray(1 / (1 + np.exp(-np.clip(features @ coefficients, -500, 500))))
 
 
 def coefficient_overlap(schema: Schema, target: str, real: Coded, other: Coded) -> Overlap | None:
-    """Compare the regression of `target` on all other columns; None where there are too few rows for it.
+    """Compare the regressions of `target` on all other columns; None if there are too few rows.
 
-    A target with bounds gets a linear regression, any other a logistic one: its most frequent real level
-    against the rest. Columns that do not vary in the real rows are left out.
+    The regression is linear for a target with bounds, otherwise logistic: its most frequent real level versus the
+    rest. Columns that do not vary in the real rows are left out.
     """
     names = [name for name in schema.names if name != target]
     if not names or not len(other[target]):
@@ -146,5 +146,5 @@ def _curvature(features: Numbers, chances: Numbers) -> Numbers:
 
 
 def _errors(covariance: Numbers) -> Numbers:
-    # a coefficient that its rows do not determine has no variance in a pseudo-inverse; a hair avoids 0 / 0
+    # a coefficient that the rows do not determine has variance 0 in a pseudo-inverse; a tiny one avoids 0 / 0
     return np.sqrt(np.maximum(np.diag(covariance), 1e-24))

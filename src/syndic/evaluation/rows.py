@@ -1,6 +1,6 @@
-"""Coded rows that can be read again and again in bounded memory: real, released, resampled, made up.
+"""Read coded rows repeatedly in bounded memory: real, released, resampled or independent.
 
-Everything here is private unless it was read off a released table.
+Everything here is private unless it comes from a released table.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ from syndic.random import SimulationRandomness, generator
 
 Clique = tuple[str, ...]
 WEIGHT = "weight"
-# sources are slow to read, and every table of counts reads them again
+# sources are slow, and every table of counts reads the rows again
 KEPT_BYTES = 2**28
 # P(a Poisson(1) variable is above this) is below 1e-18
 _MOST_COPIES = 19
@@ -31,7 +31,7 @@ _MOST_COPIES = 19
 @final
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows as codes of a schema; `minus` holds rows that count negatively (a release with signed weights)."""
+    """Rows as codes of a schema; `minus` are rows that count negatively (a release with signed weights)."""
 
     schema: Schema
     read: Callable[[Clique], Iterator[Coded]]
@@ -49,7 +49,7 @@ class Rows:
         return [Factor(plus.domain, plus.values - minus.values) for plus, minus in both]
 
     def cells(self, names: Clique) -> SparseCounts:
-        """Return the cells that have rows; memory grows with their number only."""
+        """Return the non-empty cells; memory grows with their number only."""
         counter = CellCounter(self.schema.domain.project(names))
         for batch in self.read(names):
             counter.add(batch)
@@ -61,13 +61,13 @@ class Rows:
         return SparseCounts(counts.domain, *gather(*both))
 
     def size(self) -> int:
-        """Return the number of rows, those of `minus` taken off."""
+        """Return the number of rows, less those of `minus`."""
         first = self.schema.names[0]
         number = sum(len(batch[first]) for batch in self.read((first,)))
         return number - (self.minus.size() if self.minus else 0)
 
     def take(self, most: int, *, seed: int, label: str) -> Coded:
-        """Return `most` rows drawn without replacement, or all rows if there are no more, in random order."""
+        """Return `most` rows drawn without replacement, or all rows if there are fewer, in random order."""
         stream = stream_of(seed, label)
         names = self.schema.names
         keys = np.empty(0)
@@ -81,7 +81,7 @@ class Rows:
 
 
 def stream_of(seed: int, label: str) -> np.random.Generator:
-    """Return a repeatable generator for splits and resamples, another one for every label. It protects nobody."""
+    """Return a seeded generator for splits and resamples, a different one for every label. It protects nobody."""
     return generator(SimulationRandomness(seed, "evaluate", label))
 
 
@@ -96,7 +96,7 @@ def pooled(tables: Sequence[Table]) -> Rows:
 
 
 def kept(rows: Rows) -> Rows:
-    """Return the same rows read from memory, where their codes fit in 256 MB; else the rows as they are."""
+    """Return the same rows, read from memory if their codes fit in 256 MB."""
     names = rows.schema.names
     batches: list[Coded] = []
     size = 0
@@ -117,7 +117,7 @@ def kept(rows: Rows) -> Rows:
 
 
 def released(table: ReleasedTable, schema: Schema) -> Rows:
-    """Return a release's rows; those with a negative `weight`, which is no column of the schema, count negatively."""
+    """Return a release's rows; rows with a negative `weight`, which is not in the schema, count negatively."""
     arrow = table.to_arrow()
     if WEIGHT not in table.names or WEIGHT in schema.names:
         return pooled([Table(schema, ArrowSource(arrow))])
@@ -126,7 +126,7 @@ def released(table: ReleasedTable, schema: Schema) -> Rows:
 
 
 def thinned(rows: Rows, *, seed: int, label: str, lower: float, upper: float) -> Rows:
-    """Return the rows whose own uniform number is in [lower, upper); other intervals give the other rows."""
+    """Return the rows whose uniform random number is in [lower, upper); disjoint intervals give disjoint rows."""
 
     def chosen(stream: np.random.Generator, count: int) -> NDArray[np.bool_]:
         numbers = stream.random(count)
@@ -136,7 +136,7 @@ def thinned(rows: Rows, *, seed: int, label: str, lower: float, upper: float) ->
 
 
 def resampled(rows: Rows, *, seed: int, label: str) -> Rows:
-    """Return a bootstrap: every row a Poisson(1) number of times, which needs no second look at the rows."""
+    """Return a bootstrap: every row a Poisson(1) number of times, which needs one pass over the rows."""
     law = np.cumsum([exp(-1) / factorial(number) for number in range(_MOST_COPIES)])
 
     def copies(stream: np.random.Generator, count: int) -> NDArray[np.int64]:
@@ -147,7 +147,7 @@ def resampled(rows: Rows, *, seed: int, label: str) -> Rows:
 
 
 def independent(rows: Rows, *, seed: int, label: str) -> Rows:
-    """Return as many rows again, every column drawn on its own from its exact frequencies."""
+    """Return as many rows, every column drawn independently from its exact frequencies."""
     schema = rows.schema
     counts = rows.marginals([(name,) for name in schema.names])
     laws = {}
@@ -173,7 +173,7 @@ def _changed(
     label: str,
     choose: Callable[[np.random.Generator, int], NDArray[np.bool_] | NDArray[np.int64]],
 ) -> Rows:
-    """Return the rows that `choose` picks, batch by batch, from one stream: batches may be cut in any way."""
+    """Return the rows that `choose` picks, batch by batch from one stream, whatever the size of batches."""
 
     def read(names: Clique) -> Iterator[Coded]:
         stream = stream_of(seed, label)

@@ -1,12 +1,12 @@
-"""Scores that may be published: noisy distances between one party's rows and a release, paid for in its ledger.
+"""Make scores that may be published: noisy distances between one party's rows and a release, charged to its ledger.
 
-The sensitivity. A released table is public, so for each set of columns it gives fixed public integers t, the
-counts that a table of `size` rows would have if it were like the release. With c the party's exact counts, the
-score is the integer |c - t|_1. One person changes c by at most `unit.l1_of_counts()` in l1, hence by the triangle
-inequality the score by no more, and a vector of m scores by at most m times that in l1. Discrete Laplace noise of
-that sensitivity is added. `size` is public under `replace` if each person has one row. Otherwise a tenth of epsilon
-buys a noisy size first, which one person changes by at most `unit.rows`; t then depends on that noisy number only, so
-it is as fixed and public as before (composition).
+Sensitivity. A released table is public, so for each set of columns it gives fixed public integers t, the
+counts of a table of `size` rows in the proportions of the release. With c the party's exact counts, the score is the
+integer |c - t|_1. One person changes c by at most `unit.l1_of_counts()` in l1, hence by the triangle inequality the
+score by no more, and a vector of m scores by at most m times that in l1. Discrete Laplace noise of that sensitivity is
+added. `size` is public under `replace` if each person has one row. Otherwise a tenth of epsilon is spent on a noisy
+size first, which one person changes by at most `unit.rows`; t then depends on that noisy number only, so it is as
+fixed and public as before (composition).
 """
 
 import hashlib
@@ -37,7 +37,7 @@ _MISS: Final = 0.05
 
 
 class PaidScore(Document):
-    """A noisy total variation distance, 0 to 1. The exact one is within `within` of it, 19 times in 20."""
+    """A noisy total variation distance, 0 to 1. The exact one differs by at most `within`, with probability 0.95."""
 
     columns: tuple[str, ...]
     tvd: float
@@ -46,10 +46,10 @@ class PaidScore(Document):
 
 @final
 class PrivateScores(Document, frozen=True, kw_only=True):
-    """Noisy scores of a release, at one party, that may go wherever the release goes.
+    """Noisy scores of a release at one party; they may be published with the release.
 
-    `events` are what the party's people paid, `charged_to` is the study's name in the ledger, `size` the party's
-    public or noisy number of rows. `protects` is false where the noise was simulated.
+    `events` are what the party's people were charged, `charged_to` is the study's name in the ledger, `size` the
+    party's public or noisy number of rows. `protects` is false if the noise was seeded.
     """
 
     owner_only: bool = False
@@ -66,7 +66,7 @@ class PrivateScores(Document, frozen=True, kw_only=True):
 
     @property
     def k_marginal(self) -> float | None:
-        """1000 x (1 - mean noisy distance of the pairs that were paid for), if any were."""
+        """1000 x (1 - mean noisy distance of the pairs); None without pairs."""
         pairs = [score.tvd for score in self.scores if len(score.columns) == 2]
         return k_marginal(fmean(pairs)) if pairs else None
 
@@ -74,15 +74,15 @@ class PrivateScores(Document, frozen=True, kw_only=True):
         """Write a `.json` file, also into a release's folder."""
         path = Path(path)
         if path.suffix != ".json":
-            raise InputError(f"{path.name}: private scores are written as .json")
+            raise InputError(f"{path.name}: unknown file type; private scores are written as .json")
         path.write_bytes(to_readable_json(self))
         return path
 
     def __str__(self) -> str:
-        lines = [f"noisy scores at {self.party}, paid for with epsilon {float(self.epsilon):g} of its people"]
+        lines = [f"noisy scores at {self.party}, which cost its people epsilon {float(self.epsilon):g}"]
         lines += [f"  {' x '.join(one.columns)}: {one.tvd:.3f} (+- {one.within:.3f})" for one in self.scores]
         if not self.protects:
-            lines.append("  SIMULATED NOISE: protects nobody")
+            lines.append("  SEEDED NOISE: these scores are not private")
         return "\n".join(lines)
 
 
@@ -96,21 +96,21 @@ def private_scores(
 ) -> PrivateScores:
     """Return noisy distances of every column, and of chosen pairs, between a party's rows and a release.
 
-    The ledger is charged before noise is drawn. The same call again gives the stored scores and costs nothing;
-    the same call with another question is refused.
+    The ledger is charged before noise is drawn. Repeating a call returns the stored scores and costs nothing; the same
+    call with another question is refused.
 
     Args:
         state: the party's table, ledger, memory and randomness for the study, `PartyFolder.node(...).state`. The charge
-            stands under "scores of DIGEST" in the ledger, beside what the study itself may spend.
-        released: the public table to score; it must have passed the parties' doors.
-        epsilon: the price, for one person at this party, of all scores together; a person at several parties
-            pays at each that publishes scores.
-        call: the name of this question, new for every new question.
-        pairs: chosen without looking at rows, else the choice gives away something that was not paid for.
+            is entered as "scores of DIGEST" in the ledger, apart from what the study itself may spend.
+        released: the released table to score; it must be public already.
+        epsilon: the cost of all scores together, for one person at this party; a person at several parties is charged
+            at each that publishes scores.
+        call: a name for this question; every new question needs a new one.
+        pairs: chosen without looking at rows; otherwise the choice reveals something that is not accounted for.
 
     Raises:
-        BudgetError: if the price does not fit under the owner's cap. Nothing was spent.
-        RefusedError: if the call id stands for another question, or its stored answer is gone.
+        BudgetError: if the cost does not fit under the owner's cap. Nothing was spent.
+        RefusedError: if the call was used for another question, or its stored answer is missing.
     """
     table = state.open_table()
     cliques = [*((name,) for name in table.schema.names), *_checked(table, state.terms.unit, pairs)]
@@ -131,7 +131,7 @@ def private_scores(
 def _answered(
     state: PartyState, table: Table, public: Sequence[Factor], *, epsilon: Fraction, call: str
 ) -> PrivateScores:
-    """Charge, then draw."""
+    """Charge the ledger, then draw noise."""
     unit = state.terms.unit
     people = member(state.terms, state.name).people
     if _size_is_public(unit) and table.rows() != people:
@@ -144,7 +144,7 @@ def _answered(
     )
     if reservation.reply is not None:
         # new noise on an old charge would be a second release
-        raise RefusedError(f"call {call!r} was answered before and its stored answer is gone: use a new call id")
+        raise RefusedError(f"call {call!r} was answered before and its stored answer is gone: use a new call name")
     randomness = state.randomness(f"{call}/1")
     size, noisy, rounding = _drawn(table, public, noises, randomness)
     return PrivateScores(
@@ -162,10 +162,10 @@ def _answered(
 
 
 def integer_target(counts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Return whole numbers that add up to `size` in the proportions of the counts, negative ones taken as 0.
+    """Return integers that add up to `size` in the proportions of the counts, negative counts taken as 0.
 
-    Largest remainders, the first cell winning ties; exact, so that every party gets the same target. Counts
-    that are all 0 give equal cells.
+    By largest remainders, ties to the first cell; exact, so that every party gets the same target. If all counts are 0,
+    cells are equal.
     """
     parts = np.maximum(counts.ravel(), 0)
     total = int(parts.sum())
@@ -181,12 +181,12 @@ def integer_target(counts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
 def _checked(table: Table, unit: Unit, pairs: Sequence[tuple[str, str]]) -> Sequence[Clique]:
     if (table.rows_per_person, table.person) != (unit.rows, unit.person):
         raise InputError(
-            f"the table keeps {table.rows_per_person} row(s) per {table.person or 'row'} and the unit says "
+            f"the table keeps {table.rows_per_person} row(s) per {table.person or 'row'}, but the unit allows "
             f"{unit.rows} per {unit.person or 'row'}: open it as the unit says, or the scores cost more than charged"
         )
     distinct = {frozenset(pair) for pair in pairs}
     if len(distinct) != len(pairs) or any(len(pair) != 2 for pair in distinct):
-        raise InputError("pairs must be different sets of two columns")
+        raise InputError("pairs must be distinct, each of two different columns")
     sets: list[Clique] = [*((name,) for name in table.schema.names), *pairs]
     large = [clique for clique in sets if not is_dense(table.schema.domain, clique)]
     if large:
@@ -195,7 +195,7 @@ def _checked(table: Table, unit: Unit, pairs: Sequence[tuple[str, str]]) -> Sequ
 
 
 def _size_is_public(unit: Unit) -> bool:
-    """Say whether the number of rows is: it is the number of people, public under `replace`, if each has one row."""
+    """Return whether the number of rows is public: under `replace`, if each person has one row."""
     return unit.neighbours == "replace" and unit.rows == 1
 
 
@@ -219,7 +219,7 @@ def _event(noise: DiscreteLaplace, what: str) -> Event:
 def _drawn(
     table: Table, public: Sequence[Factor], noises: dict[str, DiscreteLaplace], randomness: Randomness
 ) -> tuple[int, NDArray[np.int64], list[float]]:
-    """Return the public or noisy size, the noisy l1 distances, and how far rounding moved each public target."""
+    """Return the public or noisy size, the noisy l1 distances, and the rounding error of each public target."""
     real = table.marginals([counts.domain.names for counts in public])
     size = int(real[0].sum())
     if "size" in noises:
@@ -263,7 +263,7 @@ def _argument(unit: Unit, scores: int) -> str:
 
 
 def _question(state: PartyState, public: Sequence[Factor], epsilon: Fraction) -> str:
-    """Return a digest of everything public that the answer depends on."""
+    """Return a digest of all public inputs of the answer."""
     counts = hashlib.sha256()
     for factor in public:
         counts.update(factor.values.astype("<i8").tobytes())

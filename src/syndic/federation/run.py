@@ -1,6 +1,6 @@
-"""A coordinator's run of a study through its own server, and how far it is: kept in one small file.
+"""Run a study through the coordinator's server, and record the run's progress in one small file.
 
-Nothing in that file is private: who takes part and the steps are in the study, the rest is sizes and times.
+Nothing in that file is private: the parties and the steps are in the study, the rest is sizes and times.
 """
 
 import os
@@ -30,6 +30,37 @@ _FILE = "progress.json"
 _MOST_AT_ONCE = 256
 
 
+def run(
+    study: Study,
+    *,
+    folder: str | Path,
+    rehearsal: int | None = None,
+    progress: Progress = silent_progress,
+    seconds: float = 600.0,
+    patience: float = 60.0,
+) -> Release:
+    """Run a study between organisations, as `syndic run` does, and return the release.
+
+    The coordinator calls it, on the machine where `syndic coordinator start` runs; each party runs `syndic join` and
+    has agreed to the study. A run that was interrupted continues from what the folder holds.
+
+    Args:
+        study: the agreed document, with the identity of every party.
+        folder: the coordinator's folder, made by `syndic coordinator init`.
+        rehearsal: seed of a rehearsal that the parties agreed to. Its release is not private and is labelled as such.
+        progress: called with the step, how much of it is done, and how much there is.
+        seconds: how long a party may take for one step.
+        patience: how long, in seconds, a party may be disconnected before it counts as silent.
+
+    Raises:
+        InputError: if the study is not usable, the folder is not a coordinator's, or its server does not run. Nothing
+            was spent.
+        PartyError: if a party refused, failed or stayed silent.
+    """
+    coordinator = Coordinator.open(Path(folder))
+    return run_federated(study, coordinator, seed=rehearsal, progress=progress, seconds=seconds, patience=patience)
+
+
 def run_federated(
     study: Study,
     coordinator: Coordinator,
@@ -41,9 +72,7 @@ def run_federated(
 ) -> Release:
     """Run the study with the parties that are connected to the coordinator's server, and return the release.
 
-    As `run_study`, with the identity of every party in the study. A run that was stopped goes on from what the
-    coordinator's folder keeps; `seed` is that of a rehearsal that the parties agreed to; a party that is disconnected
-    for longer than `patience` seconds counts as silent.
+    As `run`, with the coordinator's folder open already; `seed` is that of a rehearsal.
 
     Raises:
         InputError: if the study is not usable, or the server does not run. Nothing was spent.

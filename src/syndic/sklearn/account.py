@@ -1,4 +1,4 @@
-"""What a fit of a private estimator spends: events known before any row is read, charged before any noise is drawn."""
+"""Account for a fit of a private estimator: its events are known before any row is read, and charged before noise."""
 
 import hashlib
 from collections.abc import Iterable
@@ -25,13 +25,12 @@ from syndic.version import __version__
 LARGEST_EPSILON: Final = 16
 _SLACK: Final = Fraction(1, ATTO)
 _DELTAS: Final = tuple(Fraction(1, 10**power) for power in range(3, 13))
-_TOLD: Final = "repeats from a seed and protects nobody"
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """The noise of every round of a scheme under one budget. Public."""
+    """The noise of every round of a scheme, under one budget. Public."""
 
     scheme: Newton
     budget: Budget
@@ -41,11 +40,11 @@ class Account:
         if self.budget.epsilon > LARGEST_EPSILON:
             raise InputError(f"epsilon ({float(self.budget.epsilon):g}) must be at most {LARGEST_EPSILON}")
         if self.budget.delta == 0:
-            raise InputError("delta must be above 0: the noise is Gaussian")
+            raise InputError("delta must be above 0, because the noise is Gaussian")
 
     @cached_property
     def noises(self) -> tuple[FineGaussian, ...]:
-        """The noise of each round; the rounds' mu^2 add up to what the budget buys."""
+        """The noise of each round; the rounds' mu^2 add up to that of the budget."""
         rounds = range(1, self.scheme.rounds + 1)
         whole = mu_squared_for(self.budget.epsilon, self.budget.delta, self.scheme.rounds * _SLACK)
         return tuple(
@@ -61,14 +60,14 @@ class Account:
 
     @cached_property
     def events(self) -> tuple[GaussianEvent, ...]:
-        """What each round costs; the distance of its integer noise from the normal law is charged generously."""
+        """The privacy event of each round; its slack bounds the distance of integer noise from normal noise."""
         each = [noise.event for noise in self.noises]
         if max(event.slack for event in each) > _SLACK:
-            raise InputError("the steps are too coarse for this little noise: lower epsilon")
+            raise InputError("the noise is too small for exact integer sums: lower epsilon")
         return tuple(GaussianEvent(mu_squared=event.mu_squared, slack=_SLACK, what=event.what) for event in each)
 
     def learn(self, rows: Numbers, labels: Numbers, randomness: Randomness) -> Numbers:
-        """Return the last iterate's weights (model, feature); with noise in every sum, so it may be public."""
+        """Return the weights (model, feature) of the last iterate. Every sum has noise, so they may be public."""
 
         def ask(number: int, weights: Numbers) -> tuple[Numbers, float]:
             noise = self.noises[number - 1]
@@ -78,7 +77,7 @@ class Account:
         return follow(self.scheme, ask)[-1]
 
     def charge(self, ledger: Ledger, datasets: Iterable[str], study: str) -> str:
-        """Charge all rounds to every data set, durably, and return the call that they were charged for."""
+        """Charge all rounds to every data set, durably, and return the identifier of the charge."""
         call = SystemRandomness().bytes(16).hex()
         for dataset in datasets:
             ledger.check(dataset=dataset, study=call, events=self.events)
@@ -94,7 +93,7 @@ class Account:
         return call
 
     def state(self, method: str, digest: str, parties: tuple[str, ...], *, simulated: bool) -> Statement:
-        """Write the statement of a fit. Everything in it is public before a row is read."""
+        """Return the statement of a fit. Everything in it is public before a row is read."""
         cost = Cost.of(self.events)
         epsilon, delta = float(cost.epsilon(self.budget.delta)), float(self.budget.delta)
         change = "replacing" if self.unit.neighbours == "replace" else "adding or removing"
@@ -113,7 +112,7 @@ class Account:
             accountant="exact Gaussian profile",
             curve=tuple((float(each), float(at)) for each, at in curve(cost, _DELTAS)),
             parties=tuple(PartyCost(party=name, epsilon=epsilon, delta=delta, events=self.events) for name in parties),
-            randomness=f"simulated: the noise {_TOLD}"
+            randomness="simulated: the noise is seeded and protects nobody"
             if simulated
             else "exact integer noise from the operating system's generator",
             protects=not simulated,
@@ -122,7 +121,7 @@ class Account:
             "by at most the bound that each round's noise is made for",
             not_protected=(
                 "the bounds, the classes and the number of people, which are declared",
-                "people with more rows than the unit says",
+                "people with more rows than the unit allows",
             ),
             departures=(),
             syndic=__version__,

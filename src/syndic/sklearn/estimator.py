@@ -1,5 +1,6 @@
-"""What private linear models share: declared bounds, rounds of learning, a ledger over all fits."""
+"""Share what private linear models have in common: declared bounds, rounds of learning, one ledger over all fits."""
 
+import abc
 from collections.abc import Sequence
 from math import sqrt
 from pathlib import Path
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from syndic.data.design import into_ball
 from syndic.errors import InputError
+from syndic.model.erm.loss import Loss
 from syndic.model.erm.multiclass import JointObjective
 from syndic.model.erm.second_order import Newton
 from syndic.privacy import Budget, Ledger, Unit, check_delta, default_delta
@@ -22,16 +24,22 @@ Numbers = NDArray[np.float64]
 Bounds = tuple[float | Sequence[float], float | Sequence[float]]
 # of the unit ball's squared radius, the half that the intercept takes
 _INTERCEPT: Final = sqrt(0.5)
+_USUAL_REGULARISATION: Final = 0.001
 
 
-class PrivateLinear(Parametrised):
-    """Scales rows by declared bounds, learns weights in rounds of noisy sums, and charges for all of them once."""
+class PrivateLinear(Parametrised, abc.ABC):
+    """Scale rows by declared bounds, learn weights in rounds of noisy sums, and charge for all of them once.
+
+    Penalty. With n records, u a row scaled to [-1, 1] by its bounds and w its weights, scikit-learn minimises the mean
+    loss plus strength |w|^2 / 2, with strength 1 / (n C) for `C` and alpha / n for `alpha`. Learning is on x = s u,
+    s = sqrt(1/2) / norm (1 / norm without an intercept), with weights w / s: the regularisation there is s^2 strength.
+    n is the public number of records. The intercept is penalised too, 1 / norm^2 times as strongly as a weight of u.
+    """
 
     epsilon: Number
     delta: Number | None
     bounds: Bounds | None
     norm: float | None
-    regularisation: float
     clip: float
     rounds: int
     fit_intercept: bool
@@ -52,11 +60,11 @@ class PrivateLinear(Parametrised):
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether `fit` was called."""
+        """Return whether `fit` was called."""
         return hasattr(self, "statement_")
 
     def _taken(self, X: Any, y: Any) -> tuple[Numbers, Any]:  # noqa: N803 - scikit-learn's name
-        """Return rows and labels to learn from: of the right form, whatever their values are."""
+        """Return rows and labels after checks of their form; no check depends on a value."""
         checks = validation()
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
@@ -66,13 +74,17 @@ class PrivateLinear(Parametrised):
         return np.asarray(rows, dtype=np.float64), found
 
     def _rows(self, X: Any) -> Numbers:  # noqa: N803 - scikit-learn's name
-        """Return the features to predict for, after a fit; what is missing is the middle of its bounds, as in `fit`."""
+        """Return the features to predict for; missing values become the middle of their bounds, as in `fit`."""
         checks = validation()
         checks.check_is_fitted(self)
         found = checks.validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
         return np.where(np.isfinite(found), found, self._centre)
 
-    def _learn(self, rows: Numbers, labels: Numbers, parties: Any, objective: JointObjective, known: Any) -> None:
+    @abc.abstractmethod
+    def _strength(self, records: int) -> float | None:
+        """Return the weight of |w|^2 / 2 beside the mean loss, for rows scaled to [-1, 1]; None for the default."""
+
+    def _learn(self, rows: Numbers, labels: Numbers, parties: Any, loss: Loss, known: Any) -> None:
         """Release the weights, charged first where there is a ledger, and keep them in the units of X.
 
         Records that are not `known` add nothing to any sum.
@@ -80,22 +92,24 @@ class PrivateLinear(Parametrised):
         centre, half = self._scaling(rows.shape[1])
         radius = self.norm if self.norm is not None else sqrt(rows.shape[1])
         if not 1e-6 <= radius <= 1e6:
-            raise InputError(f"norm ({radius:g}) must be between a millionth and a million")
-        account = self._account(len(rows), (labels.shape[1], rows.shape[1] + self.fit_intercept), objective)
+            raise InputError(f"norm ({radius:g}) must be between 0.000001 and 1000000")
+        people = self._people(len(rows))
+        strength = self._strength(people * self.rows_per_person)
+        scale = (_INTERCEPT if self.fit_intercept else 1.0) / radius
+        objective = JointObjective(loss, _USUAL_REGULARISATION if strength is None else strength * scale**2, self.clip)
+        account = self._account(people, (labels.shape[1], rows.shape[1] + self.fit_intercept), objective)
         names = self._parties(parties, len(rows))
         digest = digest_of(type(self).__name__, account.scheme, account.budget, account.unit, names)
         scaled = self._scaled(rows, centre, half, radius) * known[:, None]
         weights = self._released(account, scaled, labels, names, digest)
-        inner = _INTERCEPT if self.fit_intercept else 1.0
-        self._coefficients = weights[:, : rows.shape[1]] * (inner / (radius * half))
+        self._coefficients = weights[:, : rows.shape[1]] * (scale / half)
         last = weights[:, -1] * _INTERCEPT if self.fit_intercept else np.zeros(len(weights))
         self._intercepts, self._centre = last - self._coefficients @ centre, centre
         title = f"{type(self).__name__}, {account.scheme.rounds} rounds"
         self.statement_: Statement = account.state(title, digest, names, simulated=self.seed is not None)
         self.n_iter_: int = account.scheme.rounds
 
-    def _account(self, count: int, shape: tuple[int, int], objective: JointObjective) -> Account:
-        people = self._people(count)
+    def _account(self, people: int, shape: tuple[int, int], objective: JointObjective) -> Account:
         delta = default_delta(people) if self.delta is None else self.delta
         budget = Budget.of(self.epsilon, delta)
         check_delta(budget.delta, people)
@@ -111,30 +125,30 @@ class PrivateLinear(Parametrised):
         return Account(scheme=scheme, budget=budget, unit=unit)
 
     def _people(self, count: int) -> int:
-        """Return the public number of people; where only values are protected the number of rows is public."""
+        """Return the public number of people; under `replace` the number of rows is public."""
         if self.rows_per_person < 1:
             raise InputError(f"rows_per_person ({self.rows_per_person}) must be at least 1")
         if self.people is not None:
             return self.people
         if self.neighbours == "add_remove":
-            raise InputError("add_remove protects the number of rows too: declare people, about how many there are")
+            raise InputError("add_remove protects the number of rows too: declare people, the approximate number")
         return max(1, count // self.rows_per_person)
 
     def _scaling(self, features: int) -> tuple[Numbers, Numbers]:
         """Return the middle of the declared bounds and half their width."""
         if self.bounds is None:
-            raise InputError("bounds are missing: declare (lower, upper) of the features, never read off the rows")
+            raise InputError("bounds are missing: declare (lower, upper) of the features, never taken from the rows")
         try:
             lower, upper = (np.broadcast_to(np.asarray(each, dtype=np.float64), (features,)) for each in self.bounds)
         except (TypeError, ValueError):
             raise InputError(f"bounds must be (lower, upper), each a number or {features} numbers") from None
         if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
-            raise InputError("bounds must be finite, and lower below upper")
+            raise InputError("bounds must be finite, with lower below upper")
         # halved first: the difference of large bounds would be infinite
         return lower / 2 + upper / 2, upper / 2 - lower / 2
 
     def _scaled(self, rows: Numbers, centre: Numbers, half: Numbers, radius: float) -> Numbers:
-        """Return rows inside the unit ball; what is missing or infinite becomes the middle of its bounds."""
+        """Return rows inside the unit ball; missing and infinite values become the middle of their bounds."""
         within = np.clip(np.where(np.isfinite(rows), rows, centre), centre - half, centre + half)
         unit = np.clip((within - centre) / half, -1.0, 1.0)
         inner = into_ball(unit / radius, 1.0)
@@ -143,12 +157,12 @@ class PrivateLinear(Parametrised):
         return into_ball(np.column_stack([inner * _INTERCEPT, np.full(len(inner), _INTERCEPT)]), 1.0)
 
     def _parties(self, parties: Any, count: int) -> tuple[str, ...]:
-        """Return the names of the parties whose rows these are; they are public, as their data sets' names are."""
+        """Return the data set of each party that the rows belong to; the names are public."""
         if parties is None:
             return (self.dataset,)
         names = np.asarray(parties)
         if names.shape != (count,):
-            raise InputError(f"parties must name a party for each of the {count} rows")
+            raise InputError(f"parties must have one name for each of the {count} rows")
         return tuple(sorted({f"{self.dataset}.{name}" for name in names.tolist()}))
 
     def _released(
@@ -161,7 +175,7 @@ class PrivateLinear(Parametrised):
             return account.learn(rows, labels, randomness)
         if self.seed is not None:
             raise InputError(
-                "a seeded fit protects nobody, so there is nothing to account for: leave out seed or ledger"
+                "a seeded fit is not private, so it cannot be charged to a ledger: leave out seed or ledger"
             )
         with Ledger.open(str(self.ledger)) as ledger:
             for name in names:

@@ -1,8 +1,4 @@
-"""Graphical models in the manner of scikit-learn: `fit` on frames, `sample` rows, also with some values given, `query`.
-
-One frame is fitted as by a trusted curator; several parties' frames go through masked sums in this process. Every `fit`
-draws new noise, so every `fit` is a new release with a new cost; sampling and asking what was fitted costs nothing.
-"""
+"""Fit graphical models in the manner of scikit-learn: `fit` on frames, `sample` rows, `query` tables."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,28 +18,29 @@ from syndic.sklearn.synthesizer import ONE, Synthesizer
 
 @final
 class MarkovSynthesizer(Synthesizer):
-    """Fits a graphical model of all columns to noisy tables of counts, and samples synthetic rows from it.
+    """A graphical model of all columns, fitted to noisy marginals, and synthetic rows from it.
 
-    For many columns; `HommSynthesizer` suits up to four or five. Every `fit` costs `epsilon` (at `delta`) anew for the
-    people in the rows. With `ledger`, a file that is created where it is missing, each fit is charged before its noise
-    is drawn and refused above `cap`; without it nobody counts but you. With `seed` the noise repeats itself and
-    protects nobody.
+    For many columns; `HommSynthesizer` suits up to four or five. One frame is fitted as by a trusted curator; the
+    frames of several parties go through secure aggregation in this process. Each `fit` is a new release and costs
+    `epsilon` at `delta`; sampling and queries cost nothing. With `ledger` each fit is charged before its noise is
+    drawn, and refused above `cap`; without it nothing adds up the cost of several fits.
 
     Args:
         schema: the public columns with their bounds and bins; never made from the rows.
         epsilon: privacy cost of one fit, for one person.
-        delta: the noise is Gaussian, so it must be above 0; by default what suits `people`.
-        people: public bound on the number of people, for every party the same or by party. Needed.
-        neighbours: `add_remove` hides whether a person is there at all, `replace` which values they have.
+        delta: above 0, because the noise is Gaussian; by default what suits `people`.
+        people: public bound on the number of people, one for all parties or by party. Required.
+        neighbours: `add_remove` hides whether a person is in the data, `replace` hides which values they have.
         rows_per_person: the most rows of one person in a table.
-        parties_per_person: the most parties that have the same person.
-        person: column that tells whose a row is; surplus rows are left out. Without it you vouch for the bound.
-        selector: `one_shot` chooses tables once, `adaptive` in several rounds.
-        model_cells: the most cells of the model, by default what memory allows.
-        seed: for repeatable trials on data that need no protection.
-        ledger: path of a ledger file that keeps account over all fits.
-        dataset: what the rows are called in the ledger; several parties are `dataset.party`.
-        cap: the most epsilon that all fits together may cost, a number or a `Budget`; needed for a new data set.
+        parties_per_person: the most parties that hold the same person.
+        person: the column that identifies people; surplus rows are left out. Without it the caller vouches for the
+            bound.
+        selector: `one_shot` chooses marginals once, `adaptive` in several rounds.
+        model_cells: the most cells of the model; by default what memory allows.
+        seed: seed for a reproducible fit. A seeded fit is not private, and its statement says so.
+        ledger: path of a ledger file that adds up the cost of all fits; created if it does not exist.
+        dataset: the name of the rows in the ledger; those of several parties are `dataset.party`.
+        cap: the most epsilon that all fits together may cost, a number or a `Budget`; required for a new data set.
 
     Attributes:
         release_: the release of the last fit: table, model, statement, transcript, `write(folder)`.
@@ -53,7 +50,7 @@ class MarkovSynthesizer(Synthesizer):
     selector: Literal["adaptive", "one_shot"]
     model_cells: int | None
 
-    def __init__(  # noqa: PLR0913 - scikit-learn wants every parameter by name here
+    def __init__(  # noqa: PLR0913 - scikit-learn requires every parameter by name here
         self,
         schema: Schema | None = None,
         epsilon: Number = 1.0,
@@ -81,7 +78,7 @@ class MarkovSynthesizer(Synthesizer):
             return self.delta
         bounds = [self._people(party) for party in parties]
         if None in bounds:
-            raise InputError("people is missing: give a public bound on the number of people, the noise depends on it")
+            raise InputError("people is missing: give a public bound on the number of people, from which delta follows")
         return default_delta(sum(bound for bound in bounds if bound is not None))
 
     @property
@@ -91,17 +88,17 @@ class MarkovSynthesizer(Synthesizer):
         assert isinstance(result, SyntheticTable)  # noqa: S101 - for the type checker: Synthesis returns nothing else
         return result.model
 
-    def sample(self, n: int | None = None, *, given: Mapping[str, Any] | None = None) -> Any:
+    def sample(self, n_samples: int | None = None, *, given: Mapping[str, Any] | None = None) -> Any:
         """Return synthetic rows, as a frame of the library that was fitted or else an Arrow table. Costs nothing.
 
-        Without `n` and `given` these are the rows of the release. Else `n` rows are drawn anew from the model, by
+        Without arguments these are the rows of the release. Otherwise `n_samples` rows are drawn from the model, by
         default as many as the release has; with `given`, such as `{"smoker": True}`, all of them have these values.
         """
-        if n is None and given is None:
+        if n_samples is None and given is None:
             return self._as_fitted(self._fitted().table)
-        count = len(self._fitted().table) if n is None else n
+        count = len(self._fitted().table) if n_samples is None else n_samples
         if count < 0:
-            raise InputError(f"n ({count}) must not be negative")
+            raise InputError(f"n_samples ({count}) must be at least 0")
         draws = generator(self._randomness())
         return self._as_fitted(self.model_.sample(count, given=given, generator=draws))
 

@@ -1,6 +1,7 @@
-"""Logistic and ridge regression with a privacy cost, for a table that its owner may read."""
+"""Fit logistic and ridge regression with differential privacy, to a table that the caller may read."""
 
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, Self, final
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from syndic.errors import InputError
 from syndic.model.erm.loss import Logistic, Squared
-from syndic.model.erm.multiclass import JointObjective, Softmax, one_against_others, shares
+from syndic.model.erm.multiclass import Softmax, one_against_others, shares
 from syndic.privacy import Budget
 from syndic.sklearn.estimator import Bounds, Numbers, PrivateLinear
 from syndic.sklearn.parameters import Number, tags
@@ -16,37 +17,40 @@ from syndic.sklearn.parameters import Number, tags
 
 @final
 class PrivateLogisticRegression(PrivateLinear):
-    """Logistic regression whose weights may be published: `epsilon` at `delta` for one person, paid at every `fit`.
+    """Logistic regression with differential privacy: each `fit` costs `epsilon` at `delta` for one person.
 
-    Learning takes `rounds` noisy sums of clipped gradients; all of them together cost the budget once. For one
-    organisation, or for a notebook that may see the rows of several.
+    The weights may be published. Learning takes `rounds` noisy sums of clipped gradients; all together cost the budget
+    once. For one organisation, or for a notebook that may see the rows of several.
 
     Args:
         epsilon: privacy cost of one fit, for one person.
+        C: inverse regularisation strength, as in scikit-learn, for features scaled to [-1, 1] by `bounds`; the number
+            of records is the public one. The intercept is penalised too. None: a regularisation of 0.001 of the mean
+            loss on rows in the unit ball, whatever the number of records.
+        fit_intercept: whether to add an intercept.
         delta: at most 0.01 / people; by default people^-1.5.
-        bounds: declared (lower, upper) of the features, numbers or one for each feature. Values outside are cut to
-            them, missing and infinite ones count as the middle.
-        classes: the labels there may be, declared; records with another one are left out. "public": whatever labels
-            occur in y, which then is not protected.
-        norm: the largest Euclidean norm of a row whose features are scaled to [-1, 1]; longer ones are shortened for
-            learning. By default no row is shortened. If rows are sparse, a smaller norm makes a better model.
-        regularisation: weight of half the squared norm of all weights, of scaled features, the intercept's too.
-        clip: the most that the gradient of one record may have as its norm.
-        rounds: how many sums are taken.
-        multiclass: what to do about more than two classes, "softmax" or "one_versus_rest".
-        fit_intercept: whether there is an intercept.
+        bounds: declared (lower, upper) of the features, each a number or one number for each feature. Values outside
+            are clipped to them; missing and infinite values become the middle.
+        classes: the declared labels; records with another label are left out. "public": the labels that occur in y,
+            which are then not protected.
+        norm: the largest Euclidean norm of a row whose features are scaled to [-1, 1]; longer rows are shortened for
+            learning. By default no row is shortened. If rows are sparse, a smaller norm gives a better model.
+        clip: the largest norm of one record's gradient; longer gradients are shortened.
+        rounds: the number of noisy sums. All are taken; more rounds mean more noise in each.
+        multiclass: how to treat more than two classes, "softmax" or "one_versus_rest".
         neighbours: `replace` protects the values of a person's rows, `add_remove` also whether there are any.
-        rows_per_person: the most rows of one person; you vouch for it.
-        people: public number of people; by default, under `replace`, that of the rows.
-        seed: for repeatable trials on data that need no protection.
-        ledger: path of a ledger file that keeps account over all fits.
-        dataset: what the people are called in the ledger; those of several parties are `dataset.party`.
-        cap: the most epsilon that all fits together may cost, a number or a `Budget`; needed for a new data set.
+        rows_per_person: the most rows of one person; the caller vouches for it.
+        people: public number of people; by default, under `replace`, the number of rows.
+        seed: seed for a reproducible fit. A seeded fit is not private, and its statement says so.
+        ledger: path of a ledger file that adds up the cost of all fits.
+        dataset: the name of the people in the ledger; those of several parties are `dataset.party`.
+        cap: the most epsilon that all fits together may cost, a number or a `Budget`; required for a new data set.
 
     Attributes:
         classes_: the labels.
-        coef_: a row of weights for each class, or one row where there are two classes, in the units of X.
-        intercept_: one for each row of weights.
+        coef_: one row of weights for each class, or one row for two classes, in the units of X.
+        intercept_: one intercept for each row of weights.
+        n_iter_: the number of rounds.
         statement_: what the last fit protects and what it cost.
     """
 
@@ -54,15 +58,15 @@ class PrivateLogisticRegression(PrivateLinear):
         self,
         epsilon: Number = 1.0,
         *,
+        C: float | None = None,  # noqa: N803 - scikit-learn's name
+        fit_intercept: bool = True,
         delta: Number | None = None,
         bounds: Bounds | None = None,
         classes: Sequence[Any] | Literal["public"] | None = None,
         norm: float | None = None,
-        regularisation: float = 0.001,
         clip: float = 1.0,
         rounds: int = 16,
         multiclass: Literal["softmax", "one_versus_rest"] = "softmax",
-        fit_intercept: bool = True,
         neighbours: Literal["add_remove", "replace"] = "replace",
         rows_per_person: int = 1,
         people: int | None = None,
@@ -71,12 +75,20 @@ class PrivateLogisticRegression(PrivateLinear):
         dataset: str = "data",
         cap: Number | Budget | None = None,
     ) -> None:
+        self.C = C
         self.classes = classes
         self.multiclass = multiclass
         self._keep(locals())
 
+    def _strength(self, records: int) -> float | None:
+        if self.C is None:
+            return None
+        if not 0 < self.C < inf:
+            raise InputError(f"C ({self.C:g}) must be above 0 and finite")
+        return 1 / (records * self.C)
+
     def fit(self, X: Any, y: Any, parties: Any = None) -> Self:  # noqa: N803 - scikit-learn's name
-        """Learn from rows X with labels y, and charge the cost; `parties` says whose each row is."""
+        """Learn from rows X with labels y, and charge the cost; `parties` names the party of each row."""
         rows, found = self._taken(X, y)
         self.classes_ = self._classes(found)
         codes, known = _codes(found, self.classes_)
@@ -84,17 +96,17 @@ class PrivateLogisticRegression(PrivateLinear):
         if labels.shape[1] > 1 and self.multiclass not in ("softmax", "one_versus_rest"):
             raise InputError(f"multiclass ({self.multiclass}) must be 'softmax' or 'one_versus_rest'")
         loss = Softmax() if labels.shape[1] > 1 and self.multiclass == "softmax" else Logistic()
-        self._learn(rows, labels, parties, JointObjective(loss, self.regularisation, self.clip), known)
+        self._learn(rows, labels, parties, loss, known)
         self.coef_, self.intercept_ = self._coefficients, self._intercepts
         return self
 
     def decision_function(self, X: Any) -> Numbers:  # noqa: N803 - scikit-learn's name
-        """Return X coef_' + intercept_: a number for each row, or for each row and class."""
+        """Return X coef_' + intercept_: one number for each row, or for each row and class."""
         values = self._rows(X) @ self.coef_.T + self.intercept_
         return values[:, 0] if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> Any:  # noqa: N803 - scikit-learn's name
-        """Return the likeliest class of each row."""
+        """Return the most probable class of each row."""
         values = self.decision_function(X)
         codes = (values > 0).astype(np.int64) if values.ndim == 1 else np.argmax(values, axis=1)
         return self.classes_[codes]
@@ -110,16 +122,16 @@ class PrivateLogisticRegression(PrivateLinear):
         return np.asarray(each / each.sum(axis=1, keepdims=True))
 
     def score(self, X: Any, y: Any) -> float:  # noqa: N803 - scikit-learn's name
-        """Return the share of rows whose class is predicted. Private where y is: not part of what was paid for."""
+        """Return the accuracy. It is computed from X and y without noise: if they are private, do not publish it."""
         return float(np.mean(np.asarray(self.predict(X)) == np.asarray(y)))
 
     def __sklearn_tags__(self) -> Any:
-        """Return what scikit-learn wants to know."""
+        """Return scikit-learn's tags."""
         return tags("classifier")
 
     def _classes(self, found: Any) -> Any:
         if self.classes is None:
-            raise InputError('classes are missing: declare them, or say classes="public" if they are no secret')
+            raise InputError('classes are missing: declare them, or give classes="public" if they are not secret')
         public = isinstance(self.classes, str)
         if public:
             _check_target(found)
@@ -132,13 +144,16 @@ class PrivateLogisticRegression(PrivateLinear):
 
 @final
 class PrivateRidge(PrivateLinear):
-    """Ridge regression whose weights may be published: `epsilon` at `delta` for one person, paid at every `fit`.
+    """Ridge regression with differential privacy: each `fit` costs `epsilon` at `delta` for one person.
 
-    As `PrivateLogisticRegression`, for a number instead of a class, and with its parameters. Residuals are clipped, so
-    outliers weigh less than in ordinary ridge regression; `regularisation` and `clip` are of a label in [-1, 1].
+    As `PrivateLogisticRegression`, for a number instead of a class; parameters that are not listed here are the same.
+    Gradients are clipped, so outliers weigh less than in ordinary ridge regression; `clip` is for a label in [-1, 1].
 
     Args:
-        label_bounds: declared (lower, upper) of y; values outside are cut to them, records without one are left out.
+        alpha: regularisation strength, as in scikit-learn, for features scaled to [-1, 1] by `bounds`; the number of
+            records is the public one. The intercept is penalised too. None: a regularisation of 0.001 of the mean loss
+            on rows in the unit ball, whatever the number of records.
+        label_bounds: declared (lower, upper) of y; values outside are clipped, records without a value are left out.
 
     Attributes:
         coef_: the weights, in the units of X and y.
@@ -150,14 +165,14 @@ class PrivateRidge(PrivateLinear):
         self,
         epsilon: Number = 1.0,
         *,
+        alpha: float | None = None,
+        fit_intercept: bool = True,
         delta: Number | None = None,
         bounds: Bounds | None = None,
         label_bounds: tuple[float, float] | None = None,
         norm: float | None = None,
-        regularisation: float = 0.001,
         clip: float = 1.0,
         rounds: int = 16,
-        fit_intercept: bool = True,
         neighbours: Literal["add_remove", "replace"] = "replace",
         rows_per_person: int = 1,
         people: int | None = None,
@@ -166,24 +181,32 @@ class PrivateRidge(PrivateLinear):
         dataset: str = "data",
         cap: Number | Budget | None = None,
     ) -> None:
+        self.alpha = alpha
         self.label_bounds = label_bounds
         self._keep(locals())
 
+    def _strength(self, records: int) -> float | None:
+        if self.alpha is None:
+            return None
+        if not 0 < self.alpha < inf:
+            raise InputError(f"alpha ({self.alpha:g}) must be above 0 and finite")
+        return self.alpha / records
+
     def fit(self, X: Any, y: Any, parties: Any = None) -> Self:  # noqa: N803 - scikit-learn's name
-        """Learn from rows X with numbers y, and charge the cost; `parties` says whose each row is."""
+        """Learn from rows X with numbers y, and charge the cost; `parties` names the party of each row."""
         rows, found = self._taken(X, y)
         if self.label_bounds is None:
-            raise InputError("label_bounds are missing: declare (lower, upper) of y, never read off the rows")
+            raise InputError("label_bounds are missing: declare (lower, upper) of y, never taken from the rows")
         lower, upper = (float(each) for each in self.label_bounds)
         if not -float("inf") < lower < upper < float("inf"):
-            raise InputError("label_bounds must be finite, and lower below upper")
+            raise InputError("label_bounds must be finite, with lower below upper")
         # halved first: the difference of large bounds would be infinite
         centre, half = lower / 2 + upper / 2, upper / 2 - lower / 2
         numbers = np.asarray(found, dtype=np.float64)
         known = np.isfinite(numbers)
         within = np.clip(np.where(known, numbers, centre), lower, upper)
         labels = np.clip((within - centre) / half, -1.0, 1.0)[:, None]
-        self._learn(rows, labels, parties, JointObjective(Squared(), self.regularisation, self.clip), known)
+        self._learn(rows, labels, parties, Squared(), known)
         self.coef_ = self._coefficients[0] * half
         self.intercept_ = float(self._intercepts[0] * half + centre)
         return self
@@ -193,25 +216,25 @@ class PrivateRidge(PrivateLinear):
         return np.asarray(self._rows(X) @ self.coef_ + self.intercept_)
 
     def score(self, X: Any, y: Any) -> float:  # noqa: N803 - scikit-learn's name
-        """Return the coefficient of determination. Private where y is: not part of what was paid for."""
+        """Return R squared. It is computed from X and y without noise: if they are private, do not publish it."""
         truth = np.asarray(y, dtype=np.float64)
         spread = float(((truth - truth.mean()) ** 2).sum())
         return 1.0 - float(((truth - self.predict(X)) ** 2).sum()) / spread
 
     def __sklearn_tags__(self) -> Any:
-        """Return what scikit-learn wants to know."""
+        """Return scikit-learn's tags."""
         return tags("regressor")
 
 
 def _codes(found: Any, classes: Any) -> tuple[Numbers, Any]:
-    """Return the place of each label among the classes, and whether it is there."""
+    """Return the index of each label among the classes, and whether it is one of them."""
     places = {label: place for place, label in enumerate(classes.tolist())}
     codes = np.array([places.get(label, -1) for label in found.tolist()], dtype=np.float64)
     return np.maximum(codes, 0.0), codes >= 0
 
 
 def _check_target(found: Any) -> None:
-    """Refuse numbers that are no classes, in scikit-learn's words."""
+    """Raise scikit-learn's own error for numbers that are not classes."""
     from sklearn.utils import assert_all_finite  # noqa: PLC0415 (an extra)
     from sklearn.utils.multiclass import check_classification_targets  # noqa: PLC0415 (an extra)
 

@@ -1,4 +1,4 @@
-"""What objects with `fit` share: parameters as scikit-learn wants them, and the cap of a ledger over all fits."""
+"""Share what objects with `fit` have in common: parameters as scikit-learn expects them, and a ledger's cap."""
 
 import inspect
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ Number = float | str | Fraction
 
 
 class Parametrised:
-    """Parameters are stored as they are given and checked at `fit`: scikit-learn's clone compares them."""
+    """Store parameters as given and check them at `fit`, as scikit-learn's `clone` requires."""
 
     def _keep(self, parameters: Mapping[str, Any]) -> None:
         """Store the constructor's parameters as given."""
@@ -20,12 +20,12 @@ class Parametrised:
             setattr(self, name, parameters[name])
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; `deep` changes nothing, as no parameter is an estimator."""
+        """Return the parameters by name; `deep` has no effect, because no parameter is an estimator."""
         del deep
         return {name: getattr(self, name) for name in defaults_of(type(self))}
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set some parameters; what was fitted stays until the next `fit`."""
+        """Set some parameters; fitted attributes stay until the next `fit`."""
         known = defaults_of(type(self))
         unknown = [name for name in parameters if name not in known]
         if unknown:
@@ -41,22 +41,22 @@ def defaults_of(kind: type) -> Mapping[str, Any]:
 
 
 def declare(ledger: Ledger, dataset: str, cap: Number | Budget | None, delta: Fraction) -> None:
-    """Declare a new data set; the cap that a ledger has is not changed from here."""
+    """Declare a new data set; the cap of a known data set is never changed here."""
     given = cap if isinstance(cap, Budget) or cap is None else Budget.of(cap, delta)
     known = dataset in ledger.datasets()
     if known and given not in (None, ledger.spent(dataset).cap):
         raise InputError(
-            f"cap differs from the one that the ledger has for '{dataset}': leave cap out, or change the ledger's "
+            f"cap differs from the cap of '{dataset}' in the ledger: leave cap out, or change the ledger's cap "
             "with syndic.Ledger.declare"
         )
     if not known and given is None:
-        raise InputError(f"the ledger does not know '{dataset}' yet: give cap, the most that all fits may cost")
+        raise InputError(f"'{dataset}' is not in the ledger yet: give cap, the most that all fits together may cost")
     if not known and given is not None:
         ledger.declare(dataset, given)
 
 
 def validation() -> Any:
-    """Return scikit-learn's checks of what is handed to `fit` and `predict`."""
+    """Return scikit-learn's checks of the arguments of `fit` and `predict`."""
     try:
         from sklearn.utils import validation as checks  # noqa: PLC0415 (an extra)
     except ImportError:
@@ -65,7 +65,7 @@ def validation() -> Any:
 
 
 def tags(kind: Literal["classifier", "regressor"], *, rows: bool = True) -> Any:
-    """Return what scikit-learn wants to know of a model of rows, or of a published matrix of two classes at most."""
+    """Return scikit-learn's tags of a model of rows, or of a published matrix with at most two classes."""
     validation()
     from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags  # noqa: PLC0415 (an extra)
 

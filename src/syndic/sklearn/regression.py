@@ -1,6 +1,6 @@
-"""Linear and logistic models from a published Gram matrix, in the manner of scikit-learn.
+"""Fit linear and logistic models to a published Gram matrix, in the manner of scikit-learn.
 
-Nothing is charged here: the matrix is public, and any number of models may be fitted to it.
+A fit costs nothing: the matrix is public, and any number of models may be fitted to it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,36 +28,39 @@ Numbers = NDArray[np.float64]
 
 
 class GramModel(Parametrised):
-    """What the models share: rows turned into features.
+    """Share what the models have in common: parameters, and turning rows into features.
 
-    `label` is the feature to predict and `features` those to predict it from, all of other columns by default. `fit`
-    takes a release, its result, or a Gram matrix.
+    Args:
+        label: the feature to predict.
+        features: the features to predict it from; by default all features of other columns.
+        alpha: "adaptive" shrinks as the noise requires; "adassp" adds Wang's (2018) ridge; a number is scikit-learn's
+            `alpha` for features scaled to [-1, 1], 0 for least squares.
     """
 
     def __init__(
-        self, label: str = "", *, features: Sequence[str] | None = None, ridge: float | str = "adaptive"
+        self, label: str = "", *, features: Sequence[str] | None = None, alpha: float | str = "adaptive"
     ) -> None:
         self.label = label
         self.features = features
-        self.ridge = ridge
+        self.alpha = alpha
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.get_params().items())})"
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether `fit` was called."""
+        """Return whether `fit` was called."""
         return hasattr(self, "gram_")
 
     def __sklearn_tags__(self) -> Any:
-        """Return what scikit-learn wants to know."""
+        """Return scikit-learn's tags."""
         return tags("classifier" if isinstance(self, GramClassifier) else "regressor", rows=False)
 
     def _take(self, source: Any, y: None) -> GramMatrix:
-        """Keep what is fitted, and return its matrix."""
+        """Store the release and return its matrix."""
         if y is not None:
-            raise InputError("y must be None: the label is one of the features, named by `label`")
+            raise InputError("y must be None: the label is one of the matrix's features, given by `label`")
         if not self.label:
-            raise InputError(f"label is missing: {type(self).__name__}(label=...)")
+            raise InputError(f"label is missing: give the feature to predict, {type(self).__name__}(label=...)")
         self._release = source if isinstance(source, Release) else None
         if isinstance(source, Release):
             self.statement_: Statement = source.statement
@@ -65,13 +68,13 @@ class GramModel(Parametrised):
         if isinstance(source, GramResult):
             source = source.gram
         if not isinstance(source, GramMatrix):
-            raise InputError("fit takes a release of method gram, its result, or a Gram matrix")
+            raise InputError("fit takes a release of the method gram or pooled-gram, its result, or a Gram matrix")
         self.gram_: GramMatrix = consistent(source)
         return self.gram_
 
     def _used(self) -> list[Feature]:
         if not self.__sklearn_is_fitted__():
-            raise InputError("this model is not fitted yet: call fit(release) first")
+            raise InputError("this model is not fitted: call fit(release) first")
         return [self.gram_.features[self.gram_.index(name)] for name in self.feature_names_in_]
 
     @property
@@ -83,7 +86,7 @@ class GramModel(Parametrised):
         self.n_features_in_ = len(names)
 
     def _rows(self, rows: Any) -> Numbers:
-        """Return z of the features: of a table by the release's schema, or of a matrix in the columns' own units."""
+        """Return scaled features z, from a table by the release's schema or from a matrix in the columns' units."""
         used = self._used()
         if not isinstance(rows, np.ndarray | list | tuple):
             return self._coded(rows)
@@ -95,20 +98,20 @@ class GramModel(Parametrised):
         return scaled
 
     def _units(self) -> tuple[Numbers, Numbers]:
-        """Return what turns the features' z into the columns' own units: middle + half * z."""
+        """Return middle and half-width of each feature: the columns' units are middle + half * z."""
         used = self._used()
         return np.array([each.middle for each in used]), np.array([each.half for each in used])
 
     def _coded(self, rows: Any) -> Numbers:
         if self._release is None:
-            raise InputError("only a model fitted on a release knows its schema: give rows as a matrix of the features")
+            raise InputError("this model was fitted without a release, so it has no schema: give rows as a matrix")
         study = self._release.study
         every, clips, bits = _blocks(study)
         codings = {
             party: [block for block in blocks if {each.name for each in block.features} & set(self._names)]
             for party, blocks in every.items()
         }
-        # rows that were shortened are so again, for which all columns of the party are needed
+        # shortening a row needs all columns of its party
         codings |= {party: list(every[party]) for party in clips if codings[party]}
         columns = dict.fromkeys(name for blocks in codings.values() for block in blocks for name in block.columns)
         table = Table(study.schema.select(columns), open_source(rows))
@@ -124,16 +127,25 @@ class GramModel(Parametrised):
 
 @final
 class GramRegression(GramModel):
-    """Linear regression on a published Gram matrix.
+    """Linear regression on a published Gram matrix. A fit costs nothing.
 
-    `ridge`: "adaptive" shrinks as the noise requires, "adassp" adds Wang's ridge, 0 is least squares, whose
-    intervals are in `inference_`. Coefficients (`coef_`, `intercept_`) are in the columns' own units.
+    Args:
+        label: the feature to predict.
+        features: the features to predict it from; by default all features of other columns.
+        alpha: "adaptive" shrinks as the noise requires; "adassp" adds Wang's (2018) ridge; a number is scikit-learn's
+            `alpha` for features scaled to [-1, 1], 0 for least squares.
+
+    Attributes:
+        coef_: the coefficients, in the columns' own units.
+        intercept_: the intercept.
+        r_squared_: the share of the label's variance that the model explains, by the published matrix.
+        inference_: least squares with standard errors and intervals.
     """
 
     def fit(self, X: Any, y: None = None) -> Self:  # noqa: N803 - scikit-learn's name
         """Fit a release, its result or a Gram matrix. Costs nothing."""
         gram = self._take(X, y)
-        self.model_ = regress(gram, self.label, self.features, ridge=self.ridge)
+        self.model_ = regress(gram, self.label, self.features, ridge=self.alpha)
         self._name(self.model_.features)
         self.intercept_, self.coef_ = self.model_.original()
         self.r_squared_ = self.model_.r_squared
@@ -148,14 +160,14 @@ class GramRegression(GramModel):
     def predict(self, X: Any) -> Numbers:  # noqa: N803
         """Return predictions in the label's own unit, within its bounds.
 
-        Rows are a table with the study's columns, or a matrix with the features in their own units.
+        X is a table with the study's columns, or a matrix of the features in their own units.
         """
         rows = self._rows(X)
         target = self.gram_.features[self.gram_.index(self.label)]
         return target.middle + target.half * self.model_.predict(rows)
 
     def score(self, X: Any, y: Any) -> float:  # noqa: N803
-        """Return R^2 on other rows; on private rows this would be a release."""
+        """Return R squared. It is computed from X and y without noise: if they are private, do not publish it."""
         truth = np.asarray(y, dtype=np.float64)
         rest = float(((truth - self.predict(X)) ** 2).sum())
         return 1 - rest / float(((truth - truth.mean()) ** 2).sum())
@@ -163,15 +175,25 @@ class GramRegression(GramModel):
 
 @final
 class GramClassifier(GramModel):
-    """Logistic regression on a published Gram matrix, for a boolean label or one level of a list of values.
+    """Logistic regression on a published Gram matrix, for a boolean label or one level of a list. A fit costs nothing.
 
-    Coefficients are of the log odds, in the columns' own units; see `syndic.model.gram.logistic` for when it is exact.
+    It uses second moments only; `syndic.model.gram.logistic` says when that is exact.
+
+    Args:
+        label: the feature to predict, a boolean or one level of a list of values.
+        features: the features to predict it from; by default all features of other columns.
+        alpha: as in `GramRegression`, for the least-squares fit that the odds come from.
+
+    Attributes:
+        classes_: false and true.
+        coef_: coefficients of the log odds, in the columns' own units.
+        intercept_: the intercept.
     """
 
     def fit(self, X: Any, y: None = None) -> Self:  # noqa: N803
         """Fit a release, its result or a Gram matrix. Costs nothing."""
         gram = self._take(X, y)
-        self.model_ = classify(gram, self.label, self.features, ridge=self.ridge)
+        self.model_ = classify(gram, self.label, self.features, ridge=self.alpha)
         self._name(self.model_.features)
         self.classes_ = np.array([False, True])
         middle, half = self._units()
@@ -186,16 +208,16 @@ class GramClassifier(GramModel):
         return np.column_stack([1 - likely, likely])
 
     def predict(self, X: Any) -> NDArray[np.bool_]:  # noqa: N803
-        """Return the likelier of false and true."""
+        """Return the more probable of false and true."""
         return self.predict_proba(X)[:, 1] > 0.5
 
     def score(self, X: Any, y: Any) -> float:  # noqa: N803
-        """Return the share of right predictions on other rows; on private rows this would be a release."""
+        """Return the accuracy. It is computed from X and y without noise: if they are private, do not publish it."""
         return float((self.predict(X) == np.asarray(y)).mean())
 
 
 def _blocks(study: Study) -> tuple[Mapping[str, Sequence[Coding]], Mapping[str, Clip], int]:
-    """Return, by party, how columns become features and what is shortened; the bits of a feature."""
+    """Return, by party, the coding of columns and the clipping of rows; and the bits of a feature."""
     protocol = study.protocol
     if isinstance(protocol, Gram):
         plan = study.plan_as(GramPlan)

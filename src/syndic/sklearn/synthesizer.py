@@ -1,4 +1,4 @@
-"""What synthesizers share: a study for every fit, one ledger over all fits."""
+"""Share what synthesizers have in common: a study for every fit, one ledger over all fits."""
 
 import abc
 from collections.abc import Mapping
@@ -20,11 +20,11 @@ from syndic.study import Release, Statement, Study, simulate
 from syndic.study.run import check_runnable, run_study
 
 ONE = "data"
-"""The party's name where a single table is fitted."""
+"""The party's name if a single table is fitted."""
 
 
 class Synthesizer(Parametrised, abc.ABC):
-    """Fits one table, or one a party, and samples synthetic rows. Every `fit` is a new release with a new cost."""
+    """Fit one table, or one for each party, and sample synthetic rows. Every `fit` is a new release with a new cost."""
 
     schema: Schema | None
     epsilon: Number
@@ -44,12 +44,17 @@ class Synthesizer(Parametrised, abc.ABC):
         """Return the method that a fit runs."""
 
     @abc.abstractmethod
-    def sample(self, n: int | None = None) -> Any:
+    def sample(self, n_samples: int | None = None) -> Any:
         """Return synthetic rows of the last fit."""
 
-    def fit_sample(self, X: Any, y: None = None, n: int | None = None) -> Any:  # noqa: N803 - scikit-learn's name
+    def fit_sample(
+        self,
+        X: Any,  # noqa: N803 - scikit-learn's name
+        y: None = None,
+        n_samples: int | None = None,
+    ) -> Any:
         """Fit, then sample."""
-        return self.fit(X, y).sample(n)
+        return self.fit(X, y).sample(n_samples)
 
     def _delta(self, parties: tuple[str, ...]) -> Number:
         """Return the delta of a fit."""
@@ -65,7 +70,7 @@ class Synthesizer(Parametrised, abc.ABC):
         return f"{type(self).__name__}({', '.join(words)})"
 
     def study(self, parties: tuple[str, ...] = (ONE,)) -> Study:
-        """Return the study that `fit` runs: `syndic.plan` of it says what a fit would cost, before any row is read."""
+        """Return the study that `fit` runs; `syndic.plan` of it says what a fit would cost. Reads no row."""
         name = type(self).__name__
         if self.schema is None:
             raise InputError(f"schema is missing: {name}(schema=syndic.Schema(columns=(...)))")
@@ -82,7 +87,7 @@ class Synthesizer(Parametrised, abc.ABC):
                 protocol=self._protocol(),
                 parties=tuple(Member(name=party, people=self._people(party)) for party in parties),
                 schema=self.schema,
-                # noise is new at every fit, so each is an edition of its own; a seeded one repeats the first
+                # every fit draws new noise, so each is an edition of its own; a seeded one repeats the first
                 edition=1 if self.seed is not None else int(SystemRandomness().words(1)[0] >> np.uint64(11)) + 1,
             )
         except ValueError as error:
@@ -91,19 +96,19 @@ class Synthesizer(Parametrised, abc.ABC):
     def fit(self, X: Any, y: None = None) -> Self:  # noqa: N803 - scikit-learn's name
         """Make a release of the rows: a frame, an Arrow table or a path, or one for each party by name.
 
-        Charges `epsilon` every time it is called. Columns that the schema lacks are not read.
+        Each call costs `epsilon`. Columns that are not in the schema are not read.
         """
         if y is not None:
             raise InputError("y must be None: a label is a column like any other, in X and in the schema")
         sources = dict(X) if isinstance(X, Mapping) else {ONE: X}
         if not sources:
-            raise InputError("X has no party: give a frame, or a mapping from party to frame")
+            raise InputError("X is empty: give a frame, or a mapping from party to frame")
         study = self.study(tuple(sources))
         if self.ledger is None:
             release = simulate(study, sources, seed=self.seed)
         elif self.seed is not None:
             raise InputError(
-                "a seeded fit protects nobody, so there is nothing to account for: leave out seed or ledger"
+                "a seeded fit is not private, so it cannot be charged to a ledger: leave out seed or ledger"
             )
         else:
             release = self._charged(study, sources)
@@ -113,12 +118,12 @@ class Synthesizer(Parametrised, abc.ABC):
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether `fit` was called."""
+        """Return whether `fit` was called."""
         return hasattr(self, "release_")
 
     def _fitted(self) -> Release:
         if not self.__sklearn_is_fitted__():
-            raise InputError("this synthesizer is not fitted yet: call fit(X) first")
+            raise InputError("this synthesizer is not fitted: call fit(X) first")
         return self.release_
 
     def _as_fitted(self, table: ReleasedTable) -> Any:
@@ -144,7 +149,7 @@ class Synthesizer(Parametrised, abc.ABC):
             return run_study(study, Local(nodes), signatures=False, checked=True)
 
     def _node(self, study: Study, party: str, source: Any) -> Node:
-        # people who may be at several parties are one set of people, and pay at each of them from one cap
+        # people who may be at several parties are one data set: each party's cost is charged to one cap
         alone = party == ONE or self.parties_per_person > 1
         dataset = self.dataset if alone else f"{self.dataset}.{party}"
         payers = [one.name for one in study.parties if one.name == party or self.parties_per_person > 1]
@@ -162,7 +167,7 @@ class Synthesizer(Parametrised, abc.ABC):
 
     def _open_ledger(self, study: Study, dataset: str) -> Ledger:
         """Return the ledger with the data set declared."""
-        # an answer is asked for once: another fit is another study
+        # no stored answer is ever asked for again: another fit is another study
         ledger = Ledger.open(str(self.ledger), keep_answers=False)
         try:
             declare(ledger, dataset, self.cap, study.delta)

@@ -1,4 +1,4 @@
-"""The agreed document: who takes part, what is protected, what may be spent, by which method."""
+"""Define the agreed document: who takes part, what is protected, what may be spent, by which method."""
 
 import hashlib
 import re
@@ -16,7 +16,7 @@ from syndic.privacy import Budget, Cost, Unit, check_delta, default_delta, joint
 
 Kind = TypeVar("Kind", bound=Plan)
 
-# Part of every digest: raised when the meaning of a study file changes.
+# Part of every digest: increased when the meaning of a study file changes.
 _FORMAT = b"syndic study 1\n"
 
 
@@ -24,9 +24,9 @@ _FORMAT = b"syndic study 1\n"
 class Study(Document):
     """A study: public, hashed, the same at every party.
 
-    `edition` tells a repetition from a retry: the same study asked again gets the stored answers, another
+    `edition` distinguishes a repetition from a retry: running the same study again returns the stored answers, another
     edition is another study with its own cost. `alignment` is the digest of the study that aligned the people of a
-    vertical one: each party then reads its rows in the order that was found.
+    vertical one: each party then reads its rows in the agreed order.
     """
 
     name: str
@@ -48,21 +48,21 @@ class Study(Document):
         names = [party.name.lower() for party in self.parties]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise ValueError(f"two parties are called '{twice[0]}' (capitals do not count): names must differ")
+            raise ValueError(f"two parties are called '{twice[0]}': names must differ, ignoring upper and lower case")
         if self.unit.parties > len(self.parties):
-            raise ValueError(f"unit.parties ({self.unit.parties}) is more than the {len(self.parties)} parties")
+            raise ValueError(f"unit.parties ({self.unit.parties}) must be at most the {len(self.parties)} parties")
         self._check_columns()
         self._check_identities()
         if self.alignment is not None and not re.fullmatch("[0-9a-f]{64}", self.alignment):
-            raise ValueError("alignment must be the digest of an alignment study: 64 hexadecimal letters")
+            raise ValueError("alignment must be the digest of an alignment study: 64 hexadecimal digits")
         if self.unit.person is not None and self.unit.person in self.schema.names:
-            raise ValueError(f"unit.person ('{self.unit.person}') identifies people: it cannot be a schema column")
+            raise ValueError(f"unit.person ('{self.unit.person}') identifies people: it must not be a schema column")
 
     def _check_identities(self) -> None:
         known = [PublicIdentity.read(party.identity) for party in self.parties if party.identity is not None]
         keys = {key for one in known for key in (one.signing, one.sealing)}
         if known and len(keys) != 2 * len(self.parties):
-            raise ValueError("identity: give each party its own, or none to any (then the study runs on one machine)")
+            raise ValueError("identity: give each party its own, or give none (the study then runs on one machine)")
 
     def _check_columns(self) -> None:
         for party in self.parties:
@@ -72,13 +72,13 @@ class Study(Document):
             unknown = [name for name in columns if name not in self.schema.names]
             if unknown or not columns or len(set(columns)) != len(columns):
                 raise ValueError(
-                    f"party '{party.name}': columns must be names of the schema, each once, and at least one"
-                    + (f"; {', '.join(unknown)} is none of them" if unknown else "")
+                    f"party '{party.name}': columns must be names of the schema, at least one and each once"
+                    + (f"; not in the schema: {', '.join(unknown)}" if unknown else "")
                 )
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a study from a `.toml` or `.json` file and check that it is coherent."""
+        """Read a study from a `.toml` or `.json` file and check that it is consistent."""
         return from_file(path, cls)
 
     @classmethod
@@ -93,17 +93,17 @@ class Study(Document):
 
     @property
     def digest(self) -> str:
-        """The study's fingerprint: of its meaning, so comments and layout of the file do not count."""
+        """The study's digest, a SHA-256 of its content; comments and layout of the file do not matter."""
         return hashlib.sha256(_FORMAT + to_json(_meaning(self))).hexdigest()
 
     @property
     def costs(self) -> dict[str, Cost]:
-        """What each party's ledger will be charged."""
+        """The cost that each party's ledger will be charged, by party."""
         return {party.name: Cost.of(self.plan.events(party.name)) for party in self.parties}
 
     @property
     def joint(self) -> Cost:
-        """What the whole release costs a person who is at as many parties as the unit allows."""
+        """The cost of the whole release for a person who is at as many parties as the unit allows."""
         return joint_cost(self.costs, self.unit)
 
     @property
@@ -113,43 +113,43 @@ class Study(Document):
 
     @property
     def plan(self) -> Plan:
-        """What the method works out from these terms, once in a process: noise, events, resources, who sees what.
+        """The method's plan for this study, computed once in a process: noise, events, resources, who sees what.
 
         Raises:
-            InputError: if the method cannot run on these terms. Reads no row.
+            InputError: if the method cannot run this study. Reads no row.
         """
         return _plan_of(self)
 
     def plan_as(self, kind: type[Kind]) -> Kind:
-        """Return the plan, which must be of this class: that of the study's method."""
+        """Return the plan, which must be of the class `kind`."""
         plan = self.plan
         if not isinstance(plan, kind):
-            raise InputError(f"the plan of {self.protocol.title} is not a {kind.__name__}: use a study of its method")
+            raise InputError(f"the plan of {self.protocol.title} is not a {kind.__name__}: it has another method")
         return plan
 
     @property
     def steps(self) -> dict[str, Step]:
-        """The steps that a run asks, in their order."""
+        """The steps of a run, in their order."""
         return {name: each for name, (each, _owner) in steps_of_run(self.protocol, self.plan).items()}
 
     def check(self) -> None:
-        """Raise `InputError` if the study cannot run or would cost more than it says. Reads no row."""
+        """Raise `InputError` if the study cannot run or would cost more than its budget. Reads no row."""
         self._check_deltas()
         if self.alignment and (self.protocol.partition != "vertical" or isinstance(self.protocol, Align)):
-            raise InputError("alignment is for vertical studies that read aligned rows: leave it out")
+            raise InputError("alignment is only for vertical studies that read aligned rows: leave it out")
         try:
             self.plan.check()
             epsilon = self.joint.epsilon(self.delta)
         except (ValueError, ArithmeticError) as error:
-            # a mechanism that cannot be made from these budgets says which number is out of range, or runs into it
+            # a mechanism that these budgets do not allow names the number that is out of range, or overflows
             raise InputError(f"{self.name}: {error}") from None
         if self.protocol.simulation_only:
             return
         if epsilon > self.budget.epsilon or self.delta > self.budget.delta:
             raise InputError(
-                f"the parties' budgets come to epsilon {float(epsilon):.6g}, delta {float(self.delta):g} for one "
-                f"person, more than the study's {float(self.budget.epsilon):g}, {float(self.budget.delta):g}: "
-                "raise budget or lower the parties' own"
+                f"the parties' budgets add up to epsilon {float(epsilon):.6g}, delta {float(self.delta):g} for one "
+                f"person, above the study's budget of epsilon {float(self.budget.epsilon):g}, delta "
+                f"{float(self.budget.delta):g}: raise the study's budget or lower the parties' budgets"
             )
 
     def _check_deltas(self) -> None:
@@ -157,24 +157,24 @@ class Study(Document):
         if self.delta == 0:
             return
         if people is None:
-            raise InputError("delta above 0 needs a public bound on the people of every party: set people for each")
+            raise InputError("delta above 0 needs a public number of people: set people for every party")
         if self.protocol.partition == "vertical":
             # all parties have the same people
             people = max(party.people or 0 for party in self.parties)
         try:
             check_delta(self.delta, people)
         except InputError as error:
-            raise InputError(f"{error}; a sound choice is {float(default_delta(people)):g}") from None
+            raise InputError(f"{error}; a good choice is {float(default_delta(people)):g}") from None
 
 
 @lru_cache(maxsize=16)
 def _plan_of(study: Study) -> Plan:
-    """The one cache of plans in a process, by the value of the study."""
+    """Return the plan of a study, cached in this process by the study's value."""
     return make_plan(study.protocol, study)
 
 
 def _meaning(study: Study) -> dict[str, Any]:
-    """Return what is digested: all of a study, less keys of later versions that it does not use."""
+    """Return what the digest covers: the whole study, without unused keys that later versions added."""
     content: dict[str, Any] = to_builtins(study)
     if study.alignment is None:
         del content["alignment"]

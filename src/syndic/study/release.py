@@ -1,4 +1,4 @@
-"""What is published: the result, the statement of what it protects, and a transcript of what was said."""
+"""Hold what is published: the result, the statement of what it protects, and a transcript of the messages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from syndic.study.statement import Statement, summary
 @final
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """A release. Everything in it passed a party's door; it may be handed to anyone."""
+    """A release: the result, its statement and a transcript. All of it may be published."""
 
     study: Study
     result: Result
@@ -32,15 +32,15 @@ class Release:
         """The synthetic table, for methods that publish one."""
         table = getattr(self.result, "table", None)
         if not isinstance(table, ReleasedTable):
-            raise InputError(f"{self.statement.method} publishes no table")
+            raise InputError(f"{self.statement.method} publishes no table: see release.result")
         return table
 
     @property
     def model(self) -> ReleasedModel:
-        """The fitted model, for methods that publish one: ask it for tables, or draw rows with some values given."""
+        """The fitted model, for methods that publish one: query tables, or sample rows with some values given."""
         model = getattr(self.result, "model", None)
         if not isinstance(model, ReleasedModel):
-            raise InputError(f"{self.statement.method} publishes no model")
+            raise InputError(f"{self.statement.method} publishes no model: see release.result")
         return model
 
     def write(self, folder: str | Path) -> list[Path]:
@@ -56,7 +56,7 @@ class Release:
         return paths
 
     def report(self, path: str | Path) -> Path:
-        """Write a page that people can read, with pictures: one HTML file that stands alone. Return its path."""
+        """Write a report with figures, as one self-contained HTML file, and return its path."""
         from syndic.report import report  # noqa: PLC0415  # a report is made of a release
 
         return report(self, path)
@@ -70,7 +70,7 @@ class Release:
             method: Method = study.protocol
             result = method.read(study.plan, folder)
         except (ArithmeticError, LookupError, TypeError, ValueError, OSError, pa.ArrowException) as error:
-            # every method has files of its own, and damage to any of them shows in its own way
+            # every method has its own files, and damage to them raises various errors
             raise InputError(f"{folder.name}: its release cannot be read: {type(error).__name__}") from error
         return cls(
             study=study,
@@ -80,7 +80,7 @@ class Release:
         )
 
     def summary(self) -> Mapping[str, Any]:
-        """Return the few lines that belong on a screen."""
+        """Return the most important facts of the release, by name."""
         return {**summary(self.statement), **self.result.summary()}
 
     def __str__(self) -> str:

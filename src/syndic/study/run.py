@@ -1,4 +1,4 @@
-"""The coordinator's side of a study, over any runtime; with a folder it survives being killed."""
+"""Run the coordinator's side of a study over any runtime; with a folder, a killed run can be continued."""
 
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -24,23 +24,24 @@ def run_study(
     signatures: bool = True,
     checked: bool = False,
 ) -> Release:
-    """Ask the parties behind `runtime` what the study asks, and return the release.
+    """Run the study's method with the parties behind `runtime`, and return the release.
 
     Args:
         study: the agreed document.
-        runtime: carries bytes to the parties; it stays open.
-        seed: makes the coordinator's draws repeat themselves. The parties must have the same one.
-        folder: the coordinator's own, private: the secret its draws come from, and a journal of what it heard, about as
-            large as all replies. Running again with the same folder goes on where the run was stopped; asks that were
-            completed are not sent again, and a run that ended gives the same release without contacting anybody.
-        progress: told what is being done and how far it is.
+        runtime: carries messages to the parties; it stays open.
+        seed: seed of the coordinator's draws. The parties must have the same one.
+        folder: the coordinator's private folder. It holds the secret that its draws come from, and a journal of the
+            replies, about as large as all replies. A run with the same folder continues where it was interrupted;
+            completed requests are not sent again, and a run that ended returns the same release without contacting
+            any party.
+        progress: called with the step, how much of it is done, and how much there is.
         seconds: how long a step may take before a party counts as silent.
         signatures: whether parties sign their answers, if the study gives their identities. In a simulation they have
             no keys to sign with.
         checked: whether `check_runnable` was called already, before the runtime was opened.
 
     Raises:
-        InputError: if the study is not usable, or the folder's journal is of another version. Nothing was spent.
+        InputError: if the study is not usable, or the folder's journal has another version. Nothing was spent.
         PartyError: if a party refused, failed or stayed silent.
     """
     if not checked:
@@ -49,7 +50,7 @@ def run_study(
     with ExitStack() as stack:
         journal = None
         if folder is not None:
-            # editions do not meet: each has a digest of its own
+            # each edition has a digest, and so a journal, of its own
             journal = Journal.open(Path(folder) / f"{digest[:16]}.sqlite", study=digest, version=__version__)
             stack.enter_context(closing(journal))
         session = Session(
@@ -70,7 +71,7 @@ def run_study(
 
 
 def check_runnable(study: Study, seed: int | None) -> None:
-    """Raise `InputError` if the study is not coherent, or is a printed variant that needs a seed. Reads no row."""
+    """Raise `InputError` if the study is not consistent, or is an as-published variant without a seed. Reads no row."""
     study.check()
     if study.protocol.simulation_only and seed is None:
         raise InputError(f"{study.protocol.title} as published runs in simulation only: give a seed")

@@ -1,4 +1,4 @@
-"""Run a study with every party on this machine."""
+"""Run a study with all parties on this machine."""
 
 import sys
 import tempfile
@@ -34,18 +34,19 @@ def simulate(
     progress: Progress = silent_progress,
     seconds: float = 600.0,
 ) -> Release:
-    """Run the study with each party's rows from `sources`, and return the release.
+    """Run a study with all parties on this machine, and return the release.
 
     Args:
         study: the agreed document.
-        sources: for every party a file, a dataframe, an Arrow table or a `SourceSpec`; a path ending in
+        sources: for every party a file, a data frame, an Arrow table or a `SourceSpec`; a path ending in
             `party.toml` is read as the party's own file, with its cap.
-        seed: makes the run repeat itself. The noise then protects nobody, and the statement says so.
-        runtime: `local`, all in this process, or `processes`, one process per party.
-        folder: where the parties' folders with their ledgers, and the coordinator's, are kept; without it they
-            vanish after the run. A run that was stopped goes on from there, and one that ended gives its release again.
-        progress: told what is being done and how far it is.
-        seconds: how long a step may take before a party counts as silent; it has no hold over `local`.
+        seed: seed for a reproducible run. A seeded release is not private, and its statement says so.
+        runtime: `local` for one process, or `processes` for one process per party.
+        folder: where to keep the folders of the parties, with their ledgers, and of the coordinator; without it they
+            are deleted after the run. A run that was interrupted continues from there, and one that ended returns its
+            release again.
+        progress: called with the step, how much of it is done, and how much there is.
+        seconds: how long a step may take before a party counts as silent; ignored by the local runtime.
 
     Raises:
         InputError: if the study or a source is not usable. Nothing was spent.
@@ -76,9 +77,9 @@ def _check_sources(study: Study, sources: Mapping[str, Any]) -> None:
     missing = [name for name in names if name not in sources]
     unknown = [name for name in sources if name not in names]
     if missing or unknown:
-        told = [f"no source for {', '.join(missing)}"] if missing else []
-        told += [f"no party called {', '.join(unknown)}"] if unknown else []
-        raise InputError(f"{'; '.join(told)}; the study's parties are {', '.join(names)}")
+        faults = [f"no source for {', '.join(missing)}"] if missing else []
+        faults += [f"no party called {', '.join(unknown)}"] if unknown else []
+        raise InputError(f"{'; '.join(faults)}; the study's parties are {', '.join(names)}")
 
 
 def _open(
@@ -90,7 +91,7 @@ def _open(
     runtime: RuntimeName,
     stack: ExitStack,
 ) -> Runtime:
-    """Lay out every party's folder and open the runtime over them."""
+    """Prepare every party's folder and open the runtime over them."""
     in_memory: dict[str, Any] = {}
     for name, home in homes.items():
         party, rows = _party_file(study, name, sources[name], home)
@@ -117,14 +118,14 @@ def _open(
 
 
 def _party_file(study: Study, name: str, source: Any, home: PartyFolder) -> tuple[PartyFile, Any]:
-    """Return the party's file and, if its rows are in memory, the rows."""
+    """Return the party's file, and its rows if they are in memory."""
     if isinstance(source, str | Path) and Path(source).name.endswith("party.toml"):
         party = from_file(source, PartyFile)
         if party.name != name:
-            raise InputError(f"{source}: is the file of party '{party.name}', not of '{name}'")
+            raise InputError(f"{source}: this file is for party '{party.name}', not for '{name}'")
         return msgspec.structs.replace(party, source=beside(Path(source).parent, party.source)), None
-    # without a party file the rows are those of the data set that this folder knows, under the cap it has; the owner
-    # of a new folder allows this study once
+    # without a party file the rows belong to the folder's data set, under the folder's cap; a new folder gets a cap
+    # that allows this study once
     known = home.known()
     dataset = known.dataset if known else name
     # a party that abstains spends nothing, and a cap is above 0
@@ -156,9 +157,9 @@ def _command(home: PartyFolder, seed: int | None) -> Callable[[int], Sequence[st
 
 
 def _write_rows(source: Source, path: Path, columns: tuple[str, ...]) -> None:
-    """Hand rows in memory to the party's own process by a file in the party's own folder."""
+    """Pass rows in memory to the party's process, by a file in the party's folder."""
     batches = (_without_dictionaries(batch) for batch in source.batches(columns))
-    # a source without rows may yield nothing at all; its columns are then of no type
+    # a source without rows may yield no batch; its columns then have the null type
     first = next(batches, pa.RecordBatch.from_pylist([], pa.schema([(name, pa.null()) for name in columns])))
     with pa.ipc.new_file(path, first.schema) as writer:
         writer.write_batch(first)
@@ -167,6 +168,6 @@ def _write_rows(source: Source, path: Path, columns: tuple[str, ...]) -> None:
 
 
 def _without_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch with plain values: a file holds one dictionary a column, batches may each have their own."""
+    """Return the batch with plain values: a file has one dictionary for a column, batches may each have their own."""
     arrays = [each.dictionary_decode() if pa.types.is_dictionary(each.type) else each for each in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)

@@ -9,10 +9,12 @@ import pytest
 
 from support import study_text
 from syndic import Study
-from syndic.advice import Advice, Assumptions, Task, advise, forecast
+from syndic.advice import Advice, Assumptions, Task, forecast
+from syndic.advice import advise as advise_any
 from syndic.advice.assume import ColumnAssumption
 from syndic.advice.population import draw_population
 from syndic.advice.predict import HIGHEST
+from syndic.advice.predict import advise_tasks as advise
 from syndic.advice.question import ask
 from syndic.data import Integer, Schema
 from syndic.document import exact, from_json, to_json
@@ -112,7 +114,7 @@ def test_do_not_share_says_how_much_would_be_noise() -> None:
     """With integer noise: a / (1 - a^2) rows of nobody in each of 13 x 16,384 cells."""
     advice = advise(large_grid(1.0, Homm()), tasks=["mean:c0"])
     assert advice.verdict == "do not share"
-    assert "DON'T SHARE" in str(advice)
+    assert "DO NOT SHARE" in str(advice)
     a = np.exp(-1.0)
     assert advice.rows_of_nobody == pytest.approx((13 * 4**7 - 13 * 69) * a / (1 - a**2), rel=0.003)
     assert f"about {advice.rows_of_nobody:,.0f} of" in advice.words
@@ -198,6 +200,20 @@ def test_the_advice_is_a_document_and_repeats_itself() -> None:
 def test_what_cannot_be_answered(change: dict[str, object], told: str) -> None:
     with pytest.raises(InputError, match=told):
         advise(study(), **change)  # type: ignore[arg-type]
+
+
+def test_the_method_decides_what_is_predicted() -> None:
+    assert advise_any(study(), assumptions=NORMAL, tasks=["mean:y"]) == advise(
+        study(), assumptions=NORMAL, tasks=["mean:y"]
+    )
+    parties = "".join(f'[[parties]]\nname = "p{place}"\npeople = 500\n' for place in range(3))
+    synthesis = Study.loads(
+        study_text(budget="epsilon = 1.0\ndelta = 1e-6", parties=parties, protocol='method = "synthesis"')
+    )
+    with pytest.raises(InputError, match="does not support the method synthesis yet; it supports homm, estimate, ver"):
+        advise_any(synthesis)
+    with pytest.raises(InputError, match="tasks are for the method homm"):
+        advise_any(synthesis, tasks=["mean:age"])
 
 
 def test_every_party_must_say_its_size() -> None:

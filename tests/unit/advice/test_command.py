@@ -37,7 +37,7 @@ def test_json_is_the_advice(study_file: str) -> None:
 def test_words_name_every_party_and_what_is_assumed(study_file: str) -> None:
     result = CliRunner().invoke(cli, ["advise", study_file, "--task", "mean:age"])
     assert result.exit_code == 0
-    for word in ("verdict", "north", "south", "alone", "jointly", "pooled without privacy", "assumes", "(assumed)"):
+    for word in ("verdict", "north", "south", "alone", "joint error", "pooled without privacy", "assumes", "(assumed)"):
         assert word in result.output
 
 

@@ -5,7 +5,8 @@ import datetime
 import numpy as np
 import pytest
 
-from syndic import Assumptions, Schema
+from syndic import Schema
+from syndic.advice import Assumptions
 from syndic.advice.assume import ColumnAssumption
 from syndic.advice.population import PEOPLE, draw_over_bins, draw_population
 from syndic.data import Boolean, Date, Instead, Integer, Real

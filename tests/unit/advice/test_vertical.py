@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from support import study_text
-from syndic.advice import Assumptions, VerticalAdvice, advise_vertical
+from syndic.advice import Assumptions, VerticalAdvice, advise
 from syndic.advice.advice import Variant
-from syndic.advice.vertical import _FORECASTS, Found, _expected, _simulated, _verdict
+from syndic.advice.vertical import _FORECASTS, Found, _expected, _simulated, _verdict, advise_vertical
 from syndic.advice.vertical_forecast import forecast_columns
 from syndic.advice.vertical_people import Crowd, distance, made_up
 from syndic.cli.main import cli
@@ -144,12 +144,12 @@ def test_the_command_says_what_the_function_says(study_file: Path) -> None:
     result = CliRunner().invoke(cli, ["advise", str(study_file), "--json", "--assume", "a.mean=0.3"])
     assert result.exit_code == 0, result.output
     told = from_json(result.output, VerticalAdvice, where="output")
-    same = advise_vertical(Study.load(study_file), assumptions=Assumptions.of(("a.mean=0.3",)))
+    same = advise(Study.load(study_file), assumptions=Assumptions.of(("a.mean=0.3",)))
     assert told == same
     assert json.loads(result.output)["people"] == 3000
     assert {one.variant for one in told.variants} == {"shares", "sketch", "oracle", "glued"}
     text = str(told)
-    for word in ("verdict", "chance alone", "single columns only", "assumes    declared: a", "MB"):
+    for word in ("verdict", "sampling error", "single columns only", "assumes    declared: a", "MB"):
         assert word in text
     for one in told.variants:
         assert all(span.low <= span.middle <= span.high for span in one.expected)
@@ -157,7 +157,7 @@ def test_the_command_says_what_the_function_says(study_file: Path) -> None:
 
 def test_tasks_and_other_methods_are_refused(study_file: Path, tmp_path: Path) -> None:
     result: Any = CliRunner().invoke(cli, ["advise", str(study_file), "--task", "mean:a"])
-    assert "--task" in str(result.exception)
+    assert "tasks are for the method homm; leave them out for glued" in str(result.exception)
     other = tmp_path / "other.toml"
     other.write_text(study_text())
     with pytest.raises(InputError, match="different columns of the same people"):

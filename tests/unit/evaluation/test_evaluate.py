@@ -15,11 +15,12 @@ import pytest
 from click.testing import CliRunner
 
 import support
-from syndic import Evaluation, Release, Study, evaluate, simulate
+from syndic import Release, Study, evaluate, simulate
 from syndic.cli.main import cli
 from syndic.data import ReleasedTable, Schema, Table, open_source
 from syndic.document import from_json, to_json
 from syndic.errors import InputError, MissingExtraError, RefusedError
+from syndic.evaluation import Evaluation
 from syndic.evaluation.baselines import PooledSource, alone_study, held_out, pooled_study, without_noise
 from syndic.evaluation.breakdown import column_scores, group_scores
 from syndic.evaluation.evaluation import BANNER
@@ -212,7 +213,7 @@ def test_a_table_needs_a_schema_and_a_schema_gives_no_private_baselines(released
     one = evaluate(released.table, real_rows(), released.study.schema, seed=1)
     assert [each.name for each in one.scores] == ["release", *BASELINES[3:]]
     assert one.digest is None
-    assert "no study, so no private baselines" in one.notes
+    assert "no study is given, so there are no private baselines" in one.notes
     whole = evaluate(released.table, real_rows(), released.study, seed=1)
     assert whole == evaluate(released, real_rows(), seed=1)
 
@@ -282,7 +283,7 @@ def test_no_rows_at_all_are_no_error(released: Release) -> None:
     [
         ({}, None, "no real rows"),
         ({"west": support.rows(5)}, None, "no party called west; the study's parties are north, south"),
-        ({"north": support.rows(5)}, "height", "target 'height' is no column"),
+        ({"north": support.rows(5)}, "height", "target 'height' is not a column"),
         ({"north": support.rows(5).drop_columns(["age"])}, None, "party 'north': .*age"),
         ({"north": 3}, None, "party 'north': a int is no source"),
     ],
@@ -308,7 +309,7 @@ def test_the_verdict_names_who_gained(found: Evaluation) -> None:
     release = found["release"].tvd[1].mean
     for party in found.parties:
         gained = found[f"{party} alone"].tvd[1].mean > release
-        before, _, after = found.verdict.partition("; it is no closer than")
+        before, _, after = found.verdict.partition("; not closer than")
         assert (party in before) == gained
         assert (party in after) == (not gained)
 

@@ -233,7 +233,7 @@ def test_one_class_is_predicted_as_such() -> None:
 
 def test_task_follows_the_column() -> None:
     assert [task_of(SCHEMA, name) for name in ("y", "g", "z")] == ["classification", "classification", "regression"]
-    with pytest.raises(InputError, match="'w' is no column"):
+    with pytest.raises(InputError, match="'w' is not a column"):
         task_of(SCHEMA, "w")
     with pytest.raises(InputError, match="only column"):
         task_of(SCHEMA.select(["y"]), "y")

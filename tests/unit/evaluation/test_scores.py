@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 
 import support
-from syndic import Budget, PrivateScores, Study, Unit, private_scores
+from syndic import Budget, Study, Unit
 from syndic.data import ReleasedTable, Schema, Table, open_source
 from syndic.document import to_json
 from syndic.errors import BudgetError, InputError, RefusedError
+from syndic.evaluation import PrivateScores, private_scores
 from syndic.evaluation import scores as paid
 from syndic.evaluation.distance import tvd
 from syndic.evaluation.scores import integer_target
@@ -286,7 +287,7 @@ def test_it_may_be_bundled(room: Room, tmp_path: Path) -> None:
 def test_simulated_noise_says_so(room: Room) -> None:
     scores = asked(room.state())
     assert scores.protects is False
-    assert "SIMULATED NOISE: protects nobody" in str(scores)
+    assert "SEEDED NOISE: these scores are not private" in str(scores)
 
 
 def test_the_answer_depends_on_rows_through_noise_only(room: Room) -> None:
@@ -301,8 +302,8 @@ def test_the_answer_depends_on_rows_through_noise_only(room: Room) -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"pairs": [("age", "age")]}, "different sets of two"),
-        ({"pairs": [("age", "score"), ("score", "age")]}, "different sets of two"),
+        ({"pairs": [("age", "age")]}, "each of two different columns"),
+        ({"pairs": [("age", "score"), ("score", "age")]}, "each of two different columns"),
         ({"pairs": [("age", "height")]}, "unknown columns"),
         ({"epsilon": Fraction(0)}, "must be positive"),
         ({"epsilon": 1.0}, "must be a Fraction"),

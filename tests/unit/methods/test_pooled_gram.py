@@ -8,11 +8,12 @@ import pyarrow as pa
 import pytest
 
 from support import COLUMNS, PARTIES, charges, rows, study_text
-from syndic import GramRegression, Study, simulate
+from syndic import Study, simulate
 from syndic.data import Table, open_source
 from syndic.errors import InputError, PartyError
 from syndic.methods.regression.gram_result import GramResult
 from syndic.methods.regression.pooled_gram import PooledGramPlan
+from syndic.sklearn import GramRegression
 from syndic.study import Release
 
 TINY = "epsilon = 1.0\ndelta = 1e-15"

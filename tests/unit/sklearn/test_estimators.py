@@ -14,19 +14,17 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import syndic as sy
+from syndic.document import exact
 from syndic.errors import BudgetError, InputError, MissingExtraError
 from syndic.privacy import Cost
+from syndic.sklearn import PrivateLogisticRegression, PrivateRidge
 from syndic.sklearn.estimator import PrivateLinear
 
 Numbers = NDArray[np.float64]
 
 # "public" classes, generous bounds and seeds: what the checks need and a release would not have
-LOGISTIC = sy.PrivateLogisticRegression(
-    16, delta="1e-6", bounds=(-10, 10), classes="public", seed=1, regularisation=1e-4
-)
-RIDGE = sy.PrivateRidge(
-    16, delta="1e-6", bounds=(-3, 3), label_bounds=(-3, 3), seed=1, regularisation=1e-4, norm=1.5, clip=0.5
-)
+LOGISTIC = PrivateLogisticRegression(16, delta="1e-6", bounds=(-10, 10), classes="public", seed=1, C=10)
+RIDGE = PrivateRidge(16, delta="1e-6", bounds=(-3, 3), label_bounds=(-3, 3), seed=1, alpha=0.1, norm=1.5, clip=0.5)
 
 
 EXPECTED = {
@@ -68,18 +66,18 @@ def data(count: int = 20_000, seed: int = 0) -> tuple[Numbers, Numbers]:
 BOUNDS = ([-1, 0, 50], [1, 10, 150])
 
 
-def logistic(**more: Any) -> sy.PrivateLogisticRegression:
-    return sy.PrivateLogisticRegression(**{"bounds": BOUNDS, "classes": ["no", "yes"], **more})
+def logistic(**more: Any) -> PrivateLogisticRegression:
+    return PrivateLogisticRegression(**{"bounds": BOUNDS, "classes": ["no", "yes"], **more})
 
 
-def ridge(**more: Any) -> sy.PrivateRidge:
-    return sy.PrivateRidge(**{"bounds": BOUNDS, "label_bounds": (-8.0, 8.0), **more})
+def ridge(**more: Any) -> PrivateRidge:
+    return PrivateRidge(**{"bounds": BOUNDS, "label_bounds": (-8.0, 8.0), **more})
 
 
 def test_logistic_coefficients_are_those_of_the_plain_model_in_the_units_of_the_rows() -> None:
     rows, values = data()
     answers = np.where(values > 0, "yes", "no")
-    found = logistic(seed=1, regularisation=1e-5, rounds=40, epsilon=16).fit(rows, answers)
+    found = logistic(seed=1, C=1, rounds=40, epsilon=16).fit(rows, answers)
     plain = LogisticRegression(C=1e6, max_iter=5000).fit((rows - [0, 5, 100]) / [1, 5, 50], answers)
     exact = plain.coef_ / [1, 5, 50]
     assert found.coef_ == pytest.approx(exact, rel=0.1)
@@ -107,10 +105,45 @@ def test_more_classes_are_told_apart_nearly_as_well_as_without_privacy(multiclas
 
 def test_ridge_coefficients_are_those_of_the_plain_model() -> None:
     rows, values = data()
-    found = ridge(seed=1, regularisation=1e-5, rounds=30, epsilon=16).fit(rows, values)
+    found = ridge(seed=1, alpha=1, rounds=30, epsilon=16).fit(rows, values)
     plain = Ridge(alpha=1e-3).fit(rows, values)
     assert found.coef_ == pytest.approx(plain.coef_, rel=0.1, abs=0.005)
     assert found.score(rows, values) > plain.score(rows, values) - 0.01
+
+
+def scaled(rows: Numbers) -> Numbers:
+    """Return the rows scaled to [-1, 1] by their declared bounds, as fits do it."""
+    return np.asarray((rows - [0, 5, 100]) / [1, 5, 50])
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("strength", [0.002, 0.02, 1.0])
+def test_the_same_c_gives_scikit_learns_coefficients(strength: float, fit_intercept: bool) -> None:
+    """Of features scaled to [-1, 1] by their bounds, where nearly nothing is spent on privacy."""
+    rows, values = data()
+    answers = np.where(values > 0, "yes", "no")
+    options: Any = {"C": strength, "fit_intercept": fit_intercept}
+    found = logistic(seed=1, rounds=40, epsilon=16, **options).fit(rows, answers)
+    plain = LogisticRegression(max_iter=5000, tol=1e-8, **options).fit(scaled(rows), answers)
+    assert found.coef_ * [1, 5, 50] == pytest.approx(plain.coef_, rel=0.05, abs=0.02)
+    # the strength matters here: without it the coefficients are others
+    loose = LogisticRegression(C=1e6, max_iter=5000, fit_intercept=fit_intercept).fit(scaled(rows), answers)
+    if strength < 1:
+        assert np.abs(loose.coef_ - plain.coef_).max() > 0.1 * np.abs(loose.coef_).max()
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("strength", [1.0, 1000.0, 5000.0])
+def test_the_same_alpha_gives_scikit_learns_coefficients(strength: float, fit_intercept: bool) -> None:
+    """Of features scaled to [-1, 1] by their bounds, whatever the label's bounds are."""
+    rows, values = data()
+    options: Any = {"alpha": strength, "fit_intercept": fit_intercept}
+    found = ridge(seed=1, rounds=40, epsilon=16, **options).fit(rows, values)
+    plain = Ridge(**options).fit(scaled(rows), values)
+    assert found.coef_ * [1, 5, 50] == pytest.approx(plain.coef_, rel=0.05, abs=0.02)
+    if strength > 1:
+        loose = Ridge(alpha=1e-6, fit_intercept=fit_intercept).fit(scaled(rows), values)
+        assert np.abs(loose.coef_ - plain.coef_).max() > 0.1 * np.abs(loose.coef_).max()
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
@@ -121,7 +154,7 @@ def test_the_statement_is_what_the_events_cost_and_no_more_than_asked(make: Any,
     found = make(seed=3, epsilon="1/2", delta="1e-6", neighbours=neighbours, people=500).fit(rows, answers)
     statement = found.statement_
     cost = Cost.of(statement.parties[0].events)
-    assert statement.epsilon == pytest.approx(float(cost.epsilon(sy.exact("1e-6"))))
+    assert statement.epsilon == pytest.approx(float(cost.epsilon(exact("1e-6"))))
     assert 0.4999 < statement.epsilon <= 0.5
     assert not statement.protects
     assert len(statement.parties[0].events) == found.n_iter_ == 16
@@ -204,18 +237,20 @@ def test_one_value_changes_nothing_but_its_own_term() -> None:
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (sy.PrivateLogisticRegression(classes=[0, 1]), "bounds are missing"),
-        (sy.PrivateLogisticRegression(bounds=(0, 1)), "classes are missing"),
-        (sy.PrivateLogisticRegression(bounds=(1, 1), classes=[0, 1]), "lower below upper"),
-        (sy.PrivateLogisticRegression(bounds=(0, 1), classes=[0, 1], rows_per_person=0), "rows_per_person"),
-        (sy.PrivateLogisticRegression(bounds=([0, 0], 1), classes=[0, 1]), "3 numbers"),
-        (sy.PrivateLogisticRegression(bounds=(0, 1), classes=[0, 1], neighbours="add_remove"), "declare people"),
-        (sy.PrivateLogisticRegression(bounds=(0, 1), classes=[0, 1], epsilon=17), "at most 16"),
-        (sy.PrivateLogisticRegression(bounds=(0, 1), classes=[0, 1], delta=0.1), "0.01 / people"),
-        (sy.PrivateLogisticRegression(bounds=(0, 1), classes=[0, 1], norm=0.0), "norm"),
-        (sy.PrivateLogisticRegression(bounds=(0, 1), classes=[0, 1, 2], multiclass="both"), "multiclass"),  # type: ignore[arg-type]
-        (sy.PrivateRidge(bounds=(0, 1)), "label_bounds are missing"),
-        (sy.PrivateRidge(bounds=(0, 1), label_bounds=(1, 0)), "lower below upper"),
+        (PrivateLogisticRegression(classes=[0, 1]), "bounds are missing"),
+        (PrivateLogisticRegression(bounds=(0, 1)), "classes are missing"),
+        (PrivateLogisticRegression(bounds=(1, 1), classes=[0, 1]), "lower below upper"),
+        (PrivateLogisticRegression(bounds=(0, 1), classes=[0, 1], rows_per_person=0), "rows_per_person"),
+        (PrivateLogisticRegression(bounds=([0, 0], 1), classes=[0, 1]), "3 numbers"),
+        (PrivateLogisticRegression(bounds=(0, 1), classes=[0, 1], neighbours="add_remove"), "declare people"),
+        (PrivateLogisticRegression(bounds=(0, 1), classes=[0, 1], epsilon=17), "at most 16"),
+        (PrivateLogisticRegression(bounds=(0, 1), classes=[0, 1], delta=0.1), "0.01 / people"),
+        (PrivateLogisticRegression(bounds=(0, 1), classes=[0, 1], norm=0.0), "norm"),
+        (PrivateLogisticRegression(bounds=(0, 1), classes=[0, 1], C=0.0), r"C \(0\) must be above 0"),
+        (PrivateRidge(bounds=(0, 1), label_bounds=(0, 1), alpha=-1.0), r"alpha \(-1\) must be above 0"),
+        (PrivateLogisticRegression(bounds=(0, 1), classes=[0, 1, 2], multiclass="both"), "multiclass"),  # type: ignore[arg-type]
+        (PrivateRidge(bounds=(0, 1)), "label_bounds are missing"),
+        (PrivateRidge(bounds=(0, 1), label_bounds=(1, 0)), "lower below upper"),
     ],
 )
 def test_what_is_not_declared_is_refused_before_anything_is_spent(model: Any, words: str) -> None:
@@ -236,6 +271,6 @@ def test_parameters_are_shown_set_and_cloned() -> None:
 
 def test_without_scikit_learn_the_names_are_there_and_use_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.utils", None)
-    assert repr(sy.PrivateRidge()) == "PrivateRidge()"
+    assert repr(PrivateRidge()) == "PrivateRidge()"
     with pytest.raises(MissingExtraError, match=r"scikit-learn is not installed: .*syndic\[evaluate\]"):
         ridge(seed=1).fit(np.zeros((9, 3)), np.zeros(9))

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from syndic import Study, simulate
 from syndic.errors import InputError
 from syndic.model.gram.matrix import GramMatrix
-from syndic.sklearn.regression import GramClassifier, GramRegression
+from syndic.sklearn import GramClassifier, GramRegression
 from syndic.study import Release
 
 COUNT = 6000
@@ -146,14 +146,14 @@ def test_rows_that_were_shortened_are_so_again() -> None:
 
 
 def test_scikit_learn_takes_them_for_its_own(release: Release) -> None:
-    model = GramRegression("result", ridge=1.0)
+    model = GramRegression("result", alpha=1.0)
     copy = clone(model)
-    assert copy.get_params() == model.get_params() == {"label": "result", "features": None, "ridge": 1.0}
-    assert copy.set_params(ridge="adassp").ridge == "adassp"
+    assert copy.get_params() == model.get_params() == {"label": "result", "features": None, "alpha": 1.0}
+    assert copy.set_params(alpha="adassp").alpha == "adassp"
     assert is_regressor(model)
     assert is_classifier(GramClassifier("positive"))
     check_is_fitted(copy.fit(release.result))
-    assert repr(model) == "GramRegression(label='result', features=None, ridge=1.0)"
+    assert repr(model) == "GramRegression(label='result', features=None, alpha=1.0)"
 
 
 def test_a_bare_matrix_knows_no_schema() -> None:
@@ -162,7 +162,7 @@ def test_a_bare_matrix_knows_no_schema() -> None:
     model = GramRegression("y").fit(gram)
     assert np.allclose(model.predict(rows), 0.5 * rows[:, 0])
     assert not hasattr(model, "statement_")
-    with pytest.raises(InputError, match="only a model fitted on a release"):
+    with pytest.raises(InputError, match="fitted without a release"):
         model.predict(pa.table({"a": [1.0], "b": [1.0]}))
 
 
@@ -170,10 +170,10 @@ def test_a_bare_matrix_knows_no_schema() -> None:
     ("call", "told"),
     [
         (lambda: GramRegression().fit(GramMatrix.of(np.zeros((3, 1)), ["a"])), "label is missing"),
-        (lambda: GramRegression("a").fit(np.zeros((3, 1))), "a release of method gram"),
+        (lambda: GramRegression("a").fit(np.zeros((3, 1))), "a release of the method gram"),
         (lambda: GramRegression("a").fit(GramMatrix.of(np.zeros((3, 1)), ["a"]), [1]), "y must be None"),  # type: ignore[arg-type]
-        (lambda: GramRegression("a").predict(np.zeros((3, 1))), "not fitted yet"),
-        (lambda: GramRegression("a").set_params(alpha=1), "unknown parameter 'alpha'"),
+        (lambda: GramRegression("a").predict(np.zeros((3, 1))), "not fitted: call fit"),
+        (lambda: GramRegression("a").set_params(ridge=1), "unknown parameter 'ridge'"),
         (
             lambda: GramRegression("a").fit(GramMatrix.of(np.eye(3)[:, :2], ["a", "b"])).predict(np.zeros((3, 4))),
             "rows must have 1 columns",

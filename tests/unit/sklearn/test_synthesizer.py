@@ -12,9 +12,11 @@ from scipy import stats
 from sklearn.base import clone
 
 import syndic as sy
-from syndic import HommSynthesizer, Instead, Ledger, Schema
+from syndic import Ledger, Schema
+from syndic.data import Instead
 from syndic.errors import InputError, SyndicError
 from syndic.methods.histogram.homm import MergedTable
+from syndic.sklearn import HommSynthesizer
 
 SCHEMA = Schema(
     columns=(
@@ -85,7 +87,7 @@ def test_samples_are_of_the_kind_that_was_fitted(given: Any, kind: type) -> None
 
 def test_a_path_is_read_and_answered_with_arrow(tmp_path: Path) -> None:
     frame().to_csv(tmp_path / "rows.csv", index=False)
-    assert isinstance(HommSynthesizer(SCHEMA, seed=1).fit_sample(tmp_path / "rows.csv", n=3), pa.Table)
+    assert isinstance(HommSynthesizer(SCHEMA, seed=1).fit_sample(tmp_path / "rows.csv", n_samples=3), pa.Table)
 
 
 def test_counts_are_those_of_the_rows_where_noise_is_nothing() -> None:
@@ -159,7 +161,7 @@ def test_each_party_has_its_own_account_and_nothing_is_spent_if_one_is_full(tmp_
 
 def test_the_ledger_decides_about_the_cap(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
-    with pytest.raises(InputError, match=r"does not know 'data' yet: give cap"):
+    with pytest.raises(InputError, match=r"'data' is not in the ledger yet: give cap"):
         HommSynthesizer(SCHEMA, ledger=path).fit(frame())
     HommSynthesizer(SCHEMA, ledger=path, cap=1).fit(frame())
     with pytest.raises(InputError, match="cap differs"):
@@ -197,7 +199,7 @@ def test_rows_beyond_the_persons_bound_are_left_out() -> None:
         ({"at_least": 0}, "at_least"),
         ({"neighbours": "none"}, "neighbours"),
         ({"parties_per_person": 2}, "parties"),
-        ({"seed": 1, "ledger": "x.sqlite", "cap": 1}, "seeded fit protects nobody"),
+        ({"seed": 1, "ledger": "x.sqlite", "cap": 1}, "seeded fit is not private"),
     ],
 )
 def test_what_cannot_work_is_said_at_fit(
@@ -212,20 +214,20 @@ def test_what_cannot_work_is_said_at_fit(
 
 def test_misuse_is_refused() -> None:
     made = HommSynthesizer(SCHEMA, seed=1)
-    with pytest.raises(InputError, match="not fitted yet"):
+    with pytest.raises(InputError, match="not fitted: call fit"):
         made.sample()
-    with pytest.raises(InputError, match="not fitted yet"):
+    with pytest.raises(InputError, match="not fitted: call fit"):
         made.sample(3)
     with pytest.raises(InputError, match="y must be None"):
         made.fit(frame(), y=frame()["smoker"])  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="X has no party"):
+    with pytest.raises(InputError, match="X is empty"):
         made.fit({})
-    with pytest.raises(InputError, match=r"n \(-1\)"):
+    with pytest.raises(InputError, match=r"n_samples \(-1\)"):
         made.fit(frame()).sample(-1)
 
 
 def test_nothing_to_draw_from_is_said() -> None:
     made = HommSynthesizer(SCHEMA, epsilon=60, seed=1).fit(frame(0))
     assert len(made.sample()) == len(made.sample(0)) == 0
-    with pytest.raises(InputError, match="all zero"):
+    with pytest.raises(InputError, match="all noisy counts are 0"):
         made.sample(1)

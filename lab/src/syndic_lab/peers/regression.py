@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.sklearn.models import PrivateLogisticRegression, PrivateRidge
+from syndic.sklearn import PrivateLogisticRegression, PrivateRidge
 from syndic_lab.bench.row import Row
 from syndic_lab.peers.ask import ask, row
 
@@ -15,7 +15,8 @@ _EPSILONS: Final = (0.3, 1.0, 3.0)
 _DELTA: Final = 1e-7
 _FEATURES: Final = 5
 # next to no shrinking and no gradient of the logistic loss cut: coefficients are compared, not predictions
-_RIDGE: Final = 1e-5
+_C: Final = 0.5
+_ALPHA: Final = 2.0
 _NORM: Final = 2.45
 
 
@@ -50,12 +51,10 @@ def _fitted(kind: str, data: Mapping[str, NDArray[np.float64]], epsilon: float, 
     bounds = ([-1.0] * _FEATURES, [1.0] * _FEATURES)
     model: Any
     if kind == "linear":
-        model = PrivateRidge(
-            epsilon, delta=_DELTA, bounds=bounds, label_bounds=(-1.0, 1.0), regularisation=_RIDGE, seed=seed
-        )
+        model = PrivateRidge(epsilon, delta=_DELTA, bounds=bounds, label_bounds=(-1.0, 1.0), alpha=_ALPHA, seed=seed)
     else:
         model = PrivateLogisticRegression(
-            epsilon, delta=_DELTA, bounds=bounds, classes=[0.0, 1.0], regularisation=_RIDGE, clip=_NORM, seed=seed
+            epsilon, delta=_DELTA, bounds=bounds, classes=[0.0, 1.0], C=_C, clip=_NORM, seed=seed
         )
     start = time.process_time()
     model.fit(data["features"], data["number" if kind == "linear" else "label"])

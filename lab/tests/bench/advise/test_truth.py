@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from syndic import simulate
-from syndic.advice import advise
 from syndic.advice.advice import PartyAdvice, TaskAdvice
+from syndic.advice.predict import advise_tasks
 from syndic_lab.bench.advise.run import FACTOR, HELD_OUT, SETTINGS, near, right
 from syndic_lab.bench.advise.settings import PLAIN_SHAPES, Setting, settings
 from syndic_lab.bench.advise.truth import Truth, truth_of
@@ -23,7 +23,7 @@ def own_error(truth: Truth, people: int) -> float:
 
 
 def told(setting: Setting) -> TaskAdvice:
-    return advise(setting.study, tasks=[setting.task], assumptions=setting.assumptions()).tasks[0]
+    return advise_tasks(setting.study, tasks=[setting.task], assumptions=setting.assumptions()).tasks[0]
 
 
 @pytest.mark.parametrize("number", range(6))
@@ -45,7 +45,7 @@ def test_ranking_is_that_of_the_simulation(number: int) -> None:
 def test_a_published_table_gives_the_error_itself(seed: int, number: int) -> None:
     """Settings used while building, whose bins are so coarse that mean and spread alone do not give it."""
     setting = settings(seed, SETTINGS, PLAIN_SHAPES)[number]
-    advice = advise(setting.study, tasks=[setting.task], assumptions=setting.assumptions(bins=True)).tasks[0]
+    advice = advise_tasks(setting.study, tasks=[setting.task], assumptions=setting.assumptions(bins=True)).tasks[0]
     # a simulated error of 300 repeats has a standard error of 4 %
     assert advice.joint == pytest.approx(truth_of(setting).joint(1.0, 300), rel=0.15)
 
@@ -108,7 +108,7 @@ def test_held_out_settings() -> None:
     seed, shapes = HELD_OUT["plain shapes"]
     for setting in settings(seed, SETTINGS, shapes):
         truth = truth_of(setting)
-        advice = advise(setting.study, tasks=[setting.task], assumptions=setting.assumptions(bins=True)).tasks[0]
+        advice = advise_tasks(setting.study, tasks=[setting.task], assumptions=setting.assumptions(bins=True)).tasks[0]
         joint = truth.joint(1.0, REPEATS)
         owns = [own_error(truth, party.people or 0) for party in setting.study.parties]
         agree = [right(one, joint / own) for one, own in zip(advice.parties, owns, strict=True)]

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from syndic import Budget, Homm, Member, Study, Unit, exact
+from syndic import Budget, Homm, Member, Study, Unit
 from syndic.data import Schema, SparseCounts, Table, open_source
+from syndic.document import exact
 from syndic.errors import InputError, MissingExtraError
 from syndic_lab.bench.homm import data as homm_data
 from syndic_lab.bench.homm import model as homm_model

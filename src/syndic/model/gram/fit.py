@@ -212,7 +212,7 @@ def _solved(square: Numbers, cross: Numbers, sigma: float, ridge: float | str) -
     elif ridge == "adassp":
         filtered = 1 / np.maximum(values + max(0.0, 2 * sigma * np.sqrt(len(values)) - float(values[0])), 1e-9)
     elif isinstance(ridge, str) or not 0 <= ridge < inf:
-        raise InputError(f"ridge ({ridge}) must be adaptive, adassp or a number that is not negative")
+        raise InputError(f"the ridge ({ridge}) must be adaptive, adassp or a number of at least 0")
     else:
         filtered = np.where(values + ridge > 1e-9 * (1 + values[-1]), 1 / np.maximum(values + ridge, 1e-300), 0.0)
     return vectors @ (filtered * turned), float(filtered.sum())

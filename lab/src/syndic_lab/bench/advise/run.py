@@ -16,8 +16,8 @@ from typing import Final, final
 
 import numpy as np
 
-from syndic.advice import advise
 from syndic.advice.advice import EVEN_IN_TRUTH, PartyAdvice, TaskAdvice
+from syndic.advice.predict import advise_tasks
 from syndic.kernel import budget_of
 from syndic_lab.bench.advise.settings import ALL_SHAPES, PLAIN_SHAPES, Setting, settings
 from syndic_lab.bench.advise.truth import HIGHEST, LOWEST, STEPS, Truth, start_of, truth_of
@@ -86,9 +86,9 @@ def compare(setting: Setting, *, repeats: int) -> Compared:
         curve=curve_of(truth, repeats),
         alone=tuple(truth.alone(party.people or 0, own_repeats) for party in study.parties),
         advices={
-            "published": advise(study, tasks=tasks, assumptions=published).tasks[0],
-            "told": advise(study, tasks=tasks, assumptions=told).tasks[0],
-            "untold": advise(study, tasks=tasks).tasks[0],
+            "published": advise_tasks(study, tasks=tasks, assumptions=published).tasks[0],
+            "told": advise_tasks(study, tasks=tasks, assumptions=told).tasks[0],
+            "untold": advise_tasks(study, tasks=tasks).tasks[0],
         },
     )
 

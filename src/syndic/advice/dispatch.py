@@ -1,0 +1,59 @@
+"""Choose the prediction that suits a study's method."""
+
+from collections.abc import Sequence
+
+from syndic.advice.advice import Advice, VerticalAdvice
+from syndic.advice.assume import Assumptions
+from syndic.advice.estimate import advise_estimate
+from syndic.advice.predict import advise_tasks
+from syndic.advice.task import Task
+from syndic.advice.vertical import VERTICAL, advise_vertical
+from syndic.errors import InputError
+from syndic.kernel import Progress, silent_progress
+from syndic.methods import Estimate, Homm
+from syndic.study import Study
+
+SUPPORTED = (Homm, Estimate, *VERTICAL)
+"""Methods whose studies can be predicted."""
+
+
+def advise(
+    study: Study,
+    *,
+    tasks: Sequence[Task | str] | None = None,
+    assumptions: Assumptions | None = None,
+    progress: Progress = silent_progress,
+    seed: int = 0,
+) -> Advice | VerticalAdvice:
+    """Predict what a study would be worth. Reads no row, spends nothing.
+
+    For the methods `homm` and `estimate`: each party's error alone and jointly, as an `Advice`. For methods over
+    different columns of the same people: which method to use and how close its table would be, as a `VerticalAdvice`.
+
+    Args:
+        study: the agreed document; every party must declare its number of `people`.
+        tasks: for `homm`, what the release is wanted for, such as "mean:age"; by default every column's mean or shares
+            and the prediction of the last column that allows one.
+        assumptions: what is assumed of the population; see `syndic.advice.Assumptions`.
+        progress: called with the step, how much of it is done, and how much there is.
+        seed: seed of the artificial people and their noise, which protect nobody.
+
+    Raises:
+        InputError: if the method is not supported, or a task or an assumption does not fit the study.
+    """
+    assumptions = assumptions or Assumptions()
+    protocol = study.protocol
+    if isinstance(protocol, Homm):
+        return advise_tasks(study, tasks=tasks, assumptions=assumptions, progress=progress, seed=seed)
+    if tasks:
+        raise InputError(f"tasks are for the method homm; leave them out for {_tag(type(protocol))}")
+    if isinstance(protocol, Estimate):
+        return advise_estimate(study, assumptions)
+    if isinstance(protocol, VERTICAL):
+        return advise_vertical(study, assumptions=assumptions, progress=progress, seed=seed)
+    known = ", ".join(_tag(one) for one in SUPPORTED)
+    raise InputError(f"`advise` does not support the method {_tag(type(protocol))} yet; it supports {known}")
+
+
+def _tag(method: type) -> str:
+    return str(method.__struct_config__.tag)  # type: ignore[attr-defined]  # every method is a tagged document
