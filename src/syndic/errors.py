@@ -25,6 +25,11 @@ class InputError(PublicError):
     code = "input"
     exit_code = 2
 
+    def __init__(self, text: str, *, errors: tuple[str, ...] = ()) -> None:
+        """Keep the text and, where a document has several errors, each of them by itself."""
+        super().__init__(text)
+        self.errors = errors
+
 
 class BudgetError(PublicError):
     """A charge does not fit under a cap. Nothing was spent and no noise was drawn."""
