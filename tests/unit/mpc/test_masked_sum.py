@@ -383,7 +383,7 @@ def test_values_of_one_sum_are_given_once_and_after_the_keys(tmp_path: Path) -> 
     fleet = Fleet(AddUp(missing=1), 5, tmp_path)
     everybody = SumSurvivors(label="one", number=1, arrived=bytes([0b11111000]))
     for step_name, message in (("add", Nothing()), ("sum_open", everybody)):
-        assert "before the step that keeps" in fleet.asked_again(step_name, "p0", message).text
+        assert "before the step that stores" in fleet.asked_again(step_name, "p0", message).text
     fleet.total()
     for step_name, message in (("add", Nothing()), ("sum_open", everybody)):
         reply = fleet.asked_again(step_name, "p0", message)

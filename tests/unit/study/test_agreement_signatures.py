@@ -97,7 +97,7 @@ def test_nothing_but_ready_and_meet_is_answered_before_all_have_met(organisation
         ({**agreements, "south": organisations.signed("south", expires=datetime(2020, 1, 1, tzinfo=UTC))}, "expired"),
         ({**agreements, "south": organisations.signed("south", run="e" * 64)}, "not to"),
         ({**agreements, "south": organisations.signed("south", party="west")}, "is that of west"),
-        ({**agreements, "south": organisations.signed("south", syndic="9.9.9")}, "one version everywhere"),
+        ({**agreements, "south": organisations.signed("south", syndic="9.9.9")}, "the same version at every party"),
         ({**agreements, "south": organisations.signed("south")[:-2]}, "is none"),
     ):
         reply = organisations.ask(north, "meet", Agreements(agreements=bad))
