@@ -124,7 +124,7 @@ def test_a_lying_sum_is_found_before_anything_is_said(tmp_path: Path) -> None:
         return encode(AlignTable(number=words.number, words=np.zeros_like(words.words)))
 
     carrier.change = zeros
-    with pytest.raises(PartyError, match="found other common people"):
+    with pytest.raises(PartyError, match="found different common people"):
         run(align_study().protocol, session)
     with pytest.raises(InputError, match="no such alignment"):
         stored_alignment(tmp_path / "second" / "parties" / "north" / "ledger.sqlite", align_study().digest, None)
@@ -135,12 +135,12 @@ def test_boxes_and_sums_that_are_not_the_studys_are_refused(tmp_path: Path) -> N
     sources = {"north": with_ids(50, 1), "south": with_ids(40, 2)}
     attacks: dict[str, tuple[str, Callable[[Any], Any]]] = {
         "does not open": ("align_raise", lambda m: AlignBox(number=0, hop=1, box=m.box[:-1] + b"x")),
-        "none in this study's round": ("align_raise", lambda m: AlignBox(number=0, hop=2, box=m.box)),
-        "no such chunk": ("align_blind", lambda _: AlignTurn(number=1)),
-        "through every party": ("align_finish", lambda m: AlignBox(number=0, hop=1, box=m.box)),
-        "no such part": ("align_table", lambda _: AlignTurn(number=1)),
-        "another shape": ("align_match", lambda m: AlignTable(number=0, words=m.words[:, :-1])),
-        "other numbers": ("align_match", lambda m: AlignTable(number=0, words=m.words + np.uint64(FIELD))),
+        "expected a hop from 1 to": ("align_raise", lambda m: AlignBox(number=0, hop=2, box=m.box)),
+        "there is no chunk": ("align_blind", lambda _: AlignTurn(number=1)),
+        "before every party had processed": ("align_finish", lambda m: AlignBox(number=0, hop=1, box=m.box)),
+        "there is no part": ("align_table", lambda _: AlignTurn(number=1)),
+        "the shape or the range": ("align_match", lambda m: AlignTable(number=0, words=m.words[:, :-1])),
+        "range of numbers": ("align_match", lambda m: AlignTable(number=0, words=m.words + np.uint64(FIELD))),
     }
     kinds: dict[str, Any] = {"align_raise": AlignBox, "align_finish": AlignBox, "align_match": AlignTable}
     for number, (told, (attacked, change)) in enumerate(attacks.items()):
