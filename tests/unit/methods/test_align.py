@@ -185,7 +185,7 @@ def test_more_people_than_the_bound_and_a_missing_column_stop_it(tmp_path: Path)
     south = with_ids(40, 2)
     with pytest.raises(PartyError, match="more people than the 60"):
         simulate(align_study(), {"north": table(list(range(61))), "south": south})
-    with pytest.raises(PartyError, match=r"party 'north': .*\['id'\] are wanted"):
+    with pytest.raises(PartyError, match=r"party 'north': .*\['id'\] are missing"):
         simulate(align_study(), {"north": rows(10), "south": south})
 
 

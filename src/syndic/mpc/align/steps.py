@@ -17,8 +17,8 @@ cannot test ids that it did not submit. Colluding parties learn, of ids that one
 others hold them. A coordinator that adds correctly adds nothing to that. One that sends a wrong sum and helps one of
 three or more parties lets it test one guess, which of its ids another party holds; the run then ends. Steps are
 answered once, so nobody gets more powers than its bound. *Semi-honest*: a party may submit ids that it does not hold,
-as many as its bound, and learns which of them are common: no private set intersection can detect that. *Abort*: parties compare
-their results before they publish anything about them, and a party whose order differs ends the run.
+as many as its bound, and learns which of them are common: no private set intersection can detect that. *Abort*: parties
+compare their results before they publish anything about them, and a party whose order differs ends the run.
 
 After Meadows 1986 and Huberman, Franklin and Hogg 1999 (powers that commute).
 """
@@ -75,8 +75,8 @@ _TAG_BYTES = 8 + 8 + 16  # an id's key in a table, its bin, its place in the com
 class PrivateIntersection(SubProtocol):
     """Which ids all parties hold: the public bound on each party's ids, by name, and what follows from the bounds.
 
-    `rule`: how ids are normalised. `shape`: the size of every party's table. `chunk`: points in a message. `secret`: key
-    for hashing ids; its steps come first. A method's own step reads the ids, between `begin` and `keep`.
+    `rule`: how ids are normalised. `shape`: size of every party's table. `chunk`: points in a message. `secret`: for
+    hashing ids; its steps come first. A method's own step reads the ids, between `begin` and `keep`.
     """
 
     bounds: Mapping[str, int]
