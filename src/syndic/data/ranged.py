@@ -285,7 +285,9 @@ class Real(Ranged, frozen=True, kw_only=True, tag_field="kind", tag="real"):
         check_scale(self.name, self.scale, self.lower)
         check_edges(self.name, self.edges, (self.lower, self.upper), "upper", self.bins, self.scale)
         if self._narrowest() < 8 * np.spacing(max(abs(self.lower), abs(self.upper))):
-            raise ValueError(f"{self.name!r}: bins ({self.levels}) are narrower than floating point resolves: set fewer")
+            raise ValueError(
+                f"{self.name!r}: bins ({self.levels}) are narrower than floating point resolves: set fewer"
+            )
         self._check()
 
     @property
