@@ -80,7 +80,7 @@ def check_agreement(agreement: Agreement, *, identity: str, run: str, party: str
         raise RefusedError(f"the agreement of {party} does not carry the signature of {party}'s identity in the study")
     if (agreement.run, agreement.party) != (run, party):
         raise RefusedError(
-            f"the agreement given for {party} was signed by {agreement.party} for run {agreement.run[:12]}, not for "
+            f"the agreement of {party} names party {agreement.party} and run {agreement.run[:12]}, not run "
             f"{run[:12]}: compare the study files"
         )
     if agreement.syndic != syndic:

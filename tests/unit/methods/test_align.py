@@ -183,7 +183,7 @@ def test_what_only_the_run_needed_is_written_over(tmp_path: Path) -> None:
 
 def test_more_people_than_the_bound_and_a_missing_column_stop_it(tmp_path: Path) -> None:
     south = with_ids(40, 2)
-    with pytest.raises(PartyError, match="more people than the 60"):
+    with pytest.raises(PartyError, match="more people than the study.s bound"):
         simulate(align_study(), {"north": table(list(range(61))), "south": south})
     with pytest.raises(PartyError, match=r"party 'north': .*\['id'\] are missing"):
         simulate(align_study(), {"north": rows(10), "south": south})
@@ -195,7 +195,7 @@ def test_more_people_than_the_bound_and_a_missing_column_stop_it(tmp_path: Path)
         ({"neighbours": "add_remove"}, "shows who is in"),
         ({"people": None}, "public number"),
         ({"memory": 1}, "raise the limits"),
-        ({"parties": 1}, "2 or more"),
+        ({"parties": 1}, "at least 2 parties"),
     ],
 )
 def test_studies_that_cannot_align_are_refused(change: dict[str, Any], told: str) -> None:

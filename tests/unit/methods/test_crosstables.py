@@ -167,7 +167,7 @@ columns = ["age"]
         (lambda: vertical_study(parties=VERTICAL.replace("people = 60\n", "")), "bound on the people"),
         (lambda: vertical_study(parties=VERTICAL.split('[[parties]]\nname = "south"')[0]), "at least 2 parties"),
         (lambda: vertical_study(parties=VERTICAL.replace('columns = ["score"]', "")), "set `columns`"),
-        (lambda: vertical_study(parties=VERTICAL.replace('["score"]', '["score", "age"]')), "at several parties"),
+        (lambda: vertical_study(parties=VERTICAL.replace('["score"]', '["score", "age"]')), "held by several parties"),
         (lambda: vertical_study(budget="epsilon = 1.0"), "delta above 0"),
         (lambda: vertical_study('pairs = [["colour", "age"]]'), "two different parties"),
         (lambda: vertical_study('pairs = [["colour", "weight"]]'), "two different parties"),

@@ -192,7 +192,7 @@ PARTIES_ONE = VERTICAL.split("[[parties]]")[1]
         ({"budget": "epsilon = 1.0"}, "delta above 0"),
         ({"parties": VERTICAL.replace("people = 60", "people = 61", 1)}, "the same people"),
         ({"parties": VERTICAL.replace('columns = ["score"]', "")}, "set `columns`"),
-        ({"parties": VERTICAL.replace('["score"]', '["score", "age"]')}, "at several parties"),
+        ({"parties": VERTICAL.replace('["score"]', '["score", "age"]')}, "held by several parties"),
         ({"options": "overlap = true"}, "a row of missing values"),
         ({"options": "bits = 16", "budget": "epsilon = 1e-7\ndelta = 1e-9"}, "no noise can be calibrated"),
     ],

@@ -220,7 +220,7 @@ class _Failing:
         (
             'noise = "laplace"',
             {"budget": "epsilon = 1.0", "parties": '[[parties]]\nname = "north"\n[[parties]]\nname = "south"\n'},
-            "set people",
+            "set `people`",
         ),
         ("", {"top": "limits = { memory_mb = 100 }"}, "name fewer cliques"),
     ],

@@ -95,8 +95,8 @@ def test_nothing_but_ready_and_meet_is_answered_before_all_have_met(organisation
         ({**agreements, "south": b""}, "not a valid agreement"),
         ({**agreements, "south": agreements["north"]}, "does not carry the signature of south"),
         ({**agreements, "south": organisations.signed("south", expires=datetime(2020, 1, 1, tzinfo=UTC))}, "expired"),
-        ({**agreements, "south": organisations.signed("south", run="e" * 64)}, "not to"),
-        ({**agreements, "south": organisations.signed("south", party="west")}, "is that of west"),
+        ({**agreements, "south": organisations.signed("south", run="e" * 64)}, "not run"),
+        ({**agreements, "south": organisations.signed("south", party="west")}, "names party west"),
         ({**agreements, "south": organisations.signed("south", syndic="9.9.9")}, "the same version at every party"),
         ({**agreements, "south": organisations.signed("south")[:-2]}, "not a valid agreement"),
     ):
