@@ -236,7 +236,7 @@ def test_where_the_advisor_knows_nothing_it_says_so(tmp_path: Path) -> None:
     study, homes = study_between(tmp_path, parties=bare)
     visitor = Visitor(homes["north"].folder)
     place = visitor.post("/studies", action="receive", text=study_file(study))
-    assert "set `people`" in visitor.get(f"{place}/advice")
+    assert "set people" in visitor.get(f"{place}/advice")
     visitor.ask("GET", f"/studies/{study.digest}/advice", 400)
 
 

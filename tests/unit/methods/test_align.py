@@ -183,7 +183,7 @@ def test_what_only_the_run_needed_is_written_over(tmp_path: Path) -> None:
 
 def test_more_people_than_the_bound_and_a_missing_column_stop_it(tmp_path: Path) -> None:
     south = with_ids(40, 2)
-    with pytest.raises(PartyError, match="more people than the study.s bound"):
+    with pytest.raises(PartyError, match="more people than the study"):
         simulate(align_study(), {"north": table(list(range(61))), "south": south})
     with pytest.raises(PartyError, match=r"party 'north': .*\['id'\] are missing"):
         simulate(align_study(), {"north": rows(10), "south": south})
