@@ -1,4 +1,4 @@
-"""Parties of an alignment in one process, over a carrier that keeps a coordinator's view and may change a question."""
+"""Parties of an alignment in one process, and a runtime that records the coordinator's view and can change requests."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Debian's chromium, driven over a pipe (the DevTools protocol): no driver, no port, no library."""
+"""Control Debian's chromium over a pipe (the DevTools protocol): no driver, no port, no library."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Consoles for tests: homes of three organisations with a study between them, and a client that is signed in."""
+"""Consoles for tests: party folders of three organisations with a common study, and a client that is signed in."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Sites for tests: one that answers anything, and one that has nothing of ours to guard it."""
+"""Sites for tests: one that answers everything, and one without Syndic's own access checks."""
 
 import logging
 import sys

@@ -1,4 +1,4 @@
-"""Values on which engines and this package could differ, schemas that read them, and the comparison."""
+"""Values that engines and this package might interpret differently, schemas for them, and the comparison."""
 
 import datetime
 import itertools

@@ -1,7 +1,7 @@
-"""A carrier that goes wrong as it is told: for tests, and for rehearsing a study over a bad line.
+"""A runtime that injects faults on a schedule: for tests, and for rehearsing a study over an unreliable network.
 
-Nothing here is random or depends on the clock, so that what a schedule brings to light can be run again. A party that
-"is killed" is stopped and opened anew from its own folder, as after a power cut.
+Nothing is random or depends on the clock, so that every failure can be reproduced. A party that "is killed" is stopped
+and opened again from its own folder, as after a power failure.
 """
 
 import hashlib

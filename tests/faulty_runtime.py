@@ -1,4 +1,4 @@
-"""Cases run over a carrier that goes wrong, and what is left of them: for suites about failure."""
+"""Run cases over a runtime with injected faults and inspect the state afterwards, for suites about failures."""
 
 import importlib
 import sqlite3

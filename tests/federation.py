@@ -1,4 +1,4 @@
-"""A federation on this machine: a server and parties as processes of their own, under mutual TLS."""
+"""A federation on this machine: a server and parties as separate processes, connected by mutual TLS."""
 
 import os
 import shutil

@@ -1,7 +1,7 @@
-"""What the fuzz suites share: the contract, how many cases, and ways to spoil bytes and documents.
+"""Helpers of the fuzz suites: the contract, the number of cases, and ways to corrupt bytes and documents.
 
-The contract of everything that reads what others wrote: a value, or one of Syndic's own errors. No other exception, no
-hang, no memory beyond a bound, and no value of a row in an error's text.
+The contract of everything that reads external input: every fuzzed input yields a value or a Syndic error. No other
+exception, no hang, no memory above a bound, and never a row in an error's text.
 """
 
 import math
@@ -21,7 +21,7 @@ from syndic.errors import SyndicError
 T = TypeVar("T")
 
 CASES: Final = int(os.environ.get("SYNDIC_FUZZ", "40"))
-"""How many cases a cheap target gets; `make test` takes few, `make fuzz` many."""
+"""The number of cases for a cheap target; `make test` uses few, `make fuzz` many."""
 
 CANARY: Final = "zq7canary"
 """Planted in rows, and looked for in errors."""
@@ -42,13 +42,13 @@ TEXTS: Final = (
 
 
 def fuzz(share: float = 1.0) -> settings:
-    """Return how many cases a target gets: all, or a share where one case is slow."""
+    """Return the settings of a target: all cases, or a share if one case is slow."""
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
     return settings(max_examples=max(2, round(CASES * share)), deadline=None, suppress_health_check=checks)
 
 
 def outcome(act: Callable[[], T], *, kinds: tuple[type[SyndicError], ...] = (SyndicError,)) -> T | SyndicError:
-    """Return what `act` returns, or the error of Syndic's own that it raises; anything else fails the test."""
+    """Return what `act` returns, or the Syndic error that it raises; anything else fails the test."""
     with bounded():
         try:
             return act()
@@ -58,7 +58,7 @@ def outcome(act: Callable[[], T], *, kinds: tuple[type[SyndicError], ...] = (Syn
 
 
 def check_text(text: str) -> None:
-    """Fail if a text that people may see holds something of a row, or says nothing."""
+    """Fail if a text that people may see contains a value of a row, or is empty."""
     assert text.strip(), "an error without a word"
     assert CANARY not in text.lower(), "an error quotes a row"
     assert "Traceback" not in text
@@ -66,7 +66,7 @@ def check_text(text: str) -> None:
 
 @contextmanager
 def bounded(seconds: float = CPU_SECONDS, memory: int = MEMORY_BYTES) -> Iterator[None]:
-    """Fail where a case takes more CPU time or memory than is allowed; other work on the machine does not count."""
+    """Fail if a case takes more CPU time or memory than allowed; other work on the machine does not count."""
     before = signal.signal(signal.SIGPROF, _too_long)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     start = _memory("VmRSS")
@@ -121,7 +121,7 @@ def spoiled(draw: st.DrawFn, data: bytes, most: int = 4) -> bytes:
 
 
 def places(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the way to every part of a document of dicts and lists."""
+    """Yield the path to every part of a document of dicts and lists."""
     yield path
     parts = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
     for key, part in parts:

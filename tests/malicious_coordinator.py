@@ -1,7 +1,7 @@
-"""A coordinator that turns on its parties: it has the root's key, so it can make itself an administrator of the engine.
+"""A malicious coordinator: it has the root's key, so it can make itself an administrator of the engine.
 
 Run as `python hostile.py KIT FOLDER SITE...` it logs in and tries what the engine offers: jobs with code in them,
-jobs that name classes, shell commands. It prints what the server said, as JSON.
+jobs that name classes, shell commands. It prints the server's replies as JSON.
 """
 
 import json

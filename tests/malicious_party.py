@@ -1,8 +1,8 @@
-"""A party with a good certificate that speaks the engine's own protocol, to pass for the server or to reach others.
+"""A malicious party with a valid certificate that uses the engine's protocol to impersonate the server or reach others.
 
 Run as `python dishonest.py HOME NAME ADDRESS TARGET STUDY` it registers, also as what it is not, and sends the target
 calls that claim to come from the server. As `python dishonest.py HOME NAME ADDRESS SECONDS` it only tries to connect,
-which is enough to be written to. It prints what came back, as JSON.
+which is enough to receive messages. It prints the replies as JSON.
 """
 
 import json

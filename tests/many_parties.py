@@ -1,4 +1,4 @@
-"""Many parties in one process that add up vectors under masks, and a carrier that loses and changes messages."""
+"""Many parties in one process that compute masked sums, and a runtime that loses and changes messages."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Organisations with homes, identities and agreements in one process, for suites that need real ones."""
+"""Organisations with party folders, identities and agreements in one process, for suites that need real ones."""
 
 import hashlib
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
-"""Parts of the documentation that repeat the code, written by `make pages`.
+"""Parts of the documentation that are generated from the code, written by `make pages`.
 
-Such a part stands between two lines, `<!-- generated: KIND WHAT -->` and `<!-- end -->`. KIND is one of `BLOCKS`. For a
+Such a part is between two lines, `<!-- generated: KIND WHAT -->` and `<!-- end -->`. KIND is one of `BLOCKS`. For a
 part about a method WHAT is its name and, where the page's study is changed for it, parameters: `estimate
 scheme="masked"`; `parties=5` says how many parties there are. Diagrams are in `diagrams`.
 """

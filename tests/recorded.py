@@ -1,4 +1,4 @@
-"""Record what every contract case releases, charges and says, and compare two records.
+"""Record what every contract case releases, charges and states, and compare two records.
 
 Before a change of structure: `PYTHONPATH=tests python -m recorded write before.json`; after it `... compare FILE`.
 A digest of a study is replaced by the name of its case, so that renamed parameters change nothing that is recorded.

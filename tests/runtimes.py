@@ -1,4 +1,4 @@
-"""A study's coordinator over nodes in this process, and a carrier that loses answers: for suites about one method."""
+"""A study's coordinator with nodes in this process, and a runtime that loses replies, for suites about one method."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping

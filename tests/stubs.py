@@ -1,4 +1,4 @@
-"""The half of a method that a suite about its other half has no use for."""
+"""Stubs for the parts of a method that a suite does not test."""
 
 from pathlib import Path
 from typing import Any, ClassVar, Literal

@@ -1,4 +1,4 @@
-"""Studies and rows that several suites share."""
+"""Studies and rows that several suites use."""
 
 import re
 from collections.abc import Mapping

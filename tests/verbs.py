@@ -1,4 +1,4 @@
-"""The verbs of the command line, which are loaded when they are asked for."""
+"""The commands of the command line, which are loaded on demand."""
 
 import click
 

@@ -1,42 +1,70 @@
-"""Frozen, self-checking records that people write (TOML, JSON) and programs exchange.
+"""Frozen records that check themselves: people write them (TOML, JSON) and programs exchange them.
 
-Parsing is strict: unknown keys, wrong types and missing keys are errors that name the place. Fractions are
-exact and written as text ("3/10"), so that a number means the same on every machine.
+Parsing is strict: unknown keys, wrong types and missing keys are errors that name the place. All errors of a document
+are reported together. Fractions are exact and written as text ("3/10"), so that a number is the same on every machine.
 """
 
 import abc
 import re
 import tomllib
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import msgspec
 
 from syndic.errors import InputError
 
 D = TypeVar("D")
-# written in a few letters, "1e999999999" has as many digits as would keep a machine busy for hours
+LARGEST_WHOLE = 2**63
+# "1e999999999" is short to write, but its digits would take hours to compute
 _ENDLESS = re.compile(r"[eE][+-]?\d{4}")
-# what becomes of the square of a number below it is still a float
+# the square of a number below this is still a float
 _LARGEST = 10**150
-_LARGEST_WHOLE = 2**63
-# the reader of TOML takes time that grows with the square of the parts of a dotted key
+# parsing a dotted TOML key takes time quadratic in the number of its parts
 _LONG_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){40}""")
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class DocumentClass(msgspec.StructMeta, abc.ABCMeta):
-    """Makes every subclass of `Document` frozen, keyword-only and strict without saying so again."""
+    """Make every subclass of `Document` frozen, keyword-only and strict by default."""
 
     def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any], **options: Any) -> "DocumentClass":
-        """Make a class."""
+        """Create the class with these options."""
         strict = {"frozen": True, "kw_only": True, "forbid_unknown_fields": True}
         return super().__new__(cls, name, bases, body, **{**strict, **options})
 
 
 class Document(msgspec.Struct, metaclass=DocumentClass):
-    """Base of every frozen record. Checks of its own go into `__post_init__` and raise `ValueError`."""
+    """Base of every frozen record. A subclass checks its fields in `__post_init__` and raises `ValueError`.
+
+    A subclass may list methods in `checks` and pass them to `run_checks`. When some fields are not valid, the checks
+    that do not read these fields still run, so that all errors are reported together.
+    """
+
+    checks: ClassVar[tuple[Callable[[Any], None], ...]] = ()
+
+
+class ChecksError(ValueError):
+    """Several errors of one document, each found by one of its checks."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        """Keep each text; the error itself reads as all of them."""
+        super().__init__("; ".join(texts))
+        self.texts = tuple(texts)
+
+
+def run_checks(document: Any, checks: Iterable[Callable[[Any], None]]) -> None:
+    """Run all checks of a document and raise `ValueError` with everything that they object to."""
+    texts = []
+    for check in checks:
+        try:
+            check(document)
+        except ValueError as error:
+            texts.append(str(error))
+    if texts:
+        raise ChecksError(texts)
 
 
 def exact(number: float | Fraction | str) -> Fraction:
@@ -50,24 +78,30 @@ def to_builtins(document: Any) -> Any:
 
 
 def to_json(document: Any) -> bytes:
-    """Return canonical JSON: sorted keys, no spaces, every default spelled out. Digests are taken of this."""
+    """Return canonical JSON: sorted keys, no spaces, every default included. Digests are computed from it."""
     return msgspec.json.encode(document, enc_hook=_encode_hook, order="sorted")
 
 
 def to_readable_json(document: Any) -> bytes:
-    """Return indented JSON with the fields in the order of their class, for people."""
+    """Return indented JSON for people, with fields in the order of their class."""
     return msgspec.json.format(msgspec.json.encode(document, enc_hook=_encode_hook), indent=2) + b"\n"
 
 
 def from_builtins(data: Any, kind: type[D], *, where: str) -> D:
-    """Read a document of class `kind`; an error names `where` and the place inside."""
+    """Read a document of class `kind`.
+
+    Raises:
+        InputError: with all errors of the document; each names its place, and the text begins with `where`.
+    """
     try:
-        _check_numbers(data, where, "$")
-        return msgspec.convert(data, kind, dec_hook=_decode_hook)
+        if _numbers_fit(data):
+            return msgspec.convert(data, kind, dec_hook=_decode_hook)
+        first = "a whole number has more than 64 bits"
     except msgspec.ValidationError as error:
-        raise InputError(f"{where}: {error}") from None
+        first = str(error)
     except RecursionError:
-        raise InputError(f"{where}: lists and tables are nested too deeply") from None
+        raise _too_deep(where) from None
+    raise _all_errors(data, kind, where, first)
 
 
 def from_json(text: bytes | str, kind: type[D], *, where: str) -> D:
@@ -82,11 +116,11 @@ def from_json(text: bytes | str, kind: type[D], *, where: str) -> D:
 def from_toml(text: str, kind: type[D], *, where: str) -> D:
     """Read a TOML document of class `kind`."""
     if _LONG_KEY.search(text):
-        raise InputError(f"{where}: not valid TOML: a key of so many parts is none of a {kind.__name__}")
+        raise InputError(f"{where}: not valid TOML: a dotted key has too many parts for a {kind.__name__}")
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        # a number of too many digits is a plain ValueError
+        # a number with too many digits raises a plain ValueError
         raise InputError(f"{where}: not valid TOML: {error}") from None
     return from_builtins(data, kind, where=where)
 
@@ -95,7 +129,7 @@ def from_file(path: str | Path, kind: type[D]) -> D:
     """Read a `.toml` or `.json` file of class `kind`."""
     path = Path(path)
     if path.suffix not in {".toml", ".json"}:
-        raise InputError(f"{path.name}: expected a .toml or .json file")
+        raise InputError(f"{path.name}: unknown file type '{path.suffix}'; expected a .toml or .json file")
     try:
         text = path.read_bytes().decode()
     except FileNotFoundError:
@@ -105,16 +139,28 @@ def from_file(path: str | Path, kind: type[D]) -> D:
     return (from_toml if path.suffix == ".toml" else from_json)(text, kind, where=path.name)
 
 
-def _check_numbers(data: Any, where: str, place: str) -> None:
-    """Refuse whole numbers that TOML does not have either: some would fill the memory of whoever counts up to them."""
+def _all_errors(data: Any, kind: Any, where: str, first: str) -> InputError:
+    """Return one error with everything that is wrong in a document that was refused; `first` is what msgspec said."""
+    from syndic.document_errors import MOST_ERRORS, find_errors, listed  # noqa: PLC0415  # most documents have no errors
+
+    try:
+        errors = find_errors(data, kind, _decode_hook) or (first,)
+    except RecursionError:
+        return _too_deep(where)
+    return InputError(f"{where}: {listed(errors)}", errors=errors[:MOST_ERRORS])
+
+
+def _too_deep(where: str) -> InputError:
+    return InputError(f"{where}: lists and tables are nested too deeply")
+
+
+def _numbers_fit(data: Any) -> bool:
+    """Return whether all whole numbers have 64 bits, as TOML demands: counting up to a larger one may fill memory."""
     if isinstance(data, dict):
-        for key, part in data.items():
-            _check_numbers(part, where, f"{place}.{key}")
-    elif isinstance(data, list | tuple):
-        for part in data:
-            _check_numbers(part, where, f"{place}[...]")
-    elif isinstance(data, int) and not -_LARGEST_WHOLE <= data < _LARGEST_WHOLE:
-        raise InputError(f"{where}: Expected a whole number of at most 64 bits - at `{place}`")
+        return all(map(_numbers_fit, data.values()))
+    if isinstance(data, list | tuple):
+        return all(map(_numbers_fit, data))
+    return not isinstance(data, int) or -LARGEST_WHOLE <= data < LARGEST_WHOLE
 
 
 def json_schema(kind: Any) -> dict[str, Any]:
@@ -124,7 +170,7 @@ def json_schema(kind: Any) -> dict[str, Any]:
 
 
 def schema_parts(kinds: list[Any], place: str) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
-    """Return the JSON Schemas of several classes, and the parts that they share under `place`, as "#/parts/{name}"."""
+    """Return the JSON Schemas of several classes, and their shared parts, referred to by `place` ("#/parts/{name}")."""
     schemas, shared = msgspec.json.schema_components(kinds, schema_hook=_schema_hook, ref_template=place)
     return tuple(schemas), shared
 
@@ -132,26 +178,26 @@ def schema_parts(kinds: list[Any], place: str) -> tuple[tuple[dict[str, Any], ..
 def _encode_hook(value: Any) -> Any:
     if isinstance(value, Fraction):
         return str(value)
-    raise NotImplementedError(f"{type(value).__name__} is not part of a document")
+    raise NotImplementedError(f"{type(value).__name__} cannot be part of a document")
 
 
 def _decode_hook(kind: Any, value: Any) -> Any:
     if kind is Fraction:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
-            raise ValueError(f"Expected a number, got `{type(value).__name__}`")
+            raise ValueError('expected a number such as 0.5 or "1/3"')
         if isinstance(value, str) and _ENDLESS.search(value.replace("_", "")):
-            raise ValueError("Expected a number with an exponent of at most three digits")
+            raise ValueError("expected a number with an exponent of at most three digits")
         try:
             number = exact(value) if not isinstance(value, int) else Fraction(value)
         except (ValueError, ZeroDivisionError):
-            raise ValueError(f"Expected a finite number, got {value!r}") from None
+            raise ValueError(f'expected a finite number such as 0.5 or "1/3", found {str(value)[:40]!r}') from None
         if abs(number) > _LARGEST:
-            raise ValueError("Expected a number below 1e150")
+            raise ValueError("expected a number below 1e150")
         return number
-    raise NotImplementedError(f"{kind} is not part of a document")
+    raise NotImplementedError(f"{kind} cannot be part of a document")
 
 
 def _schema_hook(kind: Any) -> dict[str, Any]:
     if kind is Fraction:
         return {"type": ["number", "string"], "description": 'an exact number: 0.1, 3 or "3/10"'}
-    raise NotImplementedError(f"{kind} is not part of a document")
+    raise NotImplementedError(f"{kind} cannot be part of a document")

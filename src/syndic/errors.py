@@ -1,58 +1,63 @@
-"""Every error Syndic raises on purpose.
+"""All errors that Syndic raises on purpose.
 
-An error says what, where and what to do. Only the text of a `PublicError` may leave a party: it is made
-of the study's own words and numbers, never of a value read from a row. Anything else stays in the party's log.
+An error says what is wrong, where, and what to do. Only the text of a `PublicError` may leave a party: it contains
+words and numbers of the study, never a value read from a row. All other texts stay in the party's log.
 """
 
 from typing import ClassVar
 
 
 class SyndicError(Exception):
-    """Base of every error raised on purpose; `exit_code` is what the command line ends with."""
+    """Base of every error raised on purpose; `exit_code` is the exit status of the command line."""
 
     exit_code: int = 1
 
 
 class PublicError(SyndicError):
-    """An error whose text holds nothing private, so it may cross from a party to the coordinator."""
+    """An error whose text contains nothing private, so a party may send it to the coordinator."""
 
     code: ClassVar[str] = "error"
 
 
 class InputError(PublicError):
-    """A document, parameter or file is not usable as it stands."""
+    """A document, parameter or file is not valid."""
 
     code = "input"
     exit_code = 2
 
+    def __init__(self, text: str, *, errors: tuple[str, ...] = ()) -> None:
+        """Keep the text and, where a document has several errors, each of them by itself."""
+        super().__init__(text)
+        self.errors = errors
+
 
 class BudgetError(PublicError):
-    """A charge does not fit under a cap. Nothing was spent and no noise was drawn."""
+    """A charge would exceed a cap. Nothing was spent and no noise was drawn."""
 
     code = "budget"
     exit_code = 3
 
 
 class RefusedError(PublicError):
-    """A party will not answer this call: foreign study, malformed or oversized message, reused call id."""
+    """A party refuses this call: another study, a malformed or oversized message, or a reused call id."""
 
     code = "refused"
     exit_code = 4
 
 
 class PartyError(SyndicError):
-    """What the coordinator raises when a party answered with an error or not at all."""
+    """A party answered with an error or not at all; raised at the coordinator."""
 
     exit_code = 4
 
     def __init__(self, text: str, *, exit_code: int = 4) -> None:
-        """Tell who and why; `exit_code` is that of the parties' own errors where they agree."""
+        """Say which parties and why; `exit_code` is that of the parties' errors if they all have the same."""
         super().__init__(text)
         self.exit_code = exit_code
 
 
 class IntegrityError(SyndicError):
-    """A ledger or a stored file is not what was written: changed, cut or out of order."""
+    """A ledger or a stored file was changed, truncated or reordered after it was written."""
 
     exit_code = 5
 
@@ -63,9 +68,9 @@ class MissingExtraError(SyndicError):
     exit_code = 6
 
     def __init__(self, library: str, extra: str) -> None:
-        """Say in one sentence which extra brings the missing library."""
+        """Say which extra installs the missing library."""
         super().__init__(f"{library} is not installed: pip install 'syndic[{extra}]'")
 
 
 class DoorError(SyndicError):
-    """A step read rows and tried to answer without charging or masking. A fault in the protocol: nothing is sent."""
+    """A step read rows and tried to answer without charging or masking: a fault in the method. Nothing is sent."""

@@ -1,8 +1,8 @@
-"""Where random bits come from. Randomness is handed over, never found: no global generator, no default seed.
+"""Sources of random bits. Randomness is always passed as an argument: no global generator, no default seed.
 
-Noise that protects people is made from `SystemRandomness` only. `SecretRandomness` is for a coordinator, who must be
-able to draw the same again after it was killed. `SimulationRandomness` repeats itself from a seed, so it protects
-nobody; whatever is made with it says so (`simulated` is true).
+Noise that protects people comes from `SystemRandomness` only. `SecretRandomness` is for a coordinator, which must be
+able to repeat its draws after it was killed. `SimulationRandomness` is reproducible from a seed and therefore not
+private; everything made with it is labelled as such (`simulated` is true).
 """
 
 import hashlib
@@ -38,7 +38,7 @@ class SystemRandomness:
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """Return `count` independent uniform 64-bit words."""
-        # bytearray: the array owns writable memory, so that no caller needs a copy
+        # a bytearray gives the array its own writable memory, so that no caller needs a copy
         return np.frombuffer(bytearray(os.urandom(8 * count)), dtype=np.uint64)
 
     def bytes(self, count: int) -> bytes:
@@ -48,15 +48,15 @@ class SystemRandomness:
 
 @final
 class SecretRandomness:
-    """A stream that only the holder of a secret key can tell from uniform bits, and can draw again: SHAKE-256."""
+    """A pseudorandom stream (SHAKE-256) that can be repeated with its key; without the key it looks uniform."""
 
     simulated: ClassVar[bool] = False
 
     def __init__(self, key: bytes, *labels: str) -> None:
-        """Start the stream of `key`, 32 uniform bytes; other labels give an independent stream."""
+        """Start the stream of `key`, 32 uniform bytes; different labels give independent streams."""
         if len(key) != SECRET_BYTES:
-            raise ValueError(f"a key has {SECRET_BYTES} bytes")
-        # the key has one length, and labels end before the number of the block: no two inputs are alike
+            raise ValueError(f"a key must have {SECRET_BYTES} bytes, found {len(key)}")
+        # keys have a fixed length and labels are terminated before the block number, so all inputs differ
         self._start = hashlib.shake_256(key + "\x00".join([*labels, ""]).encode())
         self._blocks = 0
         self._rest = b""
@@ -82,12 +82,12 @@ class SecretRandomness:
 
 @final
 class SimulationRandomness:
-    """A repeatable stream for simulation, one per seed and labels. It protects nobody."""
+    """A reproducible stream for simulations, one for each seed and labels. Not private."""
 
     simulated: ClassVar[bool] = True
 
     def __init__(self, seed: int, *labels: str) -> None:
-        """Start the stream of `seed`; other labels give an independent stream."""
+        """Start the stream of `seed`; different labels give independent streams."""
         text = "\x00".join([str(seed), *labels]).encode()
         key = np.frombuffer(hashlib.sha256(text).digest()[:16], dtype=np.uint64)
         self._stream = np.random.Philox(key=key)
@@ -102,5 +102,5 @@ class SimulationRandomness:
 
 
 def generator(randomness: Randomness) -> np.random.Generator:
-    """Return a numpy generator seeded from `randomness`, for draws that protect nobody (rows within bins)."""
+    """Return a numpy generator seeded from `randomness`, for draws that need no privacy (values within bins)."""
     return np.random.Generator(np.random.Philox(key=randomness.words(2)))

@@ -1,7 +1,7 @@
-"""One SQLite file: how it is opened and written, and what its errors mean.
+"""Open and write one SQLite file, and translate its errors.
 
-A transaction is on disk when its block ends. The connection is closed with its owner, at the latest when that is
-garbage collected.
+A transaction is on disk when its block ends. The connection is closed with the object that owns it, at the latest when
+that is garbage collected.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ _OBJECTS: Final = "SELECT COUNT(*) FROM sqlite_master"
 @final
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """What a file is: its name in errors, the two numbers in its header, and the statements that lay it out."""
+    """A file format: its name in errors, the two numbers in its header, and the statements that create its tables."""
 
     name: str
     application: int
@@ -50,11 +50,11 @@ class Database:
     ) -> None:
         """Open the file, or create it if `create`, readable by its owner only.
 
-        Wait up to `patience` seconds while another process writes. `exclusive` keeps others out as long as it is open.
+        Wait up to `patience` seconds while another process writes. `exclusive` locks out others until it is closed.
 
         Raises:
             IntegrityError: if the file is missing, of another format or version, or damaged.
-            RefusedError: if others do not let go of it.
+            RefusedError: if another process keeps it locked.
         """
         self.path = Path(path)
         self._form = form
@@ -88,22 +88,22 @@ class Database:
         return next(iter(self.rows(statement, values)), None)
 
     def writing(self, *, alone: bool = False) -> AbstractContextManager[None]:
-        """Hold the only write transaction: on disk when the block ends, undone if the block raises.
+        """Run the block as the only write transaction: on disk when the block ends, undone if the block raises.
 
-        Inside another transaction it is part of that one and on disk when that ends; with `alone` it is refused there.
+        Inside another transaction it becomes part of that one; with `alone` this is refused.
         """
         return self._transaction("BEGIN IMMEDIATE", alone=alone)
 
     def reading(self) -> AbstractContextManager[None]:
-        """See one state of the file throughout, whatever others write."""
+        """Run the block on one consistent state of the file, whatever other processes write."""
         return self._transaction("BEGIN")
 
     @contextmanager
     def turn(self, name: str) -> Iterator[None]:
-        """Keep out others who take a turn of this name, in any process: a lock on an empty file beside this one.
+        """Hold the lock of this name across processes; it is on an empty file in the same folder.
 
         Raises:
-            RefusedError: if another does not end its turn within a minute.
+            RefusedError: if another process does not release it within a minute.
         """
         if str(self.path) == _IN_MEMORY:
             yield
@@ -119,10 +119,10 @@ class Database:
                     time.sleep(0.01)
                 else:
                     break
-            yield  # closing the file ends the turn
+            yield  # closing the file releases the lock
 
     def check(self, *tables: str) -> None:
-        """Raise `IntegrityError` unless the pages and indexes of these tables, or of the whole file, fit together."""
+        """Raise `IntegrityError` unless SQLite finds these tables, or the whole file, consistent."""
         for what in [f"('{table}')" for table in tables] or [""]:
             answer = self.rows(f"PRAGMA integrity_check{what}")
             if answer != [("ok",)]:
@@ -130,16 +130,16 @@ class Database:
 
     def _make_or_find(self, *, create: bool) -> None:
         if create and str(self.path) != _IN_MEMORY:
-            # before SQLite makes it with the permissions of any file; it says itself what is wrong with a path
+            # create it first, for the permissions; if the path is wrong, SQLite reports it below
             with suppress(OSError):
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
         elif not create and not (self.path.is_file() and self.path.stat().st_size):
-            raise IntegrityError(f"{self.path}: there is no {self._form.name} in this file: it is missing or empty")
+            raise IntegrityError(f"{self.path}: the {self._form.name} file is missing or empty")
 
     def _prepare(self, patience: float, *, read_only: bool, exclusive: bool) -> None:
         if exclusive:
             self.rows("PRAGMA locking_mode = EXCLUSIVE")
-        # before anything is changed: a file that is somebody else's stays as it is
+        # check before any change: a file of another program must stay as it is
         there = self.first(_OBJECTS)[0] > 0
         if there or read_only:
             self._check_format()
@@ -162,10 +162,12 @@ class Database:
         if self.first("PRAGMA application_id")[0] != self._form.application:
             raise IntegrityError(f"{self.path}: this SQLite file is not a Syndic {name}")
         if version != self._form.version:
-            raise IntegrityError(f"{self.path}: {name} of version {version}, this Syndic reads {self._form.version}")
+            raise IntegrityError(
+                f"{self.path}: the {name} has format version {version}; this Syndic reads version {self._form.version}"
+            )
 
     def _use_write_ahead_log(self, patience: float) -> None:
-        # SQLite does not wait for other processes here by itself
+        # SQLite itself does not wait for other processes here
         deadline = time.monotonic() + patience
         while True:
             try:
@@ -183,7 +185,9 @@ class Database:
             nested = self._connection.in_transaction
             if nested:
                 if alone:
-                    raise SyndicError(f"{self.path}: what must be on disk at once cannot be part of a transaction")
+                    raise SyndicError(
+                        f"{self.path}: a write that must be on disk immediately cannot be part of a transaction"
+                    )
                 yield
                 return
             self._connection.execute(begin)
@@ -191,7 +195,7 @@ class Database:
                 yield
                 self._connection.execute("COMMIT")
             except BaseException:
-                # a damaged file or a full disk has ended the transaction by itself
+                # after damage or a full disk SQLite may have ended the transaction already
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
@@ -199,27 +203,27 @@ class Database:
 
 @contextmanager
 def sqlite_errors(path: Path, name: str) -> Iterator[None]:
-    """Raise SQLite's errors as Syndic's own.
+    """Translate SQLite's errors into Syndic's.
 
     Raises:
-        IntegrityError: if what is in the file is not what was written.
-        RefusedError: if another process holds the file; the text is public.
-        SyndicError: if the file cannot be used: closed, not writable, the disk is full.
+        IntegrityError: if the file is damaged or not of this format.
+        RefusedError: if another process has locked the file; the text is public.
+        SyndicError: if the file cannot be used: closed, not writable, or the disk is full.
     """
     try:
         yield
     except sqlite3.OperationalError as error:
-        # without a code it is not SQLite's: a text in the file is none
+        # without a code the error is Python's: a text in the file is not UTF-8
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise RefusedError(f"the {name} is busy: another process is writing to it; try again") from None
-        # an error in a statement of ours: the tables are not those that were laid out
+        # an error in one of our statements means that the tables are not as we created them
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR):
-            told = str(error) if code == sqlite3.SQLITE_ERROR else "a text is not UTF-8"
-            raise IntegrityError(f"{path}: not a Syndic {name}, or damaged: {told}") from None
+            reason = str(error) if code == sqlite3.SQLITE_ERROR else "a text is not UTF-8"
+            raise IntegrityError(f"{path}: not a Syndic {name}, or damaged: {reason}") from None
         raise SyndicError(f"{path}: the {name} cannot be used: {error}") from error
     except sqlite3.ProgrammingError as error:
         raise SyndicError(f"{path}: the {name} is closed") from error
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        # the latter where SQLite's own text quotes a name that was damaged
+        # UnicodeDecodeError: SQLite's own text quotes a damaged name
         raise IntegrityError(f"{path}: not a Syndic {name}, or damaged: {error}") from error

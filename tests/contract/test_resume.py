@@ -107,7 +107,7 @@ def test_a_masked_sum_that_a_survivor_left_closed_opens_when_it_is_back(
 
     whole = run_over(case, tmp_path / "whole", open_to_end, seed=seed)
 
-    with pytest.raises(PartyError, match=r"step 'sum_open'.*p1: .*stays charged.*from the same folder"):
+    with pytest.raises(PartyError, match=r"step 'sum_open'.*p1: .*its charge remains.*from the same folder"):
         run_over(case, tmp_path / "closed", closed, seed=seed)
     paid = charged(case, tmp_path / "closed")
     opened = run_over(case, tmp_path / "closed", lambda one: Mortal(one, watch, sends=None), seed=seed)

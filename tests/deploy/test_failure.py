@@ -84,7 +84,7 @@ def test_a_lost_site_is_named_where_the_method_needs_it(federation: Federation) 
     study = agreed(federation, horizontal('method = "homm"', name="site lost"))
     federation.kill("east")
     try:
-        reasons = r"east: its site (does not answer|is not connected|went away)"
+        reasons = r"east: its site (does not answer|is not connected|disconnected)"
         with pytest.raises(PartyError, match=reasons) as told:
             federation.run(study, SEED, patience=3.0)
         assert "north" not in str(told.value).split(". ", 1)[1]

@@ -99,7 +99,7 @@ def test_the_engines_own_orders_are_refused(attack: tuple[Federation, Path, dict
 def test_our_site_refuses_before_the_engine_looks(attack: tuple[Federation, Path, dict[str, Any]]) -> None:
     federation, _, told = attack
     orders = [one for one in told if "ours" in one]
-    refused = "a message on channel 'admin' was refused: it is not the server's, or not about a study"
+    refused = "a message on channel 'admin' was refused: it is not from the server, or not about a study"
     assert len(orders) == 5
     assert federation.log("ours").count(refused) >= len(orders), "two jobs and three orders"
     assert all(refused not in federation.log(site) for site in ("deaf", "bare")), "these stand without it"

@@ -101,4 +101,4 @@ class Choice(Message):
 def test_a_refusal_says_where_and_quotes_nothing(sent: dict[str, Any], told: str) -> None:
     with pytest.raises(RefusedError) as refused:
         decode(msgspec.msgpack.encode(sent), Choice)
-    assert str(refused.value) == f"the message is no valid Choice: {told}"
+    assert str(refused.value) == f"the message is not a valid Choice: {told}"

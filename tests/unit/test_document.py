@@ -20,13 +20,13 @@ class Thing(Document):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (f"exact = 1{'0' * 400}", r"thing: Expected a whole number of at most 64 bits - at `\$\.exact`"),
-        (f"whole = -1{'0' * 19}", r"whole number of at most 64 bits - at `\$\.whole`"),
-        (f"rest = [1, {{ a = {2**63} }}]", r"at `\$\.rest\[\.\.\.\]\.a`"),
-        ("exact = '1e400'", r"below 1e150 - at `\$\.exact`"),
+        (f"exact = 1{'0' * 400}", "thing: exact: expected a whole number of at most 64 bits"),
+        (f"whole = -1{'0' * 19}", "whole: expected a whole number of at most 64 bits"),
+        (f"rest = [1, {{ a = {2**63} }}]", r"rest\[1\]\.a: expected a whole number"),
+        ("exact = '1e400'", "exact: expected a number below 1e150"),
         ("exact = '-1e151'", "below 1e150"),
-        ("a" + ".a" * 40 + " = 1", "a key of so many parts"),
-        ("""["a" . 'b'.c""" + ". a" * 40 + "]", "a key of so many parts"),
+        ("a" + ".a" * 40 + " = 1", "too many parts"),
+        ("""["a" . 'b'.c""" + ". a" * 40 + "]", "too many parts"),
         ("rest = " + "[" * 500 + "]" * 500, "not valid TOML|nested too deeply"),
     ],
 )

@@ -38,7 +38,7 @@ def test_without_the_rows_of_adult_the_tables_are_left_out(
     monkeypatch.setenv("SYNDIC_PEERS", str(tmp_path))
     monkeypatch.delenv("SYNDIC_DATA", raising=False)
     assert list(peers.rows(quick=True)) == []
-    assert "mbi is left out from here on: adult_coded.parquet is not there" in capsys.readouterr().err
+    assert "mbi is left out from here on: adult_coded.parquet was not found" in capsys.readouterr().err
 
 
 def test_what_the_interpreter_prints_is_the_baseline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def main() -> None:
         sys.exit(130)
     except SyndicError as error:
         code = error.code if isinstance(error, PublicError) else "failed"
-        _tell(code, str(error), as_json=as_json)
+        _tell(code, str(error), as_json=as_json, errors=getattr(error, "errors", ()))
         sys.exit(error.exit_code)
     except OSError as error:
         # what a person named is not there, not theirs, or a file where a folder should be; or the disk is full
@@ -102,10 +102,11 @@ def main() -> None:
         sys.exit(InputError.exit_code)
 
 
-def _tell(code: str, text: str, *, as_json: bool) -> None:
+def _tell(code: str, text: str, *, as_json: bool, errors: tuple[str, ...] = ()) -> None:
     if as_json:
         from syndic.cli import show  # noqa: PLC0415  # most verbs end without an error
 
-        show.as_json({"error": {"code": code, "text": text}})
+        each = {"errors": errors} if errors else {}
+        show.as_json({"error": {"code": code, "text": text, **each}})
     else:
         click.echo(f"error: {text}", err=True)

@@ -1,8 +1,8 @@
-"""Ids that organisations know their common people by, and a source's rows in the order of an alignment.
+"""Ids by which organisations identify their common people, and a source's rows in the order of an alignment.
 
-An id is read the same whatever carries it: numbers by their digits (7, 7.0 and "007" are one id), dates by their ISO
-text, texts trimmed; a public rule then makes spellings equal. A row without an id, or with one part of it missing, is
-nobody's.
+An id is interpreted independently of its type: numbers by their digits (7, 7.0 and "007" are one id), dates by their
+ISO text, text trimmed. A public rule then normalises the spelling. A row without an id, or with a part of it missing,
+belongs to nobody.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ Spelling = Literal["nfkc", "casefold", "alphanumeric", "digits"]
 
 NAME_BYTES: Final = 16
 BLOCK_ROWS: Final = 1 << 20
-"""Rows that are held in memory to put them in order; a longer table is read once more for every block of them."""
+"""Rows held in memory to put them in order; a longer table is read once for every block of rows."""
 
 _WHOLE = re.compile(r"\+?(-?)0*([0-9]+)(\.0*)?", re.ASCII)
 _STEPS: Mapping[str, Callable[[str], str]] = {
@@ -37,11 +37,11 @@ _STEPS: Mapping[str, Callable[[str], str]] = {
 
 
 class IdRule(Document):
-    """How ids are read, in public: what makes two spellings equal, and what an id in two rows means.
+    """The public rule for ids: how spelling is normalised, and how duplicates are handled.
 
-    Spellings are made equal in this order, whatever order they are given in. `nfkc`: one form for letters that Unicode
-    has several of. `casefold`: capitals do not count. `alphanumeric`: only letters and digits count. `digits`: only the
-    digits 0 to 9 count. `duplicates`: `drop` all rows of an id that a table has twice, or keep the `first`.
+    Normalisations apply in this order, whatever order they are given in. `nfkc`: one form for letters that Unicode has
+    several forms of. `casefold`: ignore case. `alphanumeric`: keep only letters and digits. `digits`: keep only the
+    digits 0 to 9. `duplicates`: `drop` all rows of an id that a table has twice, or keep the `first`.
     """
 
     spelling: tuple[Spelling, ...] = ("nfkc", "casefold")
@@ -50,7 +50,7 @@ class IdRule(Document):
 
 @final
 class Alignment(Document):
-    """A party's own record of the common people, in the common order. Private; it stays at home.
+    """A party's own record of the common people, in the common order. Private; it never leaves the party.
 
     `names` has 16 bytes of each person's id under `key`, which no other party knows; `columns` held the ids.
     """
@@ -62,12 +62,12 @@ class Alignment(Document):
 
     @property
     def people(self) -> int:
-        """How many people are common."""
+        """The number of common people."""
         return len(self.names) // NAME_BYTES
 
 
 def id_batches(batches: Iterable[pa.RecordBatch], columns: Iterable[str], rule: IdRule) -> Iterator[list[bytes | None]]:
-    """Yield each row's id for batches of rows, None for nobody's. Private."""
+    """Yield each row's id for batches of rows, None if it has none. Private."""
     columns = tuple(columns)
     for batch in batches:
         parts = [_column_ids(batch.column(name), rule) for name in columns]
@@ -86,7 +86,7 @@ def distinct_ids(source: Source, columns: Iterable[str], rule: IdRule) -> list[b
 
 
 def name_of(identity: bytes, key: bytes) -> bytes:
-    """Return what an alignment keeps of an id."""
+    """Return the keyed digest that an alignment stores of an id."""
     return hashlib.blake2b(identity, digest_size=NAME_BYTES, key=key).digest()
 
 
@@ -97,7 +97,7 @@ def _column_ids(array: pa.Array, rule: IdRule) -> list[str | None]:
 def _spelled(text: str, spelling: tuple[Spelling, ...]) -> str:
     for name, change in _STEPS.items():
         text = change(text) if name in spelling else text
-    # capitals of few letters fold to several in no common form
+    # the capitals of a few letters fold to several letters in no common form
     text = (_STEPS["nfkc"](text) if "nfkc" in spelling else text).strip()
     # a rule may leave a number with zeros in front, as "No. 007" does by its digits
     whole = _WHOLE.fullmatch(text)
@@ -105,7 +105,7 @@ def _spelled(text: str, spelling: tuple[Spelling, ...]) -> str:
 
 
 def _joined(parts: tuple[str | None, ...]) -> bytes | None:
-    """Return the parts as bytes from which they can be told apart again: ("ab", "c") is not ("a", "bc")."""
+    """Return an unambiguous encoding of the parts: ("ab", "c") differs from ("a", "bc")."""
     written = [part.encode("utf-8", "surrogatepass") for part in parts if part is not None]
     if len(written) < len(parts):
         return None
@@ -115,10 +115,10 @@ def _joined(parts: tuple[str | None, ...]) -> bytes | None:
 @final
 @dataclass(frozen=True, eq=False)
 class AlignedSource:
-    """The common people's rows of a source, in the common order, found anew by their ids at every reading.
+    """The common people's rows of a source, in the common order; looked up by their ids at every reading.
 
-    So a source may be exported again in another order, with more people or other columns. It holds about 150 bytes a
-    person, and the columns asked for of `block` rows at a time.
+    So a source may be exported again in another order, with more people or other columns. It needs about 150 bytes of
+    memory per person, and the requested columns of `block` rows at a time.
     """
 
     source: Source
@@ -158,7 +158,7 @@ class AlignedSource:
             kept.append([_plain(batch.column(name).take(pa.array(rows))) for name in columns])
         if not had.all():
             raise InputError(
-                f"{self.describe()}: it no longer has a row for everybody of the alignment: export all of them, or "
+                f"{self.describe()}: it no longer has a row for every person of the alignment: export all of them, or "
                 "align anew"
             )
         back = pa.array(np.argsort(np.concatenate(found)))
@@ -168,7 +168,7 @@ class AlignedSource:
     def _matched(
         self, batch: pa.RecordBatch, places: Mapping[bytes, int], within: range, had: NDArray[np.bool_]
     ) -> tuple[list[int], NDArray[np.int64]]:
-        """Return which rows of a batch to keep and the places they go to; notes in `had` whose rows were found."""
+        """Return which rows of a batch to keep and their places; record in `had` whose rows were found."""
         rows: list[int] = []
         order: list[int] = []
         (ids,) = id_batches([batch], self.columns, self.alignment.rule)
@@ -182,7 +182,7 @@ class AlignedSource:
                 order.append(place)
             elif self.alignment.rule.duplicates == "drop":
                 raise InputError(
-                    f"{self.describe()}: somebody of the alignment has more than one row now: export one, or align anew"
+                    f"{self.describe()}: a person of the alignment now has several rows: export one, or align again"
                 )
         return rows, np.array(order, dtype=np.int64)
 

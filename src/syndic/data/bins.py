@@ -1,4 +1,4 @@
-"""Bins of columns with bounds: their borders on a linear or logarithmic scale, and draws from them."""
+"""Bins of columns with bounds: their edges on a linear or logarithmic scale, and draws from them."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 MOST_BINS = 2**24
 MOST_SCALED_BINS = 2**16
 FINE_BINS = 64
-"""Bins of a real column, or of one on a logarithmic scale, where the study does not say how many."""
+"""Number of bins of a real column, or of one on a logarithmic scale, if the study does not set it."""
 
 T = TypeVar("T", np.int64, np.float64)
 Scale = Literal["linear", "log", "symlog"]
@@ -20,27 +20,27 @@ _LINEAR_SHARE = 1e-4
 
 
 def check_few(name: str, bins: int | None, scale: Scale = "linear") -> None:
-    """Refuse bins whose borders would fill the memory of whoever only reads the study file."""
+    """Refuse so many bins that reading the study file would fill the memory."""
     most = MOST_BINS if scale == "linear" else MOST_SCALED_BINS
     if bins is not None and bins > most:
         raise ValueError(f"{name!r}: bins ({bins}) must be at most {most}")
 
 
 def check_scale(name: str, scale: Scale, lower: float) -> None:
-    """Refuse a logarithm of what is not positive."""
+    """Refuse a logarithmic scale if the lower bound is not positive."""
     if scale == "log" and lower <= 0:
-        raise ValueError(f"{name!r}: scale 'log' needs a positive lower bound, and it is {lower}: use 'symlog'")
+        raise ValueError(f"{name!r}: scale 'log' needs a positive lower bound, not {lower}: use 'symlog'")
 
 
 def check_edges(
     name: str, edges: Sequence[float] | None, ends: tuple[float, float], last: str, bins: int | None, scale: Scale
 ) -> None:
-    """Refuse edges that are not the bounds and increasing numbers between them."""
+    """Refuse edges that do not increase from the lower to the upper bound."""
     if edges is None:
         return
     check_few(name, len(edges), "log")
     if bins is not None or scale != "linear":
-        raise ValueError(f"{name!r}: give edges, or bins and scale, not both")
+        raise ValueError(f"{name!r}: give `edges`, or `bins` and `scale`, not both")
     if len(edges) < 2 or (edges[0], edges[-1]) != ends:
         raise ValueError(f"{name!r}: edges must begin with lower and end with {last}")
     if any(not first < second for first, second in pairwise(edges)):
@@ -92,7 +92,7 @@ def whole_edges(lower: int, count: int, bins: int, scale: Scale) -> NDArray[np.i
 
 @lru_cache(maxsize=256)
 def given_edges(given: tuple[float, ...], kind: type[T]) -> NDArray[T]:
-    """Return declared borders."""
+    """Return the declared edges."""
     edges = np.array(given, dtype=kind)
     edges.flags.writeable = False
     return edges
@@ -100,7 +100,7 @@ def given_edges(given: tuple[float, ...], kind: type[T]) -> NDArray[T]:
 
 @lru_cache(maxsize=256)
 def real_edges(lower: float, upper: float, bins: int, scale: Scale) -> NDArray[np.float64]:
-    """Return the borders of bins of equal width on a scale."""
+    """Return the edges of bins of equal width on a scale."""
     bounds = (lower, upper)
     begin, end = _onto_scale(bounds, bounds, scale)
     edges = _off_scale(np.linspace(begin, end, bins + 1), bounds, scale)

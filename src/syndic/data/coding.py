@@ -1,8 +1,8 @@
-"""Columns as whole numbers whose products will be summed: fixed point, by public bounds.
+"""Encode columns as integers for sums of products: fixed point, with public bounds.
 
-A column becomes a block of features. In every row at most one feature of a block is other than zero, and none is
-larger than 2^bits in absolute value: what a person can change in a sum of products follows from that alone. Nothing is
-read off the rows.
+A column becomes a block of features. In every row at most one feature of a block is not zero, and none is larger than
+2^bits in absolute value. The sensitivity of a sum of products follows from that alone. Nothing is estimated from the
+rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from syndic.document import Document
 from syndic.errors import InputError
 
 INTERCEPT: Final = "(intercept)"
-# codes that a table of whole numbers is kept for
+# the most codes for which a table of integers is kept
 MOST_LEVELS: Final = 1 << 20
 
 
@@ -26,8 +26,8 @@ MOST_LEVELS: Final = 1 << 20
 class Feature(Document):
     """One column of the coded matrix. Public.
 
-    The value in the column's own unit is `middle` + `half` * z for z in [-1, 1]; a product of columns has no other unit
-    than that of its z. `values` says whether z is a number, 0 or 1 (`indicator`), or -1 or 1 (`sign`). `block` names
+    The value in the column's own unit is `middle` + `half` * z for z in [-1, 1]; a product of columns has no unit
+    of its own. `values` says whether z is a number, 0 or 1 (`indicator`), or -1 or 1 (`sign`). `block` names
     the column or product it belongs to; `ones` the feature that is 1 wherever the row is there at all; `parts` the
     features whose product this is.
     """
@@ -71,9 +71,11 @@ def coding_of(column: Column, bits: int) -> Coding:
     """
     name = column.name
     if column.size > MOST_LEVELS:
-        raise InputError(f"column {name!r} has {column.size} levels: set bins to at most {MOST_LEVELS}")
+        raise InputError(
+            f"column {name!r} has {column.size} levels, more than the {MOST_LEVELS} allowed: set fewer bins"
+        )
     if column.levels < 2:
-        raise InputError(f"column {name!r} has one level only, so nothing can depend on it: leave it out")
+        raise InputError(f"column {name!r} has only one level, so nothing can depend on it: remove it")
     if isinstance(column, Listed):
         features = tuple(Feature(name=f"{name}={each}", block=name, values="indicator") for each in column.labels())
         return _coding(name, np.eye(column.size), features, bits, complete=True)
@@ -93,7 +95,7 @@ def coding_of(column: Column, bits: int) -> Coding:
 def product_of(first: Coding, second: Coding) -> Coding:
     """Return the block of all products of a feature of one column with a feature of another."""
     if len(first.columns) > 1 or len(second.columns) > 1 or first.columns == second.columns:
-        raise InputError(f"{'*'.join(first.columns + second.columns)}: a product is of two different columns")
+        raise InputError(f"{'*'.join(first.columns + second.columns)}: a product needs two different columns")
     block = f"{first.columns[0]}*{second.columns[0]}"
     features = tuple(
         Feature(name=f"{one.name}*{other.name}", block=block, values=_kind(one, other), parts=(one.name, other.name))
@@ -118,7 +120,7 @@ def _coding(
     name: str, values: NDArray[Any], features: tuple[Feature, ...], bits: int, *, complete: bool = False
 ) -> Coding:
     scale = float(1 << bits)
-    # clipped after rounding too: a rounding error must not lengthen a row
+    # clipped again after rounding: a rounding error must not make a row longer
     table = np.clip(np.rint(values.astype(np.float64) * scale), -scale, scale).astype(np.int32)
     return Coding(columns=(name,), tables=(table,), features=features, complete=complete, bits=bits)
 

@@ -1,7 +1,7 @@
-"""Public descriptions of columns: which values there are, how rows become codes and codes become values.
+"""Public descriptions of columns: their values, and how values are converted to codes and back.
 
-A value never causes a refusal. What a column does with values outside its bounds or list (`outside`) and
-with null, NaN, text that does not parse and values of a wrong type (`missing`) is public, written by people.
+A value never causes a refusal. The rules for values outside the bounds or the list (`outside`), and for null, NaN, text
+that does not parse and values of a wrong type (`missing`), are public and written by people.
 """
 
 import datetime
@@ -29,13 +29,13 @@ LARGEST_INTEGER = 2**53  # floats below it are exact integers
 
 
 class Instead(Document, Generic[V], frozen=True, kw_only=True):
-    """The declared value to put instead, written `{value = ...}`."""
+    """The declared value to use instead, written `{value = ...}`."""
 
     value: V
 
 
 class Described(Document, frozen=True, kw_only=True):
-    """What all columns share: codes 0 .. size-1, the last one for missing where `missing` is "level"."""
+    """Base of all columns: codes 0 .. size-1, the last one for missing values if `missing` is "level"."""
 
     name: str
 
@@ -63,11 +63,11 @@ class Described(Document, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        """Number of codes, the one for missing values included."""
+        """Number of codes, including the one for missing values."""
         return max(self.levels, self.missing_code + 1)
 
     def encode(self, array: pa.Array | pa.ChunkedArray) -> Codes:
-        """Return the code of every value of an array of any Arrow type. Codes are private as values are."""
+        """Return the code of every value of an array of any Arrow type. Codes are as private as the values."""
         if isinstance(array, pa.ChunkedArray):
             chunks = array.chunks or [pa.array([], array.type)]
             return np.concatenate([self.encode(chunk) for chunk in chunks])
@@ -76,7 +76,7 @@ class Described(Document, frozen=True, kw_only=True):
             if len(array.dictionary) > len(array):
                 return self.encode(array.dictionary_decode())
             table = np.append(self.encode(array.dictionary), self.missing_code)
-            # a full dictionary leaves no room in a narrow index type for the one that null gets
+            # a narrow index type may have no value left for null if the dictionary is full
             codes = table[np.asarray(array.indices.cast(pa.int64()).fill_null(len(array.dictionary)))]
         elif pa.types.is_integer(array.type) and array.type.bit_width <= 16:
             present = array.fill_null(0) if array.null_count else array
@@ -88,7 +88,7 @@ class Described(Document, frozen=True, kw_only=True):
         return np.asarray(codes, dtype=code_type(self.size))
 
     def decode(self, codes: NDArray[np.integer], generator: np.random.Generator) -> pa.Array:
-        """Return a value for each code, uniform within its bin; the level for missing becomes null."""
+        """Return a value for each code, uniform within its bin; the code for missing values becomes null."""
         codes = np.asarray(codes).astype(np.int64)
         missing = codes >= self.levels
         values = self._values(np.where(missing, 0, codes), generator)
@@ -109,14 +109,14 @@ def code_type(size: int) -> np.dtype[Any]:
 
 
 class Listed(Described, frozen=True, kw_only=True):
-    """A column whose values are listed, compared as numbers or times where they are such, else as trimmed text.
+    """A column with listed values, compared as numbers or times if possible, else as trimmed text.
 
     Listed "3" is also 3.0, "03" and 3e0; "true" is also True, "TRUE" and 1; a date is also its midnight in UTC.
-    True and 1 are "t" or "T", and false and 0 are "f" or "F", where only the letter is listed.
-    Two values that are read alike cannot both be listed, nor can "nan", which is missing.
+    True and 1 are "t" or "T", and false and 0 are "f" or "F", if only the letter is listed.
+    Two values that are interpreted as the same cannot both be listed, nor can "nan", which is missing.
     Outside the list: "other" is one more level (or the listed "other"), "missing" treats it as missing,
-    `{value = "x"}` puts the listed value x. Missing (also empty text): "level" is one more level, which
-    decodes to null; `{value = "x"}` puts x.
+    `{value = "x"}` uses the listed value x. Missing (also empty text): "level" is one more level, which
+    decodes to null; `{value = "x"}` uses x.
     """
 
     values: tuple[str, ...]
@@ -128,25 +128,27 @@ class Listed(Described, frozen=True, kw_only=True):
         if not self.values:
             raise ValueError(f"{self.name!r}: values must not be empty")
         if any(not value or value != value.strip() for value in self.values):
-            raise ValueError(f"{self.name!r}: values must not be empty or begin or end with white space")
+            raise ValueError(f"{self.name!r}: a value must not be empty, and must not begin or end with white space")
         self._check_distinct()
         for rule, choice in (("outside", self.outside), ("missing", self.missing)):
             if isinstance(choice, Instead) and choice.value not in self.values:
-                raise ValueError(f"{self.name!r}: {rule} value {choice.value!r} must be one of its values")
+                raise ValueError(f"{self.name!r}: the value for {rule} {choice.value!r} must be one of its values")
 
     def _check_distinct(self) -> None:
         seen: dict[Key, str] = {}
         for value in self.values:
             key = key_of(value)
             if key is None:
-                raise ValueError(f"{self.name!r}: value {value!r} is read as missing and cannot be listed")
+                raise ValueError(f"{self.name!r}: {value!r} means a missing value and cannot be listed")
             if key in seen:
-                raise ValueError(f"{self.name!r}: values must be distinct: {seen[key]!r} and {value!r} are read alike")
+                raise ValueError(
+                    f"{self.name!r}: values must be distinct: {seen[key]!r} and {value!r} are the same value"
+                )
             seen[key] = value
 
     @property
     def levels(self) -> int:
-        """Number of listed values, and one more for "other" where it is not listed."""
+        """Number of listed values, plus one for "other" if it is not listed."""
         return len(self.values) + (self.outside == OTHER and OTHER not in self.values)
 
     @property
@@ -169,7 +171,7 @@ class Listed(Described, frozen=True, kw_only=True):
         return self._texts().index(self.outside.value if isinstance(self.outside, Instead) else OTHER)
 
     def lookup(self) -> Mapping[Key, int]:
-        """Return the code of everything listed, by what `syndic.data.reading` makes of it."""
+        """Return the code of every listed value, by its key (`syndic.data.reading`)."""
         return _listed_keys(self._texts())
 
     def _codes(self, array: pa.Array) -> NDArray[np.int64]:
@@ -223,7 +225,7 @@ class Boolean(Described, frozen=True, kw_only=True, tag_field="kind", tag="boole
 def _listed_keys(texts: tuple[str, ...]) -> dict[Key, int]:
     keys = {key: code for code, text in enumerate(texts) if (key := key_of(text)) is not None}
     for letter, truth in TRUTH_LETTERS.items():
-        # a database that finds nothing but F in a column may hold it as truths
+        # a database may store a column that contains only F as booleans
         listed = [code for code, text in enumerate(texts) if text.lower() == letter]
         if truth not in keys and len(listed) == 1:
             keys[truth] = listed[0]

@@ -1,4 +1,4 @@
-"""Counting coded rows into many tables at once."""
+"""Count coded rows into many tables in one pass."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, final
@@ -12,8 +12,8 @@ from syndic.data.factor import Factor
 from syndic.data.sparse import SparseCounts, check_dense, gather
 
 # Measured on 10 million rows of 15 columns, all pairs: tables of 2^16 cells stay in cache and are indexed by
-# 16 bits; counting 18 of them and summing is 4 times faster than counting 105 pairs. Rows wait in a buffer,
-# so that adding up the tables costs little beside filling them, however small the batches are.
+# 16 bits; counting 18 of them and summing is 4 times faster than counting 105 pairs. Rows are buffered,
+# so that summing the tables is cheap compared with filling them, even for small batches.
 GROUP_CELLS = 2**16
 BUFFER_ROWS = 2**18
 
@@ -22,11 +22,11 @@ BUFFER_ROWS = 2**18
 class DenseCounter:
     """Counts rows into dense tables over several sets of columns.
 
-    The sets are covered by few larger ones, which are counted and at the end summed down.
+    The sets are covered by a few larger ones, which are counted and at the end marginalised.
     """
 
     def __init__(self, domain: Domain, cliques: Sequence[tuple[str, ...]]) -> None:
-        """Prepare zero counts; refuses sets too large to write out."""
+        """Start with zero counts; refuse sets too large for a dense table."""
         self._cliques = list(cliques)
         check_dense(*(domain.project(names) for names in cliques))
         self._groups = [domain.project(names) for names in cover(domain, self._cliques)]
@@ -78,7 +78,7 @@ class DenseCounter:
 def cover(domain: Domain, cliques: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Return sets of columns, of at most `GROUP_CELLS` cells where possible, that contain all cliques.
 
-    Greedy: begin with the largest clique left, add the column that brings most cliques for its size, repeat.
+    Greedy: start with the largest remaining clique, add the column that covers most cliques for its size, repeat.
     """
     sizes = np.array(domain.sizes, dtype=np.float64)
     left = np.zeros((len(cliques), len(domain)), dtype=bool)
@@ -122,7 +122,7 @@ class CellCounter:
         else:
             self._tallied.append((cells, numbers))
         self._rows += len(cells)
-        # merging costs as much as there are cells, so wait for as many rows
+        # merging costs time proportional to the cells, so wait for as many rows
         if self._rows > max(1 << 20, len(self._cells)):
             self._merge()
 

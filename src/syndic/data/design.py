@@ -1,6 +1,6 @@
-"""From coded rows to numbers for a linear model: public bounds only, every row inside the unit ball.
+"""Convert coded rows to features of a linear model: public bounds only, every row inside the unit ball.
 
-Nothing here is read off the rows: scaling by a column's maximum, mean or standard deviation would be a release.
+Nothing is estimated from the rows: scaling by a column's maximum, mean or standard deviation would be a release.
 """
 
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ from syndic.document import Document
 from syndic.errors import InputError
 
 Numbers = NDArray[np.float64]
-# of the unit ball's squared radius, the half that the intercept takes; the rest is left to the columns
+# the intercept takes half of the unit ball's squared radius, the columns the other half
 _INTERCEPT_VALUE: Final = sqrt(0.5)
 
 
 @final
 class Design(Document, dict=True):
-    """Which numbers a row becomes. Public, as the schema is.
+    """The features of a row. Public, like the schema.
 
     Listed columns get a feature for each level, the one for missing values included; booleans get one feature;
     numbers and dates the middle of their bin, scaled by the column's bounds to [0, 1] (`unit`) or [-1, 1]
@@ -47,14 +47,14 @@ class Design(Document, dict=True):
         if self.label not in self.schema.names:
             raise ValueError(f"label {self.label!r} must be one of the columns {list(self.schema.names)}")
         if len(self.schema.columns) == 1:
-            raise ValueError("a design needs a column beside its label")
+            raise ValueError("a design needs at least one column besides its label")
         column = self.schema[self.label]
         if isinstance(column, Listed | Boolean) and self.positive not in column.labels():
             raise ValueError(
-                f"{self.label!r} is no number: positive ({self.positive!r}) must be one of {column.labels()}"
+                f"{self.label!r} is not a number: positive ({self.positive!r}) must be one of {column.labels()}"
             )
         if self.positive is not None and not isinstance(column, Listed | Boolean):
-            raise ValueError(f"{self.label!r} is a number: leave positive out")
+            raise ValueError(f"{self.label!r} is a number: remove `positive`")
 
     @cached_property
     def features(self) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ class Design(Document, dict=True):
 
 
 def into_ball(rows: Numbers, radius: float) -> Numbers:
-    """Return rows of norm at most `radius`, longer ones shortened."""
+    """Return rows clipped to norm `radius`."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     # the factor is a little below 1 so that rounding cannot leave the ball
     return np.where(norms > radius, rows * (radius * (1 - 1e-12) / np.maximum(norms, radius)), rows)

@@ -23,7 +23,9 @@ class Domain:
 
     def __post_init__(self) -> None:
         if len(self.names) != len(self.sizes):
-            raise ValueError(f"{len(self.names)} names and {len(self.sizes)} sizes: give one size for each name")
+            raise ValueError(
+                f"there are {len(self.names)} names but {len(self.sizes)} sizes: give one size for each name"
+            )
         if len(set(self.names)) != len(self.names):
             raise ValueError(f"names {list(self.names)} must be distinct")
         for name, size in zip(self.names, self.sizes, strict=True):
@@ -73,10 +75,12 @@ class Domain:
         return Domain.of(sizes)
 
     def index(self, codes: Sequence[NDArray[np.integer]]) -> NDArray[np.int64]:
-        """Return each row's cell as one number, the last column fastest; `codes` has an array a column."""
+        """Return each row's cell as one number, the last column fastest; `codes` has one array per column."""
         self.check_index()
         if len(codes) != len(self.names) or not codes:
-            raise ValueError(f"{len(codes)} arrays of codes for {len(self.names)} columns: give one for each")
+            raise ValueError(
+                f"there are {len(codes)} arrays of codes but {len(self.names)} columns: give one array for each column"
+            )
         cells = np.zeros(len(codes[0]), dtype=np.int64)
         for column, size in zip(codes, self.sizes, strict=True):
             cells *= size
@@ -98,6 +102,6 @@ class Domain:
         bits = (self.size - 1).bit_length()
         if bits > INDEX_BITS:
             raise InputError(
-                f"the domain of {len(self)} columns has {self.size} cells, {bits} bits to number them "
-                f"(at most {INDEX_BITS}): take fewer columns or fewer bins"
+                f"the domain of {len(self)} columns has {self.size} cells, which needs {bits} bits "
+                f"(at most {INDEX_BITS}): use fewer columns or fewer bins"
             )

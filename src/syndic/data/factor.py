@@ -1,4 +1,4 @@
-"""A dense table over a domain: counts, probabilities or their logarithms, one number a cell."""
+"""A dense table over a domain: counts, probabilities or their logarithms, one number per cell."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Columns with bounds, cut into bins: integers, reals and dates."""
+"""Columns with bounds, divided into bins: integers, reals and dates."""
 
 import datetime
 import math
@@ -27,13 +27,13 @@ from syndic.data.reading import EPOCH
 
 
 class Ranged(Described, frozen=True, kw_only=True):
-    """A column with bounds, both included, cut into bins.
+    """A column with bounds, both included, divided into bins.
 
     `bins` bins of equal width on `scale`: "linear", "log" (positive numbers) or "symlog" (logarithmic on both sides of
     0); or bins between the given `edges`, which begin and end with the bounds. Without either, bins are fine (64, or
-    one for each whole number), and a synthesis merges neighbours by their noisy counts. Outside (infinity too): "clip"
+    one for each whole number), and a synthesis merges neighbours by their noisy counts. Outside (also infinity): "clip"
     moves the value to the nearer bound, "missing" treats it as missing. Missing: "level" is one more level that decodes
-    to null, `{value = ...}` puts a value within the bounds.
+    to null, `{value = ...}` uses a value within the bounds.
     """
 
     bins: int | None = None
@@ -43,7 +43,7 @@ class Ranged(Described, frozen=True, kw_only=True):
     @property
     @abstractmethod
     def bin_edges(self) -> NDArray[Any]:
-        """The levels + 1 borders of the bins, increasing; a bin has its lower edge."""
+        """The levels + 1 edges of the bins, increasing; a bin includes its lower edge."""
 
     @property
     @abstractmethod
@@ -52,7 +52,7 @@ class Ranged(Described, frozen=True, kw_only=True):
 
     @abstractmethod
     def beyond(self) -> float:
-        """Return the least number that is above the upper bound."""
+        """Return the smallest number above the upper bound."""
 
     @abstractmethod
     def _bounds(self) -> tuple[float, float]:
@@ -60,7 +60,7 @@ class Ranged(Described, frozen=True, kw_only=True):
 
     @abstractmethod
     def _instead(self) -> float | None:
-        """Return the number put for missing values, None where they have a level."""
+        """Return the number used for missing values, or None if they have a level."""
 
     @abstractmethod
     def _numbers(self, array: pa.Array) -> read.Numbers:
@@ -77,7 +77,7 @@ class Ranged(Described, frozen=True, kw_only=True):
         return self.levels if value is None else int(self._bins(np.array([value], dtype=np.float64))[0])
 
     def borders(self) -> list[float]:
-        """Return the inner edges as numbers, dates as days since 1970: a bin's code is how many are not above it."""
+        """Return the inner edges as numbers, dates as days since 1970. A value's code is how many are not above it."""
         edges = self.bin_edges[1:-1]
         return [float(edge) for edge in (edges.astype(np.int64) if edges.dtype.kind == "M" else edges)]
 
@@ -103,16 +103,16 @@ class Ranged(Described, frozen=True, kw_only=True):
         lower, upper = self._bounds()
         value = self._instead()
         if value is not None and not lower <= value <= upper:
-            raise ValueError(f"{self.name!r}: missing value must be within the bounds")
+            raise ValueError(f"{self.name!r}: the value for missing must be within the bounds")
         self._check_size()
 
 
 class Whole(Ranged, frozen=True, kw_only=True):
-    """A ranged column of whole numbers: bins hold near-equal numbers of them on a linear scale."""
+    """A ranged column of whole numbers, on a linear scale divided nearly equally among the bins."""
 
     @property
     def levels(self) -> int:
-        """Number of bins; by default one for each whole number, at most 64 on another scale than the linear one."""
+        """Number of bins; by default one for each whole number, on a logarithmic scale at most 64."""
         if self._given() is None and self.scale == "linear":
             return self._count() if self.bins is None else self.bins
         return len(self._whole_edges()) - 1
@@ -124,7 +124,7 @@ class Whole(Ranged, frozen=True, kw_only=True):
 
     @abstractmethod
     def _given(self) -> tuple[int, ...] | None:
-        """Return the declared edges as whole numbers, None where there are none."""
+        """Return the declared edges as whole numbers, or None if there are none."""
 
     def beyond(self) -> float:
         """Return the whole number after the upper bound."""
@@ -169,9 +169,9 @@ class Whole(Ranged, frozen=True, kw_only=True):
 
 @final
 class Integer(Whole, frozen=True, kw_only=True, tag_field="kind", tag="integer"):
-    """Integers from lower to upper, one bin each unless `bins`, `edges` or `scale` say otherwise; rounded down.
+    """Integers from lower to upper, one bin each unless `bins`, `edges` or `scale` is set; rounded down.
 
-    The last of `edges` is upper + 1, as a bin has its lower edge.
+    The last of `edges` is upper + 1, because a bin includes its lower edge.
     """
 
     lower: int
@@ -216,9 +216,9 @@ class Integer(Whole, frozen=True, kw_only=True, tag_field="kind", tag="integer")
 
 @final
 class Date(Whole, frozen=True, kw_only=True, tag_field="kind", tag="date"):
-    """Days from lower to upper, one bin each unless `bins` or `edges` say otherwise; times count by their UTC date.
+    """Days from lower to upper, one bin each unless `bins` or `edges` is set; times count by their UTC date.
 
-    The last of `edges` is the day after upper, as a bin has its lower edge.
+    The last of `edges` is the day after upper, because a bin includes its lower edge.
     """
 
     lower: datetime.date
@@ -266,7 +266,7 @@ class Date(Whole, frozen=True, kw_only=True, tag_field="kind", tag="date"):
 
 @final
 class Real(Ranged, frozen=True, kw_only=True, tag_field="kind", tag="real"):
-    """Real numbers from lower to upper in bins of equal width on their scale; the last bin has the upper bound too."""
+    """Real numbers from lower to upper in bins of equal width on their scale; the last bin includes the upper bound."""
 
     lower: float
     upper: float
@@ -285,7 +285,9 @@ class Real(Ranged, frozen=True, kw_only=True, tag_field="kind", tag="real"):
         check_scale(self.name, self.scale, self.lower)
         check_edges(self.name, self.edges, (self.lower, self.upper), "upper", self.bins, self.scale)
         if self._narrowest() < 8 * np.spacing(max(abs(self.lower), abs(self.upper))):
-            raise ValueError(f"{self.name!r}: bins ({self.levels}) are narrower than floats resolve: set fewer")
+            raise ValueError(
+                f"{self.name!r}: bins ({self.levels}) are narrower than floating point resolves: set fewer"
+            )
         self._check()
 
     @property

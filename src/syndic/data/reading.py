@@ -1,8 +1,8 @@
-"""What one value says, whatever carries it: an Arrow type, a Python object or text.
+"""Interpret a single value the same way in every representation: Arrow type, Python object or text.
 
-Libraries give a column a type by looking at all its rows: one null makes integers floats, one word makes truths
-objects, one stray line makes numbers text. So True, 1, 1.0, "1", "1.0" and "true" all have one reading here, and so
-have a date, its midnight and their ISO text: otherwise one person could change how others are counted.
+Libraries infer a column's type from all its rows: one null turns integers into floats, one word turns booleans into
+objects, one malformed line turns numbers into text. So True, 1, 1.0, "1", "1.0" and "true" are the same value here, and
+so are a date, its midnight and their ISO text. Otherwise one person could change how others are counted.
 """
 
 import datetime
@@ -107,7 +107,7 @@ def text_of(value: Any) -> str | None:
     """Return a Python value as text with the same reading; None for missing and odd values."""
     try:
         return _text(value)
-    except Exception:  # an object's own methods may raise anything, and no value may stop a run
+    except Exception:  # an object's methods may raise anything, and no value may stop a run
         return None
 
 

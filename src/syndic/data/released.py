@@ -1,4 +1,4 @@
-"""The rows that are published."""
+"""Released tables: the rows that are published."""
 
 import html
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ DECODED_ROWS = 1 << 20
 @final
 @dataclass(frozen=True, eq=False)
 class ReleasedTable:
-    """Published rows: synthetic, made from noisy counts. Nothing in it is private any more."""
+    """Published synthetic rows, made from noisy counts. They are public."""
 
     table: pa.Table
 
@@ -69,7 +69,9 @@ class ReleasedTable:
             with pa.ipc.new_file(path, self.table.schema) as writer:
                 writer.write_table(self.table)
         else:
-            raise InputError(f"{path.name}: a released table is written as .parquet, .csv or .arrow")
+            raise InputError(
+                f"{path.name}: unknown file type; a released table can be written as .parquet, .csv or .arrow"
+            )
 
     def _repr_html_(self) -> str:
         rows = self.table.slice(0, SHOWN_ROWS).to_pylist()
@@ -87,7 +89,7 @@ def decode_rows(
     """Return `counts` rows for each linear cell of the schema's domain, uniform in bins, in cell order."""
     domain = schema.domain
     if len(cells) != len(counts):
-        raise ValueError(f"{len(cells)} cells and {len(counts)} counts: give one count for each cell")
+        raise ValueError(f"there are {len(cells)} cells but {len(counts)} counts: give one count for each cell")
     if np.any(np.asarray(counts) < 0):
         raise ValueError("counts must not be negative")
     if len(cells) and (np.min(cells) < 0 or int(np.max(cells)) >= domain.size):
@@ -99,7 +101,7 @@ def decode_rows(
 def decode_codes(
     schema: Schema, codes: Mapping[str, NDArray[np.integer]], generator: np.random.Generator
 ) -> ReleasedTable:
-    """Return a row for each place of the columns' codes, uniform in bins, in order; any number of columns."""
+    """Return a row for each position of the columns' codes, uniform in bins, in order; any number of columns."""
     missing = [name for name in schema.names if name not in codes]
     if missing:
         raise ValueError(f"codes of {missing} are missing: give an array for each column")
@@ -107,7 +109,9 @@ def decode_codes(
     for column in schema.columns:
         one = codes[column.name]
         if len(one) != rows:
-            raise ValueError(f"{len(one)} codes of {column.name!r} and {rows} of the first column: give as many")
+            raise ValueError(
+                f"column {column.name!r} has {len(one)} codes, the first one {rows}: all columns need the same number"
+            )
         if rows and (int(np.min(one)) < 0 or int(np.max(one)) >= column.size):
             raise ValueError(f"codes of {column.name!r} must be between 0 and {column.size - 1}")
     starts = range(0, rows, DECODED_ROWS)

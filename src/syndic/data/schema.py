@@ -1,4 +1,4 @@
-"""The public description of a table: its columns, written by people, never read off private rows."""
+"""The public description of a table: its columns, written by people, never derived from private rows."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -35,7 +35,7 @@ class Schema(Document, frozen=True, kw_only=True):
     def from_domain(cls, sizes: Mapping[str, int] | str | Path) -> Self:
         """Return columns of integer codes 0 .. size-1 from `{name: size}` or a JSON file of it.
 
-        Such columns have no level for missing values: those are put as 0.
+        Such columns have no level for missing values; missing values become 0.
         """
         if isinstance(sizes, str | Path):
             path = Path(sizes)
@@ -72,5 +72,5 @@ class Schema(Document, frozen=True, kw_only=True):
         """Return the schema of some columns, in the order given."""
         known = {column.name: column for column in self.columns}
         names = tuple(names)
-        self.domain.axes([name for name in names if name not in known])  # names the unknown ones and the known
+        self.domain.axes([name for name in names if name not in known])  # raises for unknown names
         return Schema(columns=tuple(known[name] for name in names))

@@ -1,7 +1,7 @@
-"""Where a party's rows live. A source yields Arrow record batches of the columns asked for, and no more.
+"""Sources of a party's rows. A source yields Arrow record batches of the requested columns only.
 
-Errors here name the file and the columns wanted, never a value, nor do they quote another library's error, as
-it may quote a row: that one is chained, for the party's own log.
+Errors name the file and the requested columns, never a value. They do not quote another library's error, which may
+quote a row: that one is chained, for the party's own log.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ BATCH_ROWS = 65_536
 
 @runtime_checkable
 class Source(Protocol):
-    """Rows to read, as often as wanted, in the same order."""
+    """Rows that can be read any number of times, in the same order."""
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the columns there are."""
@@ -31,7 +31,7 @@ class Source(Protocol):
         ...
 
     def describe(self) -> str:
-        """Return what this is, without folders, hosts or passwords: "Parquet file x.parquet"."""
+        """Return a description without folders, hosts or passwords: "Parquet file x.parquet"."""
         ...
 
 
@@ -39,7 +39,7 @@ class Source(Protocol):
 class SourceSpec(Document, frozen=True, kw_only=True):
     """A source as written in party.toml: `path`, or `duckdb` / `postgres` / `ibis` with a `query` or a `table`.
 
-    `ibis` is an address of an engine, which then does the counting; `order` names columns that sort a person's rows.
+    `ibis` is the address of an engine, which then does the counting; `order` names columns that sort a person's rows.
     """
 
     path: str | None = None
@@ -52,12 +52,14 @@ class SourceSpec(Document, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if sum(place is not None for place in (self.path, self.duckdb, self.postgres, self.ibis)) != 1:
-            raise ValueError("a source must have exactly one of path, duckdb, postgres and ibis")
+            raise ValueError("a source must have exactly one of `path`, `duckdb`, `postgres` and `ibis`")
         if self.order and self.ibis is None:
-            raise ValueError("order is for ibis sources: others come in the order they are stored in")
+            raise ValueError(
+                "`order` is for ibis sources only: other sources are read in the order in which they are stored"
+            )
         wanted = 0 if self.path is not None else 1
         if sum(what is not None for what in (self.query, self.table)) != wanted:
-            raise ValueError("a database source must have a query or a table, and a path neither")
+            raise ValueError("a database source needs a `query` or a `table`; a `path` takes neither")
 
 
 @final
@@ -90,7 +92,7 @@ def open_source(thing: Any) -> Source:
     if isinstance(thing, SourceSpec):
         return _of_spec(thing)
     if isinstance(thing, str | Path):
-        # below this module in the folder, but they build on it
+        # imported here because these modules import this one
         from syndic.data.sources.file import open_path  # noqa: PLC0415
 
         return open_path(Path(thing))
@@ -102,30 +104,32 @@ def open_source(thing: Any) -> Source:
 
 
 def check_columns(source: Source, columns: Iterable[str]) -> list[str]:
-    """Return the columns as a list; refuse those that the source has not, or has twice."""
+    """Return the columns as a list; refuse those that the source does not have, or has twice."""
     columns = list(columns)
     names = source.names()
     absent = [name for name in columns if name not in names]
     if absent:
-        raise InputError(f"{source.describe()}: the columns {absent} are wanted and are not there")
+        raise InputError(f"{source.describe()}: the required columns {absent} are missing")
     repeated = [name for name in columns if names.count(name) > 1]
     if repeated:
-        raise InputError(f"{source.describe()}: the columns {repeated} are there more than once")
+        raise InputError(f"{source.describe()}: the columns {repeated} appear more than once")
     return columns
 
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Turn the reader's errors into one that names the file and quotes nothing from it."""
+    """Replace the reader's errors by one that names the file and quotes nothing from it."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        # the latter where the name of a column was damaged
-        raise InputError(f"{what}: cannot be read, it is damaged or of another kind than its name says") from error
+        # UnicodeDecodeError: the name of a column is damaged
+        raise InputError(
+            f"{what}: cannot be read: it is damaged, or its content does not match its file type"
+        ) from error
 
 
 def quoted(name: str) -> str:
-    """Return a name as SQL writes it when it may hold anything."""
+    """Return a name quoted for SQL, whatever characters it has."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -146,7 +150,7 @@ def _of_spec(spec: SourceSpec) -> Source:
 
 
 def _of_frame(thing: Any) -> Source:
-    # by the name of the class's home, so that neither library is needed to refuse its frames
+    # by the module name of the class, so that neither library must be installed
     library = type(thing).__module__.partition(".")[0]
     if library == "pandas":
         from syndic.data.sources.pandas import PandasSource  # noqa: PLC0415
@@ -161,7 +165,7 @@ def _of_frame(thing: Any) -> Source:
 
         return of_expression(thing)
     raise InputError(
-        f"a {type(thing).__name__} is no source of rows: give a path, an Arrow table, a pandas or polars "
+        f"a {type(thing).__name__} is not a source of rows: give a path, an Arrow table, a pandas or polars "
         "frame, an ibis table, or {path = ...}, {duckdb = ..., query = ...}, {postgres = ..., query = ...}, "
         "{ibis = ..., table = ...}"
     )

@@ -1,4 +1,4 @@
-"""Counts of the cells that have rows, for domains too large to write out."""
+"""Counts of occupied cells, for domains too large for a dense table."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ class SparseCounts:
         return SparseCounts(domain, *gather(cells, self.counts))
 
     def dense(self) -> Factor:
-        """Return all cells, empty ones included; refused where that takes more than a gibibyte."""
+        """Return all cells, including empty ones; refuse if that takes more than a gibibyte."""
         check_dense(self.domain)
         values = np.zeros(self.domain.size, dtype=np.int64)
         values[self.cells] = self.counts
@@ -51,11 +51,11 @@ class SparseCounts:
 
 
 def check_dense(*domains: Domain) -> None:
-    """Refuse to write out more cells than fit in a gibibyte."""
+    """Refuse a dense table that does not fit in a gibibyte."""
     total = sum(domain.size for domain in domains)
     if total > DENSE_CELLS:
         raise InputError(
-            f"{total} cells are too many to write out (at most {DENSE_CELLS}): take fewer columns, fewer "
+            f"a table of {total} cells is too large (at most {DENSE_CELLS}): use fewer columns, fewer "
             "bins or sparse counts"
         )
 

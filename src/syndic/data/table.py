@@ -1,4 +1,4 @@
-"""A party's rows, coded by the schema. Everything a table returns is private until noise was added."""
+"""A party's rows, coded by the schema. Everything a table returns is private until noise is added."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,12 +26,11 @@ Coded = dict[str, Codes]
 class Table:
     """Rows of a source, as codes of a schema, in bounded memory.
 
-    With `person`, the name of a column of the source that tells people apart, only the first
-    `rows_per_person` rows of each person count, and rows without a person are left out; this keeps about 100
-    bytes for each person; ids are compared as trimmed text, whole numbers by their digits whatever type or zeros
-    they are written with (7, 7.0, "007"). Without it, the owner vouches that nobody has more
-    than `rows_per_person` rows. `id_columns` are those by which organisations find their common people; only an
-    alignment reads them.
+    With `person`, the name of a column that identifies people, only the first `rows_per_person` rows of each person
+    count, and rows without a person are left out. This needs about 100 bytes of memory per person. Ids are compared as
+    trimmed text, whole numbers by their digits whatever their type or leading zeros (7, 7.0, "007"). Without `person`,
+    the owner guarantees that nobody has more than `rows_per_person` rows. `id_columns` identify the people that
+    organisations have in common; only an alignment reads them.
     """
 
     schema: Schema
@@ -75,7 +74,7 @@ class Table:
         return counter.factors()
 
     def cells(self, names: Iterable[str] | None = None) -> SparseCounts:
-        """Return the cells that have rows, with their exact counts; memory grows with their number only."""
+        """Return the occupied cells with their exact counts; memory grows with their number only."""
         domain = self.schema.domain if names is None else self.schema.domain.project(names)
         pushed = self._pushdown()
         counted = None if pushed is None else pushed.cells(domain)
@@ -87,7 +86,7 @@ class Table:
         return counter.counts()
 
     def rows(self) -> int:
-        """Return the exact number of rows that count. Private under `add_remove`: never send or show it."""
+        """Return the exact number of rows that count. Private under `add_remove`: never send or display it."""
         pushed = self._pushdown()
         if pushed is not None:
             return pushed.count()
@@ -118,10 +117,10 @@ class Table:
 
 @final
 class FirstRows:
-    """Remembers how many rows each person has had, to keep the first few."""
+    """Counts the rows of each person, to keep the first ones."""
 
     def __init__(self, limit: int) -> None:
-        """Keep at most `limit` rows a person."""
+        """Keep at most `limit` rows per person."""
         self._limit = limit
         self._had: dict[object, int] = {}
 
@@ -140,14 +139,14 @@ class FirstRows:
 
 
 def person_ids(people: pa.Array) -> pa.Array:
-    """Return who each row is about, as text; null for nobody."""
+    """Return each row's person as text; null if there is none."""
     people = read.plain(people)
     if pa.types.is_dictionary(people.type):
         return person_ids(people.dictionary_decode())
     if pa.types.is_null(people.type):
         return people.cast(pa.large_string())
     if not (read.is_text(people.type) or read.is_number(people.type) or read.is_time(people.type)):
-        raise InputError("the person column must hold texts, numbers or dates, not lists, records or durations")
+        raise InputError("the person column must contain text, numbers or dates, not lists, records or durations")
     return read.ids(people)
 
 

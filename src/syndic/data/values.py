@@ -1,7 +1,7 @@
-"""Arrow arrays of any type as numbers, days, truths or codes of listed values. NaN stands for missing.
+"""Convert Arrow arrays of any type to numbers, days, booleans or codes of listed values. NaN stands for missing.
 
-What becomes of a value depends on that value only (`syndic.data.reading`), never on the rows beside it: otherwise
-one person could change how another is counted. Nothing here raises or warns because of a value.
+The result for a value depends on that value only (`syndic.data.reading`), never on other rows: otherwise one person
+could change how another is counted. No value causes an error or a warning.
 """
 
 import math
@@ -46,7 +46,7 @@ def plain(array: pa.Array) -> pa.Array:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Tell whether values are texts or bytes."""
+    """Return whether values are texts or bytes."""
     tests = (
         pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_binary,
         pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary,
@@ -55,20 +55,20 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Tell whether values are truths, integers, floats or decimals."""
+    """Return whether values are booleans, integers, floats or decimals."""
     types = pa.types
     return bool(types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
 def is_time(kind: pa.DataType) -> bool:
-    """Tell whether values are dates, or times with or without a date."""
+    """Return whether values are dates, or times with or without a date."""
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_time(kind))
 
 
 def numbers(array: pa.Array) -> Numbers:
-    """Return numbers as floats; truths are 0 and 1, text is parsed, every other type is missing."""
+    """Return numbers as floats; booleans are 0 and 1, text is parsed, every other type is missing."""
     if pa.types.is_decimal(array.type):
-        # Arrow rounds long decimals to floats otherwise than it parses them
+        # Arrow rounds long decimals to floats differently from how it parses them
         array = array.cast(pa.large_string())
     if is_number(array.type):
         return _floats(array)
@@ -84,7 +84,7 @@ def numbers(array: pa.Array) -> Numbers:
 
 
 def days(array: pa.Array) -> Numbers:
-    """Return days since 1970-01-01 of dates, times (their UTC date) and ISO text, years 1 to 9999; others miss."""
+    """Return days since 1970-01-01 of dates, times (their UTC date) and ISO text, years 1 to 9999; else missing."""
     kind = array.type
     if is_text(kind):
         return by_distinct(texts(array), day_of)
@@ -105,7 +105,7 @@ def truths(array: pa.Array) -> Numbers:
 
 
 def places(array: pa.Array, codes: Mapping[Key, int], outside: int) -> Numbers:
-    """Return each value's code by its key, `outside` where not listed; empty text, odd types are missing."""
+    """Return each value's code by its key, or `outside` if not listed; empty text and other types are missing."""
 
     def place(key: Key | None) -> float:
         return math.nan if key is None else codes.get(key, outside)
@@ -140,7 +140,7 @@ def ids(array: pa.Array) -> pa.Array:
 
 def texts(array: pa.Array) -> pa.Array:
     """Return texts or bytes as trimmed text; bytes that are not UTF-8 get replacement marks."""
-    # as bytes first: Arrow believes that a text column is UTF-8, whatever a file put in it
+    # as bytes first: Arrow assumes that a text column is UTF-8, whatever the file contains
     found = array.cast(pa.large_binary())
     try:
         found = found.cast(pa.large_string())
@@ -159,7 +159,7 @@ def by_distinct(array: pa.Array, read: Callable[[Any], float]) -> Numbers:
 
 
 def _time_reader(kind: pa.DataType) -> Callable[[int], Key | None]:
-    """Return what makes a key of a count of the type's unit."""
+    """Return the function that makes a key from a count of the type's unit."""
     if pa.types.is_date32(kind):
         return lambda ticks: moment_key(ticks * DAY)
     second = _ticks_a_second(kind)

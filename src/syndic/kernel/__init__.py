@@ -1,4 +1,4 @@
-"""The kernel turns a protocol into messages: steps, parties with three doors, sessions, answers, codec."""
+"""The kernel turns a protocol into messages: steps, parties, sessions, stored answers and the codec."""
 
 from syndic.kernel.agreement import Agreement as Agreement
 from syndic.kernel.call import Call as Call

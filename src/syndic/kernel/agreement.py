@@ -1,4 +1,4 @@
-"""An organisation's signed yes to one run of one study, and what the others check before they answer anything."""
+"""An organisation's signed agreement to one run of one study, and the checks that other parties make first."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class Ready(Message, omit_defaults=True):
-    """A party could answer. `agreement` is its signed agreement, where the parties have identities."""
+    """A party is ready to answer. `agreement` is its signed agreement, if the parties have identities."""
 
     agreement: bytes = b""
 
@@ -33,10 +33,10 @@ class Agreements(Message):
 
 
 class Agreement(Document):
-    """One organisation's yes. Public; times are in UTC.
+    """One organisation's agreement to a run. Public; times are in UTC.
 
     `run` is the digest that every call carries, `syndic` the version of the code that was agreed to. `rehearsal` is
-    the seed of a run that repeats itself and so protects nobody; its digest is another one than the study's.
+    the seed of a reproducible run, which is not private; its digest differs from the study's.
     """
 
     run: str
@@ -48,29 +48,29 @@ class Agreement(Document):
     signature: str = ""
 
     def text(self) -> bytes:
-        """Return what is signed: everything but the signature."""
+        """Return the signed bytes: everything except the signature."""
         return _HEADING + to_json(replace(self, signature=""))
 
     def check_time(self, now: datetime) -> None:
         """Raise `RefusedError` if the agreement has expired."""
         if now >= self.expires:
-            # as it was written: the first and the last days there are have no UTC
+            # in its own time zone: the first and last representable days cannot be converted to UTC
             raise RefusedError(f"the agreement of {self.party} expired on {self.expires:%Y-%m-%d %H:%M %Z}")
 
 
 def read_agreement(written: bytes, *, party: str) -> Agreement:
-    """Read an agreement; one byte more, less or other than was written is refused."""
+    """Read an agreement; refuse it if any byte differs from its canonical form."""
     try:
         agreement = from_json(written[:_MOST_BYTES], Agreement, where="agreement")
     except InputError:
-        raise RefusedError(f"what came as the agreement of {party} is none") from None
+        raise RefusedError(f"the agreement of {party} cannot be read: it is not a valid agreement file") from None
     if to_json(agreement) != written:
         raise RefusedError(f"the agreement of {party} was changed after it was written")
     return agreement
 
 
 def check_agreement(agreement: Agreement, *, identity: str, run: str, party: str, syndic: str) -> None:
-    """Raise `RefusedError` unless this is the party's own yes to this run, with this version, and still holds."""
+    """Raise `RefusedError` unless the party signed this agreement, for this run and version, and it has not expired."""
     try:
         signature = bytes.fromhex(agreement.signature)
     except ValueError:
@@ -80,13 +80,13 @@ def check_agreement(agreement: Agreement, *, identity: str, run: str, party: str
         raise RefusedError(f"the agreement of {party} does not carry the signature of {party}'s identity in the study")
     if (agreement.run, agreement.party) != (run, party):
         raise RefusedError(
-            f"what came as the agreement of {party} is that of {agreement.party} to {agreement.run[:12]}, not to "
+            f"the agreement of {party} names party {agreement.party} and run {agreement.run[:12]}, not run "
             f"{run[:12]}: compare the study files"
         )
     if agreement.syndic != syndic:
         raise RefusedError(
-            f"{party} agreed to Syndic {agreement.syndic}, and here is {syndic}: install one version everywhere, and "
-            "agree again"
+            f"{party} agreed to Syndic {agreement.syndic}, but {syndic} is installed here: install the same version at "
+            "every party and agree again"
         )
     agreement.check_time(datetime.now(UTC))
 
@@ -95,6 +95,8 @@ def check_all(agreements: Mapping[str, bytes], terms: Terms, *, run: str, syndic
     """Raise `RefusedError` unless every party of the study has agreed to this run."""
     for member in terms.parties:
         if member.identity is None or member.name not in agreements:
-            raise RefusedError(f"{member.name} has not agreed to study {run[:12]}: nobody answers before all have")
+            raise RefusedError(
+                f"{member.name} has not agreed to study {run[:12]}: parties answer only after all have agreed"
+            )
         agreement = read_agreement(agreements[member.name], party=member.name)
         check_agreement(agreement, identity=member.identity, run=run, party=member.name, syndic=syndic)

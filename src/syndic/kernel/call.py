@@ -1,8 +1,8 @@
-"""The envelope of every question and every answer.
+"""The envelope of every request and every reply.
 
-Both carry what detects accidents on the way: a damaged message, or an answer that belongs to another question. Between
-organisations a party also signs its answer, together with the digest of what it was asked: whoever stole its place in
-the network cannot answer for it, and it cannot later deny what it answered.
+Both carry checks that detect a damaged message, or a reply that belongs to another request. Between organisations a
+party also signs its reply, together with the digest of the request. Somebody who takes over its network address cannot
+answer for it, and it cannot later deny what it answered.
 """
 
 import hashlib
@@ -13,15 +13,15 @@ from msgspec.structs import replace
 
 from syndic.kernel.codec import Message
 
-# what an envelope adds to a body at most, in bytes
+# the most bytes that an envelope adds to a body
 ENVELOPE_BYTES = 4096
 _SIGNED = b"syndic reply 1\n"
 
 
 class Call(Message):
-    """A question to one party. No parameter of the study travels: the party computes from its own copy.
+    """A request to one party. It carries no parameter of the study: the party computes from its own copy.
 
-    `check` detects damage to the other fields; without it nothing is checked.
+    `check` is a checksum of the other fields; without it nothing is checked.
     """
 
     study: str
@@ -32,12 +32,12 @@ class Call(Message):
     check: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a damaged call: the party would store its answer to a question that nobody asked."""
+        """Refuse a damaged call: the party would store an answer to a request that was never sent."""
         if self.check is not None and self.check != self._sum():
-            raise ValueError("it was damaged on its way")
+            raise ValueError("it was damaged in transit")
 
     def checked(self) -> Self:
-        """Return the call with its check."""
+        """Return the call with its checksum."""
         return replace(self, check=self._sum())
 
     def _sum(self) -> int:
@@ -45,10 +45,10 @@ class Call(Message):
 
 
 class Reply(Message):
-    """An answer: `code` is "ok" with a body, or an error's code with a text that holds nothing private.
+    """A reply: `code` is "ok" with a body, or an error's code with a text that contains nothing private.
 
-    `asked` is the digest of the call that it answers, `check` detects damage; both are absent where a transport
-    speaks for a party. `signature` is of the party's identity, where the study gives it one.
+    `asked` is the digest of the call that it answers, `check` a checksum; both are absent if the transport replied in
+    place of the party. `signature` is made with the party's identity, if the study gives it one.
     """
 
     code: str
@@ -61,15 +61,15 @@ class Reply(Message):
     def __post_init__(self) -> None:
         """Refuse a damaged reply."""
         if self.check is not None and self.check != self._sum(self.asked):
-            raise ValueError("it was damaged on its way")
+            raise ValueError("it was damaged in transit")
 
     def to(self, request: bytes) -> Self:
-        """Return the reply as the one to these bytes, with its check."""
+        """Return this reply bound to the request with these bytes, with its checksum."""
         asked = asked_of(request)
         return replace(self, asked=asked, check=self._sum(asked))
 
     def signed_text(self) -> bytes:
-        """Return what a party signs: what it was asked, which names study, party and step, and what it answered."""
+        """Return the bytes that a party signs: the digest of the request (study, party and step), and the reply."""
         answered = [self.code.encode(), self.text.encode(), self.body]
         return b"".join([_SIGNED, self.asked, *(hashlib.sha256(part).digest() for part in answered)])
 
@@ -78,7 +78,7 @@ class Reply(Message):
 
 
 def asked_of(request: bytes) -> bytes:
-    """Return the digest by which a reply names the call that it answers."""
+    """Return the digest with which a reply identifies the call that it answers."""
     return hashlib.sha256(request).digest()
 
 

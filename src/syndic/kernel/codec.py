@@ -1,7 +1,7 @@
-"""Messages as bytes and back. Explicit and closed: nothing is imported or executed because bytes name it.
+"""Encode messages as bytes and decode them. Received bytes can never cause an import or an execution.
 
-The reader says which class it expects; unknown fields, wrong types, wrong dtypes and sizes that do not add up
-are refused. An array travels as one header (dtype, shape) and its raw little-endian values.
+The reader states which class it expects. Unknown fields, wrong types, wrong dtypes and inconsistent sizes are
+refused. An array is sent as a header (dtype, shape) and its raw little-endian values.
 """
 
 import struct
@@ -21,11 +21,11 @@ _MAX_DIMENSIONS = 8
 
 
 class Message(Document):
-    """Base of what travels: numbers, text, bytes and numpy arrays, in a frozen record."""
+    """Base of everything that is sent: numbers, text, bytes and numpy arrays in a frozen record."""
 
 
 class Nothing(Message):
-    """A message with nothing in it."""
+    """An empty message."""
 
 
 def encode(message: Message) -> bytes:
@@ -34,21 +34,21 @@ def encode(message: Message) -> bytes:
 
 
 def decode(data: bytes, kind: type[M]) -> M:
-    """Read a message of class `kind`; anything else is refused without quoting what was in it."""
+    """Decode a message of class `kind`; refuse anything else without quoting its content."""
     try:
         return msgspec.msgpack.decode(data, type=kind, dec_hook=_decode_hook)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RefusedError(f"the message is no valid {kind.__name__}: {_shape_of(error)}") from None
+        raise RefusedError(f"the message is not a valid {kind.__name__}: {_public_reason(error)}") from None
 
 
-def _shape_of(error: Exception) -> str:
-    """Return what is wrong and where, without any value."""
+def _public_reason(error: Exception) -> str:
+    """Return what is wrong and where, without quoting a value."""
     if not isinstance(error, msgspec.ValidationError):
         return "malformed or cut short"
     text = str(error)
     if text.startswith(("Expected ", "Object missing ", "it was damaged ")):
         return text
-    # msgspec quotes words that are none of those allowed, and other checks of our own quote numbers
+    # msgspec quotes words that are not allowed, and our own checks quote numbers
     _, at, place = text.rpartition(" - at ")
     return f"a value is not allowed - at {place}" if at else "a value is not allowed"
 

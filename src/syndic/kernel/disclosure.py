@@ -1,20 +1,22 @@
-"""What a method says before it runs: who sees what, why the noise is enough, what is not protected.
+"""What a method states before it runs: who sees what, why the noise suffices, what is not protected.
 
-Sentences that hold for many methods stand here once.
+Sentences that several methods share are defined here.
 """
 
 from syndic.document import Document
 from syndic.privacy import Unit
 
-GROUPS = "what is true of groups: a pattern that many people share shows, as it should"
-MADE_UP = "the total against a party that puts in made-up numbers: nothing checks them"
-ALIGNED = "who the people are and how many, and which rows belong together: aligned rows show it to every party"
+GROUPS = "group-level patterns: anything shared by many people remains visible, by design"
+MADE_UP = "the total against a party that submits invented numbers: nothing checks them"
+ALIGNED = (
+    "who the people are, how many there are, and which rows belong together: every party learns this from the alignment"
+)
 
 
 class Disclosure(Document):
-    """What each role sees, why the stated sensitivity holds, and what is not protected.
+    """What each role sees, why the stated sensitivity is correct, and what is not protected.
 
-    `departures` is for published variants: which claim of the paper is not met, and what holds instead.
+    `departures` is for published variants: which claim of the paper does not hold, and what holds instead.
     """
 
     sees: dict[str, str]
@@ -24,15 +26,15 @@ class Disclosure(Document):
 
 
 def everybody(what: str) -> dict[str, str]:
-    """Return the disclosure of a method whose every message is public: all roles see the same."""
+    """Return the same text for every role, for a method whose messages are all public."""
     return dict.fromkeys(("coordinator", "other parties", "anyone with the release"), what)
 
 
 def beyond_unit(unit: Unit) -> str:
-    """Say who has more data than the unit covers."""
+    """Return a description of the people whose data exceed the unit of protection."""
     return f"people with more than {unit.rows} row(s) at a party, or at more than {unit.parties} of the parties"
 
 
 def change_of(unit: Unit) -> str:
-    """Return what turns a data set into a neighbouring one, as the beginning of a sentence."""
+    """Return the operation that makes a neighbouring data set, as the beginning of a sentence."""
     return "adding or removing" if unit.neighbours == "add_remove" else "replacing"

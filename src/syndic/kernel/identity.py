@@ -1,7 +1,7 @@
-"""Who an organisation is: two public keys as one line of text, which stands in the study file.
+"""An organisation's identity: two public keys, written as one line of text in the study file.
 
-The first key checks its signatures (Ed25519), the second one makes secrets with it (X25519). The study's digest is
-taken of these lines too, so whoever agreed to the same digest means the same keys.
+The first key verifies its signatures (Ed25519), the second is for key agreement with it (X25519). The study's digest
+covers these lines, so parties that agreed to the same digest agreed to the same keys.
 """
 
 import base64
@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 _START: Final = "sy1-"
 _KEY_BYTES: Final = 32
-# with 64 bytes of keys these make 112 letters and no padding; a slip of the pen is missed once in 2^48
+# with 64 bytes of keys this gives 112 letters without padding; a typing error is missed once in 2^48
 _CHECK_BYTES: Final = 6
 _DIGITS: Final = 30
 
@@ -30,7 +30,7 @@ class PublicIdentity:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Read the line; a letter that is wrong or missing raises `ValueError`."""
+        """Read the line; raise `ValueError` if a letter is wrong or missing."""
         try:
             data = base64.b32decode(text.removeprefix(_START).upper())
         except (binascii.Error, ValueError):
@@ -38,7 +38,9 @@ class PublicIdentity:
         keys = data[: 2 * _KEY_BYTES]
         found = cls(signing=keys[:_KEY_BYTES], sealing=keys[_KEY_BYTES:])
         if len(keys) != 2 * _KEY_BYTES or text != str(found):
-            raise ValueError(f"identity must be the line that `syndic identity` shows, unchanged: {_START} and letters")
+            raise ValueError(
+                f"identity must be the line that `syndic identity` prints, unchanged; it begins with {_START}"
+            )
         return found
 
     def __str__(self) -> str:
@@ -47,12 +49,12 @@ class PublicIdentity:
 
     @property
     def fingerprint(self) -> str:
-        """Thirty digits, in blocks of five, to compare by telephone: about 100 bits."""
+        """Thirty digits in blocks of five (about 100 bits), to compare by telephone."""
         digits = str(int.from_bytes(self._digest()) % 10**_DIGITS).zfill(_DIGITS)
         return " ".join(digits[start : start + 5] for start in range(0, _DIGITS, 5))
 
     def signed(self, text: bytes, signature: bytes) -> bool:
-        """Return whether the signature is this organisation's, of exactly this text."""
+        """Return whether this organisation signed exactly this text."""
         try:
             Ed25519PublicKey.from_public_bytes(self.signing).verify(signature, text)
         except (InvalidSignature, ValueError):

@@ -1,4 +1,4 @@
-"""A party's node over rows in memory: for notebooks, audits and tests."""
+"""A party's node with rows in memory, for notebooks, audits and tests."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -31,11 +31,11 @@ def in_memory_node(  # noqa: PLR0913  # most by name
     memory: Memory | None = None,
     charges: tuple[Event, ...] | None = None,
 ) -> Node:
-    """Return the side of the party called `name` in the study whose calls carry the digest `study`.
+    """Return the node of the party called `name` in the study whose calls carry the digest `study`.
 
-    `rows` is a table, or what a source is made from, or None if no step reads them. `ledger`, with `dataset` declared,
-    is by default one in memory with room for everything; `memory`, where answers go, is by default in its file;
-    `charges` is all that the study may charge to the data set, if that is more than this party's own events.
+    `rows` is a table, anything that `open_source` accepts, or None if no step reads rows. `ledger` must have `dataset`
+    declared; by default it is in memory with a very large cap. `memory` stores answers, by default in the ledger's
+    file. `charges` is all that the study may charge to the data set, if that is more than this party's own events.
     """
     dataset = dataset or name
     if ledger is None:

@@ -1,12 +1,12 @@
-"""What a coordinator keeps of a run, so that it can be killed at any moment and go on: its secret and what it heard.
+"""The coordinator's journal of a run: its secret and all replies, so that it can be killed at any time and resume.
 
-All that a coordinator draws comes from the secret, and whatever it asks follows from its draws and from what it heard.
-A second run therefore asks the same questions. Those that were answered are answered from here and nobody is asked;
-who was silent then is silent again, so that the list of survivors that parties were told stays the same. Only after the
-last answers, while nothing was asked that follows from them and the run did not end, the silent are asked once more.
+All random draws of a coordinator come from the secret, and every request follows from the draws and the replies. A
+second run therefore sends the same requests. Answered ones are replayed from the journal and not sent again. Parties
+that were silent stay silent, so that the list of survivors that parties received stays the same. There is one
+exception: silent parties of the last step are asked once more, if no later request was sent and the run did not end.
 
-*Private to the coordinator*: with the secret, whoever colludes with a party can do what a colluding coordinator could.
-The file may be deleted when the release is written; the run can then not be repeated. It grows to the size of all
+*Private to the coordinator*: whoever has the secret and colludes with a party can do what a colluding coordinator can.
+The file may be deleted once the release is written; the run can then not be resumed. It grows to the size of all
 replies. A reply is written and read in pieces, so that memory holds no second copy of it.
 """
 
@@ -36,7 +36,7 @@ _PIECE_BYTES: Final = 1 << 24
 @final
 @dataclass(frozen=True, kw_only=True)
 class Recalled:
-    """What an ask delivered, and which parties without a usable answer may be asked once more."""
+    """The replies to a request, and which parties without a usable reply may be asked once more."""
 
     delivery: Delivery
     again: frozenset[str]
@@ -44,21 +44,21 @@ class Recalled:
 
 @final
 class Journal:
-    """The journal of one run, in one SQLite file that one coordinator holds at a time."""
+    """The journal of one run, in one SQLite file that only one coordinator can open at a time."""
 
     def __init__(self, database: Database, secret: bytes) -> None:
-        """Use `open`."""
+        """Wrap an open journal; call `open` instead."""
         self.secret = secret
         self._database = database
         self._lossy = False
 
     @classmethod
     def open(cls, path: Path, *, study: str, version: str) -> Self:
-        """Open or begin the journal of the run with digest `study`, by this version of Syndic.
+        """Open or create the journal of the run with digest `study` and this version of Syndic.
 
         Raises:
-            InputError: if it is the journal of another run or version, or another coordinator holds it.
-            IntegrityError: if the file is no journal.
+            InputError: if it is the journal of another run or version, or another coordinator has it open.
+            IntegrityError: if the file is not a journal.
         """
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
@@ -66,18 +66,18 @@ class Journal:
         except RefusedError:
             raise InputError(f"{path}: another coordinator is running this study from this folder") from None
         try:
-            return cls(database, _begun(database, study, version))
+            return cls(database, _secret_of(database, study, version))
         except BaseException:
             database.close()
             raise
 
     def recall(self, number: int, step: str, *, fresh: bool, asked: Mapping[str, bytes]) -> Recalled | None:
-        """Return what ask `number` delivered, or None if it was never completed.
+        """Return the replies to request `number`, or None if it was never completed.
 
-        A fresh step tells whether parties could answer now: it is asked anew until an answer of another step is here.
+        A fresh step shows whether parties can answer now: it is repeated until a reply to another step is stored.
 
         Raises:
-            IntegrityError: if another question was asked under this number, or the file is damaged.
+            IntegrityError: if a different request had this number, or the file is damaged.
         """
         find = self._database.first
         if fresh and find("SELECT 1 FROM asks WHERE round > ? AND NOT fresh", number) is None:
@@ -88,8 +88,8 @@ class Journal:
         heard = self._database.rows("SELECT party, asked, silent, failed FROM heard WHERE round = ?", (number,))
         if row[0] != step or {each[0]: each[1] for each in heard} != dict(asked):
             raise IntegrityError(
-                f"question {number} of this run ('{step}') was another one before ('{row[0]}'): the run does not "
-                "repeat itself on this machine. What was charged stays charged; use a new edition to begin again"
+                f"request {number} of this run ('{step}') differs from the stored one ('{row[0]}'): the run cannot be "
+                "resumed on this machine. Charges remain in the ledgers; set a new edition to start again"
             )
         self._lossy = any(each[3] for each in heard)
         delivery = Delivery(
@@ -100,7 +100,7 @@ class Journal:
         return Recalled(delivery=delivery, again=frozenset(again))
 
     def settle(self, number: int) -> None:
-        """Note that something follows from the ask `number`: who was silent in it stays silent. Before that is sent."""
+        """Record, before the next request is sent, that silent parties of request `number` stay silent."""
         if not self._lossy:
             return
         self._database.first("UPDATE head SET settled = max(settled, ?)", number)
@@ -115,10 +115,10 @@ class Journal:
         delivery: Delivery,
         failed: Collection[str] = (),
     ) -> None:
-        """Keep what ask `number` delivered, durably and whole; `failed` are the parties without a usable answer."""
+        """Store the replies to request `number` durably, all or none; parties in `failed` gave no usable one."""
         write = self._database.rows
         with self._database.writing():
-            # an earlier life may have left another answer: of a fresh step, or less of this one
+            # an earlier process may have stored another reply of a fresh step, or fewer replies of this one
             for table in ("asks", "heard", "pieces"):
                 write(f"DELETE FROM {table} WHERE round = ?", (number,))  # noqa: S608  # our own names
             write("INSERT INTO asks VALUES (?, ?, ?)", (number, step, fresh))
@@ -132,7 +132,7 @@ class Journal:
         self._lossy = bool(failed)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._database.close()
 
     def _settled(self, number: int) -> bool:
@@ -155,8 +155,8 @@ class Journal:
         return value
 
 
-def _begun(database: Database, study: str, version: str) -> bytes:
-    """Begin the journal if it is new, and return its secret."""
+def _secret_of(database: Database, study: str, version: str) -> bytes:
+    """Initialise the journal if it is new, and return its secret."""
     path, row = database.path, database.first("SELECT study, version, secret FROM head")
     if row is None:
         row = (study, version, SystemRandomness().bytes(SECRET_BYTES))
@@ -167,8 +167,8 @@ def _begun(database: Database, study: str, version: str) -> bytes:
         )
     if row[1] != version:
         raise InputError(
-            f"{path}: this run was begun by Syndic {row[1]}, and this is {version}, which may ask otherwise: finish "
-            "the run with the version it was begun with, or use a new edition"
+            f"{path}: this run was started with Syndic {row[1]}; version {version} may send different requests. Finish "
+            f"it with {row[1]}, or set a new edition"
         )
     if not isinstance(row[2], bytes) or len(row[2]) != SECRET_BYTES:
         raise _damaged(path)
@@ -176,4 +176,4 @@ def _begun(database: Database, study: str, version: str) -> bytes:
 
 
 def _damaged(path: Path) -> IntegrityError:
-    return IntegrityError(f"{path}: the coordinator's journal is damaged: what was written is not there")
+    return IntegrityError(f"{path}: the coordinator's journal is damaged")

@@ -1,8 +1,8 @@
-"""What a party keeps between calls: the answers it gave and what its steps asked it to remember.
+"""A party's storage between calls: the answers it gave, and the messages that its steps store for later steps.
 
-Tables in the file of the party's ledger, so that an answer, everything remembered and the ledger's entry that the call
-was answered become durable together, before anything is sent. A killed process leaves either all of that or nothing;
-what was charged before it stays charged, and is used when the call is asked again.
+The tables are in the ledger's file. An answer, the stored messages and the ledger's entry for the call therefore become
+durable together, before anything is sent. If the process is killed, either all of it is on disk or nothing is. An
+earlier charge stays in the ledger and is used when the call is repeated.
 """
 
 import threading
@@ -22,7 +22,7 @@ Read = TypeVar("Read")
 @final
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """An answer: the digest of what was asked, whether the ledger was charged for it, the bytes answered."""
+    """An answer: the digest of the request, whether the ledger was charged for it, and the reply."""
 
     asked: str
     charged: bool
@@ -47,19 +47,19 @@ class Memory:
         *,
         fresh: bool = False,
     ) -> bytes:
-        """Return the stored answer to a call, or that of `work`, which returns it with what is to be remembered.
+        """Return the stored answer to a call, or else call `work` for the answer and the messages to store.
 
         `record` writes to the same file that the call was answered. A `fresh` answer is not stored. Calls of one study
-        take turns, also those that reach other processes of this party: a step checks the order of calls before it
-        charges, and nobody may overtake it in between.
+        run one at a time, also across processes of this party: a step checks the order of calls before it charges,
+        and no other call may run in between.
 
         Raises:
-            RefusedError: if the call stands for another question, or others do not end their turn.
+            RefusedError: if the call id was used for another request, or another call does not finish in time.
         """
         with self._turn, self._database.turn(f"{self._study[:16]}.lock"):
             known = self.answer(call)
             if known is not None and known.asked != asked:
-                raise RefusedError("this call id was answered before, for another question")
+                raise RefusedError("this call id was answered before, for a different request")
             stored, kept = work() if known is None else (known, {})
             with self._database.writing():
                 if known is None and not fresh:
@@ -70,34 +70,34 @@ class Memory:
             return stored.reply
 
     def answer(self, call: str) -> Stored | None:
-        """Return the answer given to `call`, if there was one."""
+        """Return the stored answer to `call`, or None."""
         where = "WHERE study = ? AND call = ?"
         row = self._database.first(f"SELECT asked, charged, reply FROM answers {where}", self._study, call)  # noqa: S608
         return None if row is None else Stored(asked=str(row[0]), charged=bool(row[1]), reply=_bytes(row[2]))
 
     def store(self, call: str, answer: Stored) -> None:
-        """Keep the answer to `call`."""
+        """Store the answer to `call`."""
         values = (self._study, call, answer.asked, answer.charged, answer.reply)
         self._database.first("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", *values)
         self._count()
 
     def keep(self, name: str, value: bytes) -> None:
-        """Keep `value` under `name` for later steps of the study."""
+        """Store `value` under `name` for later steps of the study."""
         self._database.first("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", self._study, name, value)
         self._count()
 
     def kept(self, name: str) -> bytes | None:
-        """Return what was kept under `name`."""
+        """Return the value stored under `name`, or None."""
         row = self._database.first("SELECT value FROM kept WHERE study = ? AND name = ?", self._study, name)
         return None if row is None else _bytes(row[0])
 
     def stored_bytes(self) -> int:
-        """Return how many bytes the answers have together."""
+        """Return the total size of the stored answers in bytes."""
         found = "SELECT COALESCE(SUM(LENGTH(reply)), 0) FROM answers WHERE study = ?"
         return int(self._database.first(found, self._study)[0])
 
     def forget(self) -> None:
-        """Delete answers and all that was kept, from the disk too. A call that was charged is then refused for ever."""
+        """Delete all answers and stored values, also from the disk. A call that was charged is refused from then on."""
         self._database.rows("PRAGMA secure_delete = ON")
         with self._database.writing():
             for table in ("answers", "kept"):
@@ -106,7 +106,7 @@ class Memory:
         self._database.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def calls(self) -> int:
-        """Return a number that grows with every call that leaves something here."""
+        """Return a number that grows with every call that stores something."""
         row = self._database.first("SELECT number FROM calls WHERE study = ?", self._study)
         if row is not None and not isinstance(row[0], int):
             raise _damaged()
@@ -118,7 +118,7 @@ class Memory:
 
 
 def look_up(path: Path, study: str, read: Callable[[Memory], Read]) -> Read | None:
-    """Return what `read` finds about a study in a ledger that may be open elsewhere; None if there is no such file."""
+    """Return `read` of a study's memory, in a ledger that may be open elsewhere; None if there is no such file."""
     if not path.is_file():
         return None
     with closing(Database(path, FORMAT, read_only=True)) as database:
@@ -126,11 +126,11 @@ def look_up(path: Path, study: str, read: Callable[[Memory], Read]) -> Read | No
 
 
 def _bytes(value: Any) -> bytes:
-    # a damaged file may hold anything: a number would make as many zeros
+    # a damaged file may hold any type: bytes(number) would be that many zeros
     if not isinstance(value, bytes):
         raise _damaged()
     return value
 
 
 def _damaged() -> IntegrityError:
-    return IntegrityError("the party's memory was damaged: what it kept is not there")
+    return IntegrityError("the party's stored answers are damaged: run `syndic ledger verify` on its ledger")

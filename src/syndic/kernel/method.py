@@ -1,4 +1,4 @@
-"""What a method is: frozen public parameters, a plan, the parties' side as steps, the coordinator's as one function."""
+"""Base class of methods: public parameters, a plan, steps for the parties, one function for the coordinator."""
 
 import abc
 import dataclasses
@@ -22,7 +22,7 @@ from syndic.kernel.terms import Terms, identified
 
 
 class Method(Document, tag_field="method"):
-    """A method. A subclass names itself with `tag=`, holds public parameters only, and keeps no state."""
+    """A method. A subclass sets its name with `tag=`, has public parameters only, and keeps no state."""
 
     title: ClassVar[str]
     paper: ClassVar[str]
@@ -31,57 +31,57 @@ class Method(Document, tag_field="method"):
 
     @property
     def simulation_only(self) -> bool:
-        """Whether this is a published variant that does not keep its promise; it never meets real parties."""
+        """Whether this published variant does not satisfy its stated guarantee; it then runs in simulations only."""
         return False
 
     @property
     def requires(self) -> Requires:
-        """What the terms must have; it may depend on the parameters."""
+        """What the method requires of the study's terms; it may depend on the parameters."""
         return Requires()
 
     @step(reveals="public", fresh=True)
     def ready(self, party: Party, message: Nothing) -> Ready:
-        """Say whether this party could answer: its source has the columns and its cap has room. Charges nothing."""
+        """Confirm that the source has the columns and that the study fits under the cap. Charges nothing."""
         del message
         party.check_ready()
         return Ready(agreement=party.agreement())
 
     @step(reveals="public", fresh=True)
     def meet(self, party: Party, message: Agreements) -> Nothing:
-        """Check that every party has signed its agreement to this run; before that, nothing else is answered."""
+        """Check that every party has signed its agreement to this run; nothing else is answered before."""
         party.meet(message)
         return Nothing()
 
     @abc.abstractmethod
     def plan(self, terms: Terms) -> Plan:
-        """Work out everything public from terms that meet `requires`. Reads no row and checks no limits."""
+        """Compute everything public from terms that meet `requires`. Reads no row and checks no limits."""
 
     @abc.abstractmethod
     def coordinate(self, session: Session[Any]) -> Result:
-        """Run the coordinator's side: ask the parties, combine what passed their doors."""
+        """Run the coordinator's side: send requests to the parties and combine their replies."""
 
     @abc.abstractmethod
     def read(self, plan: Any, folder: Path) -> Result:
-        """Read back what the result wrote into `folder`."""
+        """Read the files that the result wrote into `folder`."""
 
 
 def make_plan(method: Method, terms: Terms) -> Plan:
-    """Check what the method requires, and work out its plan; what cannot be made is an `InputError`."""
+    """Check the method's requirements and compute its plan; raise `InputError` if that is not possible."""
     method.requires.check(terms)
     try:
         return _frozen(method.plan(terms))
     except InputError:
         raise
     except (ValueError, ArithmeticError) as error:
-        # a mechanism that cannot be made from these budgets says which number is out of range
-        raise InputError(f"the noise cannot be made: {error}") from None
+        # the error of the mechanism names the number that is out of range
+        raise InputError(f"no noise can be calibrated for these terms: {error}") from None
 
 
 Made = TypeVar("Made")
 
 
 def _frozen(value: Made) -> Made:
-    """Return a plan whose arrays nobody can change: coordinator and parties of one process share it."""
+    """Return the plan with read-only arrays: coordinator and parties of one process share it."""
     if isinstance(value, np.ndarray):
         value.setflags(write=False)
     elif isinstance(value, Mapping):
@@ -100,12 +100,12 @@ def _frozen(value: Made) -> Made:
 
 
 def run(method: Method, session: Session[Any]) -> Result:
-    """Ask every party whether it is ready, show each the agreements of all, and only then run the method.
+    """Ask every party whether it is ready, send each the agreements of all, and only then run the method.
 
-    So nothing is spent if one is not ready or has not agreed.
+    Nothing is spent if a party is not ready or has not agreed.
     """
     ready = session.ask(method.ready, Nothing())
     if identified(session.terms):
-        # in a simulation nobody has anything to show; it is asked all the same, so that calls have the same ids
+        # a simulation has no agreements to exchange
         session.ask(method.meet, Agreements(agreements={name: one.agreement for name, one in ready.items()}))
     return method.coordinate(session)

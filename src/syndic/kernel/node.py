@@ -1,4 +1,4 @@
-"""A party's side of every call: check, answer from memory or run the step, store, reply."""
+"""A party's side of every call: check it, return the stored answer or run the step, store the answer, reply."""
 
 import hashlib
 import logging
@@ -27,7 +27,7 @@ _MOST_LETTERS = 64
 @final
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """One organisation's side of one study: the method, and the state it works on."""
+    """One organisation's side of one study: the method and the party's state."""
 
     method: Method
     state: PartyState
@@ -39,25 +39,25 @@ class Node:
 
     @cached_property
     def steps(self) -> Mapping[str, tuple[Step, object]]:
-        """The steps that this party answers, each with who declares it: the method, or a part of its plan."""
+        """The steps that this party answers, each with the object that implements it: the method or a sub-protocol."""
         return steps_of_run(self.method, self.state.plan)
 
     def close(self) -> None:
-        """Close the party's file: its ledger and its memory."""
+        """Close the party's file (ledger and stored answers)."""
         self.state.ledger.close()
 
 
 def answer(node: Node, data: bytes) -> bytes:
-    """Answer one call. Never raises: an error that is not public becomes "internal error", its text stays here."""
+    """Answer one call. Never raises: an error that is not public becomes "internal error"; its text is only logged."""
     try:
         reply = Reply(code="ok", body=_answered(node, data))
     except PublicError as error:
         _LOG.getChild(node.name).warning("%s refused a call: %s", node.name, error)
-        reply = _noted(node, data, Reply(code=error.code, text=_public_text(node, error)))
+        reply = _log_refusal(node, data, Reply(code=error.code, text=_public_text(node, error)))
     except Exception:
-        # the one place where everything is caught: an exception's text may hold a private value
+        # the only place that catches every exception: its text may contain a private value
         _LOG.getChild(node.name).exception("%s failed to answer a call", node.name)
-        reply = _noted(node, data, _INTERNAL)
+        reply = _log_refusal(node, data, _INTERNAL)
     reply = reply.to(data)
     if node.state.sign is not None:
         reply = replace(reply, signature=node.state.sign(reply.signed_text()))
@@ -65,24 +65,24 @@ def answer(node: Node, data: bytes) -> bytes:
 
 
 def _public_text(node: Node, error: PublicError) -> str:
-    """Return what the coordinator is told; between organisations, what other studies spent is the owner's to know."""
+    """Return the text for the coordinator; between organisations it does not reveal what other studies have spent."""
     if isinstance(error, BudgetError) and node.state.agreement is not None:
-        return f"over the cap of {node.name}'s owner; the numbers are in its own log"
+        return f"the study exceeds the cap that {node.name}'s owner set; the numbers are in its own log"
     return str(error)
 
 
-def _noted(node: Node, data: bytes, reply: Reply) -> Reply:
-    """Put a call that was not answered into the owner's log, and return the reply."""
+def _log_refusal(node: Node, data: bytes, reply: Reply) -> Reply:
+    """Record a call that was not answered in the owner's log, and return the reply."""
     try:
         _log_call(node, data, reply=reply.code, call=_readable(node, data))
     except Exception:
-        _LOG.getChild(node.name).exception("%s cannot write its log", node.name)
+        _LOG.getChild(node.name).exception("%s cannot write to its log", node.name)
         return _INTERNAL
     return reply
 
 
 def _readable(node: Node, data: bytes) -> Call | None:
-    """Return the call if it is one of this study's; names that a stranger made up do not come into the log."""
+    """Return the call if it belongs to this study, else None: names invented by a sender must not enter the log."""
     try:
         call = decode(data, Call)
         _step_of(node, call)
@@ -92,9 +92,9 @@ def _readable(node: Node, data: bytes) -> Call | None:
 
 
 def _log_call(node: Node, data: bytes, *, reply: str, call: Call | None = None, charged: bool = False) -> None:
-    """Record the call before its reply is sent: as charged, and between organisations in the owner's log.
+    """Record the call before its reply is sent: as charged, and between organisations also in the owner's log.
 
-    In a simulation one person runs everybody's calls, and the transcript tells what was said.
+    In a simulation one person runs all calls, and the transcript records them.
     """
     state = node.state
     if state.agreement is not None:
@@ -132,7 +132,7 @@ def _step_of(node: Node, call: Call) -> Step:
     if call.study != node.state.study:
         raise RefusedError(
             f"the call is for study {call.study[:12]}, but {node.name} agreed to {node.state.study[:12]}: "
-            "compare the two study files; they must be the same"
+            "compare the two study files; they must be identical"
         )
     if call.party != node.name:
         raise RefusedError(f"the call is for another party, not for {node.name}")
@@ -147,7 +147,9 @@ def _run(node: Node, call: Call, step: Step, asked: str) -> tuple[Stored, Mappin
     message = decode(call.body, step.takes)
     party = Party(node.state, call=call.call, step=step)
     if node.method.simulation_only and not party.simulated:
-        raise RefusedError(f"{node.method.title} as published does not keep its promise: simulation only")
+        raise RefusedError(
+            f"{node.method.title} as published does not satisfy its stated guarantee: it runs in simulations only"
+        )
     function: Callable[[Party, Message], Any] = getattr(node.steps[step.name][1], step.name)
     body = encode(function(party, message))
     _check_doors(party, step)
@@ -155,9 +157,9 @@ def _run(node: Node, call: Call, step: Step, asked: str) -> tuple[Stored, Mappin
 
 
 def _check_doors(party: Party, step: Step) -> None:
-    """Stop a reply made from rows that passed no door. Masked and sealed replies hide their content themselves."""
-    unpaid = step.reveals in {"public", "noisy"} and party.doors_used == 0
-    if party.rows_read and (unpaid or step.reveals == "public"):
-        raise DoorError(f"step '{step.name}' read rows and went through no door; its reply was not sent")
+    """Stop a reply that was computed from rows without a charge. Masked and sealed replies hide their content."""
+    uncharged = step.reveals in {"public", "noisy"} and party.doors_used == 0
+    if party.rows_read and (uncharged or step.reveals == "public"):
+        raise DoorError(f"step '{step.name}' read rows without charging the ledger; its reply was not sent")
     if step.fresh and (party.rows_read or party.doors_used):
-        raise DoorError(f"step '{step.name}' is answered anew each time: it may neither read rows nor charge")
+        raise DoorError(f"step '{step.name}' is computed on every request: it may neither read rows nor charge")

@@ -1,4 +1,4 @@
-"""Everything a step may touch: the party's table, its three doors out, and its own memory."""
+"""Everything a step may use: the party's table, the three ways to send something out, and its own memory."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ Output = TypeVar("Output")
 Kept = TypeVar("Kept", bound=Message)
 
 
-def _met() -> str:
-    """Return under which name the agreements are kept: all were to this version of the code."""
+def _agreements_key() -> str:
+    """Return the name under which the agreements are stored; it contains the version that was agreed to."""
     return f"agreements of all parties to Syndic {__version__}"
 
 
 def no_bond(peer: str) -> bytes:
-    """Return the empty bond of a simulation: everything is on one machine, and nobody has an identity."""
+    """Return the empty bond of a simulation: it runs on one machine, and no party has an identity."""
     del peer
     return b""
 
@@ -37,13 +37,13 @@ def no_bond(peer: str) -> bytes:
 @final
 @dataclass(frozen=True, kw_only=True)
 class PartyState(Generic[Planned]):
-    """What a party has for one study and keeps between calls.
+    """A party's state for one study, kept between calls.
 
-    `study` is the digest of this party's own copy, `plan` what it works out from that copy, and `randomness` gives an
+    `study` is the digest of this party's own copy, `plan` is computed from that copy, and `randomness` returns an
     independent stream for every label. `charges` is all that the study may charge to `dataset`, if that is more than
-    this party's own events. Between organisations `bond` returns 32 bytes that only this party and the named one know,
-    `agreement` this party's signed agreement, or raises if none is in force, and `sign` its identity's signature;
-    `note_answered` notes outside the ledger, before a reply is sent, that a call was answered.
+    this party's own events. Between organisations, `bond` returns 32 bytes known only to this party and the named one.
+    `agreement` returns this party's signed agreement, or raises if none is in force; `sign` signs with its identity.
+    `note_answered` records outside the ledger, before a reply is sent, that a call was answered.
     """
 
     name: str
@@ -67,30 +67,30 @@ class PartyState(Generic[Planned]):
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
-        """All that the study may ever charge here."""
+        """All that the study may charge to this party."""
         return self.plan.events(self.name) if self.charges is None else self.charges
 
     @cached_property
     def limit(self) -> Cost:
-        """The most that this study may cost this party's people; a study may have thousands of charges."""
+        """The most that this study may cost this party's people, over all its charges."""
         return Cost.of(self.events)
 
     def check_agreed(self, step: str) -> None:
-        """Raise `RefusedError` unless the owner's agreement is in force and, but for the first steps, all have met."""
+        """Raise `RefusedError` unless the owner has agreed and, after the first two steps, all parties have."""
         if self.agreement is None:
             return
         self.agreement()
-        if step not in {"ready", "meet"} and self.memory.kept(_met()) is None:
-            raise RefusedError(f"{self.name} has not seen the agreements of all parties yet: ask 'meet' first")
+        if step not in {"ready", "meet"} and self.memory.kept(_agreements_key()) is None:
+            raise RefusedError(f"{self.name} has not seen the agreements of all parties yet: run the step 'meet' first")
 
 
 @final
 class Party(Generic[Planned]):
     """One party during one call.
 
-    There are three doors out and no fourth: `release` (full noise here), `contribute` (a share of the noise,
-    only in a masked reply) and `charge` (mechanisms that are random by themselves). Each charges the ledger
-    durably first and only then hands out randomness.
+    Data derived from rows leaves in three ways only: `release` (full noise), `contribute` (a share of the noise, only
+    in a masked reply) and `charge` (for mechanisms that are random by themselves). The code calls them doors. Each
+    one writes the charge to the ledger durably before it returns any randomness.
     """
 
     def __init__(self, state: PartyState[Planned], *, call: str, step: Step) -> None:
@@ -108,17 +108,17 @@ class Party(Generic[Planned]):
 
     @property
     def simulated(self) -> bool:
-        """Whether this run repeats itself from a seed, and so protects nobody."""
+        """Whether this run is seeded, and therefore not private."""
         return self._state.randomness("simulated").simulated
 
     @property
     def table(self) -> Table:
-        """The party's rows, coded by the schema. What is computed from them leaves through a door only."""
+        """The party's rows, coded by the schema. Results leave through `release`, `contribute` or `charge` only."""
         self.rows_read = True
         return self._state.open_table()
 
     def check_ready(self) -> None:
-        """Raise `PublicError` unless the source can be opened with every column and the cap has room for the study."""
+        """Raise `PublicError` unless the source has every column and the study fits under the cap."""
         self._state.open_table()
         self._state.ledger.check(dataset=self._state.dataset, study=self._state.study, events=self._state.events)
 
@@ -127,27 +127,27 @@ class Party(Generic[Planned]):
         return self._state.agreement() if self._state.agreement else b""
 
     def meet(self, message: Agreements) -> None:
-        """Keep the agreements of all parties; raise `RefusedError` if one is missing or not good for this run."""
+        """Keep the agreements of all parties; raise `RefusedError` if one is missing or not valid for this run."""
         if self._state.agreement is not None:
             check_all(message.agreements, self.terms, run=self.study, syndic=__version__)
             own = {one.name: message.agreements[one.name] for one in self.terms.parties}
-            self.remember(_met(), Agreements(agreements=own))
+            self.remember(_agreements_key(), Agreements(agreements=own))
 
     def bond(self, peer: str) -> bytes:
         """Return 32 bytes that only this party and `peer` can compute, from their identities; empty in a simulation.
 
-        Private. Never use them alone: `syndic.mpc.key` mixes them into secrets that are new in every run.
+        Private. Never use them alone: `syndic.mpc.key` combines them with secrets that are fresh in every run.
         """
         return self._state.bond(peer)
 
     def release(self, mechanism: Mechanism[Input, Output], values: Input, *, why: str) -> Output:
-        """Charge the mechanism's cost, then return its noisy output."""
+        """Charge the mechanism's cost to the ledger, then return its noisy output."""
         return mechanism.apply(values, self.charge(mechanism.event, why=why))
 
     def contribute(self, share: Mechanism[Input, Output], values: Input, *, why: str) -> Output:
-        """Charge the cost of the whole sum, then return the values with this party's share of its noise.
+        """Charge the cost of the whole sum, then return the values with this party's share of its noise added.
 
-        A share alone is too little noise, so this is refused unless the step's reply is masked.
+        One share is too little noise by itself, so this is refused unless the step's reply is masked.
         """
         if self._step.reveals != "masked":
             raise DoorError(f"step '{self._step.name}' contributes a share of noise but its reply is not masked")
@@ -167,29 +167,31 @@ class Party(Generic[Planned]):
             limit=self._state.limit,
         )
         if reservation.reply is not None:
-            # new noise on an old charge would be a second release: only the stored answer may be given
-            raise RefusedError("this call was answered before and its stored answer is gone: use a new edition")
+            # new noise for an old charge would be a second release: only the stored answer may be returned
+            raise RefusedError(
+                "this call was answered before, but its stored answer was deleted: set a new edition in the study"
+            )
         return self._state.randomness(f"{self._call}/{door}")
 
     def key_randomness(self, label: str) -> Randomness:
-        """Return randomness for keys and masks, another stream for every label.
+        """Return randomness for keys and masks, an independent stream for every label.
 
-        It is no door: noise that protects people comes from `charge`, after the ledger was written.
+        Not for noise: noise that protects people comes from `charge`, after the ledger was written.
         """
         return self._state.randomness(f"{self._call}/entropy/{label}")
 
     def remember(self, name: str, value: Message) -> None:
-        """Keep a message for later steps of this study; it becomes durable together with the answer."""
+        """Store a message for later steps of this study; it becomes durable together with the answer."""
         self.remembered[name] = encode(value)
 
     def recall(self, name: str, kind: type[Kept]) -> Kept:
-        """Return what an earlier step kept under `name`."""
+        """Return the message that an earlier step stored under `name`."""
         value = self.kept(name, kind)
         if value is None:
-            raise RefusedError(f"step '{self._step.name}' was asked before the step that keeps '{name}'")
+            raise RefusedError(f"step '{self._step.name}' was requested before the step that stores '{name}'")
         return value
 
     def kept(self, name: str, kind: type[Kept]) -> Kept | None:
-        """Return what an earlier step kept under `name`, or None if none did; what cannot be read is refused."""
+        """Return the message stored under `name`, or None if there is none; refuse one that cannot be decoded."""
         value = self.remembered[name] if name in self.remembered else self._state.memory.kept(name)
         return None if value is None else decode(value, kind)

@@ -1,4 +1,4 @@
-"""The plan: everything public about a run, worked out once in a process from its own copy of the study. Never sent."""
+"""The plan: everything public about a run. Each process computes it from its own copy of the study; never sent."""
 
 import abc
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from syndic.kernel.terms import Terms, identified
 from syndic.privacy import Event
 
 if TYPE_CHECKING:
-    # PEP 696: a bare `Party` is `Party[Plan]`, so what does not read its own plan need not name it
+    # PEP 696: a bare `Party` means `Party[Plan]`, so code that does not use its own plan need not name it
     from typing_extensions import TypeVar
 
     Planned = TypeVar("Planned", bound="Plan", covariant=True, default="Plan")  # noqa: PLC0105
@@ -23,7 +23,7 @@ else:
 
 
 class Resources(Document):
-    """What a run would need, computed from public numbers before any row is read."""
+    """The resources a run needs, computed from public numbers before any row is read."""
 
     memory_bytes: int
     reply_bytes: int
@@ -33,45 +33,45 @@ class Resources(Document):
 
 
 class SubProtocol(Document):
-    """A small protocol that a plan holds: public numbers, and steps of its own that every party then answers.
+    """A small protocol within a plan: public numbers, and its own steps that every party answers.
 
-    A plan holds at most one of a class, since its steps have one name. A step that reads rows belongs to the method,
-    which passes them on.
+    A plan has at most one sub-protocol of each class, since step names must be unique. A step that reads rows belongs
+    to the method, which passes the data on.
     """
 
 
 class Plan(Document, dict=True):
-    """What a method works out from the terms. Frozen and equal in every process; subclasses add what steps need."""
+    """What a method computes from the terms. Frozen and equal in every process; subclasses add what steps need."""
 
     terms: Terms
 
     @property
     @abc.abstractmethod
     def rounds(self) -> tuple[str, ...]:
-        """The names of the steps that a run asks, in their order. A party answers no other."""
+        """The names of the steps of a run, in order. A party answers no other step."""
 
     @abc.abstractmethod
     def events(self, party: str) -> tuple[Event, ...]:
-        """Return everything that the party called `party` will be charged."""
+        """Return all privacy events that the party called `party` will be charged for."""
 
     @property
     @abc.abstractmethod
     def resources(self) -> Resources:
-        """What a run would need."""
+        """The resources a run needs."""
 
     @property
     @abc.abstractmethod
     def disclosure(self) -> Disclosure:
-        """Who sees what, and why the cost is what it is."""
+        """Who sees what, and the argument for the cost."""
 
     @property
     def too_large(self) -> tuple[str, str]:
-        """What is too large if the run does not fit, as the beginning of a sentence, and what to change then."""
+        """What is too large if the run exceeds the limits (start of a sentence), and what to change."""
         return "a run", "use fewer columns"
 
     @property
     def largest_message(self) -> int:
-        """The bytes of the largest message, if that is not one reply."""
+        """The size of the largest message in bytes; override it if that is not a reply."""
         return self.resources.reply_bytes
 
     @property
@@ -81,7 +81,7 @@ class Plan(Document, dict=True):
         return tuple(field for field in fields if isinstance(field, SubProtocol))
 
     def check(self) -> None:
-        """Raise `InputError` if the run needs more than the study's limits."""
+        """Raise `InputError` if the run exceeds the study's limits."""
         limits, needs = self.terms.limits, self.resources
         if needs.memory_bytes > limits.memory_mb * 10**6 or self.largest_message > limits.message_mb * 10**6:
             what, way_out = self.too_large
@@ -92,7 +92,7 @@ class Plan(Document, dict=True):
 
 
 def steps_of_run(method: object, plan: Plan) -> Mapping[str, tuple[Step, object]]:
-    """Return the steps of a run in their order, each with who answers it: the method, or a part of its plan."""
+    """Return the steps of a run in order, each with the object that implements it: the method or a sub-protocol."""
     declared: dict[str, tuple[Step, object]] = {}
     for owner in (method, *plan.sub_protocols):
         kind: Any = type(owner)
@@ -100,6 +100,6 @@ def steps_of_run(method: object, plan: Plan) -> Mapping[str, tuple[Step, object]
             if name in declared:
                 raise TypeError(f"two steps of {type(method).__name__} are called '{name}'")
             declared[name] = (each, owner)
-    # agreements are shown between organisations only
+    # agreements are exchanged between organisations only
     first = ("ready", "meet") if identified(plan.terms) else ("ready",)
     return {name: declared[name] for name in (*first, *plan.rounds)}

@@ -1,4 +1,4 @@
-"""What a method requires of the terms, declared; the kernel checks it and has the sentences."""
+"""The requirements of a method on the terms of a study. Methods declare them; the kernel checks them."""
 
 from typing import Literal
 
@@ -10,11 +10,12 @@ from syndic.kernel.terms import Member, Terms, budget_of
 class Requires(Document):
     """Declared by every method.
 
-    `people`: whether every party gives a public number of people: never, where sizes are public (`replace`), always,
-    or always and the same, because the people are the same. `columns`: whether every party holds all columns, each
-    column is at exactly one party (`apart`), or the method checks that itself (`any`). `delta`: what needs a delta
-    above 0, in words, or "". `neighbours`, `rows` and `parties`: what the unit must be, if not as the study likes;
-    `because` says why. `least_parties`: how many parties there must be. `free_columns`: names that the method adds.
+    `people`: whether every party must give a public number of people: never, if sizes are public (`replace`), always
+    (`bound`), or always and the same number, because the people are the same (`same`). `columns`: every party holds
+    all columns (`all`), each column is at exactly one party (`apart`), or the method checks it itself (`any`). `delta`:
+    what needs a delta above 0, in words, or "". `neighbours`, `rows` and `parties`: the required unit, or None if the
+    study may choose; `because` says why. `least_parties`: the least number of parties. `free_columns`: names of
+    columns that the method adds.
     """
 
     people: Literal["none", "replace", "bound", "same"] = "none"
@@ -28,21 +29,25 @@ class Requires(Document):
     free_columns: tuple[str, ...] = ()
 
     def check(self, terms: Terms) -> None:
-        """Raise `InputError` for the first requirement that is not met, with what to set."""
+        """Raise `InputError` for the first requirement that is not met; the text says what to set."""
         self._check_unit(terms)
         if len(terms.parties) < self.least_parties:
-            raise InputError(f"this method needs {self.least_parties} or more parties: the study has fewer")
+            raise InputError(
+                f"this method needs at least {self.least_parties} parties; the study has {len(terms.parties)}"
+            )
         for party in terms.parties:
             self._check_party(terms, party)
         if self.delta and terms.budget.delta == 0:
             raise InputError(f"{self.delta} needs delta above 0: set delta in the study's budget")
         if self.people == "same" and len({party.people for party in terms.parties}) > 1:
-            raise InputError("the parties hold the same people: set the same number, people, for each of them")
+            raise InputError("all parties hold the same people: set the same number `people` for each party")
         if self.columns == "apart":
             _check_apart(terms)
         for name in self.free_columns:
             if name in terms.schema.names:
-                raise InputError(f"this method adds a column '{name}', which the schema already has: rename it")
+                raise InputError(
+                    f"this method adds a column '{name}', but the schema has one of that name: rename that column"
+                )
 
     def _check_unit(self, terms: Terms) -> None:
         unit, wanted = terms.unit, []
@@ -60,13 +65,15 @@ class Requires(Document):
         replace = self.people == "replace" and terms.unit.neighbours == "replace"
         if party.people is None and (replace or self.people in {"bound", "same"}):
             why = 'neighbours = "replace"' if replace else "this method"
-            raise InputError(f"{where}: {why} needs the public number of its people: set people")
+            raise InputError(f"{where}: {why} needs the public number of its people: set `people`")
         if self.delta and budget_of(terms, party.name).delta == 0:
             raise InputError(f"{where}: {self.delta} needs delta above 0: set delta in its budget")
         if self.columns == "all" and party.columns is not None:
-            raise InputError(f"{where}: every party holds all columns here: leave columns out")
+            raise InputError(f"{where}: with this method every party holds all columns: remove `columns`")
         if self.columns == "apart" and party.columns is None:
-            raise InputError(f"{where}: the parties hold different columns here: set columns, those that it holds")
+            raise InputError(
+                f"{where}: with this method the parties hold different columns: set `columns` to those that it holds"
+            )
 
 
 def _check_apart(terms: Terms) -> None:
@@ -74,4 +81,4 @@ def _check_apart(terms: Terms) -> None:
     for name in terms.schema.names:
         if held.count(name) != 1:
             where = "no party" if held.count(name) == 0 else "several parties"
-            raise InputError(f"column '{name}' is at {where}: each column must be at exactly one")
+            raise InputError(f"column '{name}' is held by {where}: each column must be held by exactly one")

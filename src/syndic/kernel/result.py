@@ -1,4 +1,4 @@
-"""What a method publishes: tables, models and a note, each a file; one way to write them and to read them back."""
+"""What a method publishes: tables, models and a note, each as a file, and how to write and read them."""
 
 import abc
 from collections.abc import Mapping
@@ -14,14 +14,14 @@ from syndic.errors import InputError
 
 
 class Result(abc.ABC):
-    """What a method publishes. Everything in it passed the parties' doors: anyone may see it."""
+    """What a method publishes. It is computed from released values only: anyone may see it."""
 
     @abc.abstractmethod
     def files(self) -> Mapping[str, Any]:
-        """Return what is published by file name.
+        """Return the published contents by file name.
 
-        A `.parquet` file is a released or an Arrow table, a `.json` file a document, any other a text or what has
-        `save(path)`.
+        The content of a `.parquet` file is a released or an Arrow table, that of a `.json` file a document, and that
+        of any other file a text or an object with `save(path)`.
         """
 
     @abc.abstractmethod
@@ -44,7 +44,7 @@ class Result(abc.ABC):
 
 
 def read_table(folder: Path, name: str) -> pa.Table:
-    """Read back a `.parquet` file of a result."""
+    """Read a `.parquet` file of a result."""
     try:
         return pq.read_table(folder / name)
     except (OSError, pa.ArrowException) as error:
@@ -52,5 +52,7 @@ def read_table(folder: Path, name: str) -> pa.Table:
 
 
 def unreadable(folder: Path, error: Exception) -> InputError:
-    """Return the error of a release whose files are damaged or missing."""
-    return InputError(f"{folder.name}: its release cannot be read: {type(error).__name__}")
+    """Return the error for a release whose files are damaged or missing."""
+    return InputError(
+        f"{folder.name}: the release cannot be read; a file is damaged or missing ({type(error).__name__})"
+    )

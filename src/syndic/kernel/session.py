@@ -1,4 +1,4 @@
-"""The coordinator's view of the parties: it asks a step, everybody answers, and a transcript is kept."""
+"""The coordinator's side of a run: it sends each step to the parties, collects the replies and keeps a transcript."""
 
 import hashlib
 import logging
@@ -27,7 +27,7 @@ _MOST_LETTERS = 1000
 
 
 class Exchange(Document):
-    """One line of the transcript: who answered which step, how large it was, and a digest of the reply."""
+    """One line of the transcript: party, step, sizes, and the digest of the reply."""
 
     round: int
     step: str
@@ -44,11 +44,11 @@ def silent_progress(what: str, done: int, total: int) -> None:
 
 @final
 class Session(Generic[Planned]):
-    """Carries one run of one study.
+    """One run of one study.
 
-    A call's id is made of the study, the round, the step and the party, so a coordinator that was killed and
-    runs the study again asks under the same ids and gets the stored answers: nothing is charged twice. With a
-    journal it asks nothing again that was answered, and the same parties are missing as before.
+    A call's id is computed from the study, the round, the step and the party. A coordinator that was killed and runs
+    the study again therefore uses the same ids and gets the stored answers: nothing is charged twice. With a journal it
+    does not repeat answered requests, and the same parties are missing as before.
     """
 
     def __init__(  # noqa: PLR0913  # all by name
@@ -64,10 +64,10 @@ class Session(Generic[Planned]):
         journal: Journal | None = None,
         signatures: bool = False,
     ) -> None:
-        """Prepare to ask the parties of the plan, over `runtime`, about the study with digest `study`.
+        """Prepare a run of the study with digest `study` over `runtime`, with the parties of the plan.
 
-        A party that has not answered a step after `seconds` counts as silent. With `signatures`, so does one whose
-        answer does not carry the signature of its identity in the terms.
+        A party that has not answered a step after `seconds` counts as silent. With `signatures`, a reply without a
+        valid signature of the party's identity is refused too.
         """
         self.plan = plan
         self.terms: Terms = plan.terms
@@ -90,9 +90,9 @@ class Session(Generic[Planned]):
     def ask(
         self, step: Callable[[Any, Asked], Answered], message: Asked | Mapping[str, Asked], *, missing: int = 0
     ) -> dict[str, Answered]:
-        """Ask every party (or those that `message` has an entry for) one step, and return their answers.
+        """Send one step to every party (or to those with an entry in `message`) and return their answers.
 
-        Up to `missing` parties may refuse, fail or stay silent; they are not among the answers.
+        Up to `missing` parties may refuse, fail or stay silent; they are left out of the answers.
 
         Raises:
             PartyError: if more parties than that do. Answers that were given stay stored at the
@@ -110,7 +110,7 @@ class Session(Generic[Planned]):
             raise _unanswered(declared, failures)
         if known is None or known.again:
             for party, why in failures.items():
-                _LOG.warning("step '%s' goes on without %s: %s", declared.name, party, why)
+                _LOG.warning("step '%s' continues without %s: %s", declared.name, party, why)
             if self._journal is not None:
                 self._journal.record(
                     self._round,
@@ -123,31 +123,31 @@ class Session(Generic[Planned]):
         return answers
 
     def end(self) -> None:
-        """Note that the run has its result: nobody who was silent is asked again when it is repeated."""
+        """Record that the run has its result: a repetition does not ask silent parties again."""
         if self._journal is not None:
             self._journal.settle(self._round)
 
     def _replay_or_send(self, declared: Step, calls: Mapping[str, bytes], known: Recalled | None) -> Delivery:
-        """Ask whom the journal does not know an answer of."""
+        """Return the journal's answers, and send the step to the parties whose answers it does not have."""
         if known is None:
             if self._journal is not None:
                 self._journal.settle(self._round - 1)
             return self._send(declared, calls)
         if not known.again:
             return known.delivery
-        heard = self._send(declared, {party: calls[party] for party in calls if party in known.again})
+        later = self._send(declared, {party: calls[party] for party in calls if party in known.again})
         return Delivery(
-            replies={**_without(known.delivery.replies, known.again), **heard.replies},
-            silent={**_without(known.delivery.silent, known.again), **heard.silent},
+            replies={**_without(known.delivery.replies, known.again), **later.replies},
+            silent={**_without(known.delivery.silent, known.again), **later.silent},
         )
 
     def _decode(
         self, declared: Step, calls: Mapping[str, bytes], asked: Mapping[str, bytes], delivery: Delivery
     ) -> tuple[dict[str, Any], dict[str, str]]:
-        """Return the answers, and for every party without one the reason."""
+        """Return the answers, and the reason for every party without one."""
         answers: dict[str, Any] = {}
         failures = dict(delivery.silent)
-        # in the study's order, not in that of arrival: transcripts compare between runtimes
+        # in the study's order, not in order of arrival, so that transcripts can be compared between runtimes
         for party in [party for party in calls if party in delivery.replies]:
             try:
                 body = self._body(party, delivery.replies[party], asked[party])
@@ -169,13 +169,13 @@ class Session(Generic[Planned]):
         )
 
     def _body(self, party: str, data: bytes, asked: bytes) -> bytes:
-        """Return what a reply holds; a reply that is no answer to this call is refused."""
+        """Return the body of a reply; refuse one that does not answer this call."""
         most = self.terms.limits.message_mb
         if len(data) > most * 10**6 + ENVELOPE_BYTES:
             raise RefusedError(f"the reply is larger than the study's limit of {most} MB")
         reply = decode(data, Reply)
         if reply.code != "ok":
-            raise PartyError(_in_a_line(f"{reply.code}: {reply.text}"))
+            raise PartyError(_printable(f"{reply.code}: {reply.text}"))
         if reply.asked != asked and (reply.asked or self._signatures):
             raise RefusedError("the reply belongs to another call")
         if self._signatures and not self._identities[party].signed(reply.signed_text(), reply.signature):
@@ -212,15 +212,15 @@ def _without(known: Mapping[str, Value], left_out: frozenset[str]) -> dict[str, 
     return {party: value for party, value in known.items() if party not in left_out}
 
 
-def _in_a_line(text: str) -> str:
-    """Return what a party said as it may be shown: a stranger's letters could steer a terminal, or fill a log."""
+def _printable(text: str) -> str:
+    """Return a party's text on one line: control characters could change a terminal, and long texts fill a log."""
     return "".join(letter if letter.isprintable() else " " for letter in text[:_MOST_LETTERS])
 
 
 def _unanswered(declared: Step, failures: Mapping[str, str]) -> PartyError:
-    told = "; ".join(f"{party}: {why}" for party, why in sorted(failures.items()))
+    reasons = "; ".join(f"{party}: {why}" for party, why in sorted(failures.items()))
     over_budget = all(why.startswith(f"{BudgetError.code}: ") for why in failures.values())
     return PartyError(
-        f"step '{declared.name}' was not answered by every party. {told}",
+        f"step '{declared.name}' was not answered by every party. {reasons}",
         exit_code=BudgetError.exit_code if over_budget else PartyError.exit_code,
     )

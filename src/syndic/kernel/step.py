@@ -1,4 +1,4 @@
-"""A step: one question that a party answers."""
+"""A step: one request that a party answers."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -13,11 +13,11 @@ Function = TypeVar("Function", bound=Callable[..., Message])
 
 
 class Step(Document):
-    """Which message a step takes, which it returns, what it does in one line, and what the reply gives away.
+    """The messages a step takes and returns, what it does in one line, and what its reply reveals.
 
-    `public`: nothing of any row. `noisy`: a differentially private release, charged here. `masked`: uniform
-    without the other shares. `sealed`: encrypted for another party. A `fresh` step is answered anew each time it
-    is asked; any other answer is stored, and asked again the party returns the same bytes.
+    `public`: does not depend on the rows. `noisy`: a differentially private release, charged by this step. `masked`:
+    uniform without the other shares. `sealed`: encrypted for another party. A `fresh` step is computed on every
+    request; the answer of any other step is stored, and a repeated request returns the same bytes.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Step(Document):
 
 
 def step(*, reveals: Reveals, fresh: bool = False) -> Callable[[Function], Function]:
-    """Mark a method `(self, party, message) -> message` as a step and say what its reply gives away."""
+    """Mark a method `(self, party, message) -> message` as a step and declare what its reply reveals."""
 
     def mark(function: Function) -> Function:
         function.reveals, function.fresh = reveals, fresh  # type: ignore[attr-defined]  # marks on our own function
@@ -40,7 +40,7 @@ def step(*, reveals: Reveals, fresh: bool = False) -> Callable[[Function], Funct
 
 @cache
 def steps_of(owner: type) -> Mapping[str, Step]:
-    """Return the steps that a class declares, by name, in the order in which they stand: those of its bases first."""
+    """Return the steps that a class declares, by name, in the order of declaration; base classes come first."""
     found: dict[str, Step] = {}
     for base in reversed(owner.__mro__):
         for name in vars(base):

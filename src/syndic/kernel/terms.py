@@ -1,4 +1,4 @@
-"""What everybody agreed to and every protocol may read: the public terms of a study."""
+"""The public terms of a study: all parties agreed to them, and every protocol may read them."""
 
 import typing
 
@@ -13,9 +13,9 @@ class Member(Document):
     """One organisation of a study.
 
     `people` is a public bound on the number of its people (under `replace`: their exact number).
-    `budget` is the protection this organisation grants its own people, if other than the study's.
-    `columns` are the schema's columns that it holds, if it does not hold all (vertical studies).
-    `identity` is its public keys, in studies between organisations: `syndic identity` shows the line.
+    `budget` is the privacy budget that this organisation grants its own people, if not the study's.
+    `columns` are the columns of the schema that it holds, if not all (vertical studies).
+    `identity` is its public keys, for studies between organisations: `syndic identity` prints the line.
     """
 
     name: str
@@ -25,7 +25,7 @@ class Member(Document):
     identity: str | None = None
 
     def __post_init__(self) -> None:
-        """Check that the name can be a folder and the bound a number of people."""
+        """Check that the name can be a folder name and that the bound is a number of people."""
         allowed = self.name and all(letter.isalnum() or letter in "-_" for letter in self.name)
         if not allowed or not self.name.isascii() or len(self.name) > 64:
             raise ValueError(f"name ({self.name!r}) must be 1 to 64 ASCII letters, digits, '-' or '_'")
@@ -42,7 +42,7 @@ class Limits(Document):
     message_mb: int = 500
 
     def __post_init__(self) -> None:
-        """Check that there is something to work with."""
+        """Check that both limits are positive."""
         if self.memory_mb < 1 or self.message_mb < 1:
             raise ValueError("memory_mb and message_mb must be at least 1")
 
@@ -62,7 +62,7 @@ class Terms(typing.Protocol):
 
     @property
     def budget(self) -> Budget:
-        """What may be spent on one person over the whole joint release."""
+        """The privacy budget for one person over the whole joint release."""
         ...
 
     @property
@@ -72,7 +72,7 @@ class Terms(typing.Protocol):
 
     @property
     def limits(self) -> Limits:
-        """What a role may use."""
+        """The most memory and the largest message of a role."""
         ...
 
 
@@ -86,7 +86,7 @@ def member(terms: Terms, name: str) -> Member:
 
 
 def identified(terms: Terms) -> bool:
-    """Return whether the parties have identities: then they agree and meet before anything is answered."""
+    """Return whether the parties have identities; if so, they exchange signed agreements before they answer."""
     return all(candidate.identity is not None for candidate in terms.parties)
 
 
@@ -102,16 +102,16 @@ def budget_of(terms: Terms, name: str) -> Budget:
 
 
 def people_of(terms: Terms) -> int | None:
-    """Return a public bound on the people of all parties together, if every party gives one."""
+    """Return a public bound on the number of people of all parties together, or None if a party gives none."""
     bounds = [candidate.people for candidate in terms.parties]
     return None if None in bounds else sum(bound for bound in bounds if bound is not None)
 
 
 def budgets_of(terms: Terms) -> tuple[Budget, ...]:
-    """Return the study's budget and those that parties have of their own: what one sum costs must fit into each."""
+    """Return the study's budget and the parties' own budgets; the cost of one sum must fit into each."""
     return (terms.budget, *(party.budget for party in terms.parties if party.budget is not None))
 
 
 def most_rows(terms: Terms, name: str) -> int:
-    """Return the public bound on the rows of the party called `name`; 0 if it gives none."""
+    """Return the public bound on the number of rows of the party called `name`, or 0 if it gives none."""
     return (member(terms, name).people or 0) * terms.unit.rows

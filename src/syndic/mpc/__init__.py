@@ -1,1 +1,1 @@
-"""Parts: small protocols used inside others."""
+"""Cryptographic sub-protocols that methods use: masked sums, secure products, alignment and others."""

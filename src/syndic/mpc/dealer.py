@@ -1,4 +1,4 @@
-"""The coordinator's side of a secure product: it deals triples and carries openings that it cannot read."""
+"""The coordinator's side of a secure product: it deals triples and carries sealed openings."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
@@ -37,7 +37,7 @@ def deal_products(session: Session, uses: Multiplies, product: SecureProduct) ->
     """Deal the triples and carry the sealed openings; return what each party needs to open its shares.
 
     Raises:
-        PartyError: if a party refuses or falls silent. Nothing was charged for this product yet.
+        PartyError: if a party refuses or does not answer. Nothing was charged for this product yet.
     """
     sizes, pairs = product.sizes, product.pairs
     names = tuple(dict.fromkeys(name for pair in pairs for name in pair))
@@ -72,7 +72,7 @@ def _inboxes(
     chunk: int,
     carried: dict[tuple[str, str], NDArray[np.uint64]],
 ) -> Iterator[tuple[str, ProductInbox]]:
-    """Deal one chunk: the right parties' halves, and row sums for those who check; adds to `carried`."""
+    """Deal one chunk: the right parties' halves, and row sums for checking; add to `carried`."""
     sizes, pairs, groups = product.sizes, product.pairs, product.groups
     masks = {name: stock.mask(chunk, sum(groups[name])) for name, stock in stocks.items()}
     checked = stocks if product.checked else ()

@@ -1,20 +1,20 @@
-"""Coins of any chance between two servers, neither of which learns how they fall (Goldreich, Micali, Wigderson).
+"""Biased coins tossed by two servers, neither of which learns the outcome (Goldreich, Micali, Wigderson).
 
-A coin shows 1 with chance T / 2^128: 128 fair bits u, read as a number, are compared with the public threshold T.
-Bits are XOR-shared, one bit plane an array row, 64 coins a machine word. The result stays shared, and is turned
-into shares of a number modulo 2^b without being opened.
+A coin is 1 with probability T / 2^128: 128 fair bits u, read as a number, are compared with the public threshold T.
+Bits are XOR-shared: a bit plane is a row of an array, and a machine word has 64 coins. The result stays shared and is
+converted into shares of a number modulo 2^b without being opened.
 
 *Dealer.* Products of shared bits use up triples (Beaver 1991), which a dealer makes from two 32-byte keys; the second
 server also gets one correction for each product. The fair bits themselves are u = a + d: the dealer shares a, and d is
-known to both servers and to nobody else. So the dealer does not know u for lack of d, a server does not for lack of the
-other's share of a, and the first level of the comparison, whose masks are a, opens d without a word being sent.
+known to both servers and to nobody else. So the dealer does not know u because it lacks d, and a server because it
+lacks the other's share of a. The first level of the comparison, whose masks are a, opens d without any message.
 
-*Who could learn what.* Nothing, each on its own: a server sees bits masked by triples that it knows half of; the dealer
-must not see what the servers open, which therefore travels sealed. *Semi-honest*: both servers and the dealer follow
-the steps; a server or dealer that does not can choose coins and shift the result. Dealer and one server together, or
-both servers together, learn every coin. Masks are used once: a second run needs new keys.
+*Who learns what.* Each of the three alone learns nothing: a server sees bits masked by triples of which it knows half.
+The dealer must not see what the servers open, which is therefore sealed. *Semi-honest*: both servers and the dealer
+follow the steps; one that does not can choose coins and shift the result. The dealer and one server together, or both
+servers together, learn every coin. Masks are used once: a second run needs new keys.
 
-Depth: 128 bits are compared in a binary tree. A node holds (less, equal) of its bits; two nodes make one by
+Depth: 128 bits are compared in a binary tree. A node has (less, equal) of its bits; two nodes are combined by
 less = less_high + equal_high less_low and equal = equal_high equal_low.
 """
 
@@ -30,7 +30,7 @@ from syndic.mpc.ring import Ring
 from syndic.noise.circuit_bits import WIDTH
 
 LEVELS = WIDTH.bit_length() - 2
-"""How often the servers exchange bits before every coin has fallen."""
+"""The number of rounds in which the servers exchange bits."""
 
 Planes = NDArray[np.uint64]
 
@@ -38,7 +38,7 @@ Planes = NDArray[np.uint64]
 @final
 @dataclass(frozen=True)
 class Coins:
-    """What is tossed: coin i compares the fair bits of number `sources[i]` with the i-th threshold."""
+    """The coins to toss: coin i compares the fair bits of number `sources[i]` with the i-th threshold."""
 
     sources: NDArray[np.int64]
     thresholds: Planes
@@ -60,7 +60,7 @@ class Coins:
         return -(-(int(self.sources.max()) + 1) // 64)
 
     def spread(self, planes: Planes) -> Planes:
-        """Give each coin the bits of its source."""
+        """Return the bits of each coin's source."""
         if np.array_equal(self.sources, np.arange(self.count)):
             return planes
         return packed(np.take(unpacked(planes), self.sources, axis=1))
@@ -78,7 +78,7 @@ class Node:
 @final
 @dataclass(frozen=True)
 class Half:
-    """One server's half of the dealer's work; only the second server's has corrections."""
+    """One server's half of the dealt triples; only the second server's has corrections."""
 
     key: bytes
     first: bool
@@ -88,7 +88,7 @@ class Half:
 
 @lru_cache(maxsize=4)
 def toss(thresholds: tuple[int, ...], sources: tuple[int, ...], copies: int, ring: Ring) -> Coins:
-    """Return `copies` independent sets of coins with the same thresholds, set after set."""
+    """Return `copies` independent sets of coins with the same thresholds, one set after another."""
     rows = np.frombuffer(b"".join(each.to_bytes(WIDTH // 8, "big") for each in thresholds), dtype=np.uint8)
     bits = np.unpackbits(rows.reshape(len(thresholds), WIDTH // 8), axis=1)
     own = np.asarray(sources, dtype=np.int64)
@@ -97,7 +97,7 @@ def toss(thresholds: tuple[int, ...], sources: tuple[int, ...], copies: int, rin
 
 
 def packed(bits: NDArray[np.uint8]) -> Planes:
-    """Return rows of bits as rows of machine words, the last one filled up with zeros."""
+    """Return rows of bits as rows of machine words, padded with zeros."""
     words = -(-bits.shape[1] // 64)
     data = np.zeros((bits.shape[0], 8 * words), dtype=np.uint8)
     data[:, : -(-bits.shape[1] // 8)] = np.packbits(bits, axis=1, bitorder="little")
@@ -111,7 +111,7 @@ def unpacked(planes: Planes) -> NDArray[np.uint8]:
 
 
 def deal(first: bytes, second: bytes, coins: Coins) -> Half:
-    """Return the second server's half; the first server needs its key only."""
+    """Return the second server's half; the first server needs only its key."""
     empty = np.empty(0, dtype=np.uint64)
     one, two = (Half(key=key, first=True, products=empty, masks=empty) for key in (first, second))
     fair = _fair(one, coins) ^ _fair(two, coins)
@@ -141,13 +141,13 @@ def begin(half: Half, common: bytes, coins: Coins) -> Node:
 
 
 def open_level(half: Half, level: int, node: Node, coins: Coins) -> Planes:
-    """Return what this server tells the other, sealed, to combine the nodes of a level (1 to LEVELS) in pairs."""
+    """Return the bits to send, sealed, to the other server to combine nodes of a level (1 to LEVELS) in pairs."""
     left, right, _ = _triples(half, level, coins)
     return np.concatenate([(node.equal[0::2] ^ left), *(_lows(node) ^ right)])
 
 
 def close_level(half: Half, level: int, node: Node, theirs: Planes, coins: Coins) -> Node:
-    """Return the next level's nodes, given what the other server told."""
+    """Return the next level's nodes, given the other server's bits."""
     opened = open_level(half, level, node, coins) ^ theirs
     left, right, product = _triples(half, level, coins)
     pairs = left.shape[0]
@@ -159,7 +159,7 @@ def close_level(half: Half, level: int, node: Node, theirs: Planes, coins: Coins
 
 
 def open_coins(half: Half, node: Node, coins: Coins) -> Planes:
-    """Return what this server tells the other, sealed, to turn coins into numbers."""
+    """Return the bits to send, sealed, to the other server to convert coins into numbers."""
     return node.less ^ _coin_masks(half, coins)
 
 
@@ -177,12 +177,12 @@ def close_coins(half: Half, node: Node, theirs: Planes, coins: Coins) -> NDArray
 
 
 def rows_at(level: int) -> int:
-    """Return how many bit planes one server tells the other at a level."""
+    """Return how many bit planes one server sends to the other at a level."""
     return 3 * (WIDTH >> (level + 1)) if level <= LEVELS else 1
 
 
 def correction_words(coins: Coins) -> int:
-    """Return how many machine words of corrections the second server gets."""
+    """Return how many machine words of corrections the second server receives."""
     return WIDTH // 2 * coins.source_words + sum(2 * (WIDTH >> (level + 1)) for level in _levels()) * coins.words
 
 

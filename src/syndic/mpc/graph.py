@@ -1,10 +1,10 @@
-"""Who masks with whom in masked sums, and the masks that two of them share.
+"""The graph of masked sums: which parties share masks, and these masks.
 
-Up to 32 parties everybody is everybody's neighbour. Beyond, the parties sit in a circle, in an order drawn from the
-study's digest, and each has the next ones on either side as neighbours, more than colluding + missing (the sparse graph
-of Bell, Bonawitz, Gascon, Lepoint and Raykova 2020, with enough edges for the worst case). Whoever colludes and
-whoever is said to be missing, those left are connected: no group of parties is cut off and summed alone. This holds for
-any choice of these parties, so the order may be known, nothing can fail, and nothing is charged for it.
+Up to 32 parties the graph is complete. With more, the parties form a circle, in an order drawn from the study's digest.
+The neighbours of each are the next ones on either side, more than colluding + missing on a side (the sparse graph of
+Bell, Bonawitz, Gascon, Lepoint and Raykova 2020, with enough edges for the worst case). Whichever parties collude or
+are said to be missing, the others stay connected: no group of parties can be isolated and summed alone. This holds for
+any choice of these parties, so the order may be public, there is no failure probability, and nothing is charged.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _COMPLETE: Final = 32
 
 @final
 class SumGraph(Document):
-    """Public numbers of masked sums: parties, how many may collude and be missing, neighbours of each party."""
+    """Public numbers of masked sums: parties, how many may collude or be missing, neighbours of each party."""
 
     parties: int
     colluding: int
@@ -35,29 +35,29 @@ class SumGraph(Document):
     neighbours: int
 
     def __post_init__(self) -> None:
-        """Refuse a graph with which two lists of survivors could both be answered, or a party could be cut off."""
+        """Refuse a graph with which two lists of survivors could both be answered, or a party could be isolated."""
         who = f"of {self.parties} parties {self.colluding} may collude and {self.missing} be missing"
         if self.colluding < 0 or self.missing < 0 or self.colluding >= self.parties:
             raise InputError(f"{who}: colluding must be from 0 to one less than all, missing must not be negative")
         if 2 * self.missing >= self.parties - self.colluding:
             most = -(-(self.parties - self.colluding) // 2)
-            raise InputError(f"{who}: masked sums are safe where fewer than {most} may be missing")
+            raise InputError(f"{who}: masked sums are secure only if fewer than {most} may be missing")
         side, odd = divmod(self.neighbours, 2)
         sparse = not odd and self.colluding + self.missing < side and self.neighbours < self.parties - 1
         if self.neighbours != self.parties - 1 and not sparse:
-            raise InputError(f"{who}: {self.neighbours} neighbours a party do not keep the others connected")
+            raise InputError(f"{who}: with {self.neighbours} neighbours for each party the graph may be disconnected")
 
     @property
     def least(self) -> int:
-        """How many parties a list of survivors must have."""
+        """The least number of parties in a list of survivors."""
         return self.parties - self.missing
 
 
 def sum_graph(parties: int, *, colluding: int, missing: int) -> SumGraph:
-    """Return who masks with whom, such that no coalition and no list of survivors cuts anybody off."""
+    """Return a graph in which no coalition and no list of survivors can isolate a party."""
     if not 2 <= parties <= MOST_PARTIES:
-        raise InputError(f"masked sums of {parties} parties: they take 2 to {MOST_PARTIES:,}")
-    # as many as a party's number has bits would do if nobody colluded; it does not rest on that alone
+        raise InputError(f"masked sums need 2 to {MOST_PARTIES:,} parties, not {parties}")
+    # at least the bits of a party's number, which would suffice if nobody colluded
     side = max(colluding + missing + 1, (parties - 1).bit_length())
     neighbours = 2 * side if parties > _COMPLETE and 2 * side < parties - 1 else parties - 1
     return SumGraph(parties=parties, colluding=colluding, missing=missing, neighbours=neighbours)
@@ -75,7 +75,7 @@ def neighbours_of(graph: SumGraph, study: str, party: int) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=16)
 def _circle(parties: int, study: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return who sits on each seat and the seat of each party."""
+    """Return the party at each place of the circle, and the place of each party."""
     key = derive(study.encode(), "sum graph", parties)
     order = np.argsort(np.frombuffer(stream(key, b"", 8 * parties), dtype="<u8"), kind="stable")
     seats = np.empty_like(order)
@@ -86,7 +86,7 @@ def _circle(parties: int, study: str) -> tuple[NDArray[np.int64], NDArray[np.int
 @final
 @dataclass(frozen=True, kw_only=True)
 class Seats:
-    """What the sums are bound to, and who takes part: `names` in the study's order. Public."""
+    """What the masks are bound to, and the participants: `names` in the study's order. Public."""
 
     study: str
     label: str
@@ -98,13 +98,13 @@ class Seats:
         return [int(each) for each in neighbours_of(self.graph, self.study, place)]
 
     def bound(self, what: str, number: int, more: bytes = b"") -> bytes:
-        """Return what the masks of one message of one sum are bound to."""
+        """Return the context of the masks of one message of one sum."""
         return context("sums", self.study, self.label, what, number, more)
 
     def add_pairs(
         self, start: NDArray[Any], place: int, pairs: Mapping[int, bytes], bound: bytes, ring: Ring
     ) -> NDArray[Any]:
-        """Return `start` with the masks of some pairs: plus at the earlier party, minus at the later."""
+        """Return `start` with the masks of some pairs: added by the earlier party, subtracted by the later one."""
         total = start
         for other, secret in pairs.items():
             first, second = sorted((place, other))

@@ -1,9 +1,9 @@
-"""Keys: 256 bits each, agreed on by X25519, and bound by HKDF-SHA256 to what they are for.
+"""Keys of 256 bits: agreed on with X25519, and bound to their purpose with HKDF-SHA256.
 
-Two parties exchange public keys that are made anew in every run, through a coordinator. Where the study gives the
-parties' identities, they mix the bond of their two identities into what they agree on (as the pattern KK of the Noise
-protocol framework does, Perrin 2018): a coordinator that passes on keys of its own knows no secret of any two parties,
-and what one of them sealed does not open at the other. In a study without identities nothing ties a key to a party.
+Two parties exchange public keys, fresh in every run, through the coordinator. If the study gives the parties'
+identities, they also mix in the shared secret of these identities (as the pattern KK of the Noise protocol framework
+does, Perrin 2018). A coordinator that substitutes its own keys then learns no secret of any two parties, and messages
+that they sealed do not open. In a study without identities nothing binds a key to a party.
 """
 
 import hmac
@@ -20,21 +20,21 @@ KEY_BYTES = 32
 
 
 class KeyPair(Message):
-    """An X25519 key pair. `private` never leaves the party in the clear; `public` is for everybody."""
+    """An X25519 key pair. `private` never leaves the party unencrypted; `public` is public."""
 
     private: bytes
     public: bytes
 
 
 def context(*parts: str | bytes | int) -> bytes:
-    """Return the parts as bytes from which they can be told apart again: ("ab", "c") is not ("a", "bc")."""
+    """Return an unambiguous encoding of the parts: ("ab", "c") differs from ("a", "bc")."""
     written = [part if isinstance(part, bytes) else str(part).encode() for part in parts]
     return b"".join(struct.pack("<Q", len(part)) + part for part in written)
 
 
 def derive(secret: bytes, *parts: str | bytes | int) -> bytes:
-    """Return the key for one purpose, by HKDF-SHA256. Keys for other `parts` tell nothing about it."""
-    # RFC 5869 with the empty salt and one block of output; a test compares with the `cryptography` library's
+    """Return the key for one purpose, by HKDF-SHA256. Keys for other `parts` reveal nothing about it."""
+    # RFC 5869 with an empty salt and one block of output; a test compares it with the `cryptography` library
     extracted = hmac.digest(bytes(KEY_BYTES), secret, "sha256")
     return hmac.digest(extracted, context(*parts) + b"\x01", "sha256")
 
@@ -51,21 +51,21 @@ def public_of(private: bytes) -> bytes:
 
 
 def agree_with(party: Party, private: bytes, publics: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the secrets of a party with others, by name, from keys of this run and the bonds of their identities.
+    """Return the secrets of a party with others, by name, from keys of this run and from their identities.
 
-    This is what parties use.
+    Parties use this function, not `agree`.
     """
     secrets = dict(zip(publics, agree_all(private, publics.values()), strict=True))
     return {name: _bonded(secret, party.bond(name)) for name, secret in secrets.items()}
 
 
 def _bonded(secret: bytes, bond: bytes) -> bytes:
-    # both have 32 bytes, so the two cannot run into each other
+    # both have 32 bytes, so the concatenation is unambiguous
     return derive(secret + bond, "bonded") if bond else secret
 
 
 def agree(private: bytes, public: bytes) -> bytes:
-    """Return the 32 secret bytes that both sides of two key pairs can compute. Only ever use them in `derive`."""
+    """Return the 32 secret bytes that both owners of two key pairs can compute. Use them in `derive` only."""
     return agree_all(private, [public])[0]
 
 
@@ -76,4 +76,4 @@ def agree_all(private: bytes, publics: Iterable[bytes]) -> list[bytes]:
         return [own.exchange(X25519PublicKey.from_public_bytes(public)) for public in publics]
     except ValueError:
         # wrong length, or a point of small order, which would make the secret the same for everybody
-        raise RefusedError("a public key that no honest party makes was sent: run the study again") from None
+        raise RefusedError("an invalid public key was received: run the study again") from None

@@ -1,10 +1,10 @@
-"""Exact products of integer matrices modulo 2^bits, through the floating-point product of numpy.
+"""Exact products of integer matrices modulo 2^bits, computed with numpy's floating-point product.
 
 Why it is exact. A sum of integers whose absolute values add up to at most 2^24 (single precision) or 2^53 (double) is
 exact in any order, with or without fused operations: every partial sum is an integer of at most that size. So one
-floating-point product does wherever rows * left bound * right bound stays below; elements of a ring of b bits are
-first taken between -2^(b-1) and 2^(b-1), through numbers below 2^b, which must fit too. Where it does not, both sides
-are cut into limbs of 16 bits (each product of limbs is below 2^32, so up to 2^21 rows fit) and the limb products are
+floating-point product suffices if rows * left bound * right bound stays below it; elements of a ring of b bits are
+first centred between -2^(b-1) and 2^(b-1), through numbers below 2^b, which must fit too. Otherwise both sides are
+split into limbs of 16 bits (each product of limbs is below 2^32, so up to 2^21 rows fit) and the limb products are
 added modulo 2^64.
 """
 
@@ -18,7 +18,7 @@ from syndic.mpc.ring import Ring
 _SINGLE: Final = 1 << 24
 _DOUBLE: Final = 1 << 53
 _LIMB_BITS: Final = 16
-# rows that are multiplied at once: converted pieces of a hundred columns stay in the second cache
+# rows multiplied at once: converted pieces of a hundred columns fit into the second-level cache
 _PIECE: Final = 1 << 11
 
 

@@ -1,4 +1,4 @@
-"""Lists of parties as bits, and bytes cut into pieces of one size: what a coordinator passes on. Checked on arrival."""
+"""Encode lists of parties as bits, and split bytes into pieces of equal size; lengths are checked."""
 
 from collections.abc import Iterable
 
@@ -13,15 +13,15 @@ def bits(flags: Iterable[bool]) -> bytes:
 
 
 def marked(places: list[int], data: bytes) -> list[int]:
-    """Return the places whose bit is set; a list of another length is refused."""
+    """Return the places whose bit is set; refuse data of the wrong length."""
     if len(data) != -(-len(places) // 8):
-        raise RefusedError("a list of parties came with the wrong length")
+        raise RefusedError("a list of parties has the wrong length")
     flags = np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=len(places))
     return [place for place, flag in zip(places, flags, strict=True) if flag]
 
 
 def pieces(data: bytes, size: int, count: int) -> list[bytes]:
-    """Return `count` pieces of `size` bytes; other lengths are refused."""
+    """Return `count` pieces of `size` bytes; refuse data of any other length."""
     if len(data) != size * count:
-        raise RefusedError(f"{len(data)} bytes came where {count} pieces of {size} bytes were due")
+        raise RefusedError(f"expected {count} pieces of {size} bytes, found {len(data)} bytes in all")
     return [data[start : start + size] for start in range(0, len(data), size)]

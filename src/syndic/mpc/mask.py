@@ -1,7 +1,7 @@
-"""Masks: one 256-bit key becomes any number of uniform ring elements, by ChaCha20.
+"""Masks: expand one 256-bit key to any number of uniform ring elements with ChaCha20.
 
-Whoever lacks the key cannot tell the elements from uniform ones, so a value plus a mask tells nothing. A mask must
-hide one vector only: two vectors under one mask tell their difference. So every use has its own context.
+Without the key the elements are indistinguishable from uniform ones, so a value plus a mask reveals nothing. A mask
+must hide one vector only: two vectors under the same mask reveal their difference. So every use has its own context.
 """
 
 from typing import Any
@@ -21,17 +21,17 @@ _MOST_BYTES = 1 << 38
 
 
 def stream(key: bytes, context: bytes, length: int) -> bytes:
-    """Return `length` bytes of the ChaCha20 stream that belongs to a key and a context."""
+    """Return `length` bytes of the ChaCha20 stream of a key and a context."""
     if len(key) != KEY_BYTES:
-        raise InputError(f"a key of {len(key)} bytes: keys have {KEY_BYTES}")
+        raise InputError(f"a key must have {KEY_BYTES} bytes, found {len(key)}")
     if length > _MOST_BYTES:
-        raise InputError(f"{length} bytes from one key and context: the most is {_MOST_BYTES}; use more contexts")
-    # the nonce may be constant, because the derived key belongs to this context alone
+        raise InputError(f"one key and context give at most {_MOST_BYTES} bytes, not {length}: use several contexts")
+    # the nonce may be constant, because the derived key is used for this context only
     cipher = Cipher(ChaCha20(derive(key, b"mask", context), _NONCE), mode=None)
     return cipher.encryptor().update(bytes(length))
 
 
 def expand(key: bytes, context: bytes, count: int, ring: Ring) -> NDArray[Any]:
-    """Return the `count` uniform elements of `ring` that belong to a 32-byte key and a context."""
+    """Return `count` uniform elements of `ring`, from a 32-byte key and a context."""
     data = stream(key, context, count * ring.dtype.itemsize)
     return ring.reduce(np.frombuffer(data, dtype=ring.dtype.newbyteorder("<")))

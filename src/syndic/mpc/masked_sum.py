@@ -1,32 +1,32 @@
-"""Masked sums, one or many after one key agreement: the coordinator learns totals of vectors, and no vector.
+"""Masked sums, one or many after one key agreement: the coordinator learns totals of vectors, never a single vector.
 
 Two neighbours agree on a secret once. For sum number t a party sends its values plus a fresh mask of its own and, for
 every neighbour, the mask that their secret gives for t: plus at the earlier of the two, minus at the later. The
-coordinator then says whose values arrived, the survivors. Each survivor answers with its own mask and those shared with
-parties that are no survivors, and hides this answer in turn under masks shared with the other survivors, which their
-secrets give for t AND for that list. If all of them were told the same list these cancel, and the difference of the two
-sums is the total of the survivors' values. Where nobody may be missing (`graph.missing` is 0) the first message is
-enough. After Bonawitz et al. 2017, without shares of keys: nobody's key can ever be opened.
+coordinator then names the parties whose values arrived, the survivors. Each survivor answers with its own mask and
+those shared with parties that did not survive. It hides this answer in turn under masks shared with the other
+survivors, which their secrets give for t AND for that list. If all of them received the same list these cancel, and the
+difference of the two sums is the total of the survivors' values. If no party may be missing (`graph.missing` is 0) the
+first message is enough. After Bonawitz et al. 2017, without shares of keys: no party's key can ever be reconstructed.
 
-*Why nothing else opens.* A party sends values once and an answer once for each sum, and only for a list that holds
-itself and at least parties - missing of them, of its neighbours only such as it has a secret with. Two different lists
+*Why nothing else opens.* A party sends values once and an answer once for each sum. It answers only for a list with
+itself and at least parties - missing parties, in which it has a secret with every neighbour. Two different lists
 for one sum would both have to be answered by all of their honest members; they are too long for that, since 2 missing <
 parties - colluding. Without the answers of its whole list an answer is uniform, since the honest members of a list are
-connected (`syndic.mpc.graph`); so a single own mask or pair mask is never seen: values that come late, or of a party
-that was said to be silent, stay hidden by a mask of which nobody has a part. A mask is made for one study, label and
-number.
+connected (`syndic.mpc.graph`); so a single own mask or pair mask is never seen. Values that arrive late, or of a
+party that was reported as silent, stay hidden by a mask of which nobody else has any part. A mask is for one study,
+label and number.
 
-*Who could learn what.* Coordinator and up to `graph.colluding` parties together: the total of the other survivors of
-every sum, at least parties - missing with the colluding ones. This holds for whatever lists of parties the coordinator
-makes up, also if it tells parties different ones. More colluding parties could open single vectors, which carry a share
-of the noise only. *Forged public keys*: with identities in the study the masks of two honest parties that were shown
-wrong keys do not cancel, and nothing opens; without identities they are not covered. *Not covered*: made-up values;
-whoever takes the ledger files, which hold the secrets, of more parties than may collude.
+*Who learns what.* Coordinator and up to `graph.colluding` parties together: the total of the other survivors of
+every sum, at least parties - missing with the colluding ones. This holds for any lists of parties that the coordinator
+sends, also if parties receive different ones. More colluding parties could open single vectors, which contain only a
+share of the noise. *Forged public keys*: with identities in the study the masks of two honest parties that received
+wrong keys do not cancel, and nothing opens; without identities this is not covered. *Not covered*: invented values;
+somebody who gets the ledger files, which contain the secrets, of more parties than may collude.
 
-*Missing*: up to `graph.missing` parties for each sum, others for the next one. If a survivor does not answer about its
-masks, the sum stays closed, and what was charged for it stays charged. Of many sums one is then lost; a run of one sum
-ends, and goes on when it is run again and the party answers.
-*Unit*: sums hide vectors, not people; noise does that, a share of it at each party, for every sum anew.
+*Missing*: up to `graph.missing` parties for each sum; they may differ between sums. If a survivor does not answer about
+its masks, the sum stays closed, and its charge remains. With many sums, one of them is lost. A run with one sum ends,
+and continues when it is run again and the party answers.
+*Unit*: sums hide vectors; noise protects people. Each party adds a fresh share of it to every sum.
 """
 
 from collections.abc import Callable, Mapping
@@ -46,12 +46,12 @@ from syndic.mpc.mask import expand
 from syndic.mpc.order import advance
 from syndic.mpc.ring import Ring
 
-# who was silent so many times in a row is not waited for again
+# a party that was silent this many times in a row is not asked again
 _PATIENCE: Final = 3
 
 
 class SumStart(Message):
-    """Begin the sums called `label`."""
+    """Start the sums called `label`."""
 
     label: str
 
@@ -90,7 +90,7 @@ class _Own(Message):
 
 
 class _Met(Message):
-    """What a party keeps for all sums: its neighbours' places and secrets, and the root of its own masks."""
+    """What a party stores for all sums: its neighbours' places and secrets, and the root of its own masks."""
 
     places: tuple[int, ...]
     secrets: bytes
@@ -120,7 +120,7 @@ class Masks:
     ring: Ring
 
     def hide(self, values: NDArray[np.int64]) -> SumMasked:
-        """Return values, with their share of the noise, under their masks: uniform without the others'."""
+        """Return the values, including their share of the noise, masked: uniform without the others' replies."""
         return SumMasked(values=self.ring.pack(self.ring.add(self.ring.reduce(values), self.values)))
 
 
@@ -134,23 +134,23 @@ class Total:
 
 
 class MaskedSums(SubProtocol):
-    """Masked sums under one label: who masks with whom. Computed by each party from its own study.
+    """Masked sums with one label and the graph of shared masks. Each party computes it from its own study.
 
-    A method's own step, `reveals="masked"`, takes a message with the sum's number, asks `masks_for` for the masks, adds
-    noise through `party.contribute` and returns the masks' `hide`. Its `coordinate` uses `start`. A method with a
-    single sum has a `MaskedSum`.
+    A method's own step, `reveals="masked"`, takes a message with the sum's number, gets the masks from `masks_for`,
+    adds noise through `party.contribute` and returns the masks' `hide`. Its `coordinate` uses `start`. A method with a
+    single sum uses `MaskedSum`.
     """
 
     label: str
     graph: SumGraph
 
     def rounds(self, contribute: str) -> tuple[str, ...]:
-        """Return the names of the steps of all sums, with that of the method's own step, in their order."""
+        """Return the names of the steps of all sums, including the method's own step, in order."""
         return ("sum_keys", "sum_meet", contribute, *(("sum_open",) if self.graph.missing else ()))
 
     @step(reveals="public")
     def sum_keys(self, party: Party, message: SumStart) -> SumKey:
-        """Make a key for all masked sums of this study; publish its public half."""
+        """Create a key pair for all masked sums of this study, and publish the public key."""
         self._check(message.label)
         advance(party, f"sums {self.label}", 1)
         randomness = party.key_randomness("sum keys")
@@ -160,7 +160,7 @@ class MaskedSums(SubProtocol):
 
     @step(reveals="public")
     def sum_meet(self, party: Party, message: SumDirectory) -> Nothing:
-        """Agree on a secret with every neighbour, from which the masks of all sums are made."""
+        """Agree on a secret with every neighbour, from which the masks of all sums are derived."""
         label = self._check(message.label)
         advance(party, f"sums {label}", 2)
         seats, place = self._seats(party)
@@ -168,13 +168,13 @@ class MaskedSums(SubProtocol):
         present = marked(neighbours, message.present)
         if len(present) < max(1, len(neighbours) - self.graph.missing):
             raise RefusedError(
-                f"{len(present)} of {party.name}'s {len(neighbours)} neighbours take part in the sums '{label}', and "
-                f"{self.graph.missing} may be missing: run the study again when more parties can answer"
+                f"only {len(present)} of {party.name}'s {len(neighbours)} neighbours take part in the sums '{label}'; "
+                f"at most {self.graph.missing} may be missing. Run the study again when more parties can answer"
             )
         own = party.recall(f"sums {label} own", _Own)
         keys = pieces(message.keys, KEY_BYTES, len(present))
         publics = {seats.names[each]: key for each, key in zip(present, keys, strict=True)}
-        # these secrets never leave the party, whoever is missing: only masks made of them do
+        # these secrets never leave the party, whoever is missing: only masks derived from them do
         secrets = b"".join(agree_with(party, own.pair.private, publics).values())
         party.remember(f"sums {label} met", _Met(places=tuple(present), secrets=secrets, root=own.root))
         return Nothing()
@@ -189,7 +189,7 @@ class MaskedSums(SubProtocol):
         sent = party.kept(f"sums {label} sent", _Sent)
         if number < 1 or (sent is not None and number <= sent.number):
             raise RefusedError(
-                f"sum {number} of '{label}' was asked for after sum {sent.number if sent else 0}: each is answered "
+                f"sum {number} of '{label}' was requested after sum {sent.number if sent else 0}: each is answered "
                 "once, in order"
             )
         seats, place = self._seats(party)
@@ -203,28 +203,28 @@ class MaskedSums(SubProtocol):
 
     @step(reveals="masked")
     def sum_open(self, party: Party, message: SumSurvivors) -> SumMasked:
-        """Answer with the masks that the others' do not cancel, hidden from everybody who has not all answers."""
+        """Return the masks that do not cancel, hidden from everybody who does not have all survivors' answers."""
         label, number = self._check(message.label), message.number
         seats, place = self._seats(party)
         sent = party.recall(f"sums {label} sent", _Sent)
         if sent.number != number or sent.answered:
             raise RefusedError(
-                f"the masks of sum {number} of '{label}' were asked for after those of sum {sent.number}: a party "
-                "answers once, about the sum that it sent values for last"
+                f"the masks of sum {number} of '{label}' were requested after those of sum {sent.number}: a party "
+                "answers once, for the last sum that it sent values for"
             )
         arrived = set(marked(list(range(len(seats.names))), message.arrived))
         if len(arrived) < self.graph.least or place not in arrived:
             raise RefusedError(
-                f"the values of {len(arrived)} parties arrived for sum {number} of '{label}', and the study's noise "
-                f"is enough from {self.graph.least} on: it stays closed, and what was charged stays charged"
+                f"the values of {len(arrived)} parties arrived for sum {number} of '{label}', but the study's noise "
+                f"suffices only for {self.graph.least} or more: the sum stays closed, and its charge remains"
             )
         met, ring = party.recall(f"sums {label} met", _Met), Ring(sent.bits)
         strangers = arrived & set(seats.neighbours(place)) - set(met.places)
         if strangers:
-            # two lists that leave out others each would leave nobody but colluding parties to hide an answer from
+            # two lists that omit different parties could leave only colluding parties to hide an answer from
             raise RefusedError(
-                f"sum {number} of '{label}' has values of {len(strangers)} neighbour(s) that {party.name} was told "
-                "take no part: its masks stay closed"
+                f"sum {number} of '{label}' has values of {len(strangers)} neighbour(s) that were not listed to "
+                f"{party.name} as participants: its masks stay closed"
             )
         party.remember(f"sums {label} sent", replace(sent, answered=True))
         gone = {each: secret for each, secret in met.pairs.items() if each not in arrived}
@@ -235,10 +235,10 @@ class MaskedSums(SubProtocol):
         return SumMasked(values=ring.pack(hidden))
 
     def start(self, session: Session) -> "SumCoordinator[Any]":
-        """Let the parties agree on the secrets of all sums; return the coordinator's side of them.
+        """Let the parties agree on the secrets of all sums; return the coordinator's side.
 
         Raises:
-            PartyError: if more parties than the graph allows fall silent or refuse.
+            PartyError: if more parties than the graph allows refuse or do not answer.
         """
         seats = Seats(study=session.study, label=self.label, names=session.parties, graph=self.graph)
         keys = session.ask(self.sum_keys, SumStart(label=self.label), missing=self.graph.missing)
@@ -256,7 +256,7 @@ class MaskedSums(SubProtocol):
 
     def _check(self, label: str) -> str:
         if label != self.label:
-            raise RefusedError(f"values are summed under the label '{self.label}' here and under no other")
+            raise RefusedError(f"unknown sums; the label of this study's masked sums is '{self.label}'")
         return label
 
     def _seats(self, party: Party) -> tuple[Seats, int]:
@@ -268,7 +268,7 @@ class MaskedSums(SubProtocol):
 class MaskedSum(MaskedSums):
     """One masked sum of `count` numbers of one ring.
 
-    A method's own step, `reveals="masked"`, asks `masks` for its masks before it reads rows, adds noise through
+    A method's own step, `reveals="masked"`, calls `masks` before it reads rows, adds noise through
     `party.contribute` and returns the masks' `hide`; its `coordinate` calls `open` with that step.
     """
 
@@ -276,15 +276,15 @@ class MaskedSum(MaskedSums):
     ring: Ring
 
     def masks(self, party: Party) -> Masks:
-        """Return the masks of this party's values. Nothing is charged yet; a second time they are refused."""
+        """Return the masks of this party's values. Nothing is charged yet; a second request is refused."""
         return self.masks_for(party, 1, self.count, self.ring)
 
     def open(self, session: Session, contribute: Callable[[Any, Nothing], SumMasked]) -> Total:
         """Run the coordinator's side: pass on keys, add up masked values, open the total.
 
         Raises:
-            PartyError: if more parties than the graph allows fall silent or refuse, or a party whose values arrived
-                does not answer about its masks. Run again, it goes on from the answers that are stored.
+            PartyError: if more parties than the graph allows refuse or do not answer, or a party whose values arrived
+                does not answer about its masks. A second run continues from the stored answers.
         """
         sums = self.start(session)
         sent = sums.send(contribute, lambda _: Nothing())
@@ -293,7 +293,7 @@ class MaskedSum(MaskedSums):
         except PartyError as error:
             raise PartyError(
                 f"{error}. The sum '{self.label}' stays closed until every party whose values arrived has answered; "
-                "what was charged stays charged. Run the study again from the same folder when they can: nothing is "
+                "its charge remains. Run the study again from the same folder when they can answer: nothing is "
                 "charged twice",
                 exit_code=error.exit_code,
             ) from None
@@ -301,7 +301,7 @@ class MaskedSum(MaskedSums):
 
     @property
     def message_bytes(self) -> int:
-        """About how many bytes the largest message has: values under masks, or the neighbours' keys."""
+        """The approximate size of the largest message in bytes: masked values, or the neighbours' keys."""
         return max(self.ring.packed_bytes(self.count), self.graph.neighbours * KEY_BYTES) + 64
 
 
@@ -320,7 +320,7 @@ class SumCoordinator(Generic[Asked]):
     """The coordinator's side of masked sums: `total` opens the next one."""
 
     def __init__(self, session: Session, sums: MaskedSums, members: tuple[str, ...]) -> None:
-        """Use `MaskedSums.start`."""
+        """Create the coordinator's side; call `MaskedSums.start` instead."""
         self.number = 0
         self._session = session
         self._sums = sums
@@ -331,13 +331,13 @@ class SumCoordinator(Generic[Asked]):
     ) -> Total | None:
         """Open the next sum: `contribute` is the parties' step, `ask` makes its message from the sum's number.
 
-        Returns None where the sum is lost: a party whose values arrived did not answer about its masks.
+        Returns None if the sum is lost: a party whose values arrived did not answer about its masks.
 
         Raises:
             PartyError: if more parties than may be missing sent no values.
         """
         sent = self.send(contribute, ask)
-        # too late to end the run: what the others sent is charged, and the next sum may go well
+        # too late to end the run: the others have charged for this sum, and the next one may succeed
         answers = self.answers(sent, missing=len(sent))
         lost = self._sums.graph.missing > 0 and answers.keys() != sent.keys()
         return None if lost else self.opened(sent, answers, count, ring)
@@ -348,14 +348,16 @@ class SumCoordinator(Generic[Asked]):
         asked = [name for name, silences in self._silences.items() if silences < _PATIENCE]
         missing = len(asked) - self._sums.graph.least
         if missing < 0:
-            raise RefusedError(f"{len(asked)} parties are left in the sums '{self._sums.label}': too few to go on")
+            raise RefusedError(
+                f"only {len(asked)} parties are left in the sums '{self._sums.label}': too few to continue"
+            )
         sent = self._session.ask(contribute, dict.fromkeys(asked, ask(self.number)), missing=missing)
         for name in asked:
             self._silences[name] = 0 if name in sent else self._silences[name] + 1
         return sent
 
     def answers(self, sent: Replies, *, missing: int) -> Replies:
-        """Ask the survivors about their masks; where nobody may be missing all masks cancel, and nobody is asked."""
+        """Ask the survivors for their masks; if no party may be missing, all masks cancel and nothing is asked."""
         if self._sums.graph.missing == 0:
             return {}
         arrived = bits(name in sent for name in self._session.parties)
@@ -363,7 +365,7 @@ class SumCoordinator(Generic[Asked]):
         return self._session.ask(self._sums.sum_open, dict.fromkeys(sent, survivors), missing=missing)
 
     def opened(self, sent: Replies, answers: Replies, count: int, ring: Ring) -> Total:
-        """Return the total of values whose masks were all answered about."""
+        """Return the total of values whose masks were all answered."""
         total = ring.subtract(_added(sent, count, ring), _added(answers, count, ring))
         return Total(values=ring.lift(total), present=tuple(name for name in self._session.parties if name in sent))
 

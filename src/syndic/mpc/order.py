@@ -1,4 +1,4 @@
-"""Steps that are answered once and in order: a second answer could give away what one answer hides."""
+"""Steps that are answered once and in order: a second answer could reveal what a single answer hides."""
 
 from syndic.errors import RefusedError
 from syndic.kernel import Message, Party
@@ -9,16 +9,16 @@ class _Stage(Message):
 
 
 def advance(party: Party, what: str, to: int) -> None:
-    """Note that step `to` (1, 2, ...) of `what` is being answered; refuse if it is not the next one.
+    """Record that step `to` (1, 2, ...) of `what` is being answered; refuse if it is not the next one.
 
-    A call that is delivered again never gets here: the kernel gives the stored answer.
+    A call that is delivered twice never gets here: the kernel returns the stored answer.
     """
     name = f"{what} stage"
     stage = party.kept(name, _Stage)
     done = 0 if stage is None else stage.done
     if done != to - 1:
         raise RefusedError(
-            f"step {to} of the {what} was asked after step {done}: each is answered once, in order; "
-            "use a new edition to begin again"
+            f"step {to} of the {what} was requested after step {done}: each is answered once, in order; "
+            "set a new edition to start again"
         )
     party.remember(name, _Stage(done=to))

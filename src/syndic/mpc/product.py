@@ -1,18 +1,18 @@
 """Secure product: the parties of a vertical study get shares of X_p'X_q for chosen pairs of parties.
 
-*Unit*: a product hides matrices, not people; noise does that. Both parties of a pair add a share of it to their share
-of the product, under one more mask that they agree on between themselves, and only the noisy sum is ever opened.
+*Unit*: a product hides matrices; noise protects people. Both parties of a pair add a share of the noise to their share
+of the product, under one more mask that the two agree on, and only the noisy sum is ever opened.
 *Rounds*: keys, then for every chunk of rows the masked matrices and the masked wrap bits, then the opening.
 
-*Who could learn what.* The coordinator deals the triples (see `syndic.mpc.triple`) and carries the openings, but they
-are sealed: it learns the noisy products. It must not see the parties' shares either, since it knows half of the
-triples, which is why they are masked between the partners. A party, or several, learn nothing of another party's
-matrix but the noisy products. Coordinator and one party together could read the matrices of that party's partners.
-*Semi-honest*: rows can be checked to add up to one in every group (`checked`), which stops a party that puts a large
-number into a row; one that balances it by a negative number in the same group is not found. Without identities in the
-study, a coordinator that forges public keys reads the rows. Every look at the rows must find the same ones: a party
-compares them with what it masked. *Not here*: products of three matrices; per row they need products of two shared
-numbers, so a triple for every row and pair of columns instead of one for a whole table: n times more traffic.
+*Who learns what.* The coordinator deals the triples (see `syndic.mpc.triple`) and carries the openings, which are
+sealed: it learns the noisy products only. It must not see the parties' shares either, since it knows half of the
+triples; therefore the partners mask them. One or several parties learn nothing about another party's matrix except the
+noisy products. The coordinator and one party together could read the matrices of that party's partners.
+*Semi-honest*: partners can check that rows sum to one in every group (`checked`). This detects a party that puts a
+large number into a row, but not one that compensates it by a negative number in the same group. Without identities in
+the study, a coordinator that forges public keys can read the rows. Rows must be the same every time they are read: a
+party compares them with those that it masked. *Not supported*: products of three matrices. They need a triple for
+every row and pair of columns instead of one for a whole table: n times more traffic.
 """
 
 import hashlib
@@ -54,7 +54,7 @@ from syndic.mpc.triple import (
 )
 
 Rows = Callable[[int, int], NDArray[Any]]
-"""Returns the rows of a party's matrix from one place up to another. Private."""
+"""A function that returns the rows of a party's matrix from one index up to another. Private."""
 
 _EVERYONE = "every partner"
 
@@ -85,17 +85,18 @@ class _Wraps(Message):
 
 
 class SecureProduct(SubProtocol):
-    """What is multiplied in one go, the same at everybody. Public; computed by each party from its own study.
+    """One secure product: which matrices are multiplied. Public; each party computes it from its own study.
 
-    `pairs` are those of parties (left, right) whose matrices are multiplied, `groups` how many columns each group of a
-    party's matrix has, and `cells` which cells of a pair's product are wanted, if not all. With `checked`, rows sum to
-    one in each group and partners check that. `label` tells the products of a study apart.
+    `pairs` are the pairs of parties (left, right) whose matrices are multiplied. `groups` is the number of columns in
+    each group of a party's matrix. `cells` selects cells of a pair's product, if not all are needed. With `checked`,
+    rows sum to one in each group and partners check that. `label` distinguishes the products of a study.
 
-    A method's own steps `product_masked` and `product_multiplied`, both `reveals="sealed"`, call `mask` and `multiply`
-    with a function that returns some rows of the party's matrix. Another, `reveals="masked"`, takes a `ProductClose`,
-    gets its `shares`, adds noise through `party.contribute` and returns `hide`; the method's `coordinate` calls
-    `deal_products` (in `syndic.mpc.dealer`) and asks it. A method that multiplies what it was asked for makes a product
-    from its plan and what the party remembers, and has a step `product_keys` of its own that calls the one here.
+    A method defines the steps `product_masked` and `product_multiplied`, both `reveals="sealed"`, which call `mask` and
+    `multiply` with a function that returns rows of the party's matrix. A third step, `reveals="masked"`, takes a
+    `ProductClose`, calls `shares`, adds noise through `party.contribute` and returns `hide`. The method's `coordinate`
+    calls `deal_products` (in `syndic.mpc.dealer`) and then this third step. A method that learns only during the run
+    which matrices to multiply creates the product from its plan and the party's stored messages, and defines its own
+    step `product_keys` that calls the one here.
     """
 
     label: str
@@ -107,11 +108,11 @@ class SecureProduct(SubProtocol):
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """The names of the steps of one product, in their order; the last two are the method's own."""
+        """The names of the steps of one product, in order; the method defines the last two."""
         return ("product_keys", "product_masked", "product_multiplied")
 
     def shape(self, pair: Pair) -> tuple[int, int]:
-        """Return the shape of a pair's share of the product: that of the product, or wanted cells in one column."""
+        """Return the shape of a pair's share of the product: the full product, or the selected cells in one column."""
         if pair in self.cells:
             return len(self.cells[pair]), 1
         left, right = pair
@@ -123,8 +124,8 @@ class SecureProduct(SubProtocol):
 
     @step(reveals="public")
     def product_keys(self, party: Party, message: ProductStart) -> ProductKey:
-        """Take the dealer's seed, make a key pair, publish the public key."""
-        # a second seed would put two masks on one matrix's product, and the dealer could tell them apart
+        """Store the dealer's seed, create a key pair and publish the public key."""
+        # a second seed would put two masks on the same product, and the dealer could separate them
         advance(party, self.label, 1)
         if len(message.seed) != KEY_BYTES:
             raise RefusedError(f"the dealer's seed must have {KEY_BYTES} bytes")
@@ -137,9 +138,9 @@ class SecureProduct(SubProtocol):
         sizes = self.sizes
         advance(party, self.label, 2 + 2 * message.chunk)
         if not 0 <= message.chunk < sizes.chunks:
-            raise RefusedError(f"there is no chunk {message.chunk} of rows in this study")
+            raise RefusedError(f"this study has {sizes.chunks} chunks of rows; there is no chunk {message.chunk}")
         if message.keys.keys() != set(partners_of(self.pairs, party.name)):
-            raise RefusedError("the public keys are not those of this party's partners")
+            raise RefusedError("the message does not have one public key for each of this party's partners")
         if message.chunk == 0:
             party.remember(f"{self.label} met", _Met(keys=message.keys))
         secrets, stock = _secrets(self, party), _stock(self, party)
@@ -179,9 +180,9 @@ class SecureProduct(SubProtocol):
         return Mail(boxes=boxes)
 
     def shares(self, party: Party, message: ProductClose) -> dict[str, NDArray[Any]]:
-        """Return, by partner, this party's share of the product: left columns by right columns, or the wanted cells.
+        """Return, by partner, this party's share of the product: left columns by right columns, or the selected cells.
 
-        A share alone is uniform to the partner but not to the dealer: it leaves under `hide` only.
+        A share is uniform to the partner but not to the dealer: it must be masked by `hide` before it is sent.
         """
         sizes = self.sizes
         advance(party, self.label, 2 + 2 * sizes.chunks)
@@ -194,12 +195,12 @@ class SecureProduct(SubProtocol):
         return shares
 
     def check_unchanged(self, party: Party, sums: NDArray[np.int64]) -> None:
-        """Refuse unless these sums of the matrix's columns, from another look at the rows, are of the masked one."""
+        """Refuse unless these column sums, from a later read of the rows, equal those of the masked matrix."""
         if not np.array_equal(party.recall(f"{self.label} sums", _Sums).sums, sums):
             raise _changed(party)
 
     def hide(self, party: Party, partner: str, values: NDArray[np.int64], ring: Ring) -> NDArray[Any]:
-        """Return values for the opening under the mask that this party and its partner agreed on."""
+        """Return the values to be opened, masked by the secret that this party shares with its partner."""
         secret = derive(_secrets(self, party)[partner], f"{self.label} opening")
         left, right = self.pair(party.name, partner)
         mask = expand(secret, context(party.study, left, right), values.size, ring).reshape(values.shape)
@@ -207,10 +208,10 @@ class SecureProduct(SubProtocol):
 
 
 def _note_masked(product: SecureProduct, party: Party, chunk: int, matrix: NDArray[Any]) -> None:
-    """Keep what tells later whether the rows are still those that were masked.
+    """Store digests that show later whether the rows are still those that were masked.
 
-    Other rows than the masked ones would leave their difference times the partner's mask in the product, and the
-    dealer knows that mask.
+    If the rows changed, the product would contain the difference times the partner's mask, and the dealer knows that
+    mask.
     """
     sums = matrix.sum(axis=0, dtype=np.int64)
     before = party.recall(f"{product.label} sums", _Sums).sums if chunk else np.zeros_like(sums)
@@ -225,13 +226,13 @@ def _digest(matrix: NDArray[Any]) -> bytes:
 
 def _changed(party: Party) -> RefusedError:
     return RefusedError(
-        f"the rows of {party.name} changed while they were multiplied: nothing was opened; let the source stand "
-        "still and use a new edition"
+        f"the rows of {party.name} changed while they were multiplied; nothing was opened. Keep the source unchanged "
+        "during a run, and set a new edition"
     )
 
 
 def _opened(product: SecureProduct, party: Party, message: ProductInbox, name: str, secret: bytes) -> NDArray[Any]:
-    """Return a partner's masked rows, checked if the study says so."""
+    """Return a partner's masked rows; check the row sums if the study requires it."""
     sizes, groups = product.sizes, product.groups[name]
     start, stop = sizes.span(message.chunk)
     fresh = unseal(secret, _entry(message.keys, name), _place(product, party, message.chunk, name, party.name))
@@ -274,7 +275,7 @@ def _both(product: SecureProduct, party: Party, message: ProductClose, name: str
     left, shape = pair[0] == party.name, product.shape(pair)
     boxes = message.boxes.get(name, [])
     if len(boxes) != sizes.chunks:
-        raise RefusedError(f"{len(boxes)} boxes of wrap bits came from {name} where {sizes.chunks} were due")
+        raise RefusedError(f"{name} sent {len(boxes)} boxes of wrap bits; expected {sizes.chunks}")
     if left:
         total = stock.carry(name, shape).astype(np.uint64)
     else:
@@ -311,5 +312,5 @@ def _place(product: SecureProduct, party: Party, chunk: int, sender: str, receiv
 
 def _entry(entries: Mapping[str, bytes], name: str) -> bytes:
     if name not in entries:
-        raise RefusedError(f"nothing came from or about {name}")
+        raise RefusedError(f"the message has no entry for {name}")
     return entries[name]

@@ -6,7 +6,7 @@ Pair = tuple[str, str]
 
 
 class ProductStart(Message):
-    """The dealer's seed for one party. It travels on the coordinator's own link to that party."""
+    """The dealer's seed for one party, sent on the coordinator's own link to that party."""
 
     seed: bytes
 
@@ -49,5 +49,5 @@ class ProductClose(Message):
 
 
 def partners_of(pairs: tuple[Pair, ...], name: str) -> tuple[str, ...]:
-    """Return with whom a party multiplies."""
+    """Return the partners of a party."""
     return tuple(right if left == name else left for left, right in pairs if name in (left, right))

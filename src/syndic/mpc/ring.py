@@ -1,7 +1,7 @@
-"""Integers modulo 2^bits: the numbers that masked and shared values are made of.
+"""Integers modulo 2^bits, for masked and shared values.
 
-A sum or product that stays within `-bound..bound` comes back exactly from the ring of `ring_for(bound)`, whatever
-wrapped on the way. The bound must be public, or the size of a message would tell something.
+A sum or product within `-bound..bound` is recovered exactly from the ring of `ring_for(bound)`, whatever wrapped in
+between. The bound must be public; otherwise the size of a message would reveal something.
 """
 
 import math
@@ -16,21 +16,21 @@ from syndic.errors import InputError, RefusedError
 
 _WORD: Final = 64
 
-# The chance that the noise of some value exceeds what a ring has room for, over all values of a sum.
+# The probability that the noise of some value overflows the ring, over all values of a sum.
 OVERFLOW: Final = 2.0**-64
 
 
 @final
 @dataclass(frozen=True)
 class Ring:
-    """The integers modulo 2^bits, 1 to 64 bits, held in the smallest unsigned numpy type that has room."""
+    """The integers modulo 2^bits, 1 to 64 bits, stored in the smallest unsigned numpy type that fits."""
 
     bits: int
 
     def __post_init__(self) -> None:
         """Check that a machine word can hold an element."""
         if not 1 <= self.bits <= _WORD:
-            raise InputError(f"a ring of {self.bits} bits: there are rings of 1 to {_WORD} bits")
+            raise InputError(f"a ring must have 1 to {_WORD} bits, not {self.bits}")
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -39,7 +39,7 @@ class Ring:
 
     @property
     def exact(self) -> bool:
-        """Whether the numpy type wraps where the ring does, so that nothing needs to be cut off."""
+        """Whether the numpy type wraps where the ring does, so that no bits need to be cleared."""
         return 8 * self.dtype.itemsize == self.bits
 
     def reduce(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -75,10 +75,10 @@ class Ring:
         return _joined(flat, self.bits).tobytes()[: self.packed_bytes(flat.size)]
 
     def unpack(self, data: bytes, count: int) -> NDArray[Any]:
-        """Return the `count` elements that `pack` wrote; bytes of another length are refused."""
+        """Return the `count` elements that `pack` wrote; refuse bytes of any other length."""
         if len(data) != self.packed_bytes(count):
             raise RefusedError(
-                f"{len(data)} bytes came where {count} numbers of {self.bits} bits take {self.packed_bytes(count)}"
+                f"expected {self.packed_bytes(count)} bytes for {count} numbers of {self.bits} bits, found {len(data)}"
             )
         if self.exact:
             return np.frombuffer(data, dtype=self.dtype.newbyteorder("<")).astype(self.dtype)
@@ -92,12 +92,14 @@ class Ring:
 
 
 def ring_for(bound: int) -> Ring:
-    """Return the smallest ring in which every integer from -bound to bound is another element."""
+    """Return the smallest ring in which all integers from -bound to bound are distinct elements."""
     if bound < 0:
-        raise InputError(f"a bound of {bound}: a bound on absolute values is at least 0")
+        raise InputError(f"a bound on absolute values must be at least 0, not {bound}")
     bits = bound.bit_length() + 1
     if bits > _WORD:
-        raise InputError(f"values up to {bound} need {bits} bits, and rings have {_WORD}: scale the values down")
+        raise InputError(
+            f"values up to {bound} need {bits} bits, and rings have at most {_WORD}: scale the values down"
+        )
     return Ring(bits)
 
 

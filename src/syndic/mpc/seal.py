@@ -1,13 +1,13 @@
-"""Sealed messages: what one party writes for another, carried by a coordinator that cannot read it.
+"""Sealed messages: encrypted from one party to another, and carried by the coordinator.
 
 X25519 gives two parties a secret, HKDF-SHA256 turns it into one key for each message's place (study, label, sender,
-receiver), and ChaCha20-Poly1305 encrypts and authenticates. A message that was changed, sent on to another party,
-taken from another study, label or round, or turned back to its sender does not open.
+receiver), and ChaCha20-Poly1305 encrypts and authenticates. A message that was changed, sent to another party,
+taken from another study, label or round, or returned to its sender does not open.
 
-Where the study gives the parties' identities, the secret is also made of these (`syndic.mpc.key.agree_with`), and a
-coordinator that answers with keys of its own can neither read nor write a message. Without identities it could sit
-between two parties and read along; against one that only reads what it carries, the claim holds. Which parties write to
-each other, when, and how much, is visible.
+If the study gives the parties' identities, the secret also depends on these (`syndic.mpc.key.agree_with`), and a
+coordinator that substitutes its own keys can neither read nor forge a message. Without identities it could mount a
+man-in-the-middle attack; messages are then protected only from a coordinator that just reads what it carries. Which
+parties write to each other, when, and how much, is visible.
 """
 
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class Mail(Message):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a sealed message belongs. One place holds one message: a second one needs another label."""
+    """What a sealed message is bound to. One place is for one message: a second one needs another label."""
 
     study: str
     label: str
@@ -72,7 +72,7 @@ def unseal(secret: bytes, box: bytes, place: Place) -> bytes:
     except (InvalidTag, ValueError):
         raise RefusedError(
             f"the sealed message from {place.sender} to {place.receiver} ({place.label}) does not open: "
-            "it was changed, replayed or sent to the wrong party on its way"
+            "it was changed, replayed or sent to the wrong party in transit"
         ) from None
 
 

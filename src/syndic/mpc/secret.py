@@ -1,14 +1,14 @@
-"""Shared secret: 32 random bytes that all parties know and the coordinator carries but cannot read.
+"""Shared secret: 32 random bytes that all parties know; the coordinator carries the messages but cannot read them.
 
 Every party draws a piece and publishes a commitment to it together with a public key. Only when all commitments are
-there does it seal its piece for each of the others. Everybody checks every piece against its commitment and derives the
-secret from all of them, so that one honest party's piece makes it uniform: no party chooses it.
+published does it seal its piece for each of the others. Every party checks every piece against its commitment and
+derives the secret from all of them. One honest party's piece makes it uniform: no party can choose it.
 
-*Who could learn what*: each party the secret, the coordinator nothing. One party that hands on the secret breaks it for
-all. *Not covered*: a party that sees the others' pieces first, because the coordinator holds back its own, can still
-end the run, and so choose between this secret and another try; in a study without identities, a coordinator that
-forges public keys and so sits in between. With identities it learns nothing. *Abort*: a piece that does not fit its
-commitment ends the run and names its sender.
+*Who learns what*: each party learns the secret, the coordinator nothing. One party that passes on the secret reveals it
+for all. *Not covered*: a party that sees the others' pieces first, because the coordinator delays its own, can still
+end the run, and so choose between this secret and another one. In a study without identities, a coordinator that forges
+public keys can read the secret; with identities it learns nothing. *Abort*: a piece that does not match its commitment
+ends the run and names its sender.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from syndic.mpc.seal import Mail, Place, seal, unseal
 
 
 class SecretStart(Message):
-    """Begin the shared secret called `label`."""
+    """Start the shared secret called `label`."""
 
     label: str
 
@@ -49,7 +49,7 @@ class SecretMail(Message):
 
 
 class SecretDone(Message):
-    """A digest by which the coordinator can tell that all parties have the same secret; it tells nothing of it."""
+    """A digest that shows the coordinator whether all parties have the same secret; it reveals nothing about it."""
 
     check: bytes
 
@@ -68,12 +68,12 @@ class _Shared(Message):
 
 
 def commitment_to(piece: bytes, *, study: str, label: str, party: str) -> bytes:
-    """Return the commitment to a piece: it binds its party, and hides 32 uniform bytes."""
+    """Return the commitment to a piece: binding for its party, and hiding, as a piece is 32 uniform bytes."""
     return hashlib.sha256(context("secret piece", study, label, party, piece)).digest()
 
 
 def combined(pieces: Mapping[str, bytes], *, study: str, label: str) -> bytes:
-    """Return the secret made of all pieces."""
+    """Return the secret derived from all pieces."""
     ordered = [part for name in sorted(pieces) for part in (name, pieces[name])]
     return derive(context(*ordered), "shared secret", study, label)
 
@@ -81,32 +81,34 @@ def combined(pieces: Mapping[str, bytes], *, study: str, label: str) -> bytes:
 def checked_pieces(
     texts: Mapping[str, bytes], offers: Mapping[str, SecretOffer], *, study: str, label: str
 ) -> dict[str, bytes]:
-    """Return the pieces of unsealed texts; refuse, with the sender's name, what differs from the offers."""
+    """Return the pieces of unsealed texts; if one does not match the offers, refuse and name its sender."""
     pieces = {}
     for sender, text in texts.items():
         piece, digest = text[:KEY_BYTES], text[KEY_BYTES:]
         if digest != digest_of(offers):
-            raise RefusedError(f"{sender} was shown other offers for the secret '{label}': the coordinator or it lies")
+            raise RefusedError(
+                f"{sender} received different offers for the secret '{label}': the coordinator or {sender} is dishonest"
+            )
         if commitment_to(piece, study=study, label=label, party=sender) != offers[sender].commitment:
-            raise RefusedError(f"{sender}'s piece of the secret '{label}' does not fit its commitment: it changed it")
+            raise RefusedError(f"{sender}'s piece of the secret '{label}' does not match its commitment")
         pieces[sender] = piece
     return pieces
 
 
 def digest_of(offers: Mapping[str, SecretOffer]) -> bytes:
-    """Return a digest of all offers. It travels with each piece, so everybody must have seen the same ones."""
+    """Return a digest of all offers. It is sent with each piece, so that all parties must have the same offers."""
     parts = [part for name in sorted(offers) for part in (name, offers[name].public, offers[name].commitment)]
     return hashlib.sha256(context("secret offers", *parts)).digest()
 
 
 class SharedSecret(SubProtocol):
-    """One shared secret, under a public label. The coordinator calls `run`; afterwards parties have `value`."""
+    """One shared secret with a public label. The coordinator calls `run`; afterwards parties have `value`."""
 
     label: str
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """The names of its steps, in their order."""
+        """The names of its steps, in order."""
         return ("secret_offer", "secret_send", "secret_check")
 
     @step(reveals="public")
@@ -126,7 +128,7 @@ class SharedSecret(SubProtocol):
         own = party.recall(f"secret {self.label} own", _Own)
         names = {member.name for member in party.terms.parties}
         if offers.keys() != names or offers[party.name].commitment != self._commitment(party, own.piece):
-            raise RefusedError(f"the offers for the secret '{self.label}' are not those of all parties of the study")
+            raise RefusedError(f"the offers for the secret '{self.label}' are incomplete or were changed")
         party.remember(f"secret {self.label} seen", _Seen(offers=offers))
         randomness = party.key_randomness("secret send")
         text = own.piece + digest_of(offers)
@@ -139,21 +141,21 @@ class SharedSecret(SubProtocol):
 
     @step(reveals="public")
     def secret_check(self, party: Party, message: SecretMail) -> SecretDone:
-        """Open the others' pieces, check them against their commitments, keep the secret they make."""
+        """Open the other parties' pieces, check them against their commitments, and store the resulting secret."""
         label = self.label
         self._begin(party, message.label, 3)
         own = party.recall(f"secret {label} own", _Own)
         offers = party.recall(f"secret {label} seen", _Seen).offers
         agreed = _agreed(party, own, offers)
         if message.boxes.keys() != agreed.keys():
-            raise RefusedError(f"the pieces of the secret '{label}' are not those of all other parties")
+            raise RefusedError(f"the secret '{label}' does not have one piece from every other party")
         texts = {
             name: unseal(secret, message.boxes[name], self._place(party, name, party.name))
             for name, secret in agreed.items()
         }
         pieces = checked_pieces(texts, offers, study=party.study, label=label)
         secret = combined({**pieces, party.name: own.piece}, study=party.study, label=label)
-        # the last word of a name is fixed, so that no label writes over what another one keeps
+        # the last word of the name is fixed, so that no label can overwrite what another one stores
         party.remember(f"secret {label} shared", _Shared(secret=secret))
         return SecretDone(check=derive(secret, "check"))
 
@@ -182,11 +184,11 @@ class SharedSecret(SubProtocol):
         }
         done = session.ask(self.secret_check, inboxes)
         if len({answer.check for answer in done.values()}) != 1:
-            raise RefusedError(f"the parties do not have the same secret '{label}': do not go on")
+            raise RefusedError(f"the parties do not have the same secret '{label}': the run stops")
 
     def _begin(self, party: Party, label: str, number: int) -> None:
         if label != self.label:
-            raise RefusedError(f"the secret '{self.label}' is shared here, under this label and no other")
+            raise RefusedError(f"unknown secret; the label of this study's shared secret is '{self.label}'")
         advance(party, f"secret {label}", number)
 
     def _commitment(self, party: Party, piece: bytes) -> bytes:
@@ -197,6 +199,6 @@ class SharedSecret(SubProtocol):
 
 
 def _agreed(party: Party, own: _Own, offers: Mapping[str, SecretOffer]) -> dict[str, bytes]:
-    """Return the secret of this party with every other one."""
+    """Return the secret that this party shares with every other one, by name."""
     publics = {name: offer.public for name, offer in offers.items() if name != party.name}
     return agree_with(party, own.pair.private, publics)

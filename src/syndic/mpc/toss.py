@@ -1,13 +1,13 @@
-"""Public coin toss: 32 random bytes that everybody may know and that nobody chose.
+"""Public coin toss: 32 public random bytes that no party can choose.
 
-Every party draws a piece and publishes a commitment to it; when all commitments are there it publishes the piece.
-Everybody checks every piece against its commitment and derives the bytes from all of them: one honest party's piece
+Every party draws a piece and publishes a commitment to it; once all commitments are published it publishes the piece.
+Every party checks every piece against its commitment and derives the bytes from all of them. One honest party's piece
 makes them uniform.
 
-*Who could learn what*: everybody the bytes, and nothing else is in them. Use them where a guarantee holds whatever they
-are, and only the quality of a result asks that nobody picked them. *Not covered*: a coordinator that ends the run after
-it saw the pieces, and so chooses between this toss and another try; or one that forges commitments, since nobody signs
-them. *Abort*: a piece that does not fit its commitment ends the run and names its sender.
+*Who learns what*: everybody learns the bytes; they contain no other information. Use them only where the guarantee
+holds for any bytes, and just the quality of a result depends on their being random. *Not covered*: a coordinator that
+ends the run after it saw the pieces, and so chooses between this toss and another; or one that forges commitments, as
+they are not signed. *Abort*: a piece that does not match its commitment ends the run and names its sender.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from syndic.mpc.order import advance
 
 
 class TossStart(Message):
-    """Begin the toss called `label`."""
+    """Start the toss called `label`."""
 
     label: str
 
@@ -45,7 +45,7 @@ class TossPiece(Message):
 
 
 class Toss(Message):
-    """The pieces of all parties, by name: what the tossed bytes are made of."""
+    """The pieces of all parties, by name; the tossed bytes are derived from them."""
 
     label: str
     pieces: dict[str, bytes]
@@ -60,34 +60,34 @@ class _Seen(Message):
 
 
 def toss_commitment(piece: bytes, *, study: str, label: str, party: str) -> bytes:
-    """Return the commitment to a piece: it binds its party, and hides 32 uniform bytes."""
+    """Return the commitment to a piece: binding for its party, and hiding, as a piece is 32 uniform bytes."""
     return hashlib.sha256(context("toss piece", study, label, party, piece)).digest()
 
 
 def tossed(toss: Toss, *, study: str) -> bytes:
-    """Return the 32 bytes made of all pieces."""
+    """Return the 32 bytes derived from all pieces."""
     ordered = [part for name in sorted(toss.pieces) for part in (name, toss.pieces[name])]
     return derive(context(*ordered), "toss", study, toss.label)
 
 
 def check_pieces(toss: Toss, commitments: Mapping[str, bytes], *, study: str) -> None:
-    """Refuse pieces that are not those of the commitments; name who changed its own."""
+    """Refuse pieces that do not match the commitments, and name the party whose piece was changed."""
     if toss.pieces.keys() != commitments.keys():
-        raise RefusedError(f"the pieces of the toss '{toss.label}' are not those of all parties")
+        raise RefusedError(f"the toss '{toss.label}' does not have one piece from every party")
     for name, piece in toss.pieces.items():
         made = toss_commitment(piece, study=study, label=toss.label, party=name)
         if len(piece) != KEY_BYTES or made != commitments[name]:
-            raise RefusedError(f"{name}'s piece of the toss '{toss.label}' does not fit its commitment: it changed it")
+            raise RefusedError(f"{name}'s piece of the toss '{toss.label}' does not match its commitment")
 
 
 class PublicToss(SubProtocol):
-    """One toss, under a public label. The coordinator calls `run`; a step that gets its pieces calls `check`."""
+    """One toss with a public label. The coordinator calls `run`; a step that receives the pieces calls `check`."""
 
     label: str
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """The names of its steps, in their order."""
+        """The names of its steps, in order."""
         return ("toss_commit", "toss_reveal")
 
     @step(reveals="public")
@@ -100,24 +100,24 @@ class PublicToss(SubProtocol):
 
     @step(reveals="public")
     def toss_reveal(self, party: Party, message: TossCommitments) -> TossPiece:
-        """Publish this party's piece of the toss, now that everybody is bound to one."""
+        """Publish this party's piece of the toss, now that every party is committed to its own."""
         commitments = message.commitments
         self._begin(party, message.label, 2)
         own = party.recall(f"toss {self.label} own", _Own)
         names = {member.name for member in party.terms.parties}
         if commitments.keys() != names or commitments[party.name] != self._commitment(party, own.piece):
-            raise RefusedError(f"the commitments for the toss '{self.label}' are not those of all parties of the study")
+            raise RefusedError(f"the commitments for the toss '{self.label}' are incomplete or were changed")
         party.remember(f"toss {self.label} seen", _Seen(commitments=commitments))
         return TossPiece(piece=own.piece)
 
     def check(self, party: Party, toss: Toss) -> bytes:
-        """Return the tossed bytes, after a check of every piece against the commitment that this party saw."""
+        """Check every piece against the commitment that this party received, and return the tossed bytes."""
         self._begin(party, toss.label, 3)
         check_pieces(toss, party.recall(f"toss {self.label} seen", _Seen).commitments, study=party.study)
         return tossed(toss, study=party.study)
 
     def run(self, session: Session) -> Toss:
-        """Run the coordinator's side and return the pieces; `tossed` makes bytes of them."""
+        """Run the coordinator's side and return the pieces; `tossed` derives the bytes from them."""
         started = session.ask(self.toss_commit, TossStart(label=self.label))
         commitments = {name: answer.commitment for name, answer in started.items()}
         revealed = session.ask(self.toss_reveal, TossCommitments(label=self.label, commitments=commitments))
@@ -127,7 +127,7 @@ class PublicToss(SubProtocol):
 
     def _begin(self, party: Party, label: str, number: int) -> None:
         if label != self.label:
-            raise RefusedError(f"'{self.label}' is tossed here, under this label and no other")
+            raise RefusedError(f"unknown toss; the label of this study's toss is '{self.label}'")
         advance(party, f"toss {label}", number)
 
     def _commitment(self, party: Party, piece: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Matrix triples: two parties get shares of X'Y without showing X or Y, helped by a dealer who sees neither.
+"""Matrix triples: two parties get shares of X'Y without revealing X or Y, helped by a dealer that sees neither.
 
 *Algebra.* The dealer gives each party p a seed; it expands to one uniform mask U_p of the shape of p's matrix X_p. For
 every pair (p left, q right) the dealer also makes halves H_p + H_q = U_p'U_q; H_p comes from p's seed, only H_q is
@@ -8,8 +8,8 @@ Y_q = E_p'U_q + H_q add up to X_p'X_q, because X_p'E_q + E_p'U_q + U_p'U_q = X_p
 *One mask, many partners.* U_p hides one matrix, X_p, so E_p is one message however many partners read it. A coalition
 of parties without p and without the dealer sees E_p, its own seeds and, for each member q, either H_q = U_p'U_q - H_p
 (H_p is a fresh pad from p's seed, another for every partner and block) or a half from its own seed. The pads make
-all of that independent of U_p, so E_p stays uniform. Two matrices under one U_p would show their difference; a party
-therefore takes one seed a product, expands it under the product's label, and opens every block of rows once.
+all of that independent of U_p, so E_p stays uniform. Two matrices under one U_p would reveal their difference; a party
+therefore accepts one seed per product, expands it under the product's label, and opens every block of rows once.
 
 *Small rings.* The masked matrices are most of the traffic, so they are as small as a block of B rows allows, not the
 whole table: with every block product in [0, 2^(b-1)) (after a public shift) b bits do. Shares of a block then have a
@@ -17,9 +17,9 @@ sum of either the value or the value + 2^b; the latter exactly if one of the two
 "or" of one bit of each party, w = a + c - a c, and the products a c are added up over the blocks by a second, small
 triple in the ring of the remaining bits: the parties exchange a - r_p and c - r_q, the dealer shares sum r_p r_q.
 
-*Who breaks it.* Dealer and one party together read that party's partners. Semi-honest: a party can put any ring
-elements into its matrix. A dealer that deals wrong halves only shifts the result by a number it knows where nothing
-is lifted; where blocks are lifted it could make a block wrap at a place of its choosing and see that it did.
+*What breaks it.* The dealer and one party together can read the matrices of that party's partners. Semi-honest: a party
+can put any ring elements into its matrix. If nothing is lifted, a dealer that deals wrong halves only shifts the result
+by a number it knows. If blocks are lifted, it could make a block wrap at a value that it chose and see whether it did.
 """
 
 import hashlib
@@ -37,17 +37,17 @@ from syndic.mpc.mask import expand
 from syndic.mpc.ring import Ring, ring_for
 
 Cells = NDArray[np.int64] | None
-"""Places of the cells of a product that are wanted, row by row; None for all of them."""
+"""Indices of the selected cells of a product, row by row; None for all of them."""
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class ProductSizes:
-    """Public numbers that fix rings and blocks.
+    """Public numbers that determine rings and blocks.
 
     A product of two entries is between `low` and `high`, an entry between -`entry` and `entry`; `small` is the ring of
-    the masked matrices, `whole` that of the result; `block` rows are multiplied together and `chunk` rows travel in
-    one message.
+    the masked matrices, `whole` that of the result; `block` rows are multiplied together and `chunk` rows are
+    sent in one message.
     """
 
     rows: int
@@ -66,22 +66,22 @@ class ProductSizes:
 
     @property
     def carry(self) -> Ring:
-        """The ring that counts how many blocks wrapped."""
+        """The ring for the number of blocks that wrapped."""
         return Ring(self.whole.bits - self.small.bits)
 
     @property
     def shift(self) -> int:
-        """What makes the product of a block non-negative."""
+        """The constant that makes the product of a block non-negative."""
         return -self.low * self.block
 
     @property
     def centre(self) -> int:
-        """The middle of the range of the result: taken off before opening, put back after."""
+        """The middle of the range of the result: subtracted before opening, added back after."""
         return (self.low + self.high) * self.rows // 2
 
     @property
     def chunks(self) -> int:
-        """How many messages the rows take."""
+        """The number of messages for all rows."""
         return -(-self.rows // self.chunk)
 
     def span(self, chunk: int) -> tuple[int, int]:
@@ -105,7 +105,7 @@ def product_sizes(
     lift: bool = True,
     chunk_bytes: int = 1 << 24,
 ) -> ProductSizes:
-    """Return the rings and blocks with the least traffic.
+    """Return the rings and blocks that need the least traffic.
 
     Entries are between 0 and `entry`, or between -`entry` and `entry` if `signed`. `headroom` is the largest noise
     that will be added to a cell, `columns` how many each party sends, `cells` the number of cells of all pairs'
@@ -122,7 +122,7 @@ def product_sizes(
             if traffic < best:
                 best, small, block = traffic, Ring(bits), height
     wanted = max(1, 8 * chunk_bytes // (small.bits * max(1, *columns)))
-    # a chunk is made of whole blocks; where nothing is lifted, blocks may be cut anywhere
+    # a chunk consists of whole blocks; if nothing is lifted, blocks may be of any size
     block = min(block, wanted) if small == whole else block
     chunk = min(rows, max(1, wanted // block) * block)
     return ProductSizes(rows=rows, low=low, high=high, entry=entry, small=small, whole=whole, block=block, chunk=chunk)
@@ -131,9 +131,9 @@ def product_sizes(
 @final
 @dataclass(frozen=True, kw_only=True)
 class Stock:
-    """What one seed of the dealer expands to: known to the party it was given to, and to the dealer.
+    """The numbers that one seed of the dealer expands to: known to the dealer and to the party that got the seed.
 
-    `label` tells the products of a study apart: a seed that is dealt again makes other masks for another product.
+    `label` distinguishes the products of a study: the same seed gives different masks for another product.
     """
 
     seed: bytes
@@ -164,9 +164,9 @@ class Stock:
 
 
 def row_sums(matrix: NDArray[Any], groups: Sequence[int], ring: Ring, *, complement: bool = False) -> bytes:
-    """Return a digest of every row's sum in every group of columns, or of one less that sum.
+    """Return a digest of every row's sum in every group of columns, or of one minus that sum.
 
-    In a row that sums to one in every group, one less the sums of the opening are the sums of the mask.
+    In a row that sums to one in every group, one minus the sums of the opening are the sums of the mask.
     """
     starts = np.cumsum([0, *groups[:-1]])
     sums = ring.reduce(np.add.reduceat(matrix, starts, axis=1, dtype=np.uint64))
@@ -176,14 +176,14 @@ def row_sums(matrix: NDArray[Any], groups: Sequence[int], ring: Ring, *, complem
 def opening(matrix: NDArray[Any], mask: NDArray[Any], ring: Ring) -> NDArray[Any]:
     """Return the masked matrix: uniform to everyone without the mask."""
     if matrix.shape != mask.shape:
-        raise InputError(f"a matrix of shape {matrix.shape} does not fit its mask of shape {mask.shape}")
+        raise InputError(f"the matrix has shape {matrix.shape}, but its mask has shape {mask.shape}")
     return ring.subtract(matrix.astype(ring.dtype), mask)
 
 
 def dealt_half(
     left: NDArray[Any], right: NDArray[Any], half: NDArray[Any], sizes: ProductSizes, cells: Cells = None
 ) -> NDArray[Any]:
-    """Return what the dealer sends the right party: the products of the masks less the left party's half."""
+    """Return what the dealer sends the right party: the products of the masks minus the left party's half."""
     return sizes.small.subtract(_wanted(block_products(left, right, sizes.small, sizes.block), cells), half)
 
 
@@ -206,12 +206,12 @@ def right_blocks(
 
 
 def _wanted(blocks: NDArray[Any], cells: Cells) -> NDArray[Any]:
-    """Return only some cells of every block's product, in one column."""
+    """Return the selected cells of every block's product, in one column."""
     return blocks if cells is None else blocks.reshape(len(blocks), -1)[:, cells][:, :, None]
 
 
 def folded(blocks: NDArray[Any], sizes: ProductSizes) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Return the sum of a party's block shares less its own wraps, modulo 2^64, and the wrap bits themselves."""
+    """Return the sum of a party's block shares minus its own wraps, modulo 2^64, and the wrap bits themselves."""
     total = blocks.sum(axis=0, dtype=np.uint64)
     if not sizes.lifted:
         return total, np.zeros(0, dtype=np.bool_)
@@ -239,7 +239,7 @@ def lifted_share(total: NDArray[np.uint64], both: NDArray[np.uint64], sizes: Pro
 
 
 def unshifted(share: NDArray[Any], sizes: ProductSizes) -> NDArray[Any]:
-    """Take off the shifts of all blocks: done once, by the left party."""
+    """Subtract the shifts of all blocks; only the left party does this, once."""
     blocks = sum(sizes.blocks(chunk) for chunk in range(sizes.chunks)) if sizes.lifted else 0
     constant = blocks * sizes.shift % (1 << sizes.whole.bits)
     return sizes.whole.subtract(share, np.full_like(share, constant))

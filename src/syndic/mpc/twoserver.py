@@ -1,24 +1,25 @@
-"""A sum opened with noise that nobody knows, between two servers that do not collude.
+"""A sum with noise that nobody knows, opened by two servers that do not collude.
 
-Each party splits its integers in two: masked by a seed they go to the second server, the seed goes sealed to the first.
+Each party splits its integers in two: values masked by a seed go to the second server, the sealed seed to the first.
 The servers toss the coins of the noise (`syndic.mpc.gmw`, `syndic.noise.circuit_bits`) on shares, add noise and sum on
-shares modulo 2^b, and open once. One copy of noise is made for everybody, and no party, server or coordinator could
+shares modulo 2^b, and open once. One copy of noise serves all parties, and no party, server or coordinator can
 subtract any part of it.
 
-*Unit*: that of the sensitivity the noise was made for; every party charges the whole release before it shares.
-*Who could learn what.* Coordinator (it deals the triples and carries sealed boxes), each server, each other party, and
-any of the other parties together with one server or with the coordinator: the opened sum only (and what the colluding
-parties put in themselves).
+*Unit*: that of the sensitivity for which the noise was calibrated; every party charges the whole release before it
+shares.
+*Who learns what.* Coordinator (it deals the triples and carries sealed boxes), each server, each other party, and
+any of the other parties together with one server or with the coordinator: the opened sum only (and the values that
+colluding parties submitted themselves).
 *What breaks it.* Both servers together, or the coordinator and one server: they learn the noise and the exact sum; with
 the second server's masked values and the first one's seeds, every party's own values too. *Semi-honest*: all follow
-the steps. A party can put in any numbers; a server can shift the result; in a study without identities a coordinator
-that forges public keys sits between the servers. Steps are answered once and in order, so the sum opens once. Nobody
-may be missing. A coordinator that dies and runs again must deal the same triples, by the secret in its journal.
+the steps. A party can submit any numbers; a server can shift the result; in a study without identities a coordinator
+that forges public keys can read what the servers exchange. Steps are answered once and in order, so the sum opens
+once. No party may be missing. A coordinator that restarts must deal the same triples, from the secret in its journal.
 
 What each server returns at the end is masked once more by numbers that only the two servers know: the dealer, who knows
-its own triples, could otherwise solve for the coins. Digests of replies are published: a reply of values whose mask
-somebody other than the coordinator can compute carries random bytes too. Private keys stay in the party's memory file
-until it is deleted: who takes the files of parties that must not collude can do what these could.
+its own triples, could otherwise solve for the coins. Digests of replies are published; therefore a reply whose mask
+somebody other than the coordinator can compute also has random bytes. Private keys stay in the party's ledger file
+until its stored answers are deleted: whoever gets the files of parties that must not collude can do what those could.
 """
 
 from collections.abc import Callable, Mapping
@@ -50,8 +51,8 @@ class TwoKey(Message):
 class TwoShares(Message):
     """A party's masked values, packed to the bits of the ring, and the mask's seed sealed for the first server.
 
-    `blind` is random and goes nowhere: digests of replies are public, and the first server, who opens the box, could
-    otherwise try values until the digest fits.
+    `blind` is random and not used: digests of replies are public, and the first server, which opens the box, could
+    otherwise try values until the digest matches.
     """
 
     masked: bytes
@@ -60,7 +61,7 @@ class TwoShares(Message):
 
 
 class TwoStart(Message):
-    """What a server begins with: a dealer's key.
+    """What a server starts with: a dealer's key.
 
     Also the sealed seeds (first server), or the masked total and the dealer's corrections (second server).
     """
@@ -99,9 +100,9 @@ class _Tree(Message):
 
 @final
 class TwoServers(SubProtocol):
-    """What is agreed on: who the servers are, how many values, the ring, and the noise on each value.
+    """Public parameters: the two servers, the number of values, the ring, and the noise on each value.
 
-    A method's own step, `reveals="masked"`, takes `PublicKeys`, hands them to `meet`, counts, charges, and returns
+    A method's own step, `reveals="masked"`, takes `PublicKeys`, passes them to `meet`, counts, charges, and returns
     `shares` of its values; its `coordinate` calls `open` with that step.
     """
 
@@ -112,7 +113,7 @@ class TwoServers(SubProtocol):
 
     @property
     def coins(self) -> gmw.Coins:
-        """The coins of all values, value after value."""
+        """The coins of all values, in order."""
         return gmw.toss(self.noise.thresholds, self.noise.sources, self.dimension, self.ring)
 
     def other(self, server: str) -> str:
@@ -128,12 +129,12 @@ class TwoServers(SubProtocol):
         return self.ring.add(total, offset) if first else total
 
     def rounds(self, contribute: str) -> tuple[str, ...]:
-        """Return the names of the steps of one noisy sum, with that of the method's own step, in their order."""
+        """Return the names of the steps of one noisy sum, including the method's own step, in order."""
         return ("two_keys", contribute, "two_begin", "two_toss", "two_open")
 
     @step(reveals="public")
     def two_keys(self, party: Party, message: Nothing) -> TwoKey:
-        """Make a key pair and publish its public key."""
+        """Create a key pair and publish its public key."""
         del message
         advance(party, _WHAT, 1)
         pair = key_pair(party.key_randomness("key"))
@@ -141,12 +142,14 @@ class TwoServers(SubProtocol):
         return TwoKey(public=pair.public)
 
     def meet(self, party: Party, message: PublicKeys) -> None:
-        """Keep everybody's public keys; first thing in the step that shares values, which is answered once."""
+        """Store all public keys; call it first in the step that shares values, which is answered once."""
         advance(party, _WHAT, 2)
         if set(message.keys) != {member.name for member in party.terms.parties}:
-            raise RefusedError("the public keys are not those of the study's parties: run the study again")
+            raise RefusedError(
+                "the message does not have one public key for each party of the study: run the study again"
+            )
         party.remember("two keys", message)
-        # a key that is none is refused here, before the step has charged anything
+        # an invalid key is refused here, before the step has charged anything
         _secret(party, self.servers[0])
 
     def shares(self, party: Party, values: NDArray[np.int64]) -> TwoShares:
@@ -162,38 +165,38 @@ class TwoServers(SubProtocol):
 
     @step(reveals="sealed")
     def two_begin(self, party: Party, message: TwoStart) -> TwoBits:
-        """Take in the parties' shares and the dealer's half, and begin to toss."""
+        """Store the parties' shares and the dealer's half, and start the coin toss."""
         advance(party, _WHAT, 3)
         if party.name not in self.servers:
-            raise RefusedError(f"{party.name} is none of the two servers")
+            raise RefusedError(f"{party.name} is not one of the two servers")
         total = _seeds_total(party, message, self) if party.name == self.servers[0] else message.total
         party.remember(
             "two setup", _Setup(key=message.key, total=total, products=message.products, masks=message.masks)
         )
         half, coins = _half(party, self)
         node = gmw.begin(half, derive(_common(party, self), "coins"), coins)
-        return _tell(party, self, 1, node, gmw.open_level(half, 1, node, coins))
+        return _send_bits(party, self, 1, node, gmw.open_level(half, 1, node, coins))
 
     @step(reveals="sealed")
     def two_toss(self, party: Party, message: TwoBits) -> TwoBits:
-        """Combine one level with the other server's bits, and mask the next."""
+        """Combine one level with the other server's bits, and mask the next level."""
         advance(party, _WHAT, 3 + message.level)
         half, coins = _half(party, self)
-        theirs = _hear(party, self, message, coins)
+        theirs = _receive_bits(party, self, message, coins)
         node = gmw.close_level(half, message.level, _node(party), theirs, coins)
         level = message.level + 1
         if level <= gmw.LEVELS:
-            return _tell(party, self, level, node, gmw.open_level(half, level, node, coins))
-        return _tell(party, self, level, node, gmw.open_coins(half, node, coins))
+            return _send_bits(party, self, level, node, gmw.open_level(half, level, node, coins))
+        return _send_bits(party, self, level, node, gmw.open_coins(half, node, coins))
 
     @step(reveals="masked")
     def two_open(self, party: Party, message: TwoBits) -> TwoOpened:
-        """Turn the coins into a share of the noise, add it to the share of the sum, mask, and give it out."""
+        """Convert the coins into a share of the noise, add it to the share of the sum, mask it and return it."""
         advance(party, _WHAT, 4 + gmw.LEVELS)
         if message.level != gmw.LEVELS + 1:
-            raise RefusedError(f"bits of level {message.level} came where those of the coins were due")
+            raise RefusedError(f"expected the bits of the coins, found those of level {message.level}")
         half, coins = _half(party, self)
-        theirs = _hear(party, self, message, coins)
+        theirs = _receive_bits(party, self, message, coins)
         noise = self.noise_from(gmw.close_coins(half, _node(party), theirs, coins), first=half.first)
         total = self.ring.unpack(party.recall("two setup", _Setup).total, self.dimension)
         zero = expand(derive(_common(party, self), "open"), b"zero", self.dimension, self.ring)
@@ -240,7 +243,7 @@ def _seeds_total(party: Party, message: TwoStart, agreed: TwoServers) -> bytes:
     ring = agreed.ring
     names = [member.name for member in party.terms.parties]
     if sorted(message.boxes) != sorted(names):
-        raise RefusedError("the sealed seeds are not those of the study's parties: run the study again")
+        raise RefusedError("the message does not have one sealed seed for each party of the study: run the study again")
     total = ring.reduce(np.zeros(agreed.dimension, dtype=np.int64))
     for name in names:
         seed = unseal(_secret(party, name), message.boxes[name], _place(party, "seed", name, party.name))
@@ -263,7 +266,7 @@ def _node(party: Party) -> gmw.Node:
     return gmw.Node(less=tree.less, equal=tree.equal)
 
 
-def _tell(party: Party, agreed: TwoServers, level: int, node: gmw.Node, planes: gmw.Planes) -> TwoBits:
+def _send_bits(party: Party, agreed: TwoServers, level: int, node: gmw.Node, planes: gmw.Planes) -> TwoBits:
     party.remember("two tree", _Tree(less=node.less, equal=node.equal))
     receiver = agreed.other(party.name)
     place = _place(party, f"level {level}", party.name, receiver)
@@ -271,7 +274,7 @@ def _tell(party: Party, agreed: TwoServers, level: int, node: gmw.Node, planes: 
     return TwoBits(level=level, box=seal(_secret(party, receiver), text, place, party.key_randomness("box")))
 
 
-def _hear(party: Party, agreed: TwoServers, message: TwoBits, coins: gmw.Coins) -> gmw.Planes:
+def _receive_bits(party: Party, agreed: TwoServers, message: TwoBits, coins: gmw.Coins) -> gmw.Planes:
     sender = agreed.other(party.name)
     place = _place(party, f"level {message.level}", sender, party.name)
     text = unseal(_secret(party, sender), message.box, place)
@@ -288,7 +291,7 @@ def _secret(party: Party, other: str) -> bytes:
 
 
 def _common(party: Party, agreed: TwoServers) -> bytes:
-    """Return a secret of the two servers, bound to the study."""
+    """Return the secret that the two servers share, bound to the study."""
     return derive(_secret(party, agreed.other(party.name)), "two servers", party.study, *agreed.servers)
 
 

@@ -1,4 +1,4 @@
-"""Mechanisms: noise and its event in one frozen object. Every law is exact; bits come from outside."""
+"""Mechanisms: noise and its privacy event in one frozen object. Sampling is exact; random bits are passed in."""
 
 from syndic.noise.gaussian import DiscreteGaussian
 from syndic.noise.gaussian_grid import FineGaussian, FineGaussianShare

@@ -1,12 +1,12 @@
-"""Integer noise made of coins with public chances, so that it can be drawn where nobody sees it.
+"""Integer noise built from coins with public probabilities, so that it can be drawn in secure computation.
 
-Each coin is a comparison of 128 fair bits with a public threshold, which is the coin's chance rounded to 128 bits.
-`distance` bounds the total variation distance between what the coins make and the law itself, for one value: it is a
-failure probability, and whoever releases such noise pays for it with delta.
+Each coin compares 128 fair bits with a public threshold, the coin's probability rounded to 128 bits. `distance` bounds
+the total variation distance between the noise and its exact distribution, for one value: it is a failure probability,
+and is charged as part of delta.
 
 *Laplace.* The difference of two geometric variables of ratio a = exp(-1 / scale) is discrete Laplace noise, and the
-bits of a geometric variable are independent: bit i is 1 with chance a^(2^i) / (1 + a^(2^i)).
-*Gaussian.* x = min{k : u < F(k)} is the number of k in -reach .. reach - 1 with u >= F(k), less reach.
+bits of a geometric variable are independent: bit i is 1 with probability a^(2^i) / (1 + a^(2^i)).
+*Gaussian.* x = min{k : u < F(k)} is the number of k in -reach .. reach - 1 with u >= F(k), minus reach.
 """
 
 from fractions import Fraction
@@ -44,7 +44,7 @@ def laplace_bits(scale: Fraction) -> BitNoise:
     for place in count():
         power = exponential(2**place / scale, _WORK)
         if power[1] >> (_WORK - WIDTH) == 0:
-            break  # this bit and all above together are 1 with a chance of at most two units
+            break  # this bit or any above is 1 with a probability of at most two units
         chances.append(_rounded(divide(power, ((1 << _WORK) + power[0], (1 << _WORK) + power[1]), _WORK)))
     powers = tuple(2**place for place in range(len(chances)))
     return BitNoise(
@@ -102,5 +102,5 @@ def _upper_chances(square: Fraction) -> tuple[int, ...]:
 
 
 def _rounded(chance: Enclosure) -> int:
-    """Return a threshold that differs from the chance by at most one unit."""
+    """Return a threshold that differs from the probability by at most one unit."""
     return chance[0] >> (_WORK - WIDTH)

@@ -48,7 +48,7 @@ class DiscreteGaussian(Document, frozen=True, kw_only=True, tag_field="kind", ta
 
     @property
     def event(self) -> ConcentratedEvent:
-        """What one `apply` costs."""
+        """The privacy event of one `apply`."""
         return ConcentratedEvent(rho=self.rho, what=f"discrete Gaussian, sigma {float(self.sigma_squared) ** 0.5:.6g}")
 
     @property

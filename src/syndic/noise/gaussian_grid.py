@@ -1,4 +1,4 @@
-"""Gaussian noise on a fine grid: integer noise that is paid for by the exact profile of the continuous Gaussian.
+"""Gaussian noise on a fine grid: integer noise that is charged by the exact profile of the continuous Gaussian.
 
 Values are multiplied by 2^fraction_bits, then discrete Gaussian noise is added. Results are in units of
 2^-fraction_bits: divide what is opened by `scale`.
@@ -41,14 +41,14 @@ from syndic.privacy.event import GaussianEvent, check_positive
 from syndic.random import Randomness
 
 ROUNDING: Final = Fraction(1, 12)
-"""What rounding to whole numbers adds to the variance."""
+"""The variance that rounding to integers adds."""
 
 _FRACTION_BITS: Final = 40
 _SLACK_STEPS: Final = 10**24
 
 
 class FineGrid:
-    """What noise on a fine grid and shares of it have in common."""
+    """Common base of noise on a fine grid and of its shares."""
 
     __slots__ = ()
     fraction_bits: int
@@ -60,7 +60,7 @@ class FineGrid:
 
     @property
     def scale(self) -> int:
-        """How many units of the result make one of the values."""
+        """The number of units of the result in one unit of the values."""
         return 1 << self.fraction_bits
 
     @property
@@ -82,7 +82,7 @@ class FineGrid:
         return DiscreteGaussian(sensitivity_squared=self._fine_variance, rho=Fraction(1, 2))
 
     def _reach(self) -> int:
-        """Return what values must keep away from the end of 64 bits, so that they fit times `scale` with noise."""
+        """Return the margin below 2^63 that values need, so that values times `scale` plus noise fit 64 bits."""
         end = 2**63 - 1
         return end - ((end - self._noise.tail(NEVER)) >> self.fraction_bits)
 
@@ -107,7 +107,7 @@ class FineGaussian(FineGrid, Document, frozen=True, kw_only=True, tag_field="kin
 
     @property
     def event(self) -> GaussianEvent:
-        """What one `apply` costs; less than `mu_squared` only where noise of the least size gives more."""
+        """The event of one `apply`; less than `mu_squared` only if noise of the least size protects more."""
         mu_squared = self.sensitivity_squared * self.scale**2 / (self._fine_variance - ROUNDING)
         slack = _slack(self.changed, self._fine_variance, 1)
         return GaussianEvent(mu_squared=mu_squared, slack=slack, what=f"Gaussian, mu {math.sqrt(mu_squared):.3g}")
@@ -151,11 +151,11 @@ class FineGaussianShare(FineGrid, Shared, frozen=True, kw_only=True, tag_field="
 
     @property
     def event(self) -> GaussianEvent:
-        """What holds for the opened sum; less than `mu_squared` only where shares of the least size give more noise."""
+        """The event of the opened sum; less than `mu_squared` only if shares of the least size give more noise."""
         return self.event_if(self.honest)
 
     def event_if(self, honest: int) -> GaussianEvent:
-        """What would hold if only so many shares were in the sum and known to nobody else."""
+        """Return the event if only `honest` shares were in the sum and known to nobody else."""
         self.check_present(honest)
         mu_squared = self.sensitivity_squared * self.scale**2 / (honest * self._fine_variance - ROUNDING)
         law = f"Gaussian, mu {math.sqrt(mu_squared):.3g},"
@@ -163,12 +163,12 @@ class FineGaussianShare(FineGrid, Shared, frozen=True, kw_only=True, tag_field="
         return GaussianEvent(mu_squared=mu_squared, slack=slack, what=self.described(law, honest))
 
     def tail(self, probability: float, present: int) -> int:
-        """Return a magnitude, in units of the result, that the noise on one opened value exceeds so rarely."""
+        """Return a magnitude, in units of the result, that noise on an opened value exceeds at most so often."""
         self.check_present(present)
         return sum_tail(self._fine_variance, probability, present)
 
     def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
-        """Return the values times `scale` with one party's share on every entry: not to be seen unmasked."""
+        """Return the values times `scale` with one party's share on every entry: not to be sent unmasked."""
         wide = self.check_values(values, self._reach())
         return wide * self.scale + self.draw(values.shape, randomness)
 
@@ -188,7 +188,7 @@ def _check(sensitivity_squared: Fraction, mu_squared: Fraction, changed: int, fr
 
 
 def _slack(changed: int, share: Fraction, honest: int) -> Fraction:
-    """Return how far the sum of shares is from rounded Gaussian noise, in total variation over all changed entries."""
+    """Return the total variation distance from the sum of shares to rounded Gaussian noise, over changed entries."""
     each = 1 / (300 * (honest * share) ** 2) + Fraction(log_ratio(float(share), honest))
     slack = Fraction(math.ceil(changed * each * _SLACK_STEPS), _SLACK_STEPS)
     if slack >= 1:

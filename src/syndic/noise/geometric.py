@@ -1,8 +1,8 @@
-"""Geometric draws, P(G = k) = (1 - a) a^k, for any ratio a whose powers can be enclosed.
+"""Exact geometric draws, P(G = k) = (1 - a) a^k, for any ratio a whose powers can be enclosed.
 
-Written in base 2^w, G = r + 2^w q, the factors a^r and (a^(2^w))^q separate: the digits of a geometric
-variable are independent. Each digit is a truncated geometric variable with a small table of its own, and what
-is left above the digits is geometric again with a ratio that a small table can hold.
+In base 2^w, G = r + 2^w q, the factors a^r and (a^(2^w))^q separate: the digits of a geometric variable are
+independent. Each digit is a truncated geometric variable with its own small table, and the part above the digits is
+geometric again, with a ratio for which a small table suffices.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ _DIGIT_BITS = 10
 
 @final
 class Geometric:
-    """Geometric draws from 0 up to 2^63; every larger one is given as at least 2^63."""
+    """Geometric draws from 0 up to 2^63; every larger one is returned as at least 2^63."""
 
     def __init__(self, powers: Powers, scale: float) -> None:
         """Take the powers of the ratio a; `scale`, about -1 / log(a), only decides the number of digits."""
@@ -36,7 +36,7 @@ class Geometric:
             LazyTable(_truncated(powers, 1 << low, 1 << (high - low)))
             for low, high in zip(self._shifts, self._shifts[1:], strict=False)
         ]
-        # at the limit it only matters whether anything is left above
+        # at the limit it only matters whether the draw exceeds it
         above = coin(lambda bits: powers(1 << total, bits)) if total == LIMIT_BITS else _unbounded(powers, 1 << total)
         self._rest = LazyTable(above)
 
@@ -46,7 +46,7 @@ class Geometric:
         rest = self._rest.draw(words, randomness).view(np.uint64)
         result = np.minimum(rest, np.uint64(1 << (LIMIT_BITS - top))) << np.uint64(top)
         if result.size and result.min() >> np.uint64(LIMIT_BITS):
-            return result  # all beyond the limit, as for the gap between events that never happen
+            return result  # all beyond the limit, as for gaps between events of negligible probability
         for shift, digit in zip(self._shifts, self._digits, strict=False):
             drawn = digit.draw(randomness.words(words.size), randomness).view(np.uint64)
             result += drawn << np.uint64(shift)

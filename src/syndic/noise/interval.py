@@ -50,7 +50,7 @@ def exponential(exponent: Fraction, bits: int) -> Enclosure:
     """Enclose exp(-exponent) for an exponent that is not negative.
 
     The series of exp(-y), y = exponent / 2^halvings < 1/256, alternates with falling terms: two neighbouring
-    partial sums enclose it. Squaring `halvings` times costs about as many bits, which the guard holds.
+    partial sums enclose it. Squaring `halvings` times costs about as many bits, which the guard bits absorb.
     """
     if exponent == 0:
         return 1 << bits, 1 << bits
@@ -66,7 +66,7 @@ def exponential(exponent: Fraction, bits: int) -> Enclosure:
         step += 1
         term = term[0] * top // (bottom * step), -(-term[1] * top // (bottom * step))
         total = (total[0] - term[1], total[1] - term[0]) if step & 1 else (total[0] + term[0], total[1] + term[1])
-    # what is left of the series is smaller than its last term
+    # the rest of the series is smaller than its last term
     value: Enclosure = (max(0, total[0] - term[1]), min(1 << work, total[1] + term[1]))
     for _ in range(halvings):
         value = multiply(value, value, work)
@@ -129,5 +129,5 @@ def _artanh(top: int, bottom: int, bits: int) -> Enclosure:
         low, high = low + power[0] // step, high - (-power[1] // step)
         power = multiply(power, square, bits)
         step += 2
-    # what is left is at most 1 + 1/9 + 1/81 + ... < 2 units
+    # the rest is at most 1 + 1/9 + 1/81 + ... < 2 units
     return low, high + 2

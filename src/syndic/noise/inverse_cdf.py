@@ -6,14 +6,14 @@ v < T_k implies U < F(k), and v > T_k implies U >= F(k). Hence if v is none of t
 below v, found in a table. If v is one of them (one word in 2^63 for each entry) X is undecided: more bits
 of U are drawn and compared with enclosures of F at matching precision until they separate, which happens with
 probability one. The table stops at the first T_k = 2^63 - 1, so the tail beyond it, however long, is such an
-undecided word too. T_k comes from enclosures by integers (`enclosure.py`); where one does not settle the
-floor, precision doubles. Nothing is rounded, cut off or approximated anywhere.
+undecided word too. T_k comes from enclosures by integers (`interval.py`); where one does not settle the
+floor, precision doubles. Nothing is rounded, truncated or approximated.
 
 The 64th bit of the word is an independent coin, which callers use as a sign.
 
 `accept` compares in floating point first. For a double x^ of relative error e, the double p^ of exp(-x^) has
 |p^ - exp(-x)| <= e / 2 + 2^-50, as x exp(-x) < 1/2 and numpy's exp() errs by a few units in the last place:
-far less than the margin 2^-40. A word further from p^ than the margin is thus decided rightly; the rest is
+far less than the margin 2^-40. A word further from p^ than the margin is thus decided correctly; the rest is
 decided with integers. The filter changes the time taken, never the result.
 """
 
@@ -40,7 +40,7 @@ class LazyTable:
     """A law on 0, 1, 2, ... ready for drawing; the table is built at the first draw."""
 
     def __init__(self, law: Law) -> None:
-        """Take the law; nothing is computed yet."""
+        """Store the law; nothing is computed yet."""
         self._law = law
 
     def draw(self, words: NDArray[np.uint64], randomness: Randomness) -> NDArray[np.int64]:
@@ -82,7 +82,7 @@ class LazyTable:
 
     @cached_property
     def _guide(self) -> tuple[NDArray[np.int64], np.uint64]:
-        # the first bits of a word settle most draws: one look-up instead of a search
+        # the first bits of a word determine most draws: one look-up instead of a search
         bits = 10 if len(self.thresholds) < 16 else 16
         starts = np.arange(1 << bits, dtype=np.uint64) << np.uint64(63 - bits)
         ends = starts | np.uint64((1 << (63 - bits)) - 1)
@@ -149,7 +149,7 @@ def accept(
 
 
 def _below(value: int, width: int, exponent: Fraction, randomness: Randomness) -> bool:
-    """Say whether the uniform real that begins with these bits is below exp(-exponent)."""
+    """Return whether the uniform real that begins with these bits is below exp(-exponent)."""
     while True:
         low, high = exponential(exponent, width + 64)
         if (value + 1) << 64 <= low:

@@ -44,7 +44,7 @@ class DiscreteLaplace(Document, frozen=True, kw_only=True, tag_field="kind", tag
 
     @property
     def event(self) -> PureEvent:
-        """What one `apply` costs."""
+        """The privacy event of one `apply`."""
         return PureEvent(epsilon=self.epsilon, what=f"discrete Laplace, scale {float(self.scale):g}")
 
     @property
@@ -58,7 +58,7 @@ class DiscreteLaplace(Document, frozen=True, kw_only=True, tag_field="kind", tag
         if not 0 < probability <= 1:
             raise ValueError(f"probability ({probability}) must be in (0, 1]")
         scale = float(self.scale)
-        # P(|x| > m) = 2 a^(m + 1) / (1 + a); solved with a hair to spare, so that rounding never undershoots
+        # P(|x| > m) = 2 a^(m + 1) / (1 + a); solved with a small margin, so that rounding never makes it too small
         needed = scale * (math.log(2 / (1 + math.exp(-1 / scale))) - math.log(probability))
         return max(0, math.ceil(needed * (1 + 2.0**-40)) - 1)
 

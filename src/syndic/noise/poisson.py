@@ -1,4 +1,4 @@
-"""Exact Poisson draws, and sums of Poisson many logarithmic jumps.
+"""Exact Poisson draws, and sums of a Poisson number of logarithmic jumps.
 
 A negative binomial variable of any real shape r, P(k) proportional to (r)_k / k! a^k, is a sum of N jumps: N is
 Poisson of rate -r log(1 - a) and a jump is j with probability proportional to a^j / j. Differences of two such
@@ -19,7 +19,7 @@ from syndic.noise.inverse_cdf import Law, LazyTable, accept
 from syndic.random import Randomness
 
 TABLE_RATE = 2**14
-"""Beyond this rate a Poisson variable is drawn as a sum of several."""
+"""Above this rate a Poisson variable is drawn as a sum of several."""
 
 _BLOCKS = 62
 
@@ -34,7 +34,7 @@ def poisson(rate: Callable[[int], Enclosure]) -> Law:
 
 
 def _cumulative(weights: list[Enclosure], rest: int, bits: int) -> Iterator[Enclosure]:
-    """Yield the distribution function of weights, all of those left out adding up to at most `rest`."""
+    """Yield the distribution function of weights; omitted weights sum to at most `rest`."""
     whole = sum(low for low, _ in weights), sum(high for _, high in weights) + rest
     low = high = 0
     for least, most in weights:
@@ -45,7 +45,7 @@ def _cumulative(weights: list[Enclosure], rest: int, bits: int) -> Iterator[Encl
 
 
 def _weights(rate: Enclosure, bits: int) -> tuple[list[Enclosure], int]:
-    """Enclose P(k) / P(mode) for k = 0, 1, ... and bound the sum of all that are left out."""
+    """Enclose P(k) / P(mode) for k = 0, 1, ... and bound the sum of all omitted ones."""
     mode = rate[0] >> bits
     down: list[Enclosure] = []
     value: Enclosure = (1 << bits, 1 << bits)
@@ -88,7 +88,7 @@ class SignedJumps:
     """Differences of two negative binomial variables of shape 1 / `shares` and ratio a = exp(-1 / scale)."""
 
     def __init__(self, scale: Fraction, shares: int) -> None:
-        """Take the parameters; tables are built at the first draw."""
+        """Store the parameters; tables are built at the first draw."""
         self._scale = scale
         self._numbers = LazyTable(poisson(lambda bits: _jump_rate(scale, shares, bits)))
         self._blocks = LazyTable(_block_law(scale))

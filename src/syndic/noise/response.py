@@ -18,7 +18,7 @@ from syndic.random import Randomness
 
 @final
 class RandomisedResponse(Document, frozen=True, kw_only=True):
-    """Report the true code with chance p = e^epsilon q, each other with q = 1 / (e^epsilon + size - 1)."""
+    """Report the true code with probability p = e^epsilon q, each other with q = 1 / (e^epsilon + size - 1)."""
 
     size: int
     epsilon: Fraction
@@ -30,21 +30,21 @@ class RandomisedResponse(Document, frozen=True, kw_only=True):
 
     @property
     def event(self) -> PureEvent:
-        """What one code costs where neighbours replace it; a person with r codes costs r of these."""
+        """The event of one code if neighbours replace it; a person with r codes costs r of these."""
         return PureEvent(epsilon=self.epsilon, what="randomised response")
 
     @property
     def kept(self) -> float:
-        """Chance p - q that a code passes through untouched."""
+        """Probability p - q that a code is kept without a draw."""
         other = math.exp(-self.epsilon)
         return -math.expm1(-self.epsilon) / (1 + (self.size - 1) * other)
 
     def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
         """Return each code, kept with probability p - q and else drawn uniformly from all codes."""
         if values.dtype.kind not in "iu":
-            raise InputError(f"codes are {values.dtype}: randomised response takes integer codes")
+            raise InputError(f"codes are of type {values.dtype}; randomised response needs integer codes")
         if values.size and (int(values.min()) < 0 or int(values.max()) >= self.size):
-            raise InputError(f"codes must be in [0, {self.size}): map others to a code by the schema's rule first")
+            raise InputError(f"codes must be in [0, {self.size}): apply the schema's rule for other values first")
         replaced = _replace(self.size, self.epsilon).draw(randomness.words(values.size), randomness)
         others = uniform(self.size, values.size, randomness).view(np.int64)
         return np.where(replaced == 1, others, values.astype(np.int64).ravel()).reshape(values.shape)
@@ -55,7 +55,9 @@ class RandomisedResponse(Document, frozen=True, kw_only=True):
         For several columns with one response each, decode a table of joint counts axis by axis.
         """
         if counts.shape[axis] != self.size:
-            raise InputError(f"axis {axis} has {counts.shape[axis]} counts for {self.size} codes")
+            raise InputError(
+                f"axis {axis} must have {self.size} counts, one for each code; it has {counts.shape[axis]}"
+            )
         other = math.exp(-self.epsilon) / (1 + (self.size - 1) * math.exp(-self.epsilon))
         totals = np.sum(counts, axis=axis, keepdims=True, dtype=np.float64)
         return np.asarray((counts - other * totals) / self.kept, dtype=np.float64)

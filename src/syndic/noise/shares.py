@@ -1,4 +1,4 @@
-"""Noise that several parties add together: each draws a share, only the masked sum is ever opened.
+"""Noise that several parties generate together: each adds a share, and only the masked sum is ever opened.
 
 `parties` were agreed on, at most `colluding` of them reveal their shares (or draw none) and at most `missing` do
 not contribute. What protects a person is the noise of the remaining parties - colluding - missing honest ones:
@@ -31,13 +31,13 @@ from syndic.privacy.event import ConcentratedEvent, PureEvent, check_positive
 from syndic.random import Randomness
 
 LEAST_VARIANCE = 4
-"""Smaller discrete Gaussian shares do not add up to nearly a discrete Gaussian."""
+"""Sums of smaller discrete Gaussian shares are not close enough to a discrete Gaussian."""
 
 _POISSON_LIMIT = 2**10 * TABLE_RATE
 
 
 class Shared(Document, frozen=True, kw_only=True):
-    """How many parties draw shares, and how many of them cannot be counted on."""
+    """How many parties draw shares, and how many of them may collude or be missing."""
 
     parties: int
     colluding: int = 0
@@ -56,22 +56,22 @@ class Shared(Document, frozen=True, kw_only=True):
 
     @property
     def honest(self) -> int:
-        """How many shares are sure to be in the sum and known to nobody else."""
+        """The number of shares that are certainly in the sum and known to nobody else."""
         return self.parties - self.colluding - self.missing
 
     def check_values(self, values: NDArray[np.int64], reach: int) -> NDArray[np.int64]:
         """Return the values as int64 if they are of the declared dimension and a share cannot overflow them."""
         if values.size != self.dimension:
-            raise InputError(f"noise shares were made for {self.dimension} values, not for {values.size}")
+            raise InputError(f"noise shares are for {self.dimension} values; found {values.size}")
         return checked(values, reach)
 
     def check_present(self, present: int) -> None:
-        """Refuse a number of contributing parties that cannot be."""
+        """Refuse an impossible number of contributing parties."""
         if not 1 <= present <= self.parties:
             raise ValueError(f"present ({present}) must be between 1 and the number of parties ({self.parties})")
 
     def described(self, law: str, honest: int) -> str:
-        """Say in plain words what an event is about."""
+        """Return a description of the event in words."""
         if honest != self.honest:
             return f"{law} in {self.parties} shares, {honest} honest"
         return f"{law} in {self.parties} shares, {self.colluding} colluding, {self.missing} missing"
@@ -120,12 +120,12 @@ class GaussianShare(Shared, frozen=True, kw_only=True, tag_field="kind", tag="ga
 
     @property
     def event(self) -> ConcentratedEvent:
-        """What holds for the opened sum; less than `rho` only where shares of the least size give more noise."""
+        """The event of the opened sum; less than `rho` only if shares of the least size give more noise."""
         holds = self.event_if(self.honest)
         return ConcentratedEvent(rho=min(self.rho, holds.rho), what=holds.what)
 
     def event_if(self, honest: int) -> ConcentratedEvent:
-        """What would hold if only so many shares were in the sum and known to nobody else."""
+        """Return the event if only `honest` shares were in the sum and known to nobody else."""
         self.check_present(honest)
         holds = sum_rho(self.sensitivity_squared, self.sigma_squared, honest, self.dimension)
         return ConcentratedEvent(rho=_rounded_up(holds), what=self.described("discrete Gaussian", honest))
@@ -145,7 +145,7 @@ class GaussianShare(Shared, frozen=True, kw_only=True, tag_field="kind", tag="ga
         return self._noise.draw(shape, randomness)
 
     def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
-        """Return the values with one party's share on every entry: too little noise to be seen unmasked."""
+        """Return the values with one party's share on every entry: too little noise to be sent unmasked."""
         return self.check_values(values, self._noise.tail(NEVER)) + self.draw(values.shape, randomness)
 
     @property
@@ -187,12 +187,12 @@ class SkellamShare(Shared, frozen=True, kw_only=True, tag_field="kind", tag="ske
 
     @property
     def event(self) -> ConcentratedEvent:
-        """What holds for the opened sum."""
+        """The event of the opened sum."""
         holds = self.event_if(self.honest)
         return ConcentratedEvent(rho=min(self.rho, holds.rho), what=holds.what)
 
     def event_if(self, honest: int) -> ConcentratedEvent:
-        """What would hold if only so many shares were in the sum and known to nobody else."""
+        """Return the event if only `honest` shares were in the sum and known to nobody else."""
         self.check_present(honest)
         total = float(2 * honest * self.rate) * (1 - 2.0**-50)
         if total < LEAST_TOTAL * (1 - 2.0**-40):
@@ -219,7 +219,7 @@ class SkellamShare(Shared, frozen=True, kw_only=True, tag_field="kind", tag="ske
         return (drawn[:count] - drawn[count:]).reshape(shape)
 
     def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
-        """Return the values with one party's share on every entry: too little noise to be seen unmasked."""
+        """Return the values with one party's share on every entry: too little noise to be sent unmasked."""
         return self.check_values(values, self.tail(NEVER, 1)) + self.draw(values.shape, randomness)
 
 
@@ -241,11 +241,11 @@ class LaplaceShare(Shared, frozen=True, kw_only=True, tag_field="kind", tag="lap
 
     @property
     def event(self) -> PureEvent:
-        """What holds for the opened sum."""
+        """The event of the opened sum."""
         return self.event_if(self.honest)
 
     def event_if(self, honest: int) -> PureEvent:
-        """What would hold if only so many shares were in the sum and known to nobody else.
+        """Return the event if only `honest` shares were in the sum and known to nobody else.
 
         With fewer shares, negative binomial laws of shape r < 1 are mixtures of geometric ones, so P(0), P(1), ... of
         their difference is a mixture of powers and log-convex: no step changes it more than the one from 0 to 1, and
@@ -284,7 +284,7 @@ class LaplaceShare(Shared, frozen=True, kw_only=True, tag_field="kind", tag="lap
         return signed_jumps(self._whole.scale, self.honest).draw(count, randomness).reshape(shape)
 
     def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
-        """Return the values with one party's share on every entry: too little noise to be seen unmasked."""
+        """Return the values with one party's share on every entry: too little noise to be sent unmasked."""
         return self.check_values(values, self.tail(NEVER, 1)) + self.draw(values.shape, randomness)
 
     @property

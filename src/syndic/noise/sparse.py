@@ -1,12 +1,11 @@
-"""A noisy histogram over a huge public domain, as if every cell had been noised and small ones dropped.
+"""A noisy histogram over a huge public domain: distributed as if every cell had noise and small ones were dropped.
 
-Noising only the cells that hold people would show which do. Here the released law is that
-of noise on every cell followed by dropping what is below `at_least`, which is post-processing; no threshold
-is chosen from data and no delta is spent. An empty cell is kept with chance q = P(noise >= at_least),
-independently of all others, so gaps between kept cells are geometric with ratio 1 - q, and the value of a
-kept cell follows the noise's own law given noise >= at_least. Places are drawn over the whole domain; those
-that hit a non-empty cell are discarded, which leaves the draws at all other cells as they were, because
-cells are independent.
+Adding noise only to non-empty cells would reveal which are empty. Here the released distribution is that of noise on
+every cell, followed by dropping counts below `at_least`, which is post-processing. No threshold is chosen from data
+and no delta is spent. An empty cell is kept with probability q = P(noise >= at_least), independently of all others.
+So gaps between kept cells are geometric with ratio 1 - q, and the value of a kept cell has the noise's distribution
+conditional on noise >= at_least. Places are drawn over the whole domain; those that hit a non-empty cell are
+discarded. This does not change the draws at other cells, because cells are independent.
 """
 
 import math
@@ -43,7 +42,7 @@ class Cells(NamedTuple):
 
 @final
 class SparseHistogram(Document, frozen=True, kw_only=True):
-    """Noise on all `cells` of a domain; cells with a noisy count of `at_least` or more are given out."""
+    """Noise on all `cells` of a domain; cells with a noisy count of `at_least` or more are released."""
 
     noise: DiscreteLaplace | DiscreteGaussian
     cells: int
@@ -63,12 +62,12 @@ class SparseHistogram(Document, frozen=True, kw_only=True):
 
     @property
     def event(self) -> Event:
-        """What one `apply` costs: that of the noise."""
+        """The privacy event of one `apply`: that of the noise."""
         return self.noise.event
 
     @property
     def expected_survivors(self) -> float:
-        """Expected number of cells given out if all were empty; `apply` refuses above 2^30."""
+        """Expected number of released cells if all were empty; `apply` refuses more than 2^30."""
         return self.cells * _chance(self.noise, self.at_least)
 
     def apply(self, values: tuple[NDArray[np.uint64], NDArray[np.int64]], randomness: Randomness) -> Cells:
@@ -97,7 +96,7 @@ class SparseHistogram(Document, frozen=True, kw_only=True):
             raise InputError(f"cell places must be ascending, distinct and in [0, {self.cells})")
         if self.expected_survivors > _SURVIVORS_LIMIT:
             raise InputError(
-                f"at_least ({self.at_least}) gives out {self.expected_survivors:.3g} empty cells: raise it"
+                f"at_least ({self.at_least}) would release {self.expected_survivors:.3g} empty cells: raise it"
             )
         return Cells(places.astype(np.uint64, copy=False), counts)
 
@@ -115,7 +114,7 @@ class SparseHistogram(Document, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=256)
 def _chance(noise: DiscreteLaplace | DiscreteGaussian, at_least: int) -> float:
-    """Compute P(noise >= at_least) to about six digits: for planning, never for a law."""
+    """Compute P(noise >= at_least) to about six digits: for planning only, never for drawing."""
     if isinstance(noise, DiscreteLaplace):
         scale = float(noise.scale)
         return math.exp(-at_least / scale) / (1 + math.exp(-1 / scale))
@@ -128,7 +127,7 @@ def _chance(noise: DiscreteLaplace | DiscreteGaussian, at_least: int) -> float:
 
 
 def _kept_places(histogram: SparseHistogram, randomness: Randomness) -> NDArray[np.uint64]:
-    """Draw the cells whose noise alone reaches the bound, each with the same chance, by their gaps."""
+    """Draw the cells whose noise alone reaches the bound, each with the same probability, by their gaps."""
     gaps = _gaps(histogram.noise, histogram.at_least)
     chance = _chance(histogram.noise, histogram.at_least)
     end = np.uint64(histogram.cells)
@@ -139,7 +138,7 @@ def _kept_places(histogram: SparseHistogram, randomness: Randomness) -> NDArray[
         steps = gaps.draw(randomness.words(min(_CHUNK, int(expected + 6 * math.sqrt(expected)) + 8)), randomness)
         # a gap past the end ends the domain; kept below 2^63 + 1, sums of two fit 64 bits
         steps = np.minimum(steps, end)
-        # doubles are right to far better than the factor two between the end and where 64 bits overflow
+        # the error of doubles is far below the factor two between the end and the overflow of 64 bits
         fits = np.cumsum(steps + np.uint64(1), dtype=np.float64) + start < 1.5 * 2.0**63
         count = int(np.argmin(fits)) if not fits.all() else fits.size
         places = np.cumsum(steps[:count] + np.uint64(1)) + np.uint64(start) - np.uint64(1)
@@ -156,7 +155,7 @@ def _gaps(noise: DiscreteLaplace | DiscreteGaussian, at_least: int) -> Geometric
     """The number of cells dropped before one is kept: geometric with ratio P(noise < at_least)."""
 
     def ratio_power(exponent: int, bits: int) -> Enclosure:
-        # one precision for all digits, because the sums behind it are the costly part
+        # one precision for all digits, because the underlying sums are the expensive part
         work = bits + 256
         return rescale(power(complement(_tail_chance(noise, at_least, work), work), exponent, work), work, bits)
 
@@ -179,8 +178,8 @@ def _tail_draws(
 ) -> NDArray[np.int64]:
     """Draw from the law of the noise given noise >= at_least.
 
-    Discrete Laplace has no memory: at_least plus a geometric variable. For the discrete Gaussian that is the
-    proposal, with ratio exp(-at_least / sigma^2), and a step k is kept with chance exp(-k^2 / (2 sigma^2)):
+    Discrete Laplace is memoryless: at_least plus a geometric variable. For the discrete Gaussian that is the
+    proposal, with ratio exp(-at_least / sigma^2), and a step k is kept with probability exp(-k^2 / (2 sigma^2)):
     the product is the weight of at_least + k up to a constant.
     """
     if isinstance(noise, DiscreteLaplace):

@@ -1,4 +1,4 @@
-"""Bytes over a stream socket: eight bytes of length, then the bytes."""
+"""Frames on a stream socket: eight bytes of length, then the data."""
 
 import socket
 import struct
@@ -20,7 +20,7 @@ def receive_frame(connection: socket.socket, *, most: int, deadline: float | Non
     """Return the next frame, or None if the other side has closed.
 
     Raises:
-        RefusedError: if a frame larger than `most` bytes is announced; nothing of it is read.
+        RefusedError: if a frame larger than `most` bytes is announced; its data is not read.
         TimeoutError: if the frame is not complete at `deadline` (of `time.monotonic`).
     """
     header = _receive(connection, _HEADER.size, deadline)

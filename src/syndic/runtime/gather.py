@@ -1,4 +1,4 @@
-"""Many parties asked at once, each in a thread of its own that waits for the answer."""
+"""Send calls to many parties in parallel, one thread for each."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from syndic.kernel import Delivery
 
 Exchange = Callable[[str, bytes, float], bytes | str]
-"""Takes a party, its call and a deadline; returns the reply, or in words why there is none."""
+"""A function of a party, its call and a deadline that returns the reply, or the reason why there is none."""
 
 
 def gather(
@@ -18,7 +18,7 @@ def gather(
     arrived: Callable[[int], None],
     at_once: int,
 ) -> Delivery:
-    """Send all calls, at most `at_once` at a time, and collect what comes back in time."""
+    """Send all calls, at most `at_once` at a time, and collect the replies that arrive in time."""
     deadline = time.monotonic() + seconds
     replies: dict[str, bytes] = {}
     silent: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Every party in this process: for simulation, tests and notebooks."""
+"""All parties in this process, for simulations, tests and notebooks."""
 
 from collections.abc import Callable, Mapping
 from typing import final
@@ -9,7 +9,7 @@ from syndic.kernel import Delivery, Node, answer
 
 @final
 class Local:
-    """Answers calls by calling the nodes directly, with the same bytes that would travel."""
+    """Passes the same bytes that a network would carry directly to the nodes."""
 
     def __init__(self, nodes: Mapping[str, Node], *, reopen: Callable[[str], Node] | None = None) -> None:
         """Serve these nodes, by party name; `reopen` opens a party's node from its own folder."""
@@ -19,12 +19,12 @@ class Local:
     def restart(self, party: str) -> None:
         """Close a party's node and open it again, as after its process was stopped between two calls."""
         if self._reopen is None:
-            raise InputError(f"{party} cannot be restarted: this runtime was not told how to open it")
+            raise InputError(f"{party} cannot be restarted: this runtime was created without `reopen`")
         self._nodes[party].close()
         self._nodes[party] = self._reopen(party)
 
     def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
-        """Answer one party after the other; `seconds` has no hold over code in this process."""
+        """Answer for one party after another; `seconds` is ignored by the local runtime."""
         del seconds
         replies: dict[str, bytes] = {}
         for party, data in calls.items():
@@ -33,6 +33,6 @@ class Local:
         return Delivery(replies=replies, silent={})
 
     def close(self) -> None:
-        """Close ledgers and memories."""
+        """Close all ledgers."""
         for node in self._nodes.values():
             node.close()

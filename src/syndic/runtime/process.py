@@ -1,8 +1,8 @@
 """One operating-system process per party, over local sockets.
 
-A socket pair is made before each process starts and handed down to it, so there is no port that a stranger
-could reach and no secret to pass on. A process that died or was too late is started anew at the next call; its
-ledger and memory are files, so it goes on where it was.
+A socket pair is created before each process starts and is inherited by it, so there is no port that others could
+reach and no secret to pass on. A process that died or timed out is restarted at the next call; its ledger and stored
+answers are in a file, so it continues where it stopped.
 """
 
 import socket
@@ -28,7 +28,7 @@ class _Worker:
     connection: socket.socket
 
     def stop(self, *, patience: float = 0.0) -> None:
-        """Hang up, give the process that many seconds to close its files, then kill it."""
+        """Close the connection, give the process `patience` seconds to close its files, then kill it."""
         self.connection.close()
         try:
             self.process.wait(patience)
@@ -39,30 +39,30 @@ class _Worker:
 
 @final
 class Processes:
-    """Runs a command per party; the command must call `serve` on the socket it is given."""
+    """Runs one command per party; the command must call `serve` on the socket it inherits."""
 
     def __init__(self, commands: Mapping[str, Callable[[int], Sequence[str]]], *, most: int) -> None:
-        """Start nothing yet. `commands[party](descriptor)` is what to run; `most` bounds a message in bytes."""
+        """Start nothing yet. `commands[party](descriptor)` is the command line; `most` bounds a message in bytes."""
         self._commands = commands
         self._most = most + ENVELOPE_BYTES
         self._workers: dict[str, _Worker] = {}
 
     def process_of(self, party: str) -> int:
-        """Return the process id of a party's worker, starting it if need be."""
+        """Return the process id of a party's worker; start it if necessary."""
         return self._worker(party).process.pid
 
     def restart(self, party: str) -> None:
-        """Kill a party's process; it is started anew at the next call."""
+        """Kill a party's process; it is restarted at the next call."""
         worker = self._workers.pop(party, None)
         if worker is not None:
             worker.stop()
 
     def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
-        """Send all calls at once and collect what comes back in time."""
+        """Send all calls in parallel and collect the replies that arrive in time."""
         return gather(calls, self._exchange, seconds=seconds, arrived=arrived, at_once=_MOST_AT_ONCE)
 
     def _exchange(self, party: str, data: bytes, deadline: float) -> bytes | str:
-        """Return the reply, or in words why there is none."""
+        """Return the reply, or the reason why there is none."""
         worker = self._worker(party)
         try:
             worker.connection.settimeout(max(deadline - time.monotonic(), 1e-3))
@@ -78,7 +78,7 @@ class Processes:
             if reply is not None:
                 return reply
             reason = f"its process ended (exit status {worker.process.wait()})"
-        # a late reply would be taken for the answer to the next call: start afresh instead
+        # a late reply would be taken for the reply to the next call: restart the process
         worker.stop()
         self._workers.pop(party, None)
         return reason
@@ -87,7 +87,7 @@ class Processes:
         if party not in self._workers:
             here, there = socket.socketpair()
             command = self._commands[party](there.fileno())
-            # its own session: an interrupt at the terminal is ours to handle, not every child's
+            # its own session: an interrupt at the terminal is handled by this process only
             process = subprocess.Popen(command, pass_fds=[there.fileno()], start_new_session=True)
             there.close()
             self._workers[party] = _Worker(process=process, connection=here)
@@ -107,7 +107,7 @@ def serve(node: Node, connection: socket.socket) -> None:
         try:
             data = receive_frame(connection, most=most)
         except RefusedError as error:
-            # what follows on the stream cannot be told apart from the refused frame: say why, then hang up
+            # the rest of the stream cannot be separated from the refused frame: reply with the reason, then close
             send_frame(connection, encode(Reply(code=error.code, text=str(error))))
             return
         if data is None:

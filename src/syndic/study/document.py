@@ -5,10 +5,10 @@ import re
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self, TypeVar, final
+from typing import Any, ClassVar, Self, TypeVar, final
 
 from syndic.data import Schema
-from syndic.document import Document, from_file, from_toml, json_schema, to_builtins, to_json
+from syndic.document import Document, from_file, from_toml, json_schema, run_checks, to_builtins, to_json
 from syndic.errors import InputError
 from syndic.kernel import Limits, Member, Plan, PublicIdentity, Step, budget_of, make_plan, people_of, steps_of_run
 from syndic.methods import Align, AnyMethod
@@ -41,20 +41,29 @@ class Study(Document):
     alignment: str | None = None
 
     def __post_init__(self) -> None:
+        run_checks(self, self.checks)
+
+    def _check_name(self) -> None:
         if not self.name.strip():
             raise ValueError("name must not be empty")
+
+    def _check_parties(self) -> None:
         if not self.parties:
             raise ValueError("parties must name at least one party")
         names = [party.name.lower() for party in self.parties]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"two parties are called '{twice[0]}': names must differ, ignoring upper and lower case")
-        if self.unit.parties > len(self.parties):
+
+    def _check_unit_parties(self) -> None:
+        if self.unit.parties > len(self.parties) > 0:
             raise ValueError(f"unit.parties ({self.unit.parties}) must be at most the {len(self.parties)} parties")
-        self._check_columns()
-        self._check_identities()
+
+    def _check_alignment(self) -> None:
         if self.alignment is not None and not re.fullmatch("[0-9a-f]{64}", self.alignment):
             raise ValueError("alignment must be the digest of an alignment study: 64 hexadecimal digits")
+
+    def _check_person(self) -> None:
         if self.unit.person is not None and self.unit.person in self.schema.names:
             raise ValueError(f"unit.person ('{self.unit.person}') identifies people: it must not be a schema column")
 
@@ -75,6 +84,16 @@ class Study(Document):
                     f"party '{party.name}': columns must be names of the schema, at least one and each once"
                     + (f"; not in the schema: {', '.join(unknown)}" if unknown else "")
                 )
+
+    checks: ClassVar = (
+        _check_name,
+        _check_parties,
+        _check_unit_parties,
+        _check_columns,
+        _check_identities,
+        _check_alignment,
+        _check_person,
+    )
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

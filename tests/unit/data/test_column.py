@@ -140,9 +140,9 @@ def test_truths_are_letters_where_only_those_are_listed() -> None:
     "values", [("1", "true"), ("1", "01"), ("2020-01-01", "2020-01-01T00:00:00Z"), ("1e400", "inf")]
 )
 def test_values_that_are_read_alike_cannot_both_be_listed(values: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match=f"'{values[0]}' and '{values[1]}' are read alike"):
+    with pytest.raises(ValueError, match=f"'{values[0]}' and '{values[1]}' are the same value"):
         Categorical(name="c", values=values)
-    with pytest.raises(ValueError, match="'NaN' is read as missing"):
+    with pytest.raises(ValueError, match="'NaN' means a missing value"):
         Categorical(name="c", values=("NaN", "x"))
 
 
@@ -278,5 +278,5 @@ def test_a_draw_that_rounds_to_the_next_edge_stays_in_its_bin() -> None:
 
 @pytest.mark.parametrize("value", [10**300, -(2**63), 10**18])
 def test_a_missing_value_far_outside_is_refused_before_it_is_coded(value: int) -> None:
-    with pytest.raises(ValueError, match="missing value must be within the bounds"):
+    with pytest.raises(ValueError, match="the value for missing must be within the bounds"):
         Integer(name="age", lower=0, upper=99, bins=5, missing=Instead(value=value))

@@ -115,7 +115,7 @@ def test_no_rows_give_an_empty_matrix() -> None:
         ({"label": "nothing"}, "must be one of the columns"),
         ({"label": "answer"}, "positive"),
         ({"label": "answer", "positive": "perhaps"}, "positive"),
-        ({"label": "age", "positive": "3"}, "leave positive out"),
+        ({"label": "age", "positive": "3"}, "remove `positive`"),
     ],
 )
 def test_a_design_that_makes_no_sense_is_refused(parts: dict[str, str], what: str) -> None:

@@ -179,7 +179,7 @@ def test_errors_of_the_engine_quote_nothing(backend: Any) -> None:
         with pytest.raises(InputError) as caught:
             way()
         assert (
-            str(caught.value) == "DuckDB through ibis: the engine did not answer, or its table or query cannot be read"
+            str(caught.value) == "DuckDB through ibis: the engine did not answer, or the table or query cannot be read"
         )
 
 
@@ -198,10 +198,10 @@ def test_a_duckdb_file_in_a_party_file(tmp_path: Any) -> None:
     assert part.count(["c"]).values.tolist() == [0, 2, 0]
     with pytest.raises(InputError, match="duckdb through ibis: the engine did not answer"):
         open_source({"ibis": address, "table": "absent"})
-    with pytest.raises(InputError, match=r"\['absent'\] are wanted"):
+    with pytest.raises(InputError, match=r"\['absent'\] are missing"):
         open_source({"ibis": address, "table": "visits", "order": ["absent"]})
 
 
 def test_an_order_is_for_ibis_only() -> None:
-    with pytest.raises(InputError, match="order is for ibis sources"):
+    with pytest.raises(InputError, match="`order` is for ibis sources"):
         open_source({"path": "x.csv", "order": ["place"]})

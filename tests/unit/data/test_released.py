@@ -108,7 +108,12 @@ def test_codes_of_columns_are_decoded_in_order_also_where_cells_cannot_be_number
 
 @pytest.mark.parametrize(
     ("changed", "text"),
-    [({"age": [0]}, "as many"), ({"age": [0, 99]}, "between 0 and 7"), ({"age": [-1, 0]}, "between"), ({}, "missing")],
+    [
+        ({"age": [0]}, "need the same number"),
+        ({"age": [0, 99]}, "between 0 and 7"),
+        ({"age": [-1, 0]}, "between"),
+        ({}, "missing"),
+    ],
 )
 def test_codes_are_checked(changed: dict[str, list[int]], text: str) -> None:
     codes = {name: np.zeros(2, dtype=np.int64) for name in SCHEMA.names if changed or name != "age"}

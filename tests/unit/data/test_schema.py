@@ -126,7 +126,7 @@ def test_names_are_distinct_and_there_are_some() -> None:
         ({"kind": "integer", "name": "i", "lower": 0, "upper": 9, "missing": {"value": 10}}, "within the bounds"),
         ({"kind": "real", "name": "r", "lower": 1, "upper": 1, "bins": 2}, "below upper"),
         ({"kind": "real", "name": "r", "lower": -1.7e308, "upper": 1.7e308, "bins": 2}, "finite"),
-        ({"kind": "real", "name": "r", "lower": 0, "upper": 1}, "bins"),
+        ({"kind": "real", "name": "r", "lower": 0, "upper": 1, "edges": [0, 0.5]}, "end with upper"),
         ({"kind": "real", "name": "r", "lower": 0, "upper": 1, "bins": 0}, r"bins \(0\)"),
         ({"kind": "real", "name": "r", "lower": 1e15, "upper": 1e15 + 1, "bins": 100}, "fewer"),
         ({"kind": "date", "name": "d", "lower": "2020-01-02", "upper": "2020-01-02"}, "before upper"),

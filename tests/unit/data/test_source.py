@@ -188,7 +188,7 @@ def test_header_alone_is_a_table_without_rows(tmp_path: Path) -> None:
 
 def test_columns_there_twice_are_refused(tmp_path: Path) -> None:
     (tmp_path / "twice.csv").write_text("sex,sex\nF,M\n")
-    with pytest.raises(InputError, match=r"\['sex'\] are there more than once"):
+    with pytest.raises(InputError, match=r"\['sex'\] appear more than once"):
         Table(SCHEMA.select(["sex"]), open_source(tmp_path / "twice.csv"))
 
 
@@ -218,10 +218,10 @@ def test_damage_in_the_middle_is_an_input_error(tmp_path: Path) -> None:
         ({"duckdb": "nowhere.db", "table": "t"}, r"nowhere\.db: no such file"),
         ({}, "exactly one of"),
         ({"path": "a", "duckdb": "b"}, "exactly one of"),
-        ({"duckdb": "b"}, "query or a table"),
-        ({"path": "a.csv", "query": "select 1"}, "path neither"),
+        ({"duckdb": "b"}, "`query` or a `table`"),
+        ({"path": "a.csv", "query": "select 1"}, "`path` takes neither"),
         ({"file": "a.csv"}, "file"),
-        (3, "a int is no source"),
+        (3, "a int is not a source"),
     ],
 )
 def test_what_is_no_source_is_refused(thing: Any, text: str) -> None:

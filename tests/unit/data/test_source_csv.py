@@ -73,7 +73,7 @@ def test_line_ends_marks_and_blank_lines(tmp_path: Path, content: bytes) -> None
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\xff\xfes\x00e\x00x\x00\n", b"sex,age\rF,1\rM,2\r"])
 def test_a_header_that_is_none_is_refused(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(InputError, match=r"rows\.csv: the first line must hold the names"):
+    with pytest.raises(InputError, match=r"rows\.csv: the first line must contain the column names"):
         codes(tmp_path, content)
 
 

@@ -108,7 +108,7 @@ def test_cells_project_and_write_out() -> None:
     small = TABLE.cells().project(("d", "a"))
     assert as_dict(small.dense().values) == by_duckdb(("d", "a"))
     assert TABLE.cells().project(()).counts.tolist() == [20_000]
-    with pytest.raises(InputError, match=f"{2**40} cells are too many to write out"):
+    with pytest.raises(InputError, match=f"{2**40} cells is too large"):
         SparseCounts(Domain.of({"x": 2**40}), np.array([5]), np.array([1])).dense()
 
 

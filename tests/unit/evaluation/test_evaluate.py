@@ -285,7 +285,7 @@ def test_no_rows_at_all_are_no_error(released: Release) -> None:
         ({"west": support.rows(5)}, None, "no party called west; the study's parties are north, south"),
         ({"north": support.rows(5)}, "height", "target 'height' is not a column"),
         ({"north": support.rows(5).drop_columns(["age"])}, None, "party 'north': .*age"),
-        ({"north": 3}, None, "party 'north': a int is no source"),
+        ({"north": 3}, None, "party 'north': a int is not a source"),
     ],
 )
 def test_wrong_input_is_refused(released: Release, real: Any, target: str | None, text: str) -> None:

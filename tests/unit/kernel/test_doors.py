@@ -209,7 +209,7 @@ def test_an_answer_that_is_gone_is_not_drawn_anew(tmp_path: Path) -> None:
     node.close()
     reply = ask(node_at(tmp_path), "honest")
     assert (reply.code, reply.body) == ("refused", b"")
-    assert "its stored answer is gone" in reply.text
+    assert "its stored answer was deleted" in reply.text
 
 
 @pytest.mark.parametrize("name", ["fresh_rows", "fresh_charge"])
@@ -249,14 +249,14 @@ def test_a_message_above_the_limit_is_refused_before_it_is_read(tmp_path: Path) 
     node = node_at(tmp_path, top="[limits]\nmessage_mb = 1\n")
     reply = decode(answer(node, bytes(10**6 + 1)), Reply)
     assert (reply.code, reply.text) == ("refused", "the message is larger than the study's limit of 1 MB")
-    assert "is no valid Call" in decode(answer(node, bytes(10**6)), Reply).text
+    assert "is not a valid Call" in decode(answer(node, bytes(10**6)), Reply).text
 
 
 def test_a_printed_variant_never_meets_real_parties(tmp_path: Path) -> None:
     node = node_at(tmp_path, printed=True, randomness=lambda _: SystemRandomness())
     reply = ask(node, "honest")
     assert reply.code == "refused"
-    assert "simulation only" in reply.text
+    assert "simulations only" in reply.text
     assert charged(node) == 0
 
 

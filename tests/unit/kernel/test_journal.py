@@ -69,18 +69,18 @@ def test_what_is_not_this_run_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.sqlite"
     journal = opened(path)
     journal.record(1, "count", fresh=False, asked=ASKED, delivery=Delivery(replies={}, silent={}))
-    with pytest.raises(IntegrityError, match="was another one before"):
+    with pytest.raises(IntegrityError, match="differs from the stored one"):
         journal.recall(1, "count", fresh=False, asked={**ASKED, "south": b"t" * 32})
-    with pytest.raises(IntegrityError, match=r"\('sum'\) was another one before \('count'\)"):
+    with pytest.raises(IntegrityError, match=r"\('sum'\) differs from the stored one \('count'\)"):
         journal.recall(1, "sum", fresh=False, asked=ASKED)
-    with pytest.raises(IntegrityError, match="another one"):
+    with pytest.raises(IntegrityError, match="differs from the stored one"):
         journal.recall(1, "count", fresh=False, asked={"north": b"n" * 32})
     with pytest.raises(InputError, match="another coordinator is running"):
         opened(path)
     journal.close()
     with pytest.raises(InputError, match="journal of another run"):
         opened(path, study="b" * 64)
-    with pytest.raises(InputError, match=r"begun by Syndic 1.0, and this is 2.0"):
+    with pytest.raises(InputError, match=r"started with Syndic 1.0; version 2.0 may send different requests"):
         opened(path, version="2.0")
     opened(path).close()
     path.write_bytes(b"no journal" * 1000)
@@ -200,7 +200,7 @@ def test_the_silent_are_asked_again_only_while_nothing_follows(
     path = tmp_path / "run.sqlite"
     journal = opened(path)
     assert ask(session_of(Parties({"south"}), journal)) == ["north"]
-    assert "step 'sanitise' goes on without south: asleep" in caplog.text
+    assert "step 'sanitise' continues without south: asleep" in caplog.text
     awake = Parties(set())
     assert ask(session_of(awake, journal)) == ["north", "south"]
     assert awake.asked == ["south"]
@@ -235,11 +235,11 @@ def test_a_run_that_ended_asks_nobody(tmp_path: Path) -> None:
     ("spoil", "told"),
     [
         (lambda data: data[:-1], "malformed"),
-        (lambda data: data[:20] + bytes([data[20] ^ 1]) + data[21:], "no valid Reply"),
+        (lambda data: data[:20] + bytes([data[20] ^ 1]) + data[21:], "not a valid Reply"),
         (lambda data: data + bytes(10**6 + 5000), "larger than the study's limit"),
         (lambda _data: encode(Reply(code="ok", body=encode(Nothing())).to(b"another call")), "belongs to another call"),
         (lambda _data: encode(Reply(code="ok", body=b"\x93\x01\x02\x03").to(b"")), "belongs to another call"),
-        (lambda _data: encode(Reply(code="ok", body=b"\x93\x01\x02\x03")), "no valid Nothing"),
+        (lambda _data: encode(Reply(code="ok", body=b"\x93\x01\x02\x03")), "not a valid Nothing"),
     ],
 )
 def test_a_reply_that_is_none_names_its_party(spoil: Callable[[bytes], bytes], told: str) -> None:
@@ -257,7 +257,7 @@ def test_damage_to_any_byte_is_noticed() -> None:
         for place in range(len(data)):
             for flip in (1, 128, 255):
                 damaged = data[:place] + bytes([data[place] ^ flip]) + data[place + 1 :]
-                with pytest.raises(Exception, match="no valid"):
+                with pytest.raises(Exception, match="not a valid"):
                     decode(damaged, kind)
     assert decode(reply, Reply).asked == asked_of(call)
 

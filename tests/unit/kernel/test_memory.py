@@ -81,7 +81,7 @@ def test_a_call_is_answered_once(memory: Memory, path: Path) -> None:
     assert memory.answer_once("1", "question", giving(name=b"value"), nothing) == b"reply"
     assert memory.answer_once("1", "question", never, nothing) == b"reply"
     assert memory.kept("name") == b"value"
-    with pytest.raises(RefusedError, match="for another question"):
+    with pytest.raises(RefusedError, match="for a different request"):
         memory.answer_once("1", "other question", never, nothing)
     assert memory.answer_once("2", "question", giving(b"more"), nothing) == b"more"
     assert look_up(path, "study", Memory.stored_bytes) == memory.stored_bytes() == len(b"replymore")
@@ -129,7 +129,7 @@ def test_a_reply_that_the_ledger_does_not_know_does_not_leave(ledger: Ledger, me
 
 def test_a_charge_is_never_part_of_a_transaction(ledger: Ledger) -> None:
     """It must be on disk when noise is drawn, whatever happens to what is around it."""
-    with pytest.raises(SyndicError, match="on disk at once"), ledger.database.writing():
+    with pytest.raises(SyndicError, match="on disk immediately"), ledger.database.writing():
         charge(ledger, "1")
     assert ledger.spent("data").epsilon == 0
 
@@ -215,9 +215,9 @@ def test_a_damaged_memory_is_told_wherever_it_shows(memory: Memory, path: Path) 
         file.execute("INSERT INTO kept VALUES ('study', 'name', 1000)")
         file.execute("DROP TABLE answers")
         file.execute("CREATE TABLE answers (call TEXT, asked TEXT, charged)")
-    with pytest.raises(IntegrityError, match="what it kept is not there"):
+    with pytest.raises(IntegrityError, match="stored answers are damaged"):
         memory.kept("name")
-    with pytest.raises(IntegrityError, match="what it kept is not there"):
+    with pytest.raises(IntegrityError, match="stored answers are damaged"):
         kept_in(path, "name")
     works: list[Callable[[], object]] = [
         lambda: memory.answer("call"),

@@ -30,7 +30,7 @@ def test_good_names_pass(name: str) -> None:
     ("fields", "text"),
     [
         ({"people": 0}, r"people \(0\) must be at least 1"),
-        ({"identity": "sy1-nonsense"}, "identity must be the line that `syndic identity` shows"),
+        ({"identity": "sy1-nonsense"}, "identity must be the line that `syndic identity` prints"),
     ],
 )
 def test_impossible_members_are_refused(fields: dict[str, Any], text: str) -> None:

@@ -124,7 +124,7 @@ def test_a_lying_sum_is_found_before_anything_is_said(tmp_path: Path) -> None:
         return encode(AlignTable(number=words.number, words=np.zeros_like(words.words)))
 
     carrier.change = zeros
-    with pytest.raises(PartyError, match="found other common people"):
+    with pytest.raises(PartyError, match="found different common people"):
         run(align_study().protocol, session)
     with pytest.raises(InputError, match="no such alignment"):
         stored_alignment(tmp_path / "second" / "parties" / "north" / "ledger.sqlite", align_study().digest, None)
@@ -135,12 +135,12 @@ def test_boxes_and_sums_that_are_not_the_studys_are_refused(tmp_path: Path) -> N
     sources = {"north": with_ids(50, 1), "south": with_ids(40, 2)}
     attacks: dict[str, tuple[str, Callable[[Any], Any]]] = {
         "does not open": ("align_raise", lambda m: AlignBox(number=0, hop=1, box=m.box[:-1] + b"x")),
-        "none in this study's round": ("align_raise", lambda m: AlignBox(number=0, hop=2, box=m.box)),
-        "no such chunk": ("align_blind", lambda _: AlignTurn(number=1)),
-        "through every party": ("align_finish", lambda m: AlignBox(number=0, hop=1, box=m.box)),
-        "no such part": ("align_table", lambda _: AlignTurn(number=1)),
-        "another shape": ("align_match", lambda m: AlignTable(number=0, words=m.words[:, :-1])),
-        "other numbers": ("align_match", lambda m: AlignTable(number=0, words=m.words + np.uint64(FIELD))),
+        "expected a hop from 1 to": ("align_raise", lambda m: AlignBox(number=0, hop=2, box=m.box)),
+        "there is no chunk": ("align_blind", lambda _: AlignTurn(number=1)),
+        "before every party had processed": ("align_finish", lambda m: AlignBox(number=0, hop=1, box=m.box)),
+        "there is no part": ("align_table", lambda _: AlignTurn(number=1)),
+        "the shape or the range": ("align_match", lambda m: AlignTable(number=0, words=m.words[:, :-1])),
+        "range of numbers": ("align_match", lambda m: AlignTable(number=0, words=m.words + np.uint64(FIELD))),
     }
     kinds: dict[str, Any] = {"align_raise": AlignBox, "align_finish": AlignBox, "align_match": AlignTable}
     for number, (told, (attacked, change)) in enumerate(attacks.items()):
@@ -183,9 +183,9 @@ def test_what_only_the_run_needed_is_written_over(tmp_path: Path) -> None:
 
 def test_more_people_than_the_bound_and_a_missing_column_stop_it(tmp_path: Path) -> None:
     south = with_ids(40, 2)
-    with pytest.raises(PartyError, match="more people than the 60"):
+    with pytest.raises(PartyError, match="more people than the study"):
         simulate(align_study(), {"north": table(list(range(61))), "south": south})
-    with pytest.raises(PartyError, match=r"party 'north': .*\['id'\] are wanted"):
+    with pytest.raises(PartyError, match=r"party 'north': .*\['id'\] are missing"):
         simulate(align_study(), {"north": rows(10), "south": south})
 
 
@@ -195,7 +195,7 @@ def test_more_people_than_the_bound_and_a_missing_column_stop_it(tmp_path: Path)
         ({"neighbours": "add_remove"}, "shows who is in"),
         ({"people": None}, "public number"),
         ({"memory": 1}, "raise the limits"),
-        ({"parties": 1}, "2 or more"),
+        ({"parties": 1}, "at least 2 parties"),
     ],
 )
 def test_studies_that_cannot_align_are_refused(change: dict[str, Any], told: str) -> None:

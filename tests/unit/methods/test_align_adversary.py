@@ -187,7 +187,7 @@ def test_a_lying_coordinator_and_one_of_three_do_not_read_whom_another_holds(tmp
         return encode(AlignTable(number=0, words=words))
 
     carrier.change = lie
-    with pytest.raises(PartyError, match="found other common people"):
+    with pytest.raises(PartyError, match="found different common people"):
         run(study.protocol, session)
     carrier.close()
     boxes = [

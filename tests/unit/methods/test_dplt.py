@@ -157,9 +157,9 @@ def test_one_column_a_party_has_no_scores_to_pay_for() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"columns": FOUR}, "'flag' is at no party"),
+        ({"columns": FOUR}, "'flag' is held by no party"),
         ({"budget": "epsilon = 1"}, "delta above 0"),
-        ({"parties": VERTICAL.replace('"score"', '"score", "age"')}, "'age' is at several parties"),
+        ({"parties": VERTICAL.replace('"score"', '"score", "age"')}, "'age' is held by several parties"),
     ],
 )
 def test_studies_that_cannot_run_are_refused(change: dict[str, str], message: str) -> None:

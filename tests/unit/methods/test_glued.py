@@ -111,8 +111,8 @@ def test_a_source_of_another_size_is_refused_before_anything_is_charged(tmp_path
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"parties": VERTICAL.split('[[parties]]\nname = "south"')[0]}, "2 or more parties"),
-        ({"columns": COLUMNS + '[[schema.columns]]\nname = "flag"\nkind = "boolean"\n'}, "is at no party"),
+        ({"parties": VERTICAL.split('[[parties]]\nname = "south"')[0]}, "at least 2 parties"),
+        ({"columns": COLUMNS + '[[schema.columns]]\nname = "flag"\nkind = "boolean"\n'}, "is held by no party"),
         ({"budget": "epsilon = 1"}, "delta above 0"),
         ({"options": "model_cells = 1"}, "cells"),
     ],

@@ -191,10 +191,10 @@ PARTIES_ONE = VERTICAL.split("[[parties]]")[1]
         ({"options": "colluding = 2"}, "below the number of parties"),
         ({"budget": "epsilon = 1.0"}, "delta above 0"),
         ({"parties": VERTICAL.replace("people = 60", "people = 61", 1)}, "the same people"),
-        ({"parties": VERTICAL.replace('columns = ["score"]', "")}, "set columns"),
-        ({"parties": VERTICAL.replace('["score"]', '["score", "age"]')}, "at several parties"),
+        ({"parties": VERTICAL.replace('columns = ["score"]', "")}, "set `columns`"),
+        ({"parties": VERTICAL.replace('["score"]', '["score", "age"]')}, "held by several parties"),
         ({"options": "overlap = true"}, "a row of missing values"),
-        ({"options": "bits = 16", "budget": "epsilon = 1e-7\ndelta = 1e-9"}, "noise cannot be made"),
+        ({"options": "bits = 16", "budget": "epsilon = 1e-7\ndelta = 1e-9"}, "no noise can be calibrated"),
     ],
 )
 def test_what_cannot_work_is_refused(parts: dict[str, str], told: str) -> None:

@@ -194,7 +194,7 @@ def test_tables_are_summed_under_one_label(tmp_path: Path) -> None:
     start = encode(SumStart(label="other"))
     call = Call(study=node.state.study, party="north", step="sum_keys", call="a" * 32, body=start)
     reply = decode(answer(node, encode(call)), Reply)
-    assert (reply.code, "under no other" in reply.text) == ("refused", True)
+    assert (reply.code, "unknown sums; the label" in reply.text) == ("refused", True)
 
 
 class _Failing:
@@ -220,7 +220,7 @@ class _Failing:
         (
             'noise = "laplace"',
             {"budget": "epsilon = 1.0", "parties": '[[parties]]\nname = "north"\n[[parties]]\nname = "south"\n'},
-            "set people",
+            "set `people`",
         ),
         ("", {"top": "limits = { memory_mb = 100 }"}, "name fewer cliques"),
     ],

@@ -103,7 +103,7 @@ def test_a_model_from_all_parties(tmp_path: Path) -> None:
         ({"budget": "epsilon = 1.0"}, "delta above 0"),
         ({"options": 'products = [["age", "height"]]'}, "no column height"),
         ({"options": 'exempt = ["height"]'}, "no column height"),
-        ({"more": 'columns = ["age"]'}, "leave columns out"),
+        ({"more": 'columns = ["age"]'}, "remove `columns`"),
         ({"options": "bits = 16", "sizes": {"north": 2**29, "south": 2**29}, "budget": TINY}, "no room"),
         ({"limits": "[limits]\nmemory_mb = 50\n"}, "MB of memory"),
     ],

@@ -66,7 +66,7 @@ def test_people_are_needed_and_columns_must_not_be_split() -> None:
         budget=ONE,
         parties='[[parties]]\nname = "a"\npeople = 9\ncolumns = ["age"]\n[[parties]]\nname = "b"\npeople = 9\n',
     )
-    with pytest.raises(InputError, match="leave columns out"):
+    with pytest.raises(InputError, match="remove `columns`"):
         Study.loads(split).check()
 
 

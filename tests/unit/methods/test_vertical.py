@@ -318,10 +318,10 @@ def test_where_no_pair_can_be_counted_the_second_round_has_room_for_the_columns(
 @pytest.mark.parametrize(
     ("parties", "columns", "match"),
     [
-        (VERTICAL.replace("60", "50", 1), COLUMNS, "the same number, people"),
-        (VERTICAL.replace('"score"', '"score", "age"'), COLUMNS, "'age' is at several parties"),
-        (VERTICAL, FOUR, "'flag' is at no party"),
-        (VERTICAL.split('[[parties]]\nname = "south"')[0], COLUMNS, "2 or more parties"),
+        (VERTICAL.replace("60", "50", 1), COLUMNS, "the same number `people`"),
+        (VERTICAL.replace('"score"', '"score", "age"'), COLUMNS, "'age' is held by several parties"),
+        (VERTICAL, FOUR, "'flag' is held by no party"),
+        (VERTICAL.split('[[parties]]\nname = "south"')[0], COLUMNS, "at least 2 parties"),
     ],
 )
 def test_a_study_that_cannot_work_is_refused(parties: str, columns: str, match: str) -> None:

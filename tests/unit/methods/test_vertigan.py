@@ -304,7 +304,7 @@ def test_what_cannot_run_is_said_before(options: str, says: str) -> None:
 def test_delta_must_leave_room_and_columns_a_holder() -> None:
     with pytest.raises(InputError, match="delta"):
         study(budget="epsilon = 1.0\ndelta = 1e-11").check()
-    with pytest.raises(InputError, match="'extra' is at no party"):
+    with pytest.raises(InputError, match="'extra' is held by no party"):
         study(columns=COLUMNS + '[[schema.columns]]\nname = "extra"\nkind = "boolean"\n').check()
 
 

@@ -170,7 +170,7 @@ def test_parameters_that_cannot_be(options: str, words: str) -> None:
         (vertimrf_study("as_published = true"), 'neighbours = "add_remove"'),
         (vertimrf_study(ORACLE, budget="epsilon = 1"), "delta above 0"),
         (vertimrf_study(ORACLE, parties=VERTICAL.replace("60", "50", 1)), "the same number"),
-        (vertimrf_study(ORACLE, parties=VERTICAL.replace(', "age"', "")), "'age' is at no party"),
+        (vertimrf_study(ORACLE, parties=VERTICAL.replace(', "age"', "")), "'age' is held by no party"),
         (vertimrf_study(ORACLE, parties=VERTICAL.replace('["score"]', '["age"]')), "exactly one"),
         (vertimrf_study(f"{ORACLE}\nlocal_cells = 6"), "set fewer bins"),
         (vertimrf_study(f"{ORACLE}\nmodel_cells = 9"), "model_cells"),

@@ -69,10 +69,10 @@ def test_a_party_has_as_many_points_as_its_bound_and_every_step_a_place_of_its_o
     stages = [parted.stage(number, hop) for number in range(6) for hop in range(4)]
     assert [*stages, *(parted.later_stage(number) for number in range(5))] == list(range(2, 31))
     for number in (-1, 6):
-        with pytest.raises(RefusedError, match="no such chunk"):
+        with pytest.raises(RefusedError, match="there is no chunk"):
             parted.stage(number, 0)
     for number in (-1, 1):
-        with pytest.raises(RefusedError, match="no such part"):
+        with pytest.raises(RefusedError, match="there is no part"):
             parted.part(number)
 
 
@@ -120,7 +120,7 @@ def test_points_that_fill_up_are_nobody_even_where_the_sum_is_zero(tmp_path: Pat
 
 def wrong_questions(step: str, body: bytes) -> list[tuple[str, Message, str]]:
     """Return steps and messages that a party refuses at the very place where `step` is due, and its words."""
-    round_text, sum_text = "a place that is none in this study's round", "another shape or other numbers"
+    round_text, sum_text = "expected a hop from 1 to", "the shape or the range of numbers"
     if step == "align_blind":
         return [("align_raise", AlignBox(number=0, hop=0, box=bytes(2000)), round_text)]
     if step == "align_finish":
@@ -174,8 +174,8 @@ def test_a_message_about_the_order_that_is_missing_ends_the_run(step: str, tmp_p
 @pytest.mark.parametrize(
     ("function", "text"),
     [
-        ("blinded", "about the order has another length than the study says"),
-        ("send_on", "north sent another number of points for north than the study says"),
+        ("blinded", "about the order has the wrong length"),
+        ("send_on", "north sent a wrong number of points for north"),
     ],
 )
 def test_a_party_that_seals_less_than_the_study_says_is_found(

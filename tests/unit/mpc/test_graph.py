@@ -116,7 +116,7 @@ def test_lists_that_could_both_be_answered_are_not_planned(
 @pytest.mark.parametrize(
     ("missing", "neighbours", "said"),
     [
-        (50, 99, "safe where fewer than 50 may be missing"),
+        (50, 99, "secure only if fewer than 50 may be missing"),
         (5, 12, "connected"),
         (5, 13, "connected"),
         (5, 15, "connected"),

@@ -185,7 +185,7 @@ def test_keys_are_made_and_met_once_and_rounds_begin_at_one(tmp_path: Path) -> N
 
     fleet.ask = note
     early = fleet.asked_again("sum_meet", "p0", SumDirectory(label="one", present=b"\xc0", keys=bytes(64)))
-    assert "asked after step 0" in early.text
+    assert "requested after step 0" in early.text
     rounds = started(fleet)
     for number in (-1, 0):
         assert "answered once, in order" in fleet.asked_again("add_round", "p0", Ask(round=number)).text
@@ -311,7 +311,7 @@ def test_sums_under_another_label_are_not_begun(tmp_path: Path) -> None:
         ("sum_open", survivors),
     ):
         reply = fleet.asked_again(step_name, "p0", message)
-        assert (reply.code, "under no other" in reply.text) == ("refused", True)
+        assert (reply.code, "unknown sums; the label" in reply.text) == ("refused", True)
 
 
 # A single sum.
@@ -361,7 +361,7 @@ def test_too_few_survivors_end_a_run_of_one_sum(silent: str, tmp_path: Path) -> 
 def test_a_survivor_without_an_answer_ends_the_run_and_is_asked_again_in_the_next(tmp_path: Path) -> None:
     fleet = Fleet(AddUp(missing=1), 5, tmp_path)
     fleet.lost = {"sum_open": {"p3"}}
-    with pytest.raises(PartyError, match=r"step 'sum_open'.*p3: lost.*stays charged.*from the same folder"):
+    with pytest.raises(PartyError, match=r"step 'sum_open'.*p3: lost.*its charge remains.*from the same folder"):
         fleet.total()
     before = dict(fleet.seen)
     fleet.lost = {}
@@ -383,7 +383,7 @@ def test_values_of_one_sum_are_given_once_and_after_the_keys(tmp_path: Path) -> 
     fleet = Fleet(AddUp(missing=1), 5, tmp_path)
     everybody = SumSurvivors(label="one", number=1, arrived=bytes([0b11111000]))
     for step_name, message in (("add", Nothing()), ("sum_open", everybody)):
-        assert "before the step that keeps" in fleet.asked_again(step_name, "p0", message).text
+        assert "before the step that stores" in fleet.asked_again(step_name, "p0", message).text
     fleet.total()
     for step_name, message in (("add", Nothing()), ("sum_open", everybody)):
         reply = fleet.asked_again(step_name, "p0", message)

@@ -56,5 +56,5 @@ def test_what_is_refused() -> None:
     for bits in (0, 65):
         with pytest.raises(InputError):
             Ring(bits)
-    with pytest.raises(RefusedError, match="3 numbers of 12 bits take 5"):
+    with pytest.raises(RefusedError, match="expected 5 bytes for 3 numbers of 12 bits, found 4"):
         Ring(12).unpack(b"1234", 3)

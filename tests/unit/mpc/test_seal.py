@@ -60,9 +60,9 @@ def test_agreement_is_the_published_one() -> None:
 
 
 def test_keys_of_small_order_are_refused() -> None:
-    with pytest.raises(RefusedError, match="no honest party"):
+    with pytest.raises(RefusedError, match="invalid public key"):
         agree(SECRET, bytes(32))
-    with pytest.raises(RefusedError, match="no honest party"):
+    with pytest.raises(RefusedError, match="invalid public key"):
         agree(SECRET, b"short")
 
 
@@ -73,9 +73,9 @@ def test_masks_are_the_chacha20_stream_of_the_derived_key() -> None:
     assert expand(SECRET, b"here", 10, Ring(30)).tolist() == (np.frombuffer(theirs, "<u4") % 2**30).tolist()
     assert stream(SECRET, b"there", 40) != theirs
     assert stream(derive(SECRET, "x"), b"here", 40) != theirs
-    with pytest.raises(InputError, match="16 bytes"):
+    with pytest.raises(InputError, match="found 16"):
         stream(bytes(16), b"here", 40)
-    with pytest.raises(InputError, match="more contexts"):
+    with pytest.raises(InputError, match="several contexts"):
         stream(SECRET, b"here", 2**38 + 1)
 
 

@@ -78,7 +78,7 @@ def test_a_party_that_changes_its_piece_is_named(tmp_path: Path) -> None:
         return encode(Mail(boxes=boxes))
 
     fleet.ask, fleet.reply = note, cheat
-    with pytest.raises(PartyError, match=r"p1's piece .* does not fit its commitment"):
+    with pytest.raises(PartyError, match=r"p1's piece .* does not match its commitment"):
         run(fleet)
 
 
@@ -93,7 +93,7 @@ def test_different_offers_are_found_out(tmp_path: Path) -> None:
         return encode(SecretOffers(label="one", offers={**offers.offers, "p2": forged}))
 
     fleet.ask = lie
-    with pytest.raises(PartyError, match="was shown other offers"):
+    with pytest.raises(PartyError, match="received different offers"):
         run(fleet)
 
 
@@ -109,14 +109,14 @@ def test_a_party_whose_own_commitment_was_changed_sends_nothing(tmp_path: Path) 
         return encode(SecretOffers(label="one", offers={**offers, "p0": forged}))
 
     fleet.ask = lie
-    with pytest.raises(PartyError, match="are not those of all parties of the study"):
+    with pytest.raises(PartyError, match="are incomplete or were changed"):
         run(fleet)
     assert fleet.seen["secret_send", "p0"] == b""
 
 
 def test_what_is_refused(tmp_path: Path) -> None:
     fleet = Fleet(AddUp(), 3, tmp_path)
-    assert "asked after step 0" in fleet.asked_again("secret_send", "p0", SecretOffers(label="one", offers={})).text
+    assert "requested after step 0" in fleet.asked_again("secret_send", "p0", SecretOffers(label="one", offers={})).text
     run(fleet)
     assert fleet.asked_again("secret_offer", "p0", SecretStart(label="one")).code == "refused"
     assert fleet.asked_again("secret_offer", "p0", SecretStart(label="two")).code == "ok"
@@ -128,14 +128,14 @@ def test_no_label_writes_over_what_another_keeps(tmp_path: Path) -> None:
     for label in ("one", "one stage", "one own", "one shared"):
         SharedSecret(label=label).run(session)
     reply = fleet.asked_again("secret_offer", "p0", SecretStart(label="one"))
-    assert (reply.code, "asked after step 3" in reply.text) == ("refused", True)
+    assert (reply.code, "requested after step 3" in reply.text) == ("refused", True)
 
 
 def test_a_stage_that_cannot_be_read_is_not_the_beginning(tmp_path: Path) -> None:
     fleet = Fleet(AddUp(), 3, tmp_path)
     fleet.nodes["p0"].state.memory.keep("secret one stage", b"\xc1")
     reply = fleet.asked_again("secret_offer", "p0", SecretStart(label="one"))
-    assert (reply.code, "no valid _Stage" in reply.text) == ("refused", True)
+    assert (reply.code, "not a valid _Stage" in reply.text) == ("refused", True)
 
 
 def test_offers_of_some_parties_only_are_refused(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_offers_of_some_parties_only_are_refused(tmp_path: Path) -> None:
         return encode(SecretOffers(label="one", offers={name: offers[name] for name in ("p0", "p1")}))
 
     fleet.ask = fewer
-    with pytest.raises(PartyError, match="not those of all parties"):
+    with pytest.raises(PartyError, match="incomplete or were changed"):
         run(fleet)
 
 
@@ -157,7 +157,7 @@ def test_checked_pieces() -> None:
     offers = {"a": SecretOffer(public=b"", commitment=commitment_to(piece, study="s", label="l", party="a"))}
     assert checked_pieces({"a": piece + digest_of(offers)}, offers, study="s", label="l") == {"a": piece}
     for study, label in (("t", "l"), ("s", "m")):
-        with pytest.raises(RefusedError, match="does not fit"):
+        with pytest.raises(RefusedError, match="does not match"):
             checked_pieces({"a": piece + digest_of(offers)}, offers, study=study, label=label)
 
 
@@ -184,7 +184,7 @@ def test_pieces_of_some_parties_only_make_no_secret(tmp_path: Path) -> None:
         return encode(SecretMail(label="one", boxes={"p1": decode(body, SecretMail).boxes["p1"]}))
 
     fleet.ask = fewer
-    with pytest.raises(PartyError, match="the pieces of the secret 'one' are not those of all other parties"):
+    with pytest.raises(PartyError, match="the secret 'one' does not have one piece from every other party"):
         run(fleet)
 
 
@@ -195,5 +195,5 @@ def test_parties_without_a_common_secret_do_not_go_on(tmp_path: Path) -> None:
         return encode(SecretDone(check=bytes(32))) if (step, party) == ("secret_check", "p2") else body
 
     fleet.reply = other
-    with pytest.raises(RefusedError, match="the parties do not have the same secret 'one': do not go on"):
+    with pytest.raises(RefusedError, match="the parties do not have the same secret 'one': the run stops"):
         run(fleet)

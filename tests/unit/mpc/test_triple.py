@@ -293,7 +293,7 @@ def test_row_sums_tell_rows_that_are_not_one_hot() -> None:
 
 
 def test_a_matrix_of_another_shape_is_refused() -> None:
-    with pytest.raises(InputError, match="does not fit"):
+    with pytest.raises(InputError, match="but its mask has shape"):
         opening(np.zeros((3, 2)), np.zeros((3, 3), dtype=np.uint16), Ring(9))
 
 

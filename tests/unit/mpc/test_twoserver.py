@@ -169,7 +169,7 @@ def test_who_is_no_server_does_not_toss(tmp_path: Path) -> None:
     _, wire = play(case({"north": 1, "south": 2, "east": 3}), tmp_path)
     call = next(call for call, _ in wire.seen if call.step == "two_begin" and call.party == "east")
     reply = decode(answer(wire.nodes["north"], encode(changed(call, party="north"))), Reply)
-    assert (reply.code, "none of the two servers" in reply.text) == ("refused", True)
+    assert (reply.code, "not one of the two servers" in reply.text) == ("refused", True)
 
 
 def left_out(call: Call) -> Call:
@@ -224,12 +224,12 @@ def fields(message: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (fewer_keys, "the public keys are not those of the study's parties"),
-        (left_out, "not those of the study's parties"),
+        (fewer_keys, "does not have one public key for each party"),
+        (left_out, "does not have one sealed seed for each party"),
         (swapped_boxes, "does not open"),
         (cut_corrections, "wrong size"),
         (flipped_bit, "does not open"),
-        (another_level, "where those of the coins were due"),
+        (another_level, "expected the bits of the coins"),
     ],
 )
 def test_what_was_changed_on_its_way_is_refused(change: Callable[[Call], Call], text: str, tmp_path: Path) -> None:

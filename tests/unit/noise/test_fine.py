@@ -264,7 +264,7 @@ def test_values_that_would_not_fit_are_refused_before_any_draw() -> None:
             noise.apply(np.full(6, edge), SimulationRandomness(1))
         with pytest.raises(InputError, match="float64"):
             noise.apply(np.full(6, 0.5), SimulationRandomness(1))
-    with pytest.raises(InputError, match="made for 6 values, not for 5"):
+    with pytest.raises(InputError, match="for 6 values; found 5"):
         share().apply(np.zeros(5, dtype=np.int64), SimulationRandomness(1))
 
 

@@ -128,7 +128,7 @@ def test_response_refuses() -> None:
             response.apply(np.array(codes), SimulationRandomness(1))
     with pytest.raises(InputError, match="integer codes"):
         response.apply(np.array([1.0]), SimulationRandomness(1))
-    with pytest.raises(InputError, match="axis -1 has 4 counts for 3 codes"):
+    with pytest.raises(InputError, match="axis -1 must have 3 counts, one for each code; it has 4"):
         response.decode_counts(np.zeros(4))
     with pytest.raises(ValueError, match=r"size \(1\)"):
         RandomisedResponse(size=1, epsilon=Fraction(1))

@@ -251,7 +251,7 @@ def test_apply_adds_the_drawn_share(share: Share) -> None:
 
 @pytest.mark.parametrize("share", SHARES)
 def test_apply_refuses_other_sizes_and_values_that_overflow(share: Share) -> None:
-    with pytest.raises(InputError, match="made for 6 values, not for 7"):
+    with pytest.raises(InputError, match="for 6 values; found 7"):
         share.apply(np.zeros(7, dtype=np.int64), SimulationRandomness(1))
     with pytest.raises(InputError, match="clip them first"):
         share.apply(np.full(6, 2**63 - 2), SimulationRandomness(1))

@@ -41,7 +41,7 @@ def test_events_of_different_kind_but_equal_numbers_differ() -> None:
     [
         ({"kind": "pure", "epsilon": 0}, r"epsilon \(0\) must be positive and finite"),
         ({"kind": "pure", "epsilon": -0.5}, r"epsilon \(-1/2\) must be positive and finite"),
-        ({"kind": "pure", "epsilon": "inf"}, "Expected a finite number"),
+        ({"kind": "pure", "epsilon": "inf"}, "expected a finite number"),
         ({"kind": "concentrated", "rho": 0}, r"rho \(0\) must be positive and finite"),
         ({"kind": "approximate", "epsilon": 0, "delta": 0.1}, r"epsilon \(0\) must be positive"),
         ({"kind": "approximate", "epsilon": 1, "delta": 0}, r"delta \(0\) must be positive"),
@@ -49,8 +49,8 @@ def test_events_of_different_kind_but_equal_numbers_differ() -> None:
         ({"kind": "gaussian", "mu_squared": 0}, r"mu_squared \(0\) must be positive"),
         ({"kind": "gaussian", "mu_squared": 1, "slack": -1}, r"slack \(-1\) must be a Fraction in \[0, 1\)"),
         ({"kind": "gaussian", "mu_squared": 1, "slack": 1}, r"slack \(1\) must be a Fraction in \[0, 1\)"),
-        ({"kind": "guess", "rho": 1}, "Invalid value 'guess'"),
-        ({"kind": "pure", "epsilon": 1, "delta": 1}, "unknown field `delta`"),
+        ({"kind": "guess", "rho": 1}, "'guess' is not a kind; use one of"),
+        ({"kind": "pure", "epsilon": 1, "delta": 1}, "unknown field 'delta'"),
     ],
 )
 def test_bad_events_are_refused_with_the_place(plain: dict[str, Any], text: str) -> None:

@@ -345,7 +345,7 @@ def test_what_a_study_has_paid_is_not_asked_for_again_though_the_cap_was_lowered
 def test_a_missing_or_empty_file_is_no_ledger_unless_one_is_to_be_made(tmp_path: Path) -> None:
     path = tmp_path / "new.db"
     for _ in range(2):
-        with pytest.raises(IntegrityError, match="there is no ledger in this file: it is missing or empty"):
+        with pytest.raises(IntegrityError, match="the ledger file is missing or empty"):
             Ledger.open(path, create=False)
         path.touch()
     Ledger.open(path).close()

@@ -227,8 +227,8 @@ def version(number: int) -> Callable[[Path], None]:
     [
         (text_file, "not a Syndic ledger, or damaged"),
         (other_database, "this SQLite file is not a Syndic ledger"),
-        (version(2), "ledger of version 2, this Syndic reads 1"),
-        (version(0), "ledger of version 0, this Syndic reads 1"),
+        (version(2), "ledger has format version 2; this Syndic reads version 1"),
+        (version(0), "ledger has format version 0; this Syndic reads version 1"),
     ],
 )
 def test_foreign_files_are_refused_and_left_alone(tmp_path: Path, make: Callable[[Path], None], text: str) -> None:

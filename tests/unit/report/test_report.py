@@ -321,7 +321,7 @@ def test_what_an_owner_gets_wrong_is_said(tmp_path: Path) -> None:
         owner_report(release, tmp_path / "o.html", party="west")
     with pytest.raises(InputError, match="no such ledger"):
         owner_report(release, tmp_path / "o.html", party="north", ledger=tmp_path / "none.sqlite")
-    with pytest.raises(InputError, match="are wanted and are not there"):
+    with pytest.raises(InputError, match="are missing"):
         owner_report(release, tmp_path / "o.html", party="north", source=pa.table({"colour": ["red"]}))
     book = tmp_path / "run" / "parties" / "north" / "ledger.sqlite"
     with sqlite3.connect(book) as connection:

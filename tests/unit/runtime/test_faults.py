@@ -106,7 +106,7 @@ def test_a_fault_can_happen() -> None:
 
 
 def test_a_local_party_is_restarted_only_if_it_can_be_opened() -> None:
-    with pytest.raises(InputError, match="was not told how to open"):
+    with pytest.raises(InputError, match="was created without `reopen`"):
         Local({}).restart("north")
 
 

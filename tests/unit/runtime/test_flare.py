@@ -184,4 +184,4 @@ def test_a_site_that_answers_rubbish_is_silent_and_does_not_end_the_run(server: 
     server.answer = lambda _question: Forwarded(body=bytes(size))
     told = sent(server, b"x")
     assert isinstance(told, str)
-    assert "no valid Part" in told
+    assert "not a valid Part" in told

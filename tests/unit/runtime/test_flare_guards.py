@@ -45,24 +45,24 @@ def refused(answer: CellMessage | None) -> bool:
     ids=str,
 )
 def test_a_server_hears_a_site_for_itself_and_about_what_a_site_says(head: dict[str, str]) -> None:
-    assert not refused(flare_gate._looked_at(message("north")))
-    assert refused(flare_gate._looked_at(message("north", **head)))
+    assert not refused(flare_gate._intercept_request(message("north")))
+    assert refused(flare_gate._intercept_request(message("north", **head)))
 
 
 @pytest.mark.parametrize("kind", [MessageType.REPLY, MessageType.RETURN])
 def test_a_server_takes_answers_in_nobody_elses_name(kind: str) -> None:
-    assert not refused(flare_gate._answer_looked_at(message("north", kind, topic="push")))
-    assert refused(flare_gate._answer_looked_at(message("north", kind, topic="push", origin="south")))
-    assert refused(flare_gate._answer_looked_at(message("north", kind, topic="push", destination="south")))
-    assert not refused(flare_gate._answer_looked_at(message("north", origin="south"))), "the other look refuses it"
+    assert not refused(flare_gate._filter_reply(message("north", kind, topic="push")))
+    assert refused(flare_gate._filter_reply(message("north", kind, topic="push", origin="south")))
+    assert refused(flare_gate._filter_reply(message("north", kind, topic="push", destination="south")))
+    assert not refused(flare_gate._filter_reply(message("north", origin="south"))), "the other look refuses it"
 
 
 @pytest.mark.parametrize(
     "head", [{"origin": "south"}, {"channel": "admin"}, {"channel": "cellnet.channel", "topic": "ping"}], ids=str
 )
 def test_a_site_hears_the_server_about_studies(head: dict[str, str]) -> None:
-    assert not refused(flare_site._looked_at(message("server", destination="north", topic="push")))
-    assert refused(flare_site._looked_at(message("server", destination="north", **head)))
+    assert not refused(flare_site._intercept_request(message("server", destination="north", topic="push")))
+    assert refused(flare_site._intercept_request(message("server", destination="north", **head)))
 
 
 class OverError(BaseException):

@@ -97,7 +97,7 @@ def test_an_agreement_is_to_one_version_of_the_code(
 ) -> None:
     agree(organisations.home, organisations.study)
     monkeypatch.setattr("syndic.study.study_folder.__version__", "0.1.1")
-    with pytest.raises(RefusedError, match=r"agreed to Syndic 0\.1\.0, and here is 0\.1\.1"):
+    with pytest.raises(RefusedError, match=r"agreed to Syndic 0\.1\.0, but 0\.1\.1 is installed"):
         organisations.node()
 
 

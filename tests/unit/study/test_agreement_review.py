@@ -63,7 +63,7 @@ def test_a_lost_ledger_is_not_begun_anew(run: Run, content: bytes | None) -> Non
         lambda: studies(run.home),
         lambda: withdraw(run.home, run.study.digest),
     ):
-        with pytest.raises(IntegrityError, match="no ledger in this file"):
+        with pytest.raises(IntegrityError, match="the ledger file is missing"):
             attempt()
 
 
@@ -99,7 +99,7 @@ def test_parties_that_met_under_another_version_meet_again(run: Run, monkeypatch
     run.meet(run.opened)
     monkeypatch.setattr(kernel_party, "__version__", "9.9.9")
     reply = run.asked("north", "sanitise", Nothing())
-    assert (reply.code, "ask 'meet' first" in reply.text) == ("refused", True)
+    assert (reply.code, "run the step 'meet' first" in reply.text) == ("refused", True)
 
 
 def test_only_agreements_of_the_studys_parties_are_kept(run: Run) -> None:

@@ -51,7 +51,7 @@ def test_what_a_cap_leaves_stays_at_home(organisations: Organisations) -> None:
     nodes = organisations.nodes()
     with organisations.home.logging("north"), pytest.raises(PartyError) as error:
         run_study(organisations.study, Local(nodes))
-    assert "north: budget: over the cap of north's owner" in str(error.value)
+    assert "north: budget: the study exceeds the cap that north's owner set" in str(error.value)
     assert error.value.exit_code == 3
     for private in ("people of north", "0.5", "spent", "left"):
         assert private not in str(error.value)

@@ -92,13 +92,13 @@ def test_nothing_but_ready_and_meet_is_answered_before_all_have_met(organisation
     for bad, why in (
         ({}, "has not agreed"),
         ({"north": agreements["north"]}, "south has not agreed"),
-        ({**agreements, "south": b""}, "is none"),
+        ({**agreements, "south": b""}, "not a valid agreement"),
         ({**agreements, "south": agreements["north"]}, "does not carry the signature of south"),
         ({**agreements, "south": organisations.signed("south", expires=datetime(2020, 1, 1, tzinfo=UTC))}, "expired"),
-        ({**agreements, "south": organisations.signed("south", run="e" * 64)}, "not to"),
-        ({**agreements, "south": organisations.signed("south", party="west")}, "is that of west"),
-        ({**agreements, "south": organisations.signed("south", syndic="9.9.9")}, "one version everywhere"),
-        ({**agreements, "south": organisations.signed("south")[:-2]}, "is none"),
+        ({**agreements, "south": organisations.signed("south", run="e" * 64)}, "not run"),
+        ({**agreements, "south": organisations.signed("south", party="west")}, "names party west"),
+        ({**agreements, "south": organisations.signed("south", syndic="9.9.9")}, "the same version at every party"),
+        ({**agreements, "south": organisations.signed("south")[:-2]}, "not a valid agreement"),
     ):
         reply = organisations.ask(north, "meet", Agreements(agreements=bad))
         assert (reply.code, why in reply.text) == ("refused", True), reply.text

@@ -41,7 +41,7 @@ def write_page(report: Report, path: str | Path) -> Path:
         case ".html":
             path.write_text(_html(report))
         case _:
-            raise InputError(f"{path.name}: an audit is written to a .json, .md or .html file")
+            raise InputError(f"{path.name}: unknown file type; an audit report can be written as .json, .md or .html")
     return path
 
 

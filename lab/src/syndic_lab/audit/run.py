@@ -141,7 +141,7 @@ def _named(known: Iterable[Named], names: Sequence[str]) -> list[Named]:
     every = list(known)
     for name in names:
         if not any(_is(each.name, name) for each in every):
-            raise InputError(f"there is no audit '{name}': `syndic audit --list` names them")
+            raise InputError(f"there is no audit '{name}': `syndic audit --list` lists them")
     return [each for each in every if not names or any(_is(each.name, name) for name in names)]
 
 

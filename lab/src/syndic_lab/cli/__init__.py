@@ -1,1 +1,1 @@
-"""The verbs that the lab adds to the command line."""
+"""The commands that the lab adds to the command line."""

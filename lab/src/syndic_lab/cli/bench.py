@@ -1,4 +1,4 @@
-"""`bench`: measure, beside what was published and beside a baseline in the same run."""
+"""`bench`: measure Syndic, and compare with published figures and with a baseline in the same run."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +15,7 @@ from syndic_lab.bench.vertical import plan as vertical_plan
 
 @click.command(epilog="\b\nExample: syndic bench noise --quick --json")
 @click.argument("name", type=click.Choice(sorted(BENCHES)))
-@click.option("--quick", is_flag=True, help="At most five minutes on two cores.")
+@click.option("--quick", is_flag=True, help="Shorter measurement: at most five minutes on two cores.")
 @click.option(
     "--only",
     multiple=True,
@@ -25,22 +25,22 @@ from syndic_lab.bench.vertical import plan as vertical_plan
 @click.option(
     "--table",
     type=click.Path(path_type=Path),
-    help="(vertical) A .csv or .parquet file in place of Adult and Fire. Its rows are not protected.",
+    help="(vertical) Use this .csv or .parquet file instead of Adult and Fire. Its rows are not protected.",
 )
 @click.option(
     "--refresh",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="(guard) Measure and write a new baseline to FILE; the one in use is bench/guard/baseline.json of the lab.",
+    help="(guard) Measure and write a new baseline to FILE. The stored one is the lab's bench/guard/baseline.json.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def bench(
     name: str, quick: bool, only: tuple[str, ...], table: Path | None, refresh: Path | None, as_json: bool
 ) -> None:
-    """Measure one part of Syndic."""
+    """Measure the speed or accuracy of one part of Syndic."""
     if refresh is not None:
         if name != "guard":
-            raise InputError(f"{name} keeps no baseline: --refresh is for guard")
+            raise InputError(f"--refresh is for the bench guard only; {name} has no stored baseline")
         click.echo(f"wrote {guard.refresh(refresh)}")
         return
     rows = []
@@ -59,7 +59,7 @@ def _measured(name: str, quick: bool, only: tuple[str, ...], table: Path | None)
     if not only and table is None:
         return BENCHES[name](quick)
     if name != "vertical":
-        raise click.UsageError("--only and --table are for the bench vertical")
+        raise click.UsageError("--only and --table are for the bench vertical only")
     return vertical_plan.rows(quick, only, table)
 
 

@@ -1,4 +1,4 @@
-"""`reproduce`: published tables and figures again, beside ours."""
+"""`reproduce`: recompute published tables and figures and compare them with ours."""
 
 import sys
 from pathlib import Path
@@ -15,8 +15,14 @@ from syndic_lab.reproduce.run import reason_not_to
 
 
 @click.command(epilog="\b\nExample: syndic reproduce --quick --only homm --out reproduced")
-@click.option("--only", "names", metavar="NAME", multiple=True, help="Items whose names begin so; may be repeated.")
-@click.option("--quick", is_flag=True, help="Within ten minutes on two idle cores: fewer repeats, fewer items.")
+@click.option(
+    "--only",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    help="Run only items whose names begin with NAME. May be repeated.",
+)
+@click.option("--quick", is_flag=True, help="Fewer repetitions and items: at most ten minutes on two idle cores.")
 @click.option(
     "--out",
     "folder",
@@ -24,15 +30,20 @@ from syndic_lab.reproduce.run import reason_not_to
     type=click.Path(path_type=Path, file_okay=False),
     default="reproduced",
     show_default=True,
-    help="Where rows and the report go; what is there already is not run again.",
+    help="Folder for results and the report. Items with stored results are not run again.",
 )
-@click.option("--list", "listed", is_flag=True, help="Only name the items, with what each takes or lacks here.")
+@click.option(
+    "--list",
+    "listed",
+    is_flag=True,
+    help="List the items with the time each needs, or why it cannot run here, and exit.",
+)
 @JSON
 def reproduce(names: tuple[str, ...], quick: bool, folder: Path, listed: bool, as_json: bool) -> None:
-    """Run the tables and figures of the published methods again, and hold ours beside them.
+    """Recompute the tables and figures of the published methods, and compare them with the published ones.
 
-    Writes report.html, report.md and one JSON file for each item. Interrupted, it goes on where it was. Ends with
-    status 1 if a measurement failed. Data sets are taken from the folder that SYNDIC_DATA names.
+    Writes report.html, report.md and one JSON file for each item. An interrupted run continues where it stopped. The
+    exit status is 1 if a measurement failed. Set SYNDIC_DATA to the folder with the data sets.
     """
     items = chosen(names)
     if listed:
@@ -54,8 +65,8 @@ def _list(items: tuple[Item, ...], quick: bool, as_json: bool) -> None:
     found = []
     for item in items:
         stated = reason_not_to(item, quick)
-        told = ": ".join(stated) if stated else f"about {in_words(item.expected(quick) or 0.0)} of processor time"
-        found.append({"name": item.name, "where": f"{item.paper.key}, {item.where}", "what": told})
+        need = ": ".join(stated) if stated else f"about {in_words(item.expected(quick) or 0.0)} of processor time"
+        found.append({"name": item.name, "where": f"{item.paper.key}, {item.where}", "what": need})
     if as_json:
         show.as_json(found)
     else:

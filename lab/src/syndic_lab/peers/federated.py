@@ -117,7 +117,7 @@ def prepared() -> Ground:
     study = data.study({})
     protocol = study.protocol
     if not isinstance(protocol, Learn):
-        raise InputError("the study of Adult is not one of the method risk")
+        raise InputError("the study of Adult does not use the method risk")
     design = study.plan_as(LearnPlan).encoding.design
     parts = (design.matrix(Table(schema=data.schema, source=open_source(part))) for part in (data.train, data.test))
     (x, y), (tests, truth) = parts

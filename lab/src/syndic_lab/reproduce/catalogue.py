@@ -26,5 +26,7 @@ def chosen(names: Sequence[str]) -> tuple[Item, ...]:
     for name in names:
         if not any(item.name.startswith(name) for item in CATALOGUE):
             known = ", ".join(dict.fromkeys(item.name.split("-")[0] for item in CATALOGUE))
-            raise InputError(f"--only {name}: no table or figure begins with that; names begin with {known}")
+            raise InputError(
+                f"--only {name}: no table or figure has a name that begins with it; names begin with {known}"
+            )
     return tuple(item for item in CATALOGUE if not names or item.name.startswith(tuple(names)))

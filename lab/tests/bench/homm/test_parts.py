@@ -191,7 +191,7 @@ def test_insurance_is_read_as_numbers(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_absent_data_say_where_they_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SYNDIC_DATA", str(tmp_path))
-    with pytest.raises(InputError, match=r"Social_Network_Ads.csv is not there: set SYNDIC_DATA"):
+    with pytest.raises(InputError, match=r"Social_Network_Ads.csv was not found: set SYNDIC_DATA"):
         homm_data.ads()
 
 

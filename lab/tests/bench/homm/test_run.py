@@ -62,8 +62,8 @@ def test_experiments_without_their_data_are_skipped_with_a_sentence(
     monkeypatch.setattr(homm, "EXPERIMENTS", (homm.medical_costs, homm.social_network_ads))
     assert list(homm.rows(quick=True)) == []
     assert capsys.readouterr().err.splitlines() == [
-        "skipped: insurance.csv is not there: set SYNDIC_DATA to a folder that has it",
-        "skipped: Social_Network_Ads.csv is not there: set SYNDIC_DATA to a folder that has it",
+        "skipped: insurance.csv was not found: set SYNDIC_DATA to a folder that contains it",
+        "skipped: Social_Network_Ads.csv was not found: set SYNDIC_DATA to a folder that contains it",
     ]
 
 

@@ -1,6 +1,6 @@
-"""Rows of CSV files. A record is one line: a line that is no record costs itself only, whatever it holds.
+"""Rows of CSV files. A record is one line: a malformed line never affects other lines.
 
-Arrow alone would let one stray quote swallow all lines after it, and refuse a file for one long line.
+With Arrow alone, one unmatched quote would consume all following lines, and one long line would make a file unreadable.
 """
 
 import csv
@@ -54,7 +54,7 @@ class CsvSource:
         return f"CSV file {self.path.name}"
 
     def _header(self, file: BinaryIO) -> tuple[tuple[str, ...], bytes]:
-        """Return the names in the first line that is not blank, and what was read beyond it."""
+        """Return the names in the first line that is not blank, and the bytes read after it."""
         line, rest = b"", b""
         while not line.strip():
             line, found, rest = rest.partition(b"\n")
@@ -71,11 +71,11 @@ class CsvSource:
         except (UnicodeDecodeError, csv.Error):
             names = ()
         if not names:
-            raise InputError(f"{self.describe()}: the first line must hold the names of the columns, in UTF-8")
+            raise InputError(f"{self.describe()}: the first line must contain the column names, in UTF-8")
         return names, rest
 
     def _parsed(self, lines: bytes, names: tuple[str, ...], columns: list[str]) -> pa.Table:
-        # the empty line, which Arrow skips, keeps it from taking a value's first bytes for a byte order mark
+        # Arrow skips the empty line; without it, a value's first bytes might be taken for a byte order mark
         return pa.csv.read_csv(
             pa.py_buffer(b"\n" + lines),
             read_options=pa.csv.ReadOptions(column_names=names, block_size=len(lines) + 2),
@@ -114,7 +114,7 @@ def records(block: bytes, delimiter: int, fields: int) -> bytes:
         lines = lines.without(lines.holding(_misplaced(lines.data, delimiter)))
     between = lines.data == delimiter
     if _QUOTE in block:
-        # enclosed where the number of quotes so far is odd
+        # quoted if the number of quotes so far is odd
         between &= np.cumsum(lines.data == _QUOTE, dtype=np.uint8) % 2 == 0
     # Arrow would skip these lines by itself, but fails where one is not UTF-8
     return lines.without(lines.counts(between) != fields - 1).data.tobytes()
@@ -137,7 +137,7 @@ class _Lines:
         return np.diff(np.cumsum(marked, dtype=np.int32)[self._ends], prepend=np.int32(0))
 
     def holding(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which lines hold some of the places."""
+        """Return which lines contain some of the places."""
         found = np.zeros(len(self._ends), dtype=bool)
         found[np.searchsorted(self._ends, places)] = True
         return found

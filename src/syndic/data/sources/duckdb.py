@@ -52,6 +52,6 @@ class DuckdbSource:
         try:
             with duckdb.connect(self.database, read_only=True) as connection:
                 yield connection
-        except (duckdb.Error, pa.ArrowException, OSError) as error:  # an error amid the rows is an OSError
+        except (duckdb.Error, pa.ArrowException, OSError) as error:  # an error while streaming rows is an OSError
             what = f"table {self.table!r}" if self.table is not None else "query"
-            raise InputError(f"{self.describe()}: the file or its {what} cannot be read") from error
+            raise InputError(f"{self.describe()}: the file or the {what} cannot be read") from error

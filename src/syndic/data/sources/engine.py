@@ -1,7 +1,7 @@
-"""Engines that answer ibis expressions: how each is asked, with nothing of its errors let out.
+"""Engines that evaluate ibis expressions: how each is queried, without quoting its errors.
 
-PostgreSQL is read through ADBC, not through the connection of ibis: that one makes Python objects, and fails where a
-row holds a date that Python has not.
+PostgreSQL is read through ADBC, not through the connection of ibis, which creates Python objects and fails on dates
+that Python cannot represent.
 """
 
 import warnings
@@ -39,7 +39,7 @@ class Engine:
 
     @property
     def counts(self) -> bool:
-        """Whether counting was tried here against the embedded way, value by value."""
+        """Whether counting in this engine was tested against counting in Python, value by value."""
         return self.name in KNOWN
 
     def describe(self) -> str:
@@ -48,7 +48,7 @@ class Engine:
 
     @contextmanager
     def asking(self, *, steady: bool) -> Iterator[Ask]:
-        """Yield what answers expressions: few rows, or `steady` any number in the order they lie in.
+        """Yield a function that evaluates expressions: few rows, or with `steady` any number in their stored order.
 
         All answers of PostgreSQL are of one moment.
         """
@@ -70,8 +70,8 @@ def masked(what: str) -> Iterator[None]:
         yield
     except (InputError, MissingExtraError, TooManyGroups):
         raise
-    except Exception as error:  # every engine has errors of its own
-        raise InputError(f"{what}: the engine did not answer, or its table or query cannot be read") from error
+    except Exception as error:  # every engine has its own errors
+        raise InputError(f"{what}: the engine did not answer, or the table or query cannot be read") from error
 
 
 @contextmanager
@@ -99,7 +99,7 @@ def _postgres(backend: Any, address: str, *, steady: bool) -> Iterator[Ask]:
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             if steady:
-                # a server may begin in the middle of a large table, or read it with several workers
+                # a server may start in the middle of a large table, or read it with several workers
                 cursor.execute("SET LOCAL synchronize_seqscans = off")
                 cursor.execute("SET LOCAL max_parallel_workers_per_gather = 0")
         yield ask
@@ -119,7 +119,7 @@ def _spark(backend: Any, *, steady: bool) -> Iterator[Ask]:
                 found = frame.toArrow()
             yield from found.to_batches()
             return
-        # a partition at a time: whatever else in Spark gives Arrow collects the whole result first
+        # one partition at a time: other ways to get Arrow from Spark collect the whole result first
         for row in frame.mapInArrow(_serialiser(), "batch binary").toLocalIterator():
             yield from pa.ipc.open_stream(row.batch)
 
@@ -127,7 +127,7 @@ def _spark(backend: Any, *, steady: bool) -> Iterator[Ask]:
 
 
 def _serialiser() -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    # made here, so that Spark sends it whole: its own processes know nothing of this package
+    # defined here, so that Spark can serialise it: its processes do not have this package
     def serialised(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow  # noqa: PLC0415
 

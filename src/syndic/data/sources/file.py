@@ -1,4 +1,4 @@
-"""Rows in Parquet and Arrow files, read in batches by Arrow, and which file is read by what."""
+"""Rows in Parquet and Arrow files, read in batches by Arrow, and the choice of reader by file type."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ def open_path(path: Path) -> Source:
     if path.is_dir():
         files = tuple(sorted(path.glob("*.parquet")))
         if not files:
-            raise InputError(f"{path.name}: this folder holds no .parquet file")
+            raise InputError(f"{path.name}: this folder has no .parquet file")
         return ParquetSource(files=files)
     if not path.exists():
         raise InputError(f"{path.name}: no such file")
@@ -39,7 +39,7 @@ def open_path(path: Path) -> Source:
         return ParquetSource(files=(path,))
     if name.endswith((".arrow", ".feather", ".ipc")):
         return IpcSource(path=path)
-    raise InputError(f"{path.name}: the ending says no known kind of file: use {SUFFIXES}")
+    raise InputError(f"{path.name}: unknown file type '{path.suffix}'; expected {SUFFIXES}")
 
 
 @final
@@ -60,7 +60,7 @@ class ParquetSource:
         for file in self.files:
             with reading(f"Parquet file {file.name}"):
                 schema = pq.read_schema(file)
-                # texts stay dictionaries, so that each is read once and not once a row
+                # texts stay dictionaries, so that each is interpreted once and not once per row
                 texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
                 with pq.ParquetFile(file, read_dictionary=texts) as reader:
                     left = reader.metadata.num_rows
@@ -68,7 +68,7 @@ class ParquetSource:
                         left -= batch.num_rows
                         yield _sound(batch.select(columns))
                 if left:
-                    # Arrow stops at the shortest column of a damaged file, and says nothing
+                    # Arrow silently stops at the shortest column of a damaged file
                     raise pa.ArrowInvalid("there are fewer rows than the file says")
 
     def describe(self) -> str:
@@ -110,7 +110,7 @@ class IpcSource:
 def _sound(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the batch; raise `pa.ArrowInvalid` if reading its columns would go beyond their buffers.
 
-    Arrow believes what a file says of itself. Values may be anything, also texts that are not UTF-8.
+    Arrow trusts a file's metadata. Values may be anything, including text that is not UTF-8.
     """
     for column in batch.columns:
         _check_array(column)

@@ -1,4 +1,4 @@
-"""Rows of an engine that ibis speaks to, counted where they lie: PostgreSQL, DuckDB, Spark; others are streamed."""
+"""Rows in an engine that ibis supports. PostgreSQL, DuckDB and Spark count in the engine; others are streamed."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class IbisSource:
         columns = check_columns(self, columns)
         rows = self.rows.order_by(self.ordering()) if self.order else self.rows
         with self.engine.asking(steady=True) as ask:
-            # names may hold anything, and the engines' own result columns may not
+            # column names may have any characters, but result columns of the engines may not
             places = {f"c{place}": rows[name] for place, name in enumerate(columns)}
             for batch in ask(rows.select(**places)):
                 yield pa.RecordBatch.from_arrays(batch.columns, names=columns)
@@ -47,7 +47,7 @@ class IbisSource:
         return self.engine.describe()
 
     def ordering(self) -> list[Any]:
-        """Return what rows are sorted by: the declared columns, then all others that can be."""
+        """Return the sort order of rows: the declared columns, then all others that can be sorted."""
         kinds = self.rows.schema()
         others = [name for name in self.names() if name not in self.order and _sortable(kinds[name])]
         return [self.rows[name].asc() for name in [*self.order, *others]]
@@ -73,8 +73,8 @@ def of_expression(rows: Any, order: tuple[str, ...] = ()) -> IbisSource:
     try:
         backend = rows.get_backend()
         address = _address(backend) if backend.name == "postgres" else None
-    except Exception as error:  # ibis has many
-        raise InputError("the ibis table belongs to no engine: take it from a connection's table()") from error
+    except Exception as error:  # ibis raises many types
+        raise InputError("the ibis table has no engine: create it with a connection's table()") from error
     return IbisSource(engine=Engine(backend=backend, address=address), rows=rows.as_table(), order=order)
 
 
@@ -89,7 +89,7 @@ def _connect(address: str, kind: str) -> Any:
         if kind in {"postgres", "postgresql"}:
             import psycopg  # noqa: PLC0415
 
-            # by libpq, so that addresses, password files and PGPASSWORD work as everywhere
+            # by libpq, so that addresses, password files and PGPASSWORD work as usual
             return ibis.postgres.from_connection(psycopg.connect(address, autocommit=True))
         return ibis.connect(address)
     except ImportError as error:

@@ -45,9 +45,9 @@ def _arrow(series: Any) -> pa.Array:
         try:
             array = _whole(pa.array(series, from_pandas=True))
         except (pa.ArrowException, TypeError, ValueError):
-            pass  # a type Arrow has not
+            pass  # a type that Arrow does not have
         else:
-            # periods and intervals: their numbers inside are not their values
+            # periods and intervals: their internal numbers are not their values
             if not str(getattr(array.type, "extension_name", "")).startswith("pandas."):
                 return array
     return pa.array([text_of(value) for value in series.tolist()], pa.large_string())

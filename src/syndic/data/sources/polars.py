@@ -34,7 +34,7 @@ class PolarsSource:
 
 
 def _arrow(series: Any) -> pa.Array:
-    # Arrow lacks these types, and one large or odd value is enough for polars to choose them
+    # Arrow lacks these types, and polars may choose them because of one large or unusual value
     if str(series.dtype) in {"Object", "Int128", "UInt128"}:
         return pa.array([text_of(value) for value in series.to_list()], pa.large_string())
     return series.to_arrow()

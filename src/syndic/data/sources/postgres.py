@@ -53,12 +53,12 @@ class PostgresSource:
         try:
             with driver.connect(self.uri) as connection, connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION READ ONLY")
-                # a server may begin in the middle of a large table, or read it with several workers
+                # a server may start in the middle of a large table, or read it with several workers
                 cursor.execute("SET LOCAL synchronize_seqscans = off")
                 cursor.execute("SET LOCAL max_parallel_workers_per_gather = 0")
                 cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES)})
                 cursor.execute(statement)
                 yield cursor.fetch_record_batch()
-        except (driver.Error, pa.ArrowException, OSError) as error:  # an error amid the rows is an OSError
+        except (driver.Error, pa.ArrowException, OSError) as error:  # an error while streaming rows is an OSError
             what = f"table {self.table!r}" if self.table is not None else "query"
-            raise InputError(f"{self.describe()}: the server did not answer, or its {what} cannot be read") from error
+            raise InputError(f"{self.describe()}: the server did not answer, or the {what} cannot be read") from error

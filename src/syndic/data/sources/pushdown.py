@@ -1,6 +1,6 @@
-"""Counting where the rows lie: an engine groups and counts, and only the counts come to the party's machine.
+"""Counting in the database: an engine groups and counts, and only counts are sent to the party's machine.
 
-What comes back equals, cell for cell, what streaming the rows would count, and is as private.
+The counts equal, cell for cell, those from streaming the rows, and are equally private.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from syndic.data.sources.ibis import IbisSource
 from syndic.data.sources.pushdown_codes import Grouped, grouped
 from syndic.data.sparse import SparseCounts, check_dense
 
-# texts written in many ways make more groups than cells; with more than these, reading the rows once is faster
+# text with many spellings makes more groups than cells; with more than these, reading the rows once is faster
 SPELLINGS: Final = 4
 LEAST_GROUPS: Final = 2**16
 
@@ -100,7 +100,7 @@ class Pushdown:
         return sums, rows
 
     def _few_tallies(self, ask: Ask, names: Names) -> list[Tally] | None:
-        """Return codes and counts by values that are as the schema says, else by codes, else None."""
+        """Return codes and counts, grouped by values if they match the schema, else by codes, else None."""
         for tidy in (True, False):
             by = self._by(names, tidy=tidy)
             if by is None:
@@ -118,7 +118,7 @@ class Pushdown:
         return by if len(by) == len(found) else None
 
     def _tallies(self, ask: Ask, by: Mapping[str, Grouped], *, limited: bool) -> Iterator[Tally]:
-        """Yield codes and how many rows have them; the same codes may come again."""
+        """Yield codes and the number of rows with them; the same codes may appear again."""
         if not by:
             yield from (({}, np.asarray(batch.column(0), dtype=np.int64)) for batch in ask(self._total()))
             return

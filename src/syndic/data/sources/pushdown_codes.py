@@ -1,8 +1,8 @@
 """Codes of a schema as ibis expressions, for values that an engine compares as this package does.
 
 Numbers are compared as 64-bit floats and dates by their day, with the very edges of the schema. A border is written as
-text and read by the engine as the column's own type, because a number in a statement may be a decimal first. Texts, and
-what else needs reading, come home as they are, once for each combination that occurs, and are coded there.
+text and cast by the engine to the column's own type, because a number in a statement may be a decimal first. Texts and
+other values that need interpretation are fetched once for each combination that occurs, and are coded in Python.
 """
 
 import math
@@ -18,7 +18,7 @@ from syndic.data.ranged import Date, Integer, Real
 from syndic.data.reading import FIRST_DAY, LAST_DAY
 from syndic.data.schema import Column
 
-# a search of eight steps; with more borders a statement takes longer to write than to answer
+# a search of eight steps; with more borders a statement takes longer to write than to run
 MOST_BORDERS = 255
 MANY_BORDERS = 127
 MOST_STEPS = 2**20
@@ -69,7 +69,7 @@ def _code(column: Column, value: Any, engine: str) -> Any | None:
     if kind.is_decimal():
         return _of_decimal(column, value, engine) if isinstance(column, Integer | Real) else None
     if kind.is_boolean():
-        # PostgreSQL makes no numbers of truths by itself
+        # PostgreSQL does not cast booleans to numbers implicitly
         return _of_number(column, ibis.cases((value, 1), (~value, 0)))
     if kind.is_integer() or kind.is_floating():
         return _of_number(column, value)
@@ -177,7 +177,7 @@ def _each_integer(column: Integer, number: Any, missing: Any) -> Any:
     import ibis  # noqa: PLC0415
 
     lower, upper = _float(column.lower), _float(column.upper)
-    # NaN cannot be made an integer, and an engine may try before it looks at what is missing
+    # NaN cannot be cast to an integer, and an engine may try before it filters missing values
     inside = ibis.ifelse(missing | (number < lower), lower, ibis.ifelse(number > upper, upper, number))
     code = inside.floor().cast("int64") - column.lower
     return _bounded(column, lambda border: number >= _float(border), missing, code)
@@ -194,7 +194,7 @@ def _each_step(column: Real, number: Any, missing: Any) -> Any | None:
     guess = ((inside - lower) / _float(step)).floor()
     guess = ibis.ifelse(guess > _float(column.levels - 1), _float(column.levels - 1), guess)
     low, high = guess * _float(step) + lower, (guess + _float(1)) * _float(step) + lower
-    # the last bin has the upper bound too
+    # the last bin includes the upper bound
     right = (high <= inside) & (guess < _float(column.levels - 1))
     code = guess.cast("int64") - ibis.ifelse(inside < low, 1, 0) + ibis.ifelse(right, 1, 0)
     return _bounded(column, lambda border: number >= _float(border), missing, code)

@@ -2,14 +2,14 @@
 
 *Onto the curve.* An id's keyed hash goes through the Elligator 2 map (Bernstein, Hamburg, Krasnova and Lange 2013; RFC
 9380, section 6.7.1), whose every image is on the curve. A hash taken as a coordinate itself would be on the curve half
-of the time and on its twist otherwise, which no power hides: one bit of each id would show. The map can be inverted,
+of the time and on its twist otherwise, which no power hides: one bit of each id would leak. The map can be inverted,
 so that a proof may program the hash as a random oracle.
 
 *Powers.* X25519 multiplies by 8 times a number, so every result is in the subgroup of prime order, and powers commute:
 whoever takes them in whatever order gets the same point. A blinding is a power that its owner can take back: RFC 7748
 lets a scalar be one of 2^251 multiples of 8, about half of all residues modulo the order, and a blinding is drawn until
-its inverse is one of them too. What a dishonest party sends instead of points, on the curve or its twist, is no worse
-for the secret power than any public key that X25519 meets.
+its inverse is one of them too. Anything that a dishonest party sends instead of points, on the curve or its twist,
+is no more harmful to the secret power than any public key that X25519 may receive.
 """
 
 from collections.abc import Iterable, Sequence
@@ -73,7 +73,7 @@ def _is_square(number: int) -> bool:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Blinding:
-    """Two secret powers: `on` hides a point, `off` afterwards turns what hides it into the party's own power."""
+    """Two secret powers: `on` blinds a point; `off` later replaces the blinding by the party's own power."""
 
     on: bytes
     off: bytes
@@ -86,7 +86,7 @@ def new_power(randomness: Randomness) -> bytes:
 
 
 def new_blinding(power: bytes, randomness: Randomness) -> Blinding:
-    """Return a blinding that leaves `power` when it is taken off."""
+    """Return a blinding that leaves `power` when it is removed."""
     while True:
         off = new_power(randomness)
         wanted = _number(power) * pow(_number(off), -1, _ORDER) % _ORDER
@@ -103,11 +103,13 @@ def raised(points: bytes, power: bytes) -> bytes:
     """Return the secret power of every point; about 40 microseconds each.
 
     Raises:
-        RefusedError: if one is no point that a party following the study would send.
+        RefusedError: if a point is invalid; no party that follows the protocol sends one.
     """
     own = X25519PrivateKey.from_private_bytes(power)
     read, places = X25519PublicKey.from_public_bytes, range(0, len(points), POINT_BYTES)
     try:
         return b"".join([own.exchange(read(points[place : place + POINT_BYTES])) for place in places])
     except ValueError:
-        raise RefusedError("a point of small order was sent: no party that follows the study sends one") from None
+        raise RefusedError(
+            "an invalid point (of small order) was received: no party that follows the protocol sends one"
+        ) from None

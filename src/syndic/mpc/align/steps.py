@@ -1,4 +1,4 @@
-"""Alignment: every party learns which of its ids ALL parties hold, and nothing else of anybody's ids.
+"""Alignment (private set intersection): every party learns which of its ids ALL parties hold, and nothing else.
 
 1. The parties agree on a secret and hash their ids to points of a curve with it (`syndic.mpc.align.point`).
 2. Every party has a secret power. A party blinds its points and sends them round: each of the others takes its power of
@@ -7,18 +7,18 @@
 3. From labels and the secrets of pairs of parties come shares that add up to zero where all hold the id. Every party
    encodes its own as a table, and the sum of all tables shows each party where it is zero (`syndic.mpc.align.table`).
 4. Common people are ordered by their labels: the same everywhere, unknown beforehand. Every two parties test whether
-   they found the same without showing it to a partner who found something else: each sends a power of its order's
+   they found the same without revealing it to a partner that found something else: each sends a power of its order's
    digest, as a point, and both have the same key in the end if their digests are the same (Jablon 1996).
 
-*Who could learn what.* Every set is filled up with random points to its party's public bound, so sizes do not show. The
+*Who learns what.* Every set is padded with random points to its party's public bound, so sizes stay hidden. The
 coordinator carries sealed boxes and tables that are uniform to it: it learns how many people are common, which it
 publishes. A party learns which of its ids are common; of its other ids it does not learn who else holds them, and it
-cannot try ids that it did not bring. Parties that pool what they know learn, of ids that one of them brought, whether
-all the others hold them. A coordinator that adds up right adds nothing to that; one that sends another sum and helps
-one of three or more parties lets it test one guess, which of its ids another party holds, and the run ends. Steps are
-answered once, so nobody gets more powers than its bound. *Semi-honest*: a party may bring ids that it does not hold, as
-many as its bound, and learns which of them are common: no private set intersection can tell. *Abort*: parties compare
-what they found before they say anything about it, and a party whose order is another one ends the run.
+cannot test ids that it did not submit. Colluding parties learn, of ids that one of them submitted, whether all the
+others hold them. A coordinator that adds correctly adds nothing to that. One that sends a wrong sum and helps one of
+three or more parties lets it test one guess, which of its ids another party holds; the run then ends. Steps are
+answered once, so nobody gets more powers than its bound. *Semi-honest*: a party may submit ids that it does not hold,
+as many as its bound, and learns which of them are common: no private set intersection can detect that. *Abort*: parties
+compare their results before they publish anything about them, and a party whose order differs ends the run.
 
 After Meadows 1986 and Huberman, Franklin and Hogg 1999 (powers that commute).
 """
@@ -75,8 +75,8 @@ _TAG_BYTES = 8 + 8 + 16  # an id's key in a table, its bin, its place in the com
 class PrivateIntersection(SubProtocol):
     """Which ids all parties hold: the public bound on each party's ids, by name, and what follows from the bounds.
 
-    `rule`: how ids are read. `shape`: of every party's table. `chunk`: points in a message. `secret`: what ids are
-    hashed with; its steps come first. A method's own step reads the ids, between `begin` and `keep`.
+    `rule`: how ids are normalised. `shape`: size of every party's table. `chunk`: points in a message. `secret`: for
+    hashing ids; its steps come first. A method's own step reads the ids, between `begin` and `keep`.
     """
 
     bounds: Mapping[str, int]
@@ -86,7 +86,7 @@ class PrivateIntersection(SubProtocol):
     secret: SharedSecret
 
     def rounds(self, collect: str) -> tuple[str, ...]:
-        """Return the names of the steps, with that of the method's own, in their order."""
+        """Return the names of the steps, including the method's own step, in order."""
         powers = ("align_blind", "align_raise", "align_finish", "align_table", "align_match")
         return (*self.secret.rounds, collect, *powers, "align_vouch", "align_confirm", "align_done")
 
@@ -94,17 +94,17 @@ class PrivateIntersection(SubProtocol):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The parties, in the order in which points go round."""
+        """The parties, in the order in which points are passed on."""
         return tuple(self.bounds)
 
     @property
     def chunks(self) -> int:
-        """How many messages the points of the largest party take."""
+        """Messages for the points of the largest party."""
         return -(-max(self.bounds.values()) // self.chunk)
 
     @property
     def parts(self) -> int:
-        """How many messages a table takes."""
+        """The number of messages for a table."""
         return len(self.shape.parts())
 
     def count(self, name: str, number: int) -> int:
@@ -112,33 +112,35 @@ class PrivateIntersection(SubProtocol):
         return min(max(self.bounds[name] - number * self.chunk, 0), self.chunk)
 
     def stage(self, number: int, hop: int) -> int:
-        """Return the place of a step on a chunk among all steps; refuse a chunk that is none."""
+        """Return the position of a step on a chunk among all steps; refuse an invalid chunk."""
         if not 0 <= number < self.chunks:
-            raise RefusedError("there is no such chunk of points in this study")
+            raise RefusedError(f"this study has {self.chunks} chunks of points; there is no chunk {number}")
         return 2 + number * (len(self.bounds) + 1) + hop
 
     def later_stage(self, number: int) -> int:
-        """Return the place of a step on tables, and after them, among all steps."""
+        """Return the position of a later step, on tables or after them, among all steps."""
         return 2 + self.chunks * (len(self.bounds) + 1) + number
 
     def part(self, number: int) -> range:
-        """Return the bins of a message; refuse a part of the table that is none."""
+        """Return the bins of a message; refuse an invalid part of the table."""
         parts = self.shape.parts()
         if not 0 <= number < len(parts):
-            raise RefusedError("there is no such part of a table in this study")
+            raise RefusedError(f"a table has {len(parts)} parts in this study; there is no part {number}")
         return parts[number]
 
     # The parties' side.
 
     def begin(self, party: Party) -> None:
-        """Refuse, before any id is read, if it is not the time for it."""
+        """Refuse, before any id is read, if this is not the next step."""
         _advance(party, 1)
 
     def keep(self, party: Party, ids: Sequence[bytes], columns: tuple[str, ...]) -> None:
-        """Hash this party's ids, fill up with random ones to the public bound, and keep them."""
+        """Hash this party's ids, pad them with random ones to the public bound, and store them."""
         if len(ids) > self.bounds[party.name]:
             bound = self.bounds[party.name]
-            raise InputError(f"party '{party.name}': its source has more people than the {bound} of the study")
+            raise InputError(
+                f"party '{party.name}': its source has more people than the study's bound (people = {bound})"
+            )
         randomness = party.key_randomness("align")
         secret, key = derive(self.secret.value(party), "ids"), randomness.bytes(KEY_BYTES)
         power = new_power(randomness)
@@ -168,18 +170,18 @@ class PrivateIntersection(SubProtocol):
 
     @step(reveals="sealed")
     def align_raise(self, party: Party, message: AlignBox) -> Mail:
-        """Take this party's secret power of another party's blinded points, and seal them for the next."""
+        """Raise another party's blinded points to this party's secret power, and seal them for the next party."""
         if not 1 <= message.hop < len(self.bounds):
-            raise RefusedError("points came from a place that is none in this study's round")
+            raise RefusedError(f"expected a hop from 1 to {len(self.bounds) - 1}, found {message.hop}")
         _advance(party, self.stage(message.number, message.hop))
         points = raised(self._receive(party, message), party.recall("align own", Own).power)
         return self.send_on(party, points, message.number, message.hop + 1)
 
     @step(reveals="sealed")
     def align_finish(self, party: Party, message: AlignBox) -> Nothing:
-        """Turn the blinding of this party's points into its power, and keep the labels. Sends nothing."""
+        """Replace the blinding of this party's points by its own power, and store the labels. Sends nothing."""
         if message.hop != len(self.bounds):
-            raise RefusedError("points came back before they were through every party")
+            raise RefusedError("points came back before every party had processed them")
         _advance(party, self.stage(message.number, message.hop))
         labels = raised(self._receive(party, message), party.recall("align own", Own).off)
         party.remember(f"align tags {message.number}", self._tag(party, labels))
@@ -187,7 +189,7 @@ class PrivateIntersection(SubProtocol):
 
     @step(reveals="masked")
     def align_table(self, party: Party, message: AlignTurn) -> AlignTable:
-        """Encode this party's shares: uniform to whoever lacks the secret of one pair of parties."""
+        """Encode this party's shares as a table: uniform without the secret of every pair of parties."""
         part = self.part(message.number)
         _advance(party, self.later_stage(2 * message.number))
         tags, shares = self.tags(party)
@@ -197,11 +199,13 @@ class PrivateIntersection(SubProtocol):
 
     @step(reveals="sealed")
     def align_match(self, party: Party, message: AlignTable) -> Nothing:
-        """Keep at which of this party's ids the sum of all tables is zero. Sends nothing."""
+        """Store for which of this party's ids the sum of all tables is zero. Sends nothing."""
         part = self.part(message.number)
         _advance(party, self.later_stage(2 * message.number + 1))
         if message.words.shape != (len(part), self.shape.points) or (message.words >= FIELD).any():
-            raise RefusedError("the sum of the tables has another shape or other numbers than the study says")
+            raise RefusedError(
+                "the sum of the tables does not have the shape or the range of numbers that the study defines"
+            )
         tags, _ = self.tags(party)
         keys, bins = field_words(tags[:, :8].tobytes()), bins_of(tags[:, 8:16].tobytes(), self.shape)
         places = zeros(message.words, keys, bins, part)
@@ -210,7 +214,7 @@ class PrivateIntersection(SubProtocol):
 
     @step(reveals="sealed")
     def align_vouch(self, party: Party, message: Nothing) -> Mail:
-        """Put the common people in order, keep them, and seal a blinded digest of the order for every other party."""
+        """Order and store the common people, and seal a blinded digest of the order for every other party."""
         del message
         _advance(party, self.later_stage(2 * self.parts))
         done, alignment = self._order(party)
@@ -223,7 +227,7 @@ class PrivateIntersection(SubProtocol):
 
     @step(reveals="sealed")
     def align_confirm(self, party: Party, message: AlignMail) -> Mail:
-        """Make a key with every other party that is the same if it found the same, and seal a proof of knowing it."""
+        """Derive a key with every other party, equal if the results are equal, and seal a proof of knowing it."""
         _advance(party, self.later_stage(2 * self.parts + 1))
         power = party.recall("align meeting", Meeting).power
         keys = {name: raised(point, power) for name, point in self._open_from_all(party, "vouch", message).items()}
@@ -233,12 +237,14 @@ class PrivateIntersection(SubProtocol):
 
     @step(reveals="public")
     def align_done(self, party: Party, message: AlignMail) -> AlignDone:
-        """Check that all parties found the same; then keep the order, and say how many people are common."""
+        """Check that all parties found the same; then store the order and return the number of common people."""
         _advance(party, self.later_stage(2 * self.parts + 2))
         done, keys = party.recall("align done", AlignDone), party.recall("align meeting", Meeting).keys
         for name, proof in self._open_from_all(party, "confirm", message).items():
             if not hmac.compare_digest(proof, derive(keys[name], "align confirm", name, party.name)):
-                raise RefusedError(f"{name} found other common people than {party.name}: use a new edition")
+                raise RefusedError(
+                    f"{name} and {party.name} found different common people: set a new edition and run again"
+                )
         party.remember(ORDER_NAME, party.recall("align draft", StoredOrder))
         self._forget(party)
         return done
@@ -246,7 +252,7 @@ class PrivateIntersection(SubProtocol):
     # The coordinator's side: carry boxes round, add up tables.
 
     def run(self, session: Session, collect: Callable[[Any, Nothing], Nothing]) -> AlignDone:
-        """Let every party answer `collect`, the method's own step, and return what all of them found."""
+        """Run all steps, including `collect`, the method's own, and return the common result."""
         self.secret.run(session)
         session.ask(collect, Nothing())
         for number in range(self.chunks):
@@ -282,7 +288,7 @@ class PrivateIntersection(SubProtocol):
         place = _place(party, f"{message.number} {message.hop}", sender, party.name)
         points = unseal(self.secret.pairs(party)[sender], message.box, place)
         if len(points) != POINT_BYTES * self.count(owner, message.number):
-            raise RefusedError(f"{sender} sent another number of points for {owner} than the study says")
+            raise RefusedError(f"{sender} sent a wrong number of points for {owner}")
         return points
 
     def _seal_for_all(self, party: Party, what: str, texts: Mapping[str, bytes]) -> Mail:
@@ -305,7 +311,7 @@ class PrivateIntersection(SubProtocol):
             for name, secret in secrets.items()
         }
         if any(len(text) != POINT_BYTES for text in texts.values()):
-            raise RefusedError("a sealed message about the order has another length than the study says")
+            raise RefusedError("a sealed message about the order has the wrong length")
         return texts
 
     def _tag(self, party: Party, labels: bytes) -> Tags:
@@ -328,7 +334,7 @@ class PrivateIntersection(SubProtocol):
         return tags, np.concatenate([each.shares for each in kept])
 
     def _order(self, party: Party) -> tuple[AlignDone, Alignment]:
-        """Return what this party found: public numbers for the others to compare, and its own record."""
+        """Return this party's result: public numbers for comparison, and its own record."""
         own = party.recall("align own", Own)
         found = [party.recall(f"align zeros {number}", Zeros).places for number in range(self.parts)]
         kept = [party.recall(f"align ids {number}", Ids).names for number in range(self.chunks)]
@@ -341,7 +347,7 @@ class PrivateIntersection(SubProtocol):
         return AlignDone(people=len(sequence), digest=digest), alignment
 
     def _forget(self, party: Party) -> None:
-        """Write over what only the alignment itself needed."""
+        """Overwrite the stored values that only the alignment needed."""
         nothing = Ids(hashes=b"", names=b"")
         for number in range(self.chunks):
             party.remember(f"align ids {number}", nothing)
@@ -355,5 +361,5 @@ def _advance(party: Party, stage: int) -> None:
 
 
 def _place(party: Party, what: str, sender: str, receiver: str) -> Place:
-    """Return where a box of this study's alignment belongs."""
+    """Return the place that a box of this study's alignment is bound to."""
     return Place(study=party.study, label=f"align {what}", sender=sender, receiver=receiver)

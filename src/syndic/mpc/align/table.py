@@ -1,13 +1,13 @@
-"""Who holds an id at all parties, found from one sum of tables: polynomials over the integers modulo 2^61 - 1.
+"""Find the ids that all parties hold from one sum of tables of polynomials over the integers modulo 2^61 - 1.
 
 Every party has, for each of its ids, a key, a bin and a share; the shares of an id that ALL parties hold add up to
 zero. A party's table has one polynomial a bin, which takes each key of the bin to its share, and is random otherwise:
 bins are filled with random points up to a public number of points. The sum of all tables is zero at an id's key if
-all parties hold it, and anything else once in 2^61 only. The shares look random to everyone who misses a secret of one
-pair of parties, and then so do all coefficients.
+all parties hold it, and otherwise with probability 2^-61 only. The shares look random to everyone who lacks the secret
+of one pair of parties, and so do all coefficients.
 
 The idea is that of zero-sharing over an encoded map (Kolesnikov, Matania, Pinkas, Rosulek and Trieu 2017); a polynomial
-for each bin is the plainest such map, and never fails to encode.
+for each bin is the simplest such map, and encoding never fails.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _FIELD, _LOW, _MIDDLE = (np.uint64(each) for each in (FIELD, 2**32 - 1, 2**29 - 
 _3, _29, _32, _61 = (np.uint64(each) for each in (3, 29, 32, 61))
 _A_BIN = 32  # ids in a bin on average: less traffic with more, less work with fewer
 _OVERFLOW = 40 * log(2)  # minus the logarithm of the chance that some bin is too small
-_BLOCK = 1 << 15  # points that are worked on together, small enough for a processor's cache
+_BLOCK = 1 << 15  # points processed together, small enough for a processor's cache
 _PART = 1 << 20  # coefficients in a message
 
 
@@ -111,7 +111,7 @@ def encoded(
     rows = bins[inside] - part.start
     slots = np.arange(len(inside)) - np.searchsorted(rows, rows, side="left")
     if len(slots) and int(slots.max()) >= shape.points:
-        raise RefusedError("a bin of the table is too small for its ids, which happens once in 2^40: use a new edition")
+        raise RefusedError("a bin of the table is too small for its ids (probability 2^-40): set a new edition")
     size = (len(part), shape.points)
     points, values = (field_words(randomness.bytes(8 * len(part) * shape.points)).reshape(size) for _ in range(2))
     points[rows, slots] = keys[inside]
@@ -154,7 +154,7 @@ def _inverses(words: Words) -> Words:
     for place in range(words.shape[1]):
         before[:, place + 1] = multiply(before[:, place], words[:, place])
     if not before[:, -1].all():
-        raise RefusedError("two ids of a bin have the same key, which happens once in 2^30 or less: use a new edition")
+        raise RefusedError("two ids of a bin have the same key (probability 2^-30 or less): set a new edition")
     rest = np.array([pow(int(each), -1, FIELD) for each in before[:, -1]], dtype=np.uint64)
     found = np.empty_like(words)
     for place in range(words.shape[1] - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""What the steps of an alignment are made of: its messages, what a party keeps, how mail is carried."""
+"""Helpers of the alignment steps: messages, stored values, and the passing on of mail."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from syndic.mpc.seal import Mail
 CHUNK = 1 << 14
 """Points in a message."""
 ORDER_NAME = "alignment"
-"""What a party's memory keeps its `StoredOrder` under."""
+"""The name under which a party stores its `StoredOrder`."""
 
 
 class AlignTurn(Message):
@@ -41,7 +41,7 @@ class AlignTable(Message):
 
 
 class AlignMail(Message):
-    """What the other parties vouch for, sealed, by sender."""
+    """Sealed messages of the other parties about their result, by sender."""
 
     boxes: dict[str, bytes]
 
@@ -54,20 +54,20 @@ class AlignDone(Message):
 
 
 class Meeting(Message):
-    """A party's secret power of the digest that it vouches for, and the keys that it made with others. Private."""
+    """A party's secret power for the comparison of results, and the keys derived with others. Private."""
 
     power: bytes
     keys: dict[str, bytes]
 
 
 class StoredOrder(Message):
-    """What a party keeps of an alignment. Private."""
+    """What a party stores of an alignment. Private."""
 
     alignment: Alignment
 
 
 class Own(Message):
-    """A party's secret powers, the key of its record, how many ids are its own, and where they stand. Private."""
+    """A party's secret powers, the key of its record, the number of its own ids, and their columns. Private."""
 
     power: bytes
     on: bytes
@@ -78,14 +78,14 @@ class Own(Message):
 
 
 class Ids(Message):
-    """A chunk of hashed ids, filled up with random ones, and the names of the own ones. Private."""
+    """A chunk of hashed ids, padded with random ones, and the names of the party's own ids. Private."""
 
     hashes: bytes
     names: bytes
 
 
 class Tags(Message):
-    """What follows from a chunk of labels. Private."""
+    """Tags and shares derived from a chunk of labels. Private."""
 
     tags: bytes
     shares: NDArray[np.uint64]
@@ -98,13 +98,13 @@ class Zeros(Message):
 
 
 def blinded(party: Party, done: AlignDone, power: bytes) -> bytes:
-    """Return a secret power of the digest of the order: it lets others test one digest against it, and no second."""
+    """Return a secret power of the order's digest: another party can test one digest against it, and no second."""
     digest = hashlib.sha512(context("align vouch", party.study, done.digest)).digest()
     return raised(points_of([digest]), power)
 
 
 def passed_on(names: Sequence[str], mail: Mapping[str, Mail], number: int, hop: int) -> dict[str, AlignBox]:
-    """Return, for the next party of each, what the parties sealed."""
+    """Return what each party sealed, by the next party in the order."""
     passed = {}
     for sender, sent in mail.items():
         receiver = neighbour_of(names, sender, 1)
@@ -115,7 +115,7 @@ def passed_on(names: Sequence[str], mail: Mapping[str, Mail], number: int, hop: 
 
 
 def neighbour_of(names: Sequence[str], name: str, away: int) -> str:
-    """Return who is so many places further on in the round of all parties."""
+    """Return the party that is `away` places further on in the circle of all parties."""
     return names[(names.index(name) + away) % len(names)]
 
 

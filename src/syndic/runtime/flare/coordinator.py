@@ -1,8 +1,8 @@
 """Parties at other organisations, reached through a NVIDIA FLARE server.
 
-The coordinator's process talks to the server on its own machine, by a socket in the coordinator's folder; the
-server talks to each party's site under mutual TLS. Messages travel in parts, so no process on the way holds more
-than one part. A site that is away for a moment is asked again: the same bytes get the same stored answer.
+The coordinator's process connects to the server on its own machine, through a socket in the coordinator's folder; the
+server is connected to each party's site by mutual TLS. Messages are sent in parts, so no process in between holds more
+than one part. A site that is unavailable for a moment is asked again: the same bytes get the same stored answer.
 """
 
 import os
@@ -19,11 +19,11 @@ from syndic.runtime.flare.parts import MOST_AT_ONCE, PART_BYTES, Forward, Forwar
 from syndic.runtime.frame import receive_frame, send_frame
 from syndic.runtime.gather import gather
 
-# One request to a site, a part of a message in it, may take this long on a slow line.
+# Time limit of one request to a site, with a part of a message, on a slow line.
 _REQUEST_SECONDS = 120.0
-# A site is asked to wait this long for its own answer before it says that it is still working.
+# A site waits this long for its own answer before it replies that it is still working.
 _WAIT_SECONDS = 10.0
-# The server gives up first and says so.
+# The server must time out first, so that it can report the reason.
 _GRACE_SECONDS = 30.0
 _MOST_FRAME = 4 * PART_BYTES
 
@@ -41,7 +41,7 @@ class Flare:
             socket_file: where the running server listens for its own coordinator.
             study: the digest that calls carry.
             most: the largest reply in bytes.
-            patience: how many seconds a site may be away before a call to it is given up.
+            patience: how many seconds a site may be unavailable before a call to it fails.
         """
         self._socket_file = socket_file
         self._study = study
@@ -49,21 +49,21 @@ class Flare:
         self._patience = patience
 
     def connected(self) -> tuple[str, ...]:
-        """Return the names of the sites that the server knows as connected."""
+        """Return the names of the connected sites."""
         answer = ask_server(self._socket_file, Forward(site="", kind="sites", body=b"", seconds=10.0))
         if answer.reason:
             raise InputError(f"{answer.reason}: start it with `syndic coordinator start`, then try again")
         return tuple(answer.body.decode().split())
 
     def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
-        """Send all calls at once and collect what comes back in time."""
+        """Send all calls in parallel and collect the replies that arrive in time."""
         return gather(calls, self._exchange, seconds=seconds, arrived=arrived, at_once=MOST_AT_ONCE)
 
     def close(self) -> None:
-        """Nothing is kept open between calls."""
+        """Do nothing: no connection is kept between calls."""
 
     def _exchange(self, site: str, data: bytes, deadline: float) -> bytes | str:
-        """Return the site's reply, or in words why there is none."""
+        """Return the site's reply, or the reason why there is none."""
         away_since: float | None = None
         transfer = _Transfer(site, self._study, data, self._most)
         while (now := time.monotonic()) < deadline:
@@ -79,7 +79,7 @@ class Flare:
             try:
                 reply = transfer.take(decode(answer.body, Part))
             except RefusedError as error:
-                # one site's rubbish is one party's silence: it must not end the others' run
+                # an invalid reply of one site counts as silence of that party: it must not end the run
                 return str(error)
             if reply is not None:
                 return reply
@@ -93,19 +93,19 @@ class _Transfer:
         self._site = site
         self._study = study
         self._data = memoryview(data)
-        # of this exchange alone: the same question in a later run is put to the party anew
+        # unique to this exchange: the same request in a later run is sent to the party again
         self._name = os.urandom(16).hex()
         self._most = most
         self.start_again()
 
     def start_again(self) -> None:
-        """Forget how far the transfer was: the site may have been started anew."""
+        """Restart the transfer: the site may have been restarted."""
         self._sent = 0
         self._asking = False
         self._reply = bytearray()
 
     def question(self, seconds: float) -> Forward:
-        """Return what to ask next."""
+        """Return the next request."""
         wait = max(min(_WAIT_SECONDS, seconds - 1.0), 0.05)
         if self._asking:
             pull = Pull(study=self._study, transfer=self._name, offset=len(self._reply), seconds=wait)
@@ -122,7 +122,7 @@ class _Transfer:
         return Forward(site=self._site, kind="push", body=encode(push), seconds=min(_REQUEST_SECONDS, seconds))
 
     def take(self, part: Part) -> bytes | str | None:
-        """Note what the site said; return the whole reply, or why there will be none, once that is known."""
+        """Process the site's response; return the complete reply, or why there will be none, once known."""
         if part.state == "lost":
             # another process at the site, or another call in between
             self.start_again()
@@ -141,7 +141,7 @@ class _Transfer:
 
 
 def ask_server(path: Path, question: Forward) -> Forwarded:
-    """Ask the server whose socket this is; a server that is away is a reason, not an error."""
+    """Send a request to the server at this socket; if it is not running, return that as the reason."""
     try:
         with socket.socket(socket.AF_UNIX) as connection, reachable(path) as address:
             connection.settimeout(question.seconds + _GRACE_SECONDS)
@@ -157,7 +157,7 @@ def ask_server(path: Path, question: Forward) -> Forwarded:
 
 @contextmanager
 def reachable(path: Path) -> Iterator[str]:
-    """Give an address for a socket's file; the system's limit of about 100 letters holds for the address only."""
+    """Yield a short address for a socket's file: the system limits addresses to about 100 characters."""
     folder = os.open(path.parent, os.O_RDONLY) if path.parent.is_dir() else None
     try:
         by_folder = folder is not None and Path("/proc/self/fd").is_dir()

@@ -1,11 +1,12 @@
-"""Who may stay connected to a NVIDIA FLARE server: sites with a certificate that the coordinator's list names now.
+"""Access control of a NVIDIA FLARE server: only sites with a certificate on the coordinator's current list.
 
-The engine admits any certificate of the root until it expires, and renews a connection by a token that never does. Here
-a site registers with a listed certificate only, and its token lives as long as that certificate stays on the list. A
-removed site and a replaced certificate are refused, though their dates are good.
+The engine admits any certificate of the root until it expires, and renews a connection by a token that never expires.
+Here a site can register only with a listed certificate, and its token is valid as long as that certificate stays on the
+list. Removed sites and replaced certificates are refused, even before they expire.
 
-The engine also passes on what one site writes to another, under whatever sender it names: a site could pass for the
-server. Here a site speaks for itself, to the server, about what a site has to say, and nothing is passed on.
+The engine also forwards messages between sites, with any sender that they name: a site could impersonate the server.
+Here a site may send only in its own name, to the server, and only the kinds of message that a site needs. Nothing is
+forwarded.
 """
 
 import hashlib
@@ -27,7 +28,7 @@ from nvflare.private.defs import CellChannel, CellChannelTopic, CellMessageHeade
 from syndic.runtime.flare.parts import CHANNEL, HELLO
 
 _LOG = logging.getLogger("syndic.server")
-# what a site asks of a server; whatever else the engine offers is for federations of another kind
+# the requests that a site needs; all other requests of the engine are refused
 _ASKED: Final = frozenset(
     {
         (CellChannel.SERVER_MAIN, CellChannelTopic.Challenge),
@@ -42,10 +43,10 @@ _ASKED: Final = frozenset(
 
 @final
 class Gate:
-    """Looks at registrations and heartbeats before the engine does; the engine checks signatures after that."""
+    """Checks registrations and heartbeats before the engine does; the engine then checks signatures."""
 
     def __init__(self, list_file: Path, token_file: Path) -> None:
-        """Read the list from one file at every look, and keep which token came with which certificate in another."""
+        """Read the list from `list_file` at every check; store the certificate of each token in `token_file`."""
         self._list = list_file
         self._tokens = token_file
         self._engine: Any = None
@@ -53,19 +54,19 @@ class Gate:
         self._lock = threading.Lock()
 
     def guard(self, engine: Any) -> None:
-        """Stand in front of the engine from now on."""
+        """Install the checks in front of the engine."""
         self._engine = engine
         cell = engine.get_cell().core_cell
         for topic, look in ((CellChannelTopic.Register, self._registers), (CellChannelTopic.HEART_BEAT, self._beats)):
             cell.add_incoming_request_filter(channel=CellChannel.SERVER_MAIN, topic=topic, cb=look)
-        # beside the engine's own look at tokens: one for a narrower channel would stand in its place
-        cell.add_incoming_filter(channel="*", topic="*", cb=_answer_looked_at)
-        # a filter would drop a question in silence; whoever asks is told
-        cell.set_message_interceptor(_looked_at)
+        # in addition to the engine's own check of tokens: a filter for a narrower channel would replace it
+        cell.add_incoming_filter(channel="*", topic="*", cb=_filter_reply)
+        # a filter would drop a request silently; this one replies with the refusal
+        cell.set_message_interceptor(_intercept_request)
         self._watch(cell.communicator.conn_manager)
 
     def _watch(self, connections: Any) -> None:
-        """Let nobody connect whose certificate is not on the list.
+        """Refuse connections whose certificate is not on the list.
 
         The engine writes to whoever connected last under a name, before that one has registered.
         """
@@ -76,13 +77,13 @@ class Gate:
                 admit(connection, handshake)
 
         connections.update_endpoint = look
-        # some were there before us
+        # some connections were open before
         for connection in list(connections.sfm_conns.values()):
             if connection.sfm_endpoint is not None:
                 self._listed(connection, connection.sfm_endpoint.endpoint.name)
 
     def _listed(self, connection: Any, name: str) -> bool:
-        """Tell whether a connection is by a certificate that the list names; hang up otherwise."""
+        """Return whether a connection uses a listed certificate; close it otherwise."""
         context = getattr(connection.conn, "context", None)
         shown = [] if context is None else context.auth_context().get("x509_pem_cert", [])
         marks = {x509.load_pem_x509_certificate(each).fingerprint(hashes.SHA256()).hex() for each in shown}
@@ -104,7 +105,7 @@ class Gate:
             shown = certificate.fingerprint(hashes.SHA256()).hex()
         except (AttributeError, TypeError, ValueError):
             shown = ""
-        # the engine checks less of what other kinds of clients send later
+        # the engine checks less for other kinds of clients
         regular = message.get_header(CellMessageHeaderKeys.CLIENT_TYPE) == ClientType.REGULAR
         if not regular or shown not in self.admitted().get(name, ()):
             return _refusal(name)
@@ -117,7 +118,7 @@ class Gate:
         return None if self._certificate_of(name, token) in self.admitted().get(name, ()) else _refusal(name)
 
     def _certificate_of(self, name: str, token: str) -> str:
-        """Return the certificate that a token was given for, also by an earlier process of this server."""
+        """Return the certificate for which a token was issued, also by an earlier process of this server."""
         mark = hashlib.sha256(str(token).encode()).hexdigest()
         with self._lock:
             known: dict[str, str] = json.loads(self._tokens.read_text()) if self._tokens.exists() else {}
@@ -129,14 +130,14 @@ class Gate:
             return known.get(mark, "")
 
 
-def _looked_at(message: CellMessage) -> CellMessage | None:
-    """Refuse a question in another's name, to another site, or about what is none of a site's business."""
+def _intercept_request(message: CellMessage) -> CellMessage | None:
+    """Refuse a request in another's name, to another site, or of a kind that sites do not need."""
     about = (message.get_header(MessageHeaderKey.CHANNEL), message.get_header(MessageHeaderKey.TOPIC))
     return None if _speaks_for_itself(message) and about in _ASKED else _refusal(_sender(message))
 
 
-def _answer_looked_at(message: CellMessage) -> CellMessage | None:
-    """Drop an answer in another's name, or to another site."""
+def _filter_reply(message: CellMessage) -> CellMessage | None:
+    """Drop a reply in another's name, or to another site."""
     asks = message.get_header(MessageHeaderKey.MSG_TYPE) == MessageType.REQ
     return None if asks or _speaks_for_itself(message) else _refusal(_sender(message))
 
@@ -147,7 +148,7 @@ def _speaks_for_itself(message: CellMessage) -> bool:
 
 
 def _sender(message: CellMessage) -> str:
-    """Return who sent the message: the engine has compared this name with the certificate of the connection."""
+    """Return the sender of the message; the engine has compared this name with the connection's certificate."""
     return str(getattr(message.get_prop(MessagePropKey.ENDPOINT), "name", None))
 
 

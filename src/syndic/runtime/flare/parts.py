@@ -1,10 +1,10 @@
-"""What travels between coordinator, server and sites: parts of messages, small enough to be held everywhere."""
+"""The messages between coordinator, server and sites: small parts of calls and replies."""
 
 from typing import Literal
 
 from syndic.kernel import Message
 
-# A few round trips for a large message, little memory for any number of them.
+# few round trips for a large message, little memory for many messages
 PART_BYTES = 4 << 20
 # How many sites are asked at the same time.
 MOST_AT_ONCE = 256
@@ -34,7 +34,7 @@ class Pull(Message):
 
 
 class Part(Message):
-    """What a site says: `more` (has `total` bytes of the call), `working`, `lost` (start again), or a `part`."""
+    """A site's response: `more` (has `total` bytes of the call), `working`, `lost` (start again), or a `part`."""
 
     state: Literal["more", "working", "lost", "part"]
     total: int = 0
@@ -43,7 +43,7 @@ class Part(Message):
 
 
 class Forward(Message):
-    """What the coordinator's process asks of the server beside it."""
+    """A request of the coordinator's process to the server on the same machine."""
 
     site: str
     kind: Literal["push", "pull", "sites", "drop"]

@@ -1,7 +1,7 @@
 """The server's side: a component of a NVIDIA FLARE server that passes parts between its coordinator and sites.
 
-It listens on a socket file that only the coordinator's own account can open, and holds one part at a time. What
-the parts say is none of its business.
+It listens on a socket file that only the coordinator's own account can open, and holds one part at a time. It does
+not read the content of the parts.
 """
 
 import logging
@@ -32,7 +32,7 @@ _LOOK_SECONDS = 0.5
 
 @final
 class Relay(FLComponent):  # type: ignore[misc]  # the engine's classes are not typed
-    """Forwards what the coordinator's process asks, one thread per question."""
+    """Forwards requests of the coordinator's process, one thread per request."""
 
     def __init__(self, socket_file: str, list_file: str) -> None:
         """Listen at `socket_file`; `list_file` gives every admitted site's certificate by its SHA-256."""
@@ -43,7 +43,7 @@ class Relay(FLComponent):  # type: ignore[misc]  # the engine's classes are not 
         self._pool = ThreadPoolExecutor(max_workers=MOST_AT_ONCE, thread_name_prefix="syndic relay")
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Start to listen when the server is up."""
+        """Start listening when the server is running."""
         if event_type == EventType.SYSTEM_START and self._engine is None:
             self._engine = fl_ctx.get_engine()
             self._gate.guard(self._engine)
@@ -51,7 +51,7 @@ class Relay(FLComponent):  # type: ignore[misc]  # the engine's classes are not 
             threading.Thread(target=self._listen, name="syndic relay", daemon=True).start()
 
     def _hello(self, message: CellMessage) -> CellMessage:
-        """Tell a site whether it is known here; the engine has checked that it is who it says."""
+        """Reply to a site whether it is admitted; the engine has verified its name."""
         name = message.get_header(MessageHeaderKey.ORIGIN)
         known = name in self._engine.server.client_manager.name_to_clients and name in self._gate.admitted()
         code = ReturnCode.OK if known else ReturnCode.UNAUTHENTICATED
@@ -59,16 +59,16 @@ class Relay(FLComponent):  # type: ignore[misc]  # the engine's classes are not 
 
     def _listen(self) -> None:
         self._path.unlink(missing_ok=True)
-        with socket.socket(socket.AF_UNIX) as door:
+        with socket.socket(socket.AF_UNIX) as listener:
             before = os.umask(0o177)
             try:
                 with reachable(self._path) as address:
-                    door.bind(address)
+                    listener.bind(address)
             finally:
                 os.umask(before)
-            door.listen(64)
+            listener.listen(64)
             while True:
-                connection, _ = door.accept()
+                connection, _ = listener.accept()
                 threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
@@ -79,7 +79,7 @@ class Relay(FLComponent):  # type: ignore[misc]  # the engine's classes are not 
                 if frame is not None:
                     send_frame(connection, encode(self._answer(decode(frame, Forward))))
             except (OSError, SyndicError) as error:
-                _LOG.info("a question was dropped: %s", type(error).__name__)
+                _LOG.info("a request was dropped: %s", type(error).__name__)
 
     def _answer(self, question: Forward) -> Forwarded:
         manager = self._engine.server.client_manager
@@ -96,7 +96,7 @@ class Relay(FLComponent):  # type: ignore[misc]  # the engine's classes are not 
         return self._forwarded(question, site)
 
     def _forwarded(self, question: Forward, site: Any) -> Forwarded:
-        # single frames: the engine's streams keep every message of the last minute in memory
+        # single frames: the engine's streams keep all messages of the last minute in memory
         cell = self._engine.get_cell().core_cell
         waiting = self._pool.submit(
             cell.send_request,
@@ -109,9 +109,9 @@ class Relay(FLComponent):  # type: ignore[misc]  # the engine's classes are not 
         )
         known = self._engine.server.client_manager.name_to_clients
         while not wait([waiting], timeout=_LOOK_SECONDS).done:
-            # the engine would wait for a site that is gone until the time is over
+            # the engine would wait for a disconnected site until the timeout
             if known.get(question.site) is not site or not cell.is_cell_connected(site.get_fqcn()):
-                return Forwarded(reason="its site went away")
+                return Forwarded(reason="its site disconnected")
         reply = waiting.result()
         code = reply.get_header(MessageHeaderKey.RETURN_CODE)
         if code != ReturnCode.OK:

@@ -1,7 +1,7 @@
-"""A party's side: a component of a NVIDIA FLARE client that hands calls to a handler and returns its replies.
+"""A party's side: a component of a NVIDIA FLARE client that passes calls to a handler and returns its replies.
 
-The handler sees bytes only. It decides what is answered; this component keeps one call per study at a time, takes
-it in parts, and takes orders from the server alone. An exception's text stays here.
+The handler gets bytes and decides what is answered. This component handles one call per study at a time, receives it
+in parts, and accepts requests from the server only. An exception's text stays in the log.
 """
 
 import abc
@@ -29,10 +29,10 @@ from syndic.kernel.call import ENVELOPE_BYTES
 from syndic.runtime.flare.parts import CHANNEL, HELLO, PART_BYTES, Part, Pull, Push
 
 _LOG = logging.getLogger("syndic.site")
-# A server that asks for a longer wait would hold one of the engine's threads.
+# A longer wait, if a server requests it, would block one of the engine's threads.
 _LONGEST_WAIT = 30.0
-# How often a site looks whether the server still knows it, how long it waits for the answer, and how often none comes
-# although the server answers others.
+# How often a site checks that the server still knows it, how long it waits for the reply, and how many replies may be
+# missing although the server answers others.
 _LOOK_SECONDS = 10.0
 _HELLO_SECONDS = 10.0
 _UNHEARD = 2
@@ -40,10 +40,10 @@ _INTERNAL = encode(Reply(code="internal", text="internal error; the reason is in
 
 
 class Site(FLComponent, abc.ABC):  # type: ignore[misc]  # the engine's classes are not typed
-    """Answers the server. Subclasses say how large a study's messages may be, and answer them."""
+    """Answers the server. Subclasses define the largest message of a study, and answer calls."""
 
     def __init__(self) -> None:
-        """Wait for the engine to start."""
+        """Create the component; it starts with the engine."""
         super().__init__()
         self._calls: dict[str, _Taken] = {}
         self._lock = threading.Lock()
@@ -59,26 +59,26 @@ class Site(FLComponent, abc.ABC):  # type: ignore[misc]  # the engine's classes 
         """Return the reply to one call, as bytes."""
 
     def connected(self) -> None:
-        """Called once when the server has admitted this site."""
+        """Handle the event that the server has admitted this site; called once."""
 
     def lost(self) -> None:
-        """Called when the server answers others and not this site: it has another key than when this site came."""
+        """Handle the event that the server answers others but not this site: its key has changed."""
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Start to listen when the site has registered."""
+        """Start listening when the site has registered."""
         if event_type == EventType.SYSTEM_START and not self._listening:
             self._listening = True
             self._cell = fl_ctx.get_engine().get_cell().core_cell
             self._cell.register_request_cb(channel=CHANNEL, topic="*", cb=self._answered)
-            # a filter would drop the message in silence; whoever asks is told
-            self._cell.set_message_interceptor(_looked_at)
+            # a filter would drop the message silently; the interceptor replies with the refusal
+            self._cell.set_message_interceptor(_intercept_request)
             self.connected()
             threading.Thread(target=self._stay_known, name="syndic known", daemon=True).start()
 
     def _stay_known(self) -> None:
-        """Notice that the server goes on without this site; one that is away altogether is waited for.
+        """Detect that the server runs but no longer accepts this site; wait for one that is not running.
 
-        The engine goes on with its first token for ever, and a server with another key drops that without a word.
+        The engine always keeps its first token, and a server with a new key drops it silently.
         """
         unheard = 0
         while True:
@@ -95,7 +95,7 @@ class Site(FLComponent, abc.ABC):  # type: ignore[misc]  # the engine's classes 
                 unheard = 0
 
     def _asked(self, channel: str, topic: str, headers: dict[str, str]) -> str:
-        """Ask the server something small; return the engine's code for what came back."""
+        """Send the server a small request; return the engine's code of the reply."""
         try:
             reply = self._cell.send_request(
                 channel=channel,
@@ -106,8 +106,8 @@ class Site(FLComponent, abc.ABC):  # type: ignore[misc]  # the engine's classes 
                 optional=True,
             )
         except Exception:
-            # the engine raises what it likes, and nobody would look any more if this thread ended
-            _LOG.exception("the server could not be asked")
+            # the engine may raise anything, and without this thread the check would stop
+            _LOG.exception("a request to the server failed")
             return str(ReturnCode.COMM_ERROR)
         return str(reply.get_header(MessageHeaderKey.RETURN_CODE))
 
@@ -116,7 +116,7 @@ class Site(FLComponent, abc.ABC):  # type: ignore[misc]  # the engine's classes 
             part = self._part(str(request.get_header(MessageHeaderKey.TOPIC)), bytes(request.payload))
         except Exception:
             # an exception's text may hold a private value
-            _LOG.exception("a message could not be taken")
+            _LOG.exception("a message could not be processed")
             part = _whole(_INTERNAL)
         return CellMessage({MessageHeaderKey.RETURN_CODE: ReturnCode.OK}, encode(part))
 
@@ -138,20 +138,20 @@ class Site(FLComponent, abc.ABC):  # type: ignore[misc]  # the engine's classes 
         return call.take(message, most, lambda whole: self.answer(message.study, whole))
 
 
-def _looked_at(message: CellMessage) -> CellMessage | None:
-    """Refuse a question of anybody but the server, and what the engine could be asked beside a study."""
+def _intercept_request(message: CellMessage) -> CellMessage | None:
+    """Refuse requests from anybody but the server, and requests to the engine that do not concern a study."""
     head = message.get_header
     about = (head(MessageHeaderKey.CHANNEL), head(MessageHeaderKey.TOPIC))
     expected = about[0] == CHANNEL or about == (CellChannel.CELLNET, CellChannelTopic.Bye)
     if expected and head(MessageHeaderKey.ORIGIN) == FQCN.ROOT_SERVER:
         return None
-    _LOG.warning("a message on channel %.40r was refused: it is not the server's, or not about a study", about[0])
+    _LOG.warning("a message on channel %.40r was refused: it is not from the server, or not about a study", about[0])
     refusal = {MessageHeaderKey.RETURN_CODE: ReturnCode.UNAUTHENTICATED, MessageHeaderKey.ERROR: "not about a study"}
     return CellMessage(refusal, None)
 
 
 class _Taken:
-    """A call that is being taken, worked on or answered."""
+    """A call that is being received, processed or answered."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -162,7 +162,7 @@ class _Taken:
         self._lock = threading.Lock()
 
     def take(self, push: Push, most: int, answer: Any) -> Part:
-        """Add a part; with the last one, start to work."""
+        """Add a part; with the last one, start processing."""
         if push.total > most + ENVELOPE_BYTES:
             return _whole(encode(Reply(code="refused", text="the message is larger than the study's limit")))
         with self._lock:
@@ -185,7 +185,7 @@ class _Taken:
         self._done.set()
 
     def reply(self, offset: int, seconds: float) -> Part:
-        """Return the reply from `offset` on, or that there is none yet."""
+        """Return the reply from `offset` on, or the state if there is none yet."""
         if not self._started:
             return Part(state="lost")
         if not self._done.wait(min(max(seconds, 0.0), _LONGEST_WAIT)):
@@ -196,7 +196,7 @@ class _Taken:
                 return Part(state="lost")
             body = whole[offset : offset + PART_BYTES]
             if len(whole) > PART_BYTES and offset + len(body) == len(whole):
-                # a large reply is not kept: whoever lost its end asks again, and the party's memory answers
+                # a large reply is not kept: if its end is lost, the call is repeated and the stored answer returned
                 self._reply, self._started = None, False
                 self._done.clear()
         return Part(state="part", total=len(whole), offset=offset, body=body)

@@ -1,4 +1,4 @@
-"""Starts a NVIDIA FLARE server or site in this process, from a folder of ours, and stays until it is stopped."""
+"""Run a NVIDIA FLARE server or site in this process, from a prepared folder, until it is stopped."""
 
 import argparse
 import os
@@ -24,8 +24,8 @@ def run_server(workspace: Path) -> int:
 def run_site(workspace: Path, name: str) -> int:
     """Run a party's site in the foreground; return its exit status.
 
-    The engine's own orders (deploy a job, run a shell command, send a log) are switched off: the site answers
-    studies and nothing else.
+    The engine's own commands (deploy a job, run a shell command, send a log) are disabled: the site answers
+    calls of studies only.
     """
     try:
         from nvflare.fuel.f3.mpm import MainProcessMonitor  # noqa: PLC0415
@@ -44,11 +44,11 @@ def _run(monitor: Any, main: Any, workspace: Path, arguments: argparse.Namespace
     try:
         return int(monitor.run(main_func=main, run_dir=str(workspace), args=arguments) or 0)
     except KeyboardInterrupt:
-        # the engine's threads would keep the process; everything of ours is on disk at any moment
+        # the engine's threads would keep the process alive; all our data is on disk at any time
         os._exit(130)
 
 
 def _arguments(workspace: Path, settings: list[str]) -> argparse.Namespace:
-    # the engine reads the command line of its process in places: ours is none of its business
+    # parts of the engine read the command line of the process: hide ours
     sys.argv = sys.argv[:1]
     return argparse.Namespace(workspace=str(workspace), set=settings)

@@ -33,7 +33,7 @@ class Cohort:
 
     def __post_init__(self) -> None:
         if not (self.rows.shape[0] == len(self.labels) == len(self.party) > 0):
-            raise InputError("rows, labels and party must be of one length, which is not 0")
+            raise InputError("rows, labels and party must have the same length, at least 1")
         if self.sizes.min() < 1:
             raise InputError("every party must have a record: number the parties from 0 without gaps")
 

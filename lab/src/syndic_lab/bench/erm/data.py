@@ -111,5 +111,5 @@ def read(file: str) -> pa.Table:
     folder = os.environ.get("SYNDIC_DATA")
     path = Path(folder or ".") / file
     if folder is None or not path.exists():
-        raise InputError(f"{file} is not there: set SYNDIC_DATA to a folder that has it")
+        raise InputError(f"{file} was not found: set SYNDIC_DATA to a folder that contains it")
     return pq.read_table(path)

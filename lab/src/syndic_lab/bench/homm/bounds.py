@@ -42,7 +42,9 @@ class Merged:
 
     def __post_init__(self) -> None:
         if not self.counts or len(self.counts) != len(self.epsilons):
-            raise ValueError(f"{len(self.counts)} parties' counts and {len(self.epsilons)} epsilons: give one for each")
+            raise ValueError(
+                f"there are counts of {len(self.counts)} parties but {len(self.epsilons)} epsilons: give one for each"
+            )
         if self.dimensions < 1 or min(self.epsilons) <= 0:
             raise ValueError("dimensions must be at least 1 and every epsilon above 0")
 

@@ -129,7 +129,7 @@ def _read(file: str, names: Sequence[str], lists: Mapping[str, Sequence[str]]) -
     folder = os.environ.get("SYNDIC_DATA")
     path = Path(folder or ".") / file
     if folder is None or not path.exists():
-        raise InputError(f"{file} is not there: set SYNDIC_DATA to a folder that has it")
+        raise InputError(f"{file} was not found: set SYNDIC_DATA to a folder that contains it")
     table = pa.csv.read_csv(path).select(names)
     return {name: _numbers(table[name], lists.get(name)) for name in names}
 

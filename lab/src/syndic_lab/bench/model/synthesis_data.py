@@ -51,7 +51,7 @@ def load(name: str, file: str) -> Coded:
     folder = os.environ.get("SYNDIC_DATA")
     path = Path(folder or ".") / f"{file}.parquet"
     if folder is None or not path.exists():
-        raise InputError(f"{file}.parquet is not there: set SYNDIC_DATA to a folder that has it")
+        raise InputError(f"{file}.parquet was not found: set SYNDIC_DATA to a folder that contains it")
     return _read(name, path)
 
 

@@ -103,5 +103,5 @@ def _path(file: str) -> Path:
     folder = os.environ.get("SYNDIC_DATA")
     path = Path(folder or ".") / file
     if folder is None or not path.exists():
-        raise InputError(f"{file} is not there: set SYNDIC_DATA to a folder that has it")
+        raise InputError(f"{file} was not found: set SYNDIC_DATA to a folder that contains it")
     return path

@@ -94,7 +94,7 @@ class Sockets:
         for party in calls:
             reply = receive_frame(self._here[party], most=10**9, deadline=deadline)
             if reply is None:
-                raise InputError(f"{party} hung up")
+                raise InputError(f"{party} closed the connection")
             replies[party] = reply
         arrived(len(replies))
         self.bytes += sum(len(data) + _FRAME_BYTES for data in (*calls.values(), *replies.values()))

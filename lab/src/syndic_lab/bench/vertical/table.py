@@ -22,11 +22,11 @@ BINS: Final = 16
 def coded_table(path: Path) -> Coded:
     """Read a .csv or .parquet file and code every column by its own values, or by bins of equal width."""
     if not path.exists() or path.suffix not in (".csv", ".parquet"):
-        raise InputError(f"--table {path}: name a .csv or .parquet file that is there")
+        raise InputError(f"--table {path}: give an existing .csv or .parquet file")
     try:
         table = csv.read_csv(path) if path.suffix == ".csv" else pq.read_table(path)
     except pa.ArrowInvalid as error:
-        raise InputError(f"--table {path}: it cannot be read: {error}") from None
+        raise InputError(f"--table {path}: cannot be read: {error}") from None
     columns = {name: _codes(table[name].combine_chunks()) for name in table.column_names}
     kept = {name: codes for name, codes in columns.items() if codes is not None}
     if len(kept) < 3 or table.num_rows == 0:
