@@ -180,7 +180,7 @@ def test_one_party_schemes_and_reading_back(tmp_path: Path) -> None:
         assert release.result.estimates.together.estimate[0] == pytest.approx(0.3, abs=0.06)
         release.write(tmp_path / scheme)
         assert sy.Release.load(tmp_path / scheme).result == release.result
-        assert "chance (bernoulli, sick)" in release.summary()
+        assert "probability (bernoulli, sick)" in release.summary()
 
 
 def test_hierarchy_is_made_of_the_same_releases(tmp_path: Path) -> None:
