@@ -172,7 +172,10 @@ columns = ["age"]
         (lambda: vertical_study('pairs = [["colour", "age"]]'), "two different parties"),
         (lambda: vertical_study('pairs = [["colour", "weight"]]'), "two different parties"),
         (lambda: vertical_study("colluding = 2"), "must be 0 or 1"),
-        (lambda: vertical_study('local = true\npairs = [["colour", "score"]]', parties=THREE), "none has a column of party 'west'"),
+        (
+            lambda: vertical_study('local = true\npairs = [["colour", "score"]]', parties=THREE),
+            "none has a column of party 'west'",
+        ),
         (lambda: vertical_study('pairs = [["score", "age"], ["age", "score"]]'), "twice"),
     ],
 )

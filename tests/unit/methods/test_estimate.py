@@ -263,7 +263,7 @@ def test_under_add_remove_a_party_gives_exactly_as_many_rows_as_the_study_says(s
     assert abs(found.estimate[0] - exact) <= 6 * spread + 0.02
     told = asked.plan.disclosure
     assert "replaces at most one of them" in told.sensitivity
-    assert any("least size" in each for each in told.not_protected)
+    assert any("minimum size" in each for each in told.not_protected)
 
 
 def _constant(count: int) -> dict[str, Any]:
@@ -285,7 +285,11 @@ def _constant(count: int) -> dict[str, Any]:
         (Estimate(column="age", family=Poisson(), least=(1.0, 2.0), most=(3.0,)), {}, "one number for each"),
         (Estimate(column="age", family=Poisson(), least=(4.0,), most=(3.0,)), {}, "below most"),
         (Estimate(column="age", family=Poisson(), scheme="masked", colluding=3), {}, "collude"),
-        (Estimate(column="age", family=Poisson(), groups=(Group(name="p0", parties=("p1",)),)), {}, "already the name of a party or group"),
+        (
+            Estimate(column="age", family=Poisson(), groups=(Group(name="p0", parties=("p1",)),)),
+            {},
+            "already the name of a party or group",
+        ),
         (Estimate(column="age", family=Poisson(), groups=(Group(name="g", parties=("no",)),)), {}, "no"),
         (Estimate(column="age", family=Poisson(), groups=(Group(name="g", parties=("p0", "p0")),)), {}, "twice"),
     ],

@@ -265,9 +265,9 @@ class Estimate(Method, tag="estimate"):
         """Return the noise on each party's sums; a person at several parties is charged a part at each of them."""
         budgets = {party.name: budget_of(terms, party.name) for party in terms.parties}
         if self.as_published:
-            printed = _printed_block_noise if self.in_blocks else _printed_noise
+            published = _published_block_noise if self.in_blocks else _published_noise
             return {
-                name: printed(layout, member(terms, name).people or 1, self.blocks_at(terms, name), budget.epsilon)
+                name: published(layout, member(terms, name).people or 1, self.blocks_at(terms, name), budget.epsilon)
                 for name, budget in budgets.items()
             }
         # one row changes one line of the table, or one block's estimate, to anything within the box
@@ -303,13 +303,13 @@ class Estimate(Method, tag="estimate"):
         return GaussianShare(sensitivity_squared=Fraction(apart * layout.l2_squared), rho=rho, **who)
 
 
-def _printed_noise(layout: Layout, people: int, blocks: int, epsilon: Fraction) -> PublishedLaplace:
+def _published_noise(layout: Layout, people: int, blocks: int, epsilon: Fraction) -> PublishedLaplace:
     """Return CSSA's published noise on the sum over all rows: Euclidean diameter / (k epsilon) on the mean."""
     scale = people * math.sqrt(layout.l2_squared) / (blocks * float(epsilon))
     return PublishedLaplace(scale=scale, sensitivity=float(layout.l1))
 
 
-def _printed_block_noise(layout: Layout, people: int, blocks: int, epsilon: Fraction) -> PublishedLaplace:
+def _published_block_noise(layout: Layout, people: int, blocks: int, epsilon: Fraction) -> PublishedLaplace:
     """Return CSaA's published noise on the sum of block estimates, and the true change of a corrected estimate.
 
     A corrected estimate leaves the set by up to sup |b1| / t on either side, t being the rows of the smallest block.

@@ -348,10 +348,10 @@ class EstimatePlan(Plan):
     def _departures(self) -> tuple[str, ...]:
         """Return the claims of the paper that the published variant does not meet."""
         claimed = {party: budget_of(self.terms, party).epsilon for party in self.noise}
-        printed = {party: law.event for party, law in self.noise.items() if isinstance(law, PublishedLaplace)}
-        if not printed:
+        published = {party: law.event for party, law in self.noise.items() if isinstance(law, PublishedLaplace)}
+        if not published:
             return ()
-        factor = float(max(event.epsilon / claimed[party] for party, event in printed.items()))
+        factor = float(max(event.epsilon / claimed[party] for party, event in published.items()))
         euclidean = "the Euclidean diameter is used where independent Laplace noise needs the l1 diameter"
         rows = f"noise for k block means is n / k times what the mean of all rows needs, and {euclidean}"
         estimates = (

@@ -168,7 +168,7 @@ class HommPlan(Plan):
     def disclosure(self) -> Disclosure:
         """What every role sees."""
         unit = self.terms.unit
-        printed = any(isinstance(noise, PublishedLaplace) for noise in self.noise.values())
+        published = any(isinstance(noise, PublishedLaplace) for noise in self.noise.values())
         return Disclosure(
             sees=everybody("every party's noisy counts and the merged table"),
             sensitivity=(
@@ -178,7 +178,7 @@ class HommPlan(Plan):
                 f"{unit.parties}"
             ),
             not_protected=_not_protected(unit),
-            departures=_departures(unit) if printed else (),
+            departures=_departures(unit) if published else (),
         )
 
     @property

@@ -180,7 +180,7 @@ class Learn(Method, tag="learn"):
     def contribute(self, party: Party[LearnPlan], message: Ask) -> SumMasked:
         """Sum this party's gradients, or fit its model, in fixed point; add a share of the noise; mask the result."""
         noise, sums = _noise(party, message, SharedNoise), party.plan.masked_sums
-        assert sums is not None  # noqa: S101 (this step is asked under masks only)
+        assert sums is not None  # noqa: S101 (this step belongs to masked schemes only)
         query, ring = noise.query, noise.ring
         masks = sums.masks_for(party, message.round, query.dimension, ring)
         if party.name not in party.plan.people:

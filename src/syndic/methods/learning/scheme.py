@@ -284,7 +284,7 @@ class Descent(Scheme):
     regularisation: float
     linear: Numbers | None = None
 
-    def update(self, before: Iterate, number: int, opened: Opened) -> Iterate:  # noqa: ARG002 (all alike)
+    def update(self, before: Iterate, number: int, opened: Opened) -> Iterate:  # noqa: ARG002 (the same in every round)
         """Return the weights after one step against the noisy mean gradient."""
         gradient = opened.total.reshape(self.shape) / opened.people + self.regularisation * before.weights
         if self.linear is not None:

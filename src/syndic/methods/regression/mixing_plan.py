@@ -24,7 +24,7 @@ from syndic.privacy import Cost, Event, mu_squared_for
 _STEP = Fraction(2, 10**12)
 # a ledger counts slack in units of 1e-18, rounded up
 _LEAST_SLACK = Fraction(1, 10**18)
-# noise is finer than the values by so many bits, which keeps it as good as Gaussian up to an epsilon of about 25
+# bits by which noise is finer than the values, which keeps it as good as Gaussian up to an epsilon of about 25
 _FINE = 8
 # of one entry at a party: as read, as released, and while its noise is drawn
 _ENTRY_BYTES = 128
@@ -172,7 +172,7 @@ def plan_mixing(
     squares = {name: _square(blocks) for name, blocks in codings.items()}
     widths = {name: _width(blocks) for name, blocks in codings.items()}
     if as_published:
-        parts = _printed_parts(terms, squares, max(widths.values()), bounds)
+        parts = _published_parts(terms, squares, max(widths.values()), bounds)
     else:
         parts = _joint_parts(terms, squares, Fraction(0))
     if scheme == "rmgm":
@@ -226,17 +226,17 @@ def _joint_parts(terms: Terms, squares: Mapping[str, int], slack: Fraction) -> d
     return {name: whole * square / total // _STEP * _STEP for name, square in squares.items()}
 
 
-def _printed_parts(terms: Terms, squares: Mapping[str, int], widest: int, bounds: Bounds) -> dict[str, Fraction]:
+def _published_parts(terms: Terms, squares: Mapping[str, int], widest: int, bounds: Bounds) -> dict[str, Fraction]:
     """Return the mu^2 that each party's release costs with the published noise.
 
     Published: standard deviation 2 sqrt(d_max) sigma, also for values in [0, 1], where it is twice as much as needed.
     """
-    deviation = 2 * _printed_sigma(terms) * (2 if bounds == "unit" else 1)
+    deviation = 2 * _published_sigma(terms) * (2 if bounds == "unit" else 1)
     variance = Fraction(widest * deviation**2).limit_denominator(10**12)
     return {name: square / variance for name, square in squares.items()}
 
 
-def _printed_sigma(terms: Terms) -> float:
+def _published_sigma(terms: Terms) -> float:
     """Return the classical mechanism's noise for the strictest budget."""
     return max(classical_sigma(float(each.epsilon), float(each.delta)) for each in budgets_of(terms))
 
@@ -263,5 +263,5 @@ def _noise(
 def _mixes(terms: Terms, features: int, tau: float, *, as_published: bool) -> int:
     people = terms.parties[0].people or 1
     if as_published:
-        return printed_mixes(people, _printed_sigma(terms))
+        return printed_mixes(people, _published_sigma(terms))
     return mixes_for(people=people, features=features, tau=tau)

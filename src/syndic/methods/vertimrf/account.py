@@ -246,7 +246,7 @@ def printed_account(
         counts = DiscreteLaplace(sensitivity=len(layout.bins), epsilon=_cut(budget.epsilon * shares.values))
         times = 1 if layout.neighbours == "add_remove" else 2
         learned.append(PureEvent(epsilon=times * counts.epsilon, what=counts.event.what))
-    chosen, responses, encoded = _printed_encodings(
+    chosen, responses, encoded = _published_encodings(
         layout, claim, repetitions=repetitions, gamma=gamma, sketches=sketches
     )
     return Account(
@@ -261,7 +261,7 @@ def printed_account(
     )
 
 
-def _printed_encodings(
+def _published_encodings(
     layout: Layout, claim: Budget, *, repetitions: int, gamma: Fraction, sketches: bool
 ) -> tuple[SketchPlan | None, dict[str, RandomisedResponse], Event]:
     columns = len(layout.coded)

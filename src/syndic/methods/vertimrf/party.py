@@ -78,7 +78,7 @@ class Part:
     """Tracks the cost of a party's own model against the part of mu^2 that was charged for it."""
 
     def __init__(self, mu_squared: Fraction) -> None:
-        """Begin with nothing spent."""
+        """Start with nothing spent."""
         self._left, self._slack = mu_squared, local_slack(mu_squared)
 
     def __call__(self, event: GaussianEvent) -> None:

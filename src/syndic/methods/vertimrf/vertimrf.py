@@ -147,16 +147,16 @@ class Vertimrf(Method, tag="vertimrf"):
     @property
     def requires(self) -> Requires:
         """The same people at every party, each with columns of its own."""
-        printed = self.as_published and self.way == "sketch"
+        published = self.as_published and self.way == "sketch"
         return Requires(
             people="same",
             columns="apart",
             delta="noise on models and encodings",
-            neighbours="add_remove" if printed else "replace",
+            neighbours="add_remove" if published else "replace",
             rows=1,
             parties=1,
             because="the published sketches are for add_remove"
-            if printed
+            if published
             else "aligned rows show which people are in the data, and every party is charged for the whole release",
             least_parties=2,
         )
@@ -243,8 +243,8 @@ class Vertimrf(Method, tag="vertimrf"):
     def learner(self) -> Learner:
         """Return how parties fit their own models."""
         if self.local_method == "privmrf" or (self.local_method is None and self.as_published):
-            printed = PrivMRF(largest_clique=min(self.clique_cells, self.local_cells), cells=self.local_cells)
-            return printed.run
+            published = PrivMRF(largest_clique=min(self.clique_cells, self.local_cells), cells=self.local_cells)
+            return published.run
         chosen = Adaptive(cells=self.local_cells)
         return lambda curator, mu_squared, _: chosen.run(curator, mu_squared)
 
