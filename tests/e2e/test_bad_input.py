@@ -185,7 +185,7 @@ def test_a_grid_that_cannot_fit_is_refused_with_the_size_it_would_need(tmp_path:
     with pytest.raises(InputError):
         Study.loads(text.replace('method = "homm"', f'method = "homm"\nat_least = {at_least // 2}')).check()
     beyond = study_text(columns="".join(column.format(number) for number in range(12)))
-    assert "can be numbered" in refused(beyond, tmp_path)
+    assert "can be indexed" in refused(beyond, tmp_path)
 
 
 def test_a_spent_cap_refuses_another_edition_and_says_how_much_is_left(tmp_path: Path) -> None:

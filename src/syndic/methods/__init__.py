@@ -1,4 +1,4 @@
-"""The methods, one file each. `AnyMethod` is the closed list of what a study may name."""
+"""The methods, grouped by purpose. `AnyMethod` is the closed list of methods that a study may name."""
 
 from syndic.methods.align import Align as Align
 from syndic.methods.comparison.distdiffgen import Distdiffgen as Distdiffgen

@@ -1,7 +1,7 @@
-"""Alignment of a vertical study: which people all parties hold, in one order, without showing anybody the others' ids.
+"""Alignment for vertical studies: find the people that all parties have, in one order; nobody sees others' ids.
 
 It is a study of its own, before the studies that need aligned rows: those name its digest, and each party then reads
-its rows in the common order. No other column is read. See `syndic.mpc.align.steps` for the way and its limits.
+its rows in the common order. No other column is read. `syndic.mpc.align.steps` describes the protocol and its limits.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ _HASH_SECONDS, _POWER_SECONDS, _TABLE_SECONDS = 3.2e-5, 4e-5, 1.5e-5
 
 
 class CommonNote(Document):
-    """How many people are common, and a digest of their order, in hexadecimal letters."""
+    """The number of common people, and a digest of their order, in hexadecimal."""
 
     people: int
     order: str
@@ -47,7 +47,7 @@ class CommonNote(Document):
 @final
 @dataclass(frozen=True, kw_only=True)
 class CommonPeople(Result):
-    """What an alignment publishes. The order itself is at the parties and in no release."""
+    """What an alignment publishes. The order itself stays with the parties and is in no release."""
 
     note: CommonNote
 
@@ -62,28 +62,28 @@ class CommonPeople(Result):
 
 @final
 class AlignPlan(Plan):
-    """The bounds on everybody's ids and what is found between them: nothing of it costs privacy budget."""
+    """The public bounds on each party's ids, and their intersection. It costs no privacy budget."""
 
     intersection: PrivateIntersection
 
     @property
     def sub_protocols(self) -> tuple[SubProtocol, ...]:
-        """The intersection, and the secret that comes first in it."""
+        """The intersection, and the shared secret that it starts with."""
         return (self.intersection, self.intersection.secret)
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """A shared secret, powers of points that go round, tables, and a comparison of what was found."""
+        """A shared secret, powers of points that pass from party to party, tables, and a comparison of the results."""
         return self.intersection.rounds("align_collect")
 
     def events(self, party: str) -> tuple[Event, ...]:
-        """Nothing: what it tells is outside differential privacy, and `disclosure` says so."""
+        """Nothing: what it reveals is outside differential privacy, and `disclosure` says so."""
         member(self.terms, party)
         return ()
 
     @property
     def resources(self) -> Resources:
-        """Time for a party with a processor of its own, memory at the largest party, the largest message."""
+        """Time if each party has its own processor, memory at the largest party, the largest message."""
         shape, bounds = self.intersection.shape, self.intersection.bounds
         people, parties = max(bounds.values()), len(bounds)
         part = min(shape.words, 1 << 20)
@@ -96,60 +96,60 @@ class AlignPlan(Plan):
             seconds=round(1.0 + people * each, 1),
             notes=(
                 f"about {carried / 1e6:,.1f} MB through the coordinator",
-                f"ids are filled up to each party's bound, the largest {people:,}: a bound far too high costs time",
+                f"ids are padded to each party's bound, the largest {people:,}: a bound that is too high costs time",
             ),
         )
 
     @property
     def too_large(self) -> tuple[str, str]:
         """What is too large if the run does not fit, and what to change."""
-        return "a run", "raise the limits, or lower the bounds people"
+        return "a run", "raise the limits, or lower the parties' bounds `people`"
 
     @property
     def disclosure(self) -> Disclosure:
         """What every role sees."""
         bounds = self.intersection.bounds
         pooled = (
-            "parties that pool what they know: of ids that one of them brought they learn whether all the others hold "
-            "them; with two parties that is what each learns anyway"
+            "parties that collude: they learn whether all other parties have an id that one of them brought; with two "
+            "parties each learns that anyway"
         )
         return Disclosure(
             sees={
-                "coordinator": "the bounds in the study and how many people are common; ids reach it in no form",
-                "each party": "which of its own people all parties hold; of its other people nothing",
+                "coordinator": "the bounds in the study and how many people are common; no ids, in any form",
+                "each party": "which of its own people all parties have; nothing about its other people",
                 "anyone with the release": "how many people are common, and a digest of their order",
             },
             sensitivity=(
-                "nothing is charged: no value but the ids is read, and the one number that is released is the size of "
-                "the joined table, which neighbours = replace holds public"
+                "nothing is charged: only ids are read, and the one number released is the size of the joined table, "
+                "which is public under neighbours = replace"
             ),
             not_protected=(
-                "who the common people are: every party learns it, exactly and for good, outside any epsilon. Somebody "
-                "whose presence in one of the tables is a secret must not be aligned",
+                "who the common people are: every party learns it exactly and permanently, outside any epsilon. Do not "
+                "align people whose presence in one of the tables is a secret",
                 pooled,
-                *_lying(len(bounds)),
-                f"a party that brings ids of people it does not hold: it learns which of them all the other parties "
-                f"hold, for as many ids as its bound, {max(bounds.values()):,} at most",
-                "people whose id is written in ways that the public rule does not make equal: they are left out",
+                *_active_attacks(len(bounds)),
+                f"against a party that brings ids of people it does not have: it learns which of them all other "
+                f"parties have, for as many ids as its bound, {max(bounds.values()):,} at most",
+                "people whose id is spelled in ways that the public rule does not unify: they are left out",
             ),
         )
 
 
 @final
 class Align(Method, tag="align"):
-    """Parameters of an alignment: how ids are read, the same for everybody.
+    """Parameters of an alignment: how ids are read, the same for every party.
 
-    `id`: the columns that together are a person's id, where a party's own file does not name others. `spelling`: what
-    makes two spellings one: `nfkc`, `casefold`, `alphanumeric`, `digits`. `duplicates`: `drop` every row of
-    an id that a party has in several rows, or keep its `first`. Each party's `people` is a public bound on its ids.
+    `id`: the columns that together are a person's id, unless a party's own file names others. `spelling`: the rules
+    that unify spellings: `nfkc`, `casefold`, `alphanumeric`, `digits`. `duplicates`: `drop` all rows of an id that
+    occurs several times at a party, or keep the `first`. Each party's `people` is a public bound on its ids.
     """
 
     title: ClassVar[str] = "Alignment by private set intersection"
     paper: ClassVar[str] = "Meadows 1986; Huberman, Franklin and Hogg 1999; zero-sharing as in Kolesnikov et al. 2017"
     partition: ClassVar[Literal["horizontal", "vertical"]] = "vertical"
     trust: ClassVar[str] = (
-        "semi-honest: everybody follows the steps and brings its own people's ids; in a study without identities the "
-        "coordinator must not forge keys"
+        "semi-honest: every role follows the protocol, and every party brings the ids of its own people; unless the "
+        "study lists identities, the coordinator must not forge keys"
     )
 
     id: tuple[str, ...] = ("id",)
@@ -164,24 +164,24 @@ class Align(Method, tag="align"):
 
     @property
     def rule(self) -> IdRule:
-        """How ids are read."""
+        """The rule by which ids are read."""
         return IdRule(spelling=self.spelling, duplicates=self.duplicates)
 
     @property
     def requires(self) -> Requires:
-        """Two or more parties, a public bound on the ids of each: it hides their number."""
+        """Two or more parties, each with a public bound on its ids, which hides their number."""
         return Requires(
             people="bound",
             columns="any",
             neighbours="replace",
             rows=1,
             parties=1,
-            because="an alignment shows who is in",
+            because="an alignment shows which people are in the data",
             least_parties=2,
         )
 
     def plan(self, terms: Terms) -> AlignPlan:
-        """Size the points and tables by the bounds."""
+        """Compute the sizes of points and tables from the bounds."""
         bounds = {party.name: party.people or 0 for party in terms.parties}
         intersection = PrivateIntersection(
             bounds=bounds,
@@ -194,7 +194,7 @@ class Align(Method, tag="align"):
 
     @step(reveals="sealed")
     def align_collect(self, party: Party[AlignPlan], message: Nothing) -> Nothing:
-        """Read this party's ids, hash them, and fill up with random ones to the public bound. Sends nothing."""
+        """Read this party's ids, hash them, and pad them with random ids to the public bound. Sends nothing."""
         intersection = party.plan.intersection
         intersection.begin(party)
         table = party.table
@@ -203,7 +203,7 @@ class Align(Method, tag="align"):
         return message
 
     def coordinate(self, session: Session[AlignPlan]) -> CommonPeople:
-        """Carry the parties' sealed points round, add up their tables, and publish how many people are common."""
+        """Pass the sealed points from party to party, add up their tables, and publish the number of common people."""
         done = session.plan.intersection.run(session, self.align_collect)
         return CommonPeople(note=CommonNote(people=done.people, order=done.digest.hex()))
 
@@ -213,10 +213,10 @@ class Align(Method, tag="align"):
         return CommonPeople(note=from_file(folder / "alignment.json", CommonNote))
 
 
-def _lying(parties: int) -> tuple[str, ...]:
-    if parties == 2:  # all the others are the other one
+def _active_attacks(parties: int) -> tuple[str, ...]:
+    if parties == 2:  # with one other party there is nothing to combine
         return ()
     return (
-        "a coordinator that adds up wrong and helps a party: they may test one guess about which of that party's ids "
-        "another one holds, and the run ends",
+        "against a coordinator that adds up wrongly and colludes with a party: they may test one guess about which of "
+        "that party's ids another party has; the run then ends",
     )

@@ -1,4 +1,4 @@
-"""One-hot matrices of coded columns, and the tables that shares of their products make."""
+"""One-hot matrices of coded columns, and tables from shares of their products."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
@@ -11,7 +11,7 @@ from syndic.data import Coded, Table
 
 
 def onehot(table: Table, names: Sequence[str], groups: Sequence[int], span: tuple[int, int]) -> NDArray[np.uint8]:
-    """Return rows of the one-hot matrix of some columns, for each its first levels. Private."""
+    """Return rows of the one-hot matrix of some columns, for each column its first levels. Private."""
     return hot_rows(table.batches(names), lambda coded: [coded[name] for name in names], groups, span)
 
 
@@ -21,10 +21,10 @@ def hot_rows(
     groups: Sequence[int],
     span: tuple[int, int],
 ) -> NDArray[np.uint8]:
-    """Return rows of a one-hot matrix: `codes_of` a batch are as many columns of codes as there are `groups`.
+    """Return rows of a one-hot matrix: `codes_of` a batch gives one column of codes for each of the `groups`.
 
-    A group has so many of the first levels of its column; other levels leave its part of the row empty. The matrix is
-    shorter than the span if there are fewer rows. Private.
+    A group is the number of first levels kept of its column; other levels leave its part of the row empty. The matrix
+    is shorter than the span if there are fewer rows. Private.
     """
     matrix = np.zeros((span[1] - span[0], sum(groups)), dtype=np.uint8)
     begins, filled = list(accumulate(groups, initial=0))[:-1], 0
@@ -38,7 +38,7 @@ def hot_rows(
 
 
 def rows_between(batches: Iterable[Coded], start: int, stop: int) -> Iterator[Coded]:
-    """Yield rows `start` to `stop` of all batches, or those that there are. Private."""
+    """Yield rows `start` to `stop` of all batches, as far as they exist. Private."""
     seen = 0
     for batch in batches:
         first, last = max(0, start - seen), min(rows_of(batch), stop - seen)
@@ -57,8 +57,8 @@ def rows_of(coded: Coded) -> int:
 def completed(part: NDArray[np.uint64], counts: NDArray[np.uint64], rows: int, *, left: bool) -> NDArray[np.uint64]:
     """Add the last row and column to a share of a table, modulo 2^64.
 
-    A count with the last level is the party's own count of the other level less the counts with all earlier levels.
-    Each party puts in the own counts that it knows; the left one puts in the number of rows.
+    A count with the last level is the party's own count of the other level minus the counts with all earlier levels.
+    Each party adds the own counts that it knows; the left party adds the number of rows.
     """
     full = np.zeros((part.shape[0] + 1, part.shape[1] + 1), dtype=np.uint64)
     full[:-1, :-1] = part

@@ -1,4 +1,4 @@
-"""Statistical models: what is summed over rows, and what parameters follow from it."""
+"""Statistical models: the statistics that are summed over rows, and parameters estimated from them."""
 
 from syndic.model.families.continuous import Exponential as Exponential
 from syndic.model.families.continuous import Gamma as Gamma

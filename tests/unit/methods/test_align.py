@@ -192,7 +192,7 @@ def test_more_people_than_the_bound_and_a_missing_column_stop_it(tmp_path: Path)
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"neighbours": "add_remove"}, "shows who is in"),
+        ({"neighbours": "add_remove"}, "shows which people are in the data"),
         ({"people": None}, "public number"),
         ({"memory": 1}, "raise the limits"),
         ({"parties": 1}, "at least 2 parties"),

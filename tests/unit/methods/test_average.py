@@ -182,7 +182,7 @@ def test_a_source_of_another_size_is_refused() -> None:
         (study("bits = 24", budget="epsilon = 1e-12\ndelta = 1e-7"), "2\\^52"),
         (study('columns = ["colour"]'), "'colour' is not a number"),
         (study(columns=COLOUR), "no integer or real column"),
-        (study(columns=SCORE.replace("missing = { value = 0.0 }", "")), "needs a value for missing"),
+        (study(columns=SCORE.replace("missing = { value = 0.0 }", "")), "needs a value in place of missing"),
     ],
 )
 def test_studies_that_cannot_run(agreed: Study, text: str) -> None:

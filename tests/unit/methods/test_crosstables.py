@@ -172,7 +172,10 @@ columns = ["age"]
         (lambda: vertical_study('pairs = [["colour", "age"]]'), "two different parties"),
         (lambda: vertical_study('pairs = [["colour", "weight"]]'), "two different parties"),
         (lambda: vertical_study("colluding = 2"), "must be 0 or 1"),
-        (lambda: vertical_study('local = true\npairs = [["colour", "score"]]', parties=THREE), "'west' is in one"),
+        (
+            lambda: vertical_study('local = true\npairs = [["colour", "score"]]', parties=THREE),
+            "none has a column of party 'west'",
+        ),
         (lambda: vertical_study('pairs = [["score", "age"], ["age", "score"]]'), "twice"),
     ],
 )
@@ -193,5 +196,5 @@ def test_the_plan_says_what_will_be_sent() -> None:
     estimate = plan(study).resources
     sizes = plan_of(study).product.sizes
     assert estimate.reply_bytes >= sizes.small.packed_bytes(sizes.chunk * 6)
-    assert any(f"{sizes.small.bits} bits an entry" in note for note in estimate.notes)
+    assert any(f"{sizes.small.bits} bits per entry" in note for note in estimate.notes)
     assert study.budget.delta == Fraction(1, 10**9)

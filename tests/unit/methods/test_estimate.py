@@ -180,7 +180,7 @@ def test_one_party_schemes_and_reading_back(tmp_path: Path) -> None:
         assert release.result.estimates.together.estimate[0] == pytest.approx(0.3, abs=0.06)
         release.write(tmp_path / scheme)
         assert sy.Release.load(tmp_path / scheme).result == release.result
-        assert "chance (bernoulli, sick)" in release.summary()
+        assert "probability (bernoulli, sick)" in release.summary()
 
 
 def test_hierarchy_is_made_of_the_same_releases(tmp_path: Path) -> None:
@@ -262,8 +262,8 @@ def test_under_add_remove_a_party_gives_exactly_as_many_rows_as_the_study_says(s
     assert found.people == 1200
     assert abs(found.estimate[0] - exact) <= 6 * spread + 0.02
     told = asked.plan.disclosure
-    assert "replaces one of them" in told.sensitivity
-    assert any("least size" in each for each in told.not_protected)
+    assert "replaces at most one of them" in told.sensitivity
+    assert any("minimum size" in each for each in told.not_protected)
 
 
 def _constant(count: int) -> dict[str, Any]:
@@ -285,7 +285,11 @@ def _constant(count: int) -> dict[str, Any]:
         (Estimate(column="age", family=Poisson(), least=(1.0, 2.0), most=(3.0,)), {}, "one number for each"),
         (Estimate(column="age", family=Poisson(), least=(4.0,), most=(3.0,)), {}, "below most"),
         (Estimate(column="age", family=Poisson(), scheme="masked", colluding=3), {}, "collude"),
-        (Estimate(column="age", family=Poisson(), groups=(Group(name="p0", parties=("p1",)),)), {}, "names two"),
+        (
+            Estimate(column="age", family=Poisson(), groups=(Group(name="p0", parties=("p1",)),)),
+            {},
+            "already the name of a party or group",
+        ),
         (Estimate(column="age", family=Poisson(), groups=(Group(name="g", parties=("no",)),)), {}, "no"),
         (Estimate(column="age", family=Poisson(), groups=(Group(name="g", parties=("p0", "p0")),)), {}, "twice"),
     ],

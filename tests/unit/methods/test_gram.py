@@ -112,7 +112,7 @@ def test_a_release_is_read_back(tmp_path: Path) -> None:
         Release.load(tmp_path)
     other = simulate(gram_study("bits = 8"), sources(study, rows(60, 3)), seed=1)
     other.result.write(tmp_path)
-    with pytest.raises(InputError, match="not of this study"):
+    with pytest.raises(InputError, match="does not belong to this study"):
         Release.load(tmp_path)
 
 

@@ -200,7 +200,7 @@ def test_a_release_is_read_back(tmp_path: Path) -> None:
     assert np.array_equal(again.numbers, result.numbers)
     assert np.array_equal(again.ones, result.ones)
     other = mixing_study("bits = 8")
-    with pytest.raises(InputError, match="not of this study"):
+    with pytest.raises(InputError, match="does not belong to this study"):
         protocol_of(other).read(other.plan_as(MixingPlan), tmp_path)
     stored = pq.read_table(tmp_path / "mixed.parquet")
     halves = pa.array([None, *[0.5] * (len(stored) - 1)], pa.float64())
@@ -294,4 +294,4 @@ def test_the_peak_is_below_what_was_announced() -> None:
 
 def test_the_statement_says_that_aligning_shows_who_is_in() -> None:
     study = mixing_study()
-    assert "aligning the rows shows every party who is in" in " ".join(plan(study).statement.not_protected)
+    assert "aligned rows show it to every party" in " ".join(plan(study).statement.not_protected)

@@ -91,7 +91,7 @@ def test_a_model_from_all_parties(tmp_path: Path) -> None:
     assert model.coef_[0] == pytest.approx(0.01, abs=6 * model.inference_.standard_errors()[1])
     assert model.predict(columns["north"]).shape == (1500,)
     (tmp_path / "study.json").write_text((tmp_path / "study.json").read_text().replace('"bits": 10', '"bits": 8'))
-    with pytest.raises(InputError, match="not of this study"):
+    with pytest.raises(InputError, match="does not belong to this study"):
         Release.load(tmp_path)
 
 

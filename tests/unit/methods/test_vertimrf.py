@@ -136,7 +136,7 @@ def test_the_disclosure_names_what_a_coordinator_gets_and_no_more(options: str, 
 def test_printed_variants_say_what_holds() -> None:
     sketched = vertimrf_study("as_published = true", neighbours="add_remove")
     words = " ".join(sketched.plan.disclosure.departures)
-    assert "makes the true delta 0.0" in words
+    assert "the true delta there is 0.0" in words
     responded = vertimrf_study(f"{ORACLE}\nas_published = true")
     event = responded.plan.events("north")[-1]
     # three codes of twice their part of the three tenths of epsilon 10: 6, not 3
@@ -152,8 +152,8 @@ def test_printed_variants_say_what_holds() -> None:
     [
         ("bins = 1", "bins"),
         ("local_share = 1.5", "local_share"),
-        ("phantoms = 3", "go together"),
-        (f"{ORACLE}\nphantoms = 3\ncap = 4", "go together"),
+        ("phantoms = 3", "phantoms and cap together"),
+        (f"{ORACLE}\nphantoms = 3\ncap = 4", "phantoms and cap together"),
         ('local_models = false\nvalues = "local"', "needs local_models"),
         ("refined = -1", "refined"),
     ],

@@ -1,1 +1,1 @@
-"""Methods that exist for comparison: VertiGAN, DPLT, DistDiffGen, glued."""
+"""Methods for comparison: VertiGAN, DPLT, DistDiffGen, glued."""

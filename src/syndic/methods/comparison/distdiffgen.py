@@ -1,26 +1,26 @@
 """Two parties specialise their columns along taxonomy trees for one class, after DistDiffGen (Mohammed et al. 2014).
 
 Both parties know the class attribute, the paper's assumption: `label` is a column of both. Each releases noisy scores
-of all groups of its trees (`syndic.model.latent.diffgen`). The coordinator specialises the group of the highest noisy
-score, as many times as the study says. Parties count the leaves, cells of both parties' groups and the class, by one
-secure product (`syndic.mpc.product`), each adds a share of the noise, and the noisy counts open once. Rows are drawn
-from them, values evenly within their groups.
+of all groups of its trees (`syndic.model.latent.diffgen`). The coordinator specialises the group with the highest noisy
+score, as many times as the study says. A leaf is a cell of both parties' groups and the class. Parties count the leaves
+by one secure product (`syndic.mpc.product`), each adds a share of the noise, and the noisy counts are opened once. Rows
+are drawn from them, values uniformly within their groups.
 
-*Neighbours*: one person's values are replaced, at both parties at once; who is in and how many are public. *Cost*: one
-account of Gaussian privacy in two parts, scores and leaves; both parties are charged for both. *Sensitivity*: scores of
-a column with d groups on a path move by 2 d - 1 in squared l2, proven there, so all of them by the sum over the columns
-of both parties. Leaves are one table, whichever groups were chosen: two counts move by one.
+*Neighbours*: one person's values are replaced, at both parties at once; which people are in the data is public. *Cost*:
+one account of Gaussian privacy in two parts, scores and leaves; both parties are charged for both. *Sensitivity*:
+scores of a column with d groups on a path change by 2 d - 1 in squared l2, proven there, so all of them by the sum over
+the columns of both parties. Leaves are one table, whichever groups were chosen: two counts change by one.
 
 *Who sees what*: everybody sees the noisy scores, the groups and the noisy leaves. The coordinator deals the triples and
-carries sealed rows that it cannot read. A partner knows its own share of the noise; with `colluding` 1 the other share
-is enough. Coordinator and one party together could read the other's groups. *Semi-honest*.
+forwards sealed rows that it cannot read. A partner knows its own share of the noise; with `colluding` 1 the other share
+is enough. The coordinator and one party together could read the other's groups. *Semi-honest*.
 
-Departures from the paper. Scores are released once with noise, where the paper draws each choice by an exponential
-mechanism between the parties, with shared random numbers and comparisons under encryption: a choice then costs nothing
-more, and no party learns anything of the other that is not published. It would not do to add the noise of a noisy
-maximum and to send each party's best noisy score: that noise hides which candidate won, but the chance of a best score
-is a product over all candidates, and one person may change every factor of it. Noise is integer and Gaussian, under
-`replace`; values are told apart by the bins of the study, so no split point is searched for.
+Departures from the paper. Scores are released once with noise. The paper draws each choice by an exponential mechanism
+between the parties, with shared random numbers and comparisons under encryption. Here a choice costs nothing more, and
+no party learns anything about the other that is not published. Report-noisy-max on each party's best score is no
+alternative: its noise hides which candidate won, but the probability of a best score is a product over all candidates,
+and one person may change every factor. Noise is integer and Gaussian, under `replace`; values are grouped by the bins
+of the study, so there is no search for split points.
 """
 
 import hashlib
@@ -66,19 +66,19 @@ _SCORES = "scores of groups"
 
 
 class Scores(Message):
-    """A party's noisy scores of the groups of its columns, column after column, on the fine grid."""
+    """A party's noisy scores of the groups of its columns, column after column, in units of the fine noise."""
 
     values: NDArray[np.int64]
 
 
 class Chosen(Message):
-    """The groups of every column that leaves are counted by, as places in the columns' trees."""
+    """The groups of every column by which leaves are counted, as indices into the columns' trees."""
 
     cut: dict[str, tuple[int, ...]]
 
     @property
     def digest(self) -> str:
-        """What the product of the leaves is bound to."""
+        """The digest to which the secure product of the leaves is bound."""
         return hashlib.sha256(encode(self)).hexdigest()[:16]
 
 
@@ -97,31 +97,31 @@ class SplitNote(RowsNote):
 class Distdiffgen(Method, tag="distdiffgen"):
     """Parameters of the two-party specialisation.
 
-    `label`: the class, a column that both parties hold. `specialisations`: how many groups are replaced by their
-    children. `taxonomies`: trees of values; a column without one has its values halved again and again, in their order.
-    `choice_share`: the part of the budget for scores. `colluding` is as in the vertical synthesis, `rows` by default
-    the public number of people.
+    `label`: the class, a column that both parties have. `specialisations`: how many groups are replaced by their
+    children. `taxonomies`: trees of values; a column without one gets a balanced binary tree over its ordered values.
+    `choice_share`: the part of the budget for scores. `colluding`: as in the method `vertical`. `rows`: by default the
+    public number of people.
     """
 
     title: ClassVar[str] = "Two-party specialisation along taxonomy trees, for a class"
     paper: ClassVar[str] = "after DistDiffGen, Mohammed et al. 2014; triples after Beaver 1991"
     partition: ClassVar[Literal["horizontal", "vertical"]] = "vertical"
     trust: ClassVar[str] = (
-        "semi-honest: everybody follows the steps, and the coordinator, who deals the triples, pools what it knows "
-        "with no party; unless the study gives identities, the coordinator must not forge keys"
+        "semi-honest: every role follows the protocol, and the coordinator, who deals the triples, colludes with no "
+        "party; unless the study lists identities, the coordinator must not forge keys"
     )
 
     label: str
     specialisations: int = 10
     taxonomies: tuple[Taxonomy, ...] = ()
-    # made by a function: a fraction has no place in a JSON Schema
+    # a default factory, since JSON Schema has no fractions
     choice_share: Fraction = msgspec.field(default_factory=lambda: Fraction(1, 2))
     colluding: int = 1
     rows: int | None = None
 
     def __post_init__(self) -> None:
         if self.colluding not in (0, 1):
-            raise ValueError(f"colluding ({self.colluding}) must be 0 or 1: two partners share the noise of a table")
+            raise ValueError(f"colluding ({self.colluding}) must be 0 or 1: a table's noise has two shares")
         if not 1 <= self.specialisations <= 100:
             raise ValueError(f"specialisations ({self.specialisations}) must be from 1 to 100")
         if not 0 < self.choice_share < 1:
@@ -133,11 +133,11 @@ class Distdiffgen(Method, tag="distdiffgen"):
 
     @property
     def requires(self) -> Requires:
-        """The same people at both parties; Gaussian noise needs delta. Both hold the label, which `plan` checks."""
+        """The same people at both parties; Gaussian noise needs delta. `plan` checks that both have the label."""
         return msgspec.structs.replace(SAME_PEOPLE, columns="any")
 
     def plan(self, terms: Terms) -> DistdiffgenPlan:
-        """Make the trees, cut the budget into scores and leaves, and make the noise of the scores."""
+        """Make the trees, split the budget between scores and leaves, and calibrate the noise of the scores."""
         self._check_columns(terms)
         given = {one.column: one.tree(terms.schema) for one in self.taxonomies}
         trees = {
@@ -166,13 +166,13 @@ class Distdiffgen(Method, tag="distdiffgen"):
         )
 
     def _check_columns(self, terms: Terms) -> None:
-        """Raise `InputError` unless two parties hold different columns, and both the label."""
+        """Raise `InputError` unless there are two parties with different columns, and both have the label."""
         label = self.label
         if len(terms.parties) != PARTNERS:
-            raise InputError("this method is for exactly two parties")
+            raise InputError(f"distdiffgen needs exactly two parties; the study has {len(terms.parties)}")
         held = [tuple(party.columns or ()) for party in terms.parties]
         if any(label not in columns for columns in held):
-            raise InputError(f"label ({label}) must be a column of both parties: both score their columns by it")
+            raise InputError(f"label ({label}) must be a column of both parties: both use it to score their columns")
         apart = [name for columns in held for name in columns if name != label]
         if sorted(apart) != sorted(set(terms.schema.names) - {label}) or any(len(one) < PARTNERS for one in held):
             raise InputError(
@@ -182,13 +182,13 @@ class Distdiffgen(Method, tag="distdiffgen"):
             raise InputError(f"label ({label}) must have two levels or more")
         unknown = [one.column for one in self.taxonomies if one.column not in apart]
         if unknown:
-            raise InputError(f"taxonomies: {unknown[0]} is no column of a party, or it is the label")
+            raise InputError(f"taxonomies: {unknown[0]} must be a column of a party, and not the label")
 
     # The parties' side.
 
     @step(reveals="noisy")
     def score(self, party: Party[DistdiffgenPlan], message: Nothing) -> Scores:
-        """Score every group of own columns' trees by the class, with noise."""
+        """Score every group in the trees of own columns by the class, and add noise."""
         del message
         advance(party, _SCORES, 1)
         exact = _exact_scores(party)
@@ -197,24 +197,24 @@ class Distdiffgen(Method, tag="distdiffgen"):
 
     @step(reveals="public")
     def take_cut(self, party: Party[DistdiffgenPlan], message: Chosen) -> Nothing:
-        """Check the chosen groups against this party's own study, and keep them."""
+        """Check the chosen groups against this party's own study, and store them."""
         trees = party.plan.every
         advance(party, _SCORES, 2)
         if message.cut.keys() != trees.keys():
-            raise RefusedError("the groups are not of all columns but the label")
+            raise RefusedError("the groups must cover all columns except the label")
         try:
             for name, tree in trees.items():
                 tree.group_of(message.cut[name])
         except InputError as error:
             raise RefusedError(str(error)) from None
         if not party.plan.fits(message.cut):
-            raise RefusedError("the groups make more cells at a party than the study allows")
+            raise RefusedError("the groups give a party more cells than the study allows")
         party.remember(_CUT, message)
         return Nothing()
 
     @step(reveals="public")
     def product_keys(self, party: Party[DistdiffgenPlan], message: ProductStart) -> ProductKey:
-        """Take the dealer's seed, make a key pair, publish the public key."""
+        """Store the dealer's seed, make a key pair, publish the public key."""
         return _round(party).product.product_keys(party, message)
 
     @step(reveals="sealed")
@@ -224,19 +224,19 @@ class Distdiffgen(Method, tag="distdiffgen"):
 
     @step(reveals="sealed")
     def product_multiplied(self, party: Party[DistdiffgenPlan], message: ProductInbox) -> Mail:
-        """Multiply the chunk with every partner's masked rows; seal the masked wrap bits for the partner."""
+        """Multiply the chunk by every partner's masked rows; seal the masked wrap-around bits for the partner."""
         return _round(party).product.multiply(party, message, partial(_onehot_rows, party))
 
     @step(reveals="masked")
     def open_leaves(self, party: Party[DistdiffgenPlan], message: ProductClose) -> OpenedRound:
-        """Complete the share to the counts of all leaves, add a share of the noise, and mask the result."""
+        """Reconstruct shares of all leaf counts, add a share of the noise, and mask the result."""
         why = "noisy counts of the leaves by class"
         return _round(party).open(party, message, partial(_count_cells, party), why=why)
 
     # The coordinator's side.
 
     def coordinate(self, session: Session[DistdiffgenPlan]) -> PublishedRows:
-        """Ask for scores, specialise, count the leaves, draw rows."""
+        """Collect scores, specialise groups, count the leaves, draw rows."""
         plan, draws = session.plan, generator(session.randomness)
         scores = _scores_by_column(plan, session.ask(self.score, Nothing()))
         chosen = Chosen(cut=specialised(plan.every, scores, plan.times, plan.fits))
@@ -260,7 +260,7 @@ class Distdiffgen(Method, tag="distdiffgen"):
 
 
 def _round(party: Party[DistdiffgenPlan]) -> Round:
-    """Return how the leaves of the groups that were chosen are counted."""
+    """Return the plan for counting the leaves of the chosen groups."""
     chosen = party.recall(_CUT, Chosen)
     return party.plan.round_of(chosen.cut, chosen.digest)
 
@@ -275,7 +275,7 @@ def _exact_scores(party: Party[DistdiffgenPlan]) -> NDArray[np.int64]:
 
 
 def _count_cells(party: Party[DistdiffgenPlan], tables: Sequence[Names]) -> list[NDArray[np.int64]]:
-    """Return how many rows each cell of the party's side has, the one table that is counted. Private."""
+    """Return the number of rows in each cell of the party's side, as one table. Private."""
     del tables
     plan, cut = party.plan, party.recall(_CUT, Chosen).cut
     counts = np.zeros(plan.width(party.name, cut), dtype=np.int64)
@@ -285,7 +285,7 @@ def _count_cells(party: Party[DistdiffgenPlan], tables: Sequence[Names]) -> list
 
 
 def _onehot_rows(party: Party[DistdiffgenPlan], start: int, stop: int) -> NDArray[np.uint8]:
-    """Return rows of the one-hot matrix of the party's cells, the last left out. Private."""
+    """Return rows of the one-hot matrix of the party's cells, without the last cell. Private."""
     plan, cut = party.plan, party.recall(_CUT, Chosen).cut
     batches = party.table.batches(plan.domain(party.name, cut).names)
     width = plan.width(party.name, cut) - 1
@@ -296,13 +296,13 @@ def _onehot_rows(party: Party[DistdiffgenPlan], start: int, stop: int) -> NDArra
 
 
 def _scores_by_column(plan: DistdiffgenPlan, answers: Mapping[str, Scores]) -> dict[str, NDArray[np.float64]]:
-    """Cut the noisy scores of both parties into those of each column's tree."""
+    """Split the noisy scores of both parties by column."""
     scores: dict[str, NDArray[np.float64]] = {}
     for party, trees in plan.trees.items():
         values = answers[party].values / plan.scored.scale
         ends = np.cumsum([len(tree.inner) for tree in trees.values()])
         if values.shape != (ends[-1],):
-            raise InputError(f"{party} answered with {values.size} scores, which are not those of its trees")
+            raise InputError(f"{party} answered with {values.size} scores, which do not fit its trees")
         scores |= dict(zip(trees, np.split(values, ends[:-1]), strict=True))
     return scores
 
@@ -319,7 +319,7 @@ def _leaf_table(plan: DistdiffgenPlan, cut: Cut, answer: Answer) -> Measurement:
 def _draw_rows(
     plan: DistdiffgenPlan, cut: Cut, leaves: Measurement, draws: np.random.Generator
 ) -> dict[str, NDArray[Any]]:
-    """Draw leaves in proportion to their counts, none below zero, and values evenly within their groups."""
+    """Draw leaves in proportion to their counts, negative ones set to 0, and values uniformly within their groups."""
     first = np.zeros(plan.rows, dtype=np.int64)
     cells = draw_column(positive(leaves.values).reshape(1, -1), first, draws)
     places = dict(zip(leaves.names, np.unravel_index(cells, leaves.values.shape), strict=True))

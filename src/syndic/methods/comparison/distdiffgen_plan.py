@@ -1,4 +1,4 @@
-"""What a two-party specialisation fixes before any row is read: trees, noise, how the leaves of a cut are counted."""
+"""The plan of a two-party specialisation: trees, noise, and how the leaves of a cut are counted."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -20,7 +20,7 @@ from syndic.noise import FineGaussian
 from syndic.privacy import Event
 
 MOST_SIDE: Final = 1024
-"""The most cells of one party's side: its one-hot matrix has a column for each."""
+"""The most cells on one party's side: its one-hot matrix has a column for each."""
 
 MOST_LEAVES: Final = 1 << 16
 """The most cells of both sides together."""
@@ -29,7 +29,7 @@ _CHUNK_BYTES: Final = 1 << 24
 
 
 class Branch(Document):
-    """A group of a taxonomy: values that stand by themselves, and groups below it."""
+    """A group of a taxonomy: single values, and groups below it."""
 
     values: tuple[str, ...] = ()
     branches: tuple["Branch", ...] = ()
@@ -38,12 +38,12 @@ class Branch(Document):
         """Return the group by code."""
         unknown = [value for value in self.values if value not in codes]
         if unknown:
-            raise InputError(f"there is no value '{unknown[0]}'; the labels are {', '.join(codes)}")
+            raise InputError(f"the column has no value '{unknown[0]}'; its labels are {', '.join(codes)}")
         return (*(one.nested(codes) for one in self.branches), *(codes[value] for value in self.values))
 
 
 class Taxonomy(Document):
-    """The tree of one column's values, by their labels: what stands directly below the root."""
+    """The tree of one column's values, by label: the values and groups directly below the root."""
 
     column: str
     values: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class Taxonomy(Document):
         except InputError as error:
             raise InputError(f"taxonomies of '{self.column}': {error}") from None
         if len(tree.levels[0]) != len(codes):
-            raise InputError(f"taxonomies of '{self.column}': every value must be in it: {', '.join(codes)}")
+            raise InputError(f"taxonomies of '{self.column}': it must contain every value: {', '.join(codes)}")
         return tree
 
 
@@ -65,8 +65,8 @@ class Taxonomy(Document):
 class DistdiffgenPlan(Plan):
     """The trees of each party's columns in order, without the label, and the noise of scores and leaves.
 
-    `scored` is the noise of all scores of both parties together, `times` how many groups are specialised, `rows` how
-    many rows are drawn.
+    `scored` is the noise of all scores of both parties together, `times` the number of specialisations, `rows` the
+    number of rows to draw.
     """
 
     account: Account
@@ -97,7 +97,7 @@ class DistdiffgenPlan(Plan):
         return Domain.of({**sizes, **({self.label: self.classes} if party == next(iter(self.trees)) else {})})
 
     def width(self, party: str, cut: Cut) -> int:
-        """Return how many levels a side has: its cells, or 2 if there is one, since the last level is never sent."""
+        """Return the number of levels of a side: its cells, but at least 2, since the last level is never sent."""
         return max(2, self.domain(party, cut).size)
 
     def fits(self, cut: Cut) -> bool:
@@ -115,7 +115,7 @@ class DistdiffgenPlan(Plan):
         return domain.index(grouped)
 
     def round_of(self, cut: Cut, digest: str) -> Round:
-        """Return how the one table of both sides is counted; partners with other cuts cannot read each other's mail."""
+        """Return the plan for counting the table of both sides; partners with different cuts cannot read each other."""
         sides = tuple(self.trees)
         domain = Domain(sides, tuple(self.width(party, cut) for party in sides))
         layout = layout_of({party: party for party in sides}, (sides,), domain)
@@ -123,7 +123,7 @@ class DistdiffgenPlan(Plan):
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """Groups are scored and chosen, cells of both sides are multiplied, noisy leaves open."""
+        """Groups are scored and chosen, cells of both sides are multiplied, noisy leaves are opened."""
         return ("score", "take_cut", "product_keys", "product_masked", "product_multiplied", "open_leaves")
 
     def events(self, party: str) -> tuple[Event, ...]:
@@ -144,7 +144,7 @@ class DistdiffgenPlan(Plan):
         most = max((len(below) for tree in self.every.values() for below in tree.children), default=1)
         leaves = min(MOST_LEAVES, self.classes * most ** min(self.times, 20))
         side = min(MOST_SIDE, leaves)
-        # a chunk of masked rows takes no more of a message than its part
+        # a chunk of masked rows uses no more than its part of a message
         chunk = min(_CHUNK_BYTES, terms.limits.message_mb * 10**6 // (4 * PARTNERS), 8 * people * side)
         score, leaf = self.scored.variance(1) ** 0.5, self.account.noise_of(2, 1, 2).variance(PARTNERS) ** 0.5
         outside, partner = self.epsilons
@@ -155,9 +155,9 @@ class DistdiffgenPlan(Plan):
             seconds=round(1.0 + people * side * 8e-8 + people * leaves * 2e-10, 1),
             notes=(
                 f"{self.scores:,} groups of values are scored, with standard deviation {score:.3g}; {self.times} of "
-                f"them are specialised, to at most {leaves:,} leaves",
+                f"them are specialised, into at most {leaves:,} leaves",
                 f"standard deviation {leaf:.3g} on the count of a leaf",
-                f"epsilon {outside:.4g} against all but the parties, {partner:.4g} against one of them",
+                f"epsilon {outside:.4g} against everyone but the parties, {partner:.4g} against one of them",
             ),
         )
 
@@ -181,22 +181,22 @@ class DistdiffgenPlan(Plan):
                 "leaves"
             ),
             sensitivity=(
-                f"replacing one person's values at both parties at once moves at most {moved} of {self.scores} scores "
-                "by one, those of groups on the paths of the old and the new values, and two leaves by one; both "
-                "parties are charged for all of it"
+                f"replacing one person's values at both parties at once changes at most {moved} of {self.scores} "
+                "scores by one, those of groups on the paths of the old and the new values, and two leaves by one; "
+                "both parties are charged for all of it"
             ),
             epsilons=self.epsilons,
-            readable="in which groups the other party's values are",
+            readable="the groups of the other party's values",
             known=(
-                "everybody's class: both parties know it before they begin",
-                "the columns, bounds, labels, taxonomies and people: they are public",
+                "every person's class: both parties know it before the study",
+                "the columns, bounds, labels, taxonomies and the number of people: they are public",
             ),
         )
 
 
 def score_noise(account: Account, trees: Mapping[str, Mapping[str, Tree]]) -> RoundNoise:
     """Return the noise of all scores of both parties together."""
-    # at least the two counts of the table that the account is planned for
+    # at least the two changed counts of the table that the account is planned for
     moved = max(2, sum(tree.moved for own in trees.values() for tree in own.values()))
     noise = FineGaussian(
         sensitivity_squared=Fraction(moved),

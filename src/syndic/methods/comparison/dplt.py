@@ -1,26 +1,26 @@
 """A latent tree over aligned rows, after DPLT (Tang, Cheng, Su, Chen and Shao 2021), for columns of any size.
 
-Each party puts its columns into groups and learns, from noisy counts of a group, one latent attribute that stands for
-it. Tables of all pairs of latent attributes are opened with noise: those across two parties from secure products
-(`syndic.mpc.product`), the others from the party that has both. The coordinator finds the tree of most mutual
-information, fits it, and draws latent levels along the tree and then each group's values.
+Each party groups its columns and learns, from noisy counts of a group, one latent attribute that represents it. Tables
+of all pairs of latent attributes are opened with noise: those across two parties from secure products
+(`syndic.mpc.product`), the others from the party that has both. The coordinator finds the spanning tree with the most
+mutual information, fits it, and draws latent levels along the tree and then each group's values.
 
-*Neighbours*: one person's values are replaced, at all parties at once; who is in and how many are public. *Cost*: one
-account of Gaussian privacy in three parts: scores of pairs of columns, tables of groups, tables of latent pairs. Every
-party is charged for all parties' parts. *Sensitivity*: a score, half the l1 distance of a pair's table from the product
-of its margins, moves by at most 3 rows, so all P of them by 9 P in squared l2. Tables of G groups move by 2 G. A latent
-attribute is a function of a person's values that was made of noisy counts, so tables of T latent pairs move by 2 T.
-Which columns are in a group, and what a latent level means, follows from noisy numbers: it costs nothing more.
+*Neighbours*: one person's values are replaced, at all parties at once; which people are in the data is public. *Cost*:
+one account of Gaussian privacy in three parts: scores of pairs of columns, tables of groups, tables of latent pairs.
+Every party is charged for all parties' parts. *Sensitivity*: a score, half the l1 distance of a pair's table from the
+product of its margins, changes by at most 3 rows, so all P of them by 9 P in squared l2. Tables of G groups change by
+2 G. A latent attribute is a function of a person's values that depends only on noisy counts, so tables of T latent
+pairs change by 2 T. Groups and the meaning of latent levels follow from noisy numbers: they cost nothing more.
 
 *Who sees what*: everybody sees the noisy scores, tables, groups and the tree. The coordinator deals the triples and
-carries sealed rows that it cannot read. A partner knows its own share of a table's noise; with `colluding` 1 the other
-share is enough. Coordinator and one party together could read the latent levels of that party's partners.
+forwards sealed rows that it cannot read. A partner knows its own share of a table's noise; with `colluding` 1 the other
+share is enough. The coordinator and one party together could read the latent levels of that party's partners.
 *Semi-honest*.
 
-Departures from the paper, whose own text has binary attributes: groups are scored by distance from independence, whose
-sensitivity is 3 rows where mutual information's is about log n; noisy scores of all pairs replace an exponential
-mechanism for each column; a person has one latent level, where the paper multiplies chances of levels; the tables of
-pairs serve both for the tree and for its parameters; no index of higher latent attributes saves pairs.
+Departures from the paper, which treats binary attributes. Groups are scored by distance from independence, whose
+sensitivity is 3 rows; that of mutual information is about log n. Noisy scores of all pairs replace an exponential
+mechanism for each column. A person has one latent level; the paper multiplies probabilities of levels. The tables of
+pairs serve both for the tree and for its parameters. There is no index of higher latent attributes to save pairs.
 """
 
 import itertools
@@ -80,7 +80,7 @@ class Latents(Message):
 
 
 class Learned(Message):
-    """What a party released of its own columns. Scores are in steps and counts in rows, both on the fine grid."""
+    """What a party released about its own columns: scores in steps, counts in rows, both in units of the fine noise."""
 
     scores: NDArray[np.int64]
     counts: NDArray[np.int64]
@@ -104,24 +104,24 @@ class Dplt(Method, tag="dplt"):
     """Parameters of the latent tree.
 
     `group`: the most columns of a group. `group_cells`: the most combinations of their values; by default as many as
-    noise lets be told apart. `levels`: how many levels a latent attribute has, 2 in the paper; by default as many as
-    noise lets be told apart in a table of two, up to 16. `score_share` and `pattern_share`: the parts of the budget for
-    scores and for tables of groups; what is left is for tables of latent attributes. `colluding` is as
-    in the vertical synthesis, `rows` by default the public number of people.
+    can be distinguished from noise. `levels`: the number of levels of a latent attribute, 2 in the paper; by default
+    as many as can be distinguished from noise in a table of two, up to 16. `score_share` and `pattern_share`: the parts
+    of the budget for scores and for tables of groups; the rest is for tables of latent attributes. `colluding`: as in
+    the method `vertical`. `rows`: by default the public number of people.
     """
 
     title: ClassVar[str] = "Latent tree over columns of different parties"
     paper: ClassVar[str] = "after DPLT, Tang et al. 2021; Ver Steeg and Galstyan 2014; triples after Beaver 1991"
     partition: ClassVar[Literal["horizontal", "vertical"]] = "vertical"
     trust: ClassVar[str] = (
-        "semi-honest: everybody follows the steps, and the coordinator, who deals the triples, pools what it knows "
-        "with no party; unless the study gives identities, the coordinator must not forge keys"
+        "semi-honest: every role follows the protocol, and the coordinator, who deals the triples, colludes with no "
+        "party; unless the study lists identities, the coordinator must not forge keys"
     )
 
     group: int = 4
     group_cells: int | None = None
     levels: int | None = None
-    # made by a function: a fraction has no place in a JSON Schema
+    # a default factory, since JSON Schema has no fractions
     score_share: Fraction = msgspec.field(default_factory=lambda: Fraction(1, 10))
     pattern_share: Fraction = msgspec.field(default_factory=lambda: Fraction(1, 2))
     colluding: int = 1
@@ -129,7 +129,7 @@ class Dplt(Method, tag="dplt"):
 
     def __post_init__(self) -> None:
         if self.colluding not in (0, 1):
-            raise ValueError(f"colluding ({self.colluding}) must be 0 or 1: two partners share the noise of a table")
+            raise ValueError(f"colluding ({self.colluding}) must be 0 or 1: a table's noise has two shares")
         if self.group < 1 or (self.group_cells is not None and self.group_cells < 1):
             raise ValueError("group and group_cells must be at least 1")
         if self.levels is not None and not 2 <= self.levels <= _MOST_LEVELS:
@@ -138,15 +138,15 @@ class Dplt(Method, tag="dplt"):
             raise ValueError(f"rows ({self.rows}) must not be negative")
         learning = self.score_share + self.pattern_share
         if min(self.score_share, self.pattern_share) <= 0 or learning >= 1:
-            raise ValueError("score_share and pattern_share must be positive and leave something of the budget")
+            raise ValueError("score_share and pattern_share must be positive and leave something: their sum is below 1")
 
     @property
     def requires(self) -> Requires:
-        """Different columns of the same people at all parties; Gaussian noise needs delta."""
+        """The same people, different columns at each party; Gaussian noise needs delta."""
         return SAME_PEOPLE
 
     def plan(self, terms: Terms) -> DpltPlan:
-        """Cut the budget into scores, groups and latent pairs; groups and levels are as many as noise tells apart."""
+        """Split the budget between scores, groups and latent pairs; size groups and levels by the noise."""
         domains = {party.name: schema_of(terms, party.name).domain for party in terms.parties}
         pairs, people = count_pairs(domains), terms.parties[0].people or 1
         account = account_of(
@@ -174,7 +174,7 @@ class Dplt(Method, tag="dplt"):
         )
 
     def _shares(self, *, scored: bool) -> tuple[Fraction, ...]:
-        """Return the parts of the budget: for scores where there are any, for groups, for latent pairs."""
+        """Return the parts of the budget: for scores if there are any, for groups, for latent pairs."""
         learning = self.score_share + self.pattern_share
         return (*((self.score_share, self.pattern_share) if scored else (learning,)), 1 - learning)
 
@@ -191,7 +191,7 @@ class Dplt(Method, tag="dplt"):
 
     @step(reveals="public")
     def product_keys(self, party: Party[DpltPlan], message: ProductStart) -> ProductKey:
-        """Take the dealer's seed, make a key pair, publish the public key."""
+        """Store the dealer's seed, make a key pair, publish the public key."""
         return party.plan.round.product.product_keys(party, message)
 
     @step(reveals="sealed")
@@ -201,12 +201,12 @@ class Dplt(Method, tag="dplt"):
 
     @step(reveals="sealed")
     def product_multiplied(self, party: Party[DpltPlan], message: ProductInbox) -> Mail:
-        """Multiply the chunk with every partner's masked rows; seal the masked wrap bits for the partner."""
+        """Multiply the chunk by every partner's masked rows; seal the masked wrap-around bits for the partner."""
         return party.plan.round.product.multiply(party, message, partial(_onehot_rows, party))
 
     @step(reveals="masked")
     def open_tables(self, party: Party[DpltPlan], message: ProductClose) -> OpenedRound:
-        """Complete the shares to tables of latent pairs, count the own ones, add noise, and mask what is shared."""
+        """Count local tables of latent pairs, reconstruct shared tables, add noise, mask the shared part."""
         now = party.plan.round
         why = f"{len(now.layout.tables)} tables of latent attributes"
         return now.open(party, message, partial(_count_latents, party), why=why)
@@ -214,7 +214,7 @@ class Dplt(Method, tag="dplt"):
     # The coordinator's side.
 
     def coordinate(self, session: Session[DpltPlan]) -> PublishedRows:
-        """Ask for latent attributes and their tables, find and fit the tree, draw rows."""
+        """Collect latent attributes and their tables, find and fit the tree, draw rows."""
         plan, draws = session.plan, generator(session.randomness)
         learned = session.ask(self.learn, Nothing())
         opened = session.ask(self.open_tables, deal_products(session, self, plan.round.product))
@@ -240,9 +240,9 @@ class Dplt(Method, tag="dplt"):
 
 
 def _learn(party: Party[DpltPlan]) -> Learned:
-    """Release scores of pairs, then counts of the groups that they suggest; latent attributes follow from the counts.
+    """Release scores of pairs, then counts of the groups chosen by them; latent attributes follow from the counts.
 
-    Both are charged at once and before any noise: their costs add up, although the second depends on the first.
+    Both are charged together before any noise is drawn: their costs add up, although the second depends on the first.
     """
     plan, domain = party.plan, party.plan.domains[party.name]
     pairs = list(itertools.combinations(domain.names, 2))
@@ -291,7 +291,7 @@ def _count_latents(party: Party[DpltPlan], wanted: Sequence[Names]) -> list[NDAr
 
 
 def _onehot_rows(party: Party[DpltPlan], start: int, stop: int) -> NDArray[np.uint8]:
-    """Return rows of the one-hot matrix of latent attributes, the last level of each left out. Private."""
+    """Return rows of the one-hot matrix of latent attributes, without the last level of each. Private."""
     latents = _recall_latents(party)
     matrix = hot_rows(
         _batches(party.table, latents),
@@ -309,7 +309,7 @@ def _batches(table: Table, latents: Mapping[str, Latent]) -> Iterator[Coded]:
 
 
 def _tables_of_groups(plan: DpltPlan, answer: Learned) -> dict[str, tuple[Latent, Measurement]]:
-    """Cut one party's noisy counts into tables of groups; raises `InputError` if they do not fit the groups."""
+    """Split one party's noisy counts into tables of groups; raise `InputError` if they do not fit the groups."""
     found, start, noise = {}, 0, plan.counted
     for name, columns in answer.groups.items():
         domain = plan.terms.schema.domain.project(columns)
@@ -317,7 +317,7 @@ def _tables_of_groups(plan: DpltPlan, answer: Learned) -> dict[str, tuple[Latent
         start += domain.size
         level_of = answer.level_of.get(name)
         if values.size != domain.size or level_of is None or level_of.shape != (domain.size,):
-            raise InputError("a party answered with counts that are not of its groups of columns")
+            raise InputError("a party answered with counts that do not fit its groups of columns")
         latent = Latent(domain, np.clip(level_of, 0, plan.levels - 1))
         found[name] = latent, Measurement(columns, values.reshape(domain.sizes), noise.variance(1))
     return found

@@ -1,4 +1,4 @@
-"""What a study of a latent tree fixes before any row is read: groups, latent levels, noise, rings, what it says."""
+"""The plan of a latent tree: groups, latent levels, noise, rings, and the disclosure."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -17,9 +17,9 @@ from syndic.noise import FineGaussian
 from syndic.privacy import Event, GaussianEvent
 
 GAP_SENSITIVITY: Final = 3
-"""How far one person moves a pair's distance from independence, in rows: see `independence_gap`."""
+"""The sensitivity of a pair's distance from independence, in rows: see `independence_gap`."""
 
-# A table helps if its mean count is so many standard deviations of the noise.
+# A table is useful if its mean count is at least this many standard deviations of the noise.
 _USEFUL: Final = 1.6
 _DEFAULT_LEVELS: Final = 16
 _LEAST_CELLS: Final = 4
@@ -30,9 +30,10 @@ _ENTRY_BYTES: Final = 32
 class DpltPlan(Plan):
     """The groups of each party, their latent levels, and the noise of scores, groups and latent pairs.
 
-    `packed` has each party's groups by size alone: as many it will have, of other columns perhaps, of at most `group`
-    columns and `most_cells` combinations of values. `scored` is the noise of scores, if any party has two columns,
-    `counted` that of the groups' tables, `round` counts the tables of latent pairs. `rows` is how many are drawn.
+    `packed` has each party's groups, formed by size alone: the final groups are as many, perhaps with other columns,
+    with at most `group` columns and `most_cells` combinations of values. `scored` is the noise of scores, if any party
+    has two columns, `counted` that of the groups' tables, `round` the plan for counting the tables of latent pairs.
+    `rows` is the number of rows to draw.
     """
 
     account: Account
@@ -101,13 +102,13 @@ class DpltPlan(Plan):
                 f"{len(layout.tables)} tables of latent pairs take about {traffic / 1e6:,.1f} MB",
                 f"standard deviation {counted:.3g} on every count of a group, {within:.3g} on those of latent pairs "
                 f"within a party and {across:.3g} across two",
-                f"epsilon {outside:.4g} against all but the partners of a table, {partner:.4g} against a partner",
+                f"epsilon {outside:.4g} against everyone but a table's two partners, {partner:.4g} against a partner",
             ),
         )
 
     @property
     def largest_message(self) -> int:
-        """The bytes of what a party gets from all others at once."""
+        """The bytes that a party gets from all others in one message."""
         return len(self.terms.parties) * self.resources.reply_bytes
 
     @property
@@ -126,28 +127,28 @@ class DpltPlan(Plan):
                 "what each latent level means, and rows drawn from the tree"
             ),
             sensitivity=(
-                f"replacing one person's values at all parties at once moves each of {pairs} scores by at most "
+                f"replacing one person's values at all parties at once changes each of {pairs} scores by at most "
                 f"{GAP_SENSITIVITY} rows, two counts by one in each of {groups} tables of groups, and two counts by "
                 f"one in each of {tables} tables of latent pairs; every party is charged for all of it"
             ),
             epsilons=self.epsilons,
             readable="the latent levels of that party's partners",
-            known=("the columns, bounds, labels and people: they are public",),
+            known=("the columns, bounds, labels and the number of people: they are public",),
         )
 
 
 def count_pairs(domains: Mapping[str, Domain]) -> int:
-    """Return how many pairs of columns are at one party."""
+    """Return the number of pairs of columns that are at the same party."""
     return sum(len(domain) * (len(domain) - 1) // 2 for domain in domains.values())
 
 
 def name_latents(party: str, count: int) -> tuple[str, ...]:
-    """Return names for a party's latent attributes; a party's name has no space, so none is used twice."""
+    """Return names for a party's latent attributes; party names have no spaces, so no name occurs twice."""
     return tuple(f"{party} {place}" for place in range(1, count + 1))
 
 
 def score_noise(account: Account, pairs: int) -> RoundNoise:
-    """Return the noise of all parties' scores together, in steps: rounding both neighbours adds one to a step."""
+    """Return the noise of all parties' scores together, in steps: rounding at both neighbours adds up to one step."""
     event = account.events[0]
     noise = FineGaussian(
         sensitivity_squared=pairs * (GAP_SENSITIVITY / SCORE_STEP + 1) ** 2,
@@ -159,20 +160,20 @@ def score_noise(account: Account, pairs: int) -> RoundNoise:
 
 
 def useful_cells(account: Account, people: int, columns: int) -> int:
-    """Return how many combinations of values a table of a group can tell apart from noise."""
+    """Return how many combinations of values a table of a group can distinguish from noise."""
     deviation = alone(account).noise_of(len(account.events) - 1, columns, 2 * columns).variance(1) ** 0.5
     return max(_LEAST_CELLS, int(people / (_USEFUL * deviation)))
 
 
 def useful_levels(account: Account, people: int, groups: int) -> int:
-    """Return how many latent levels a table of two of them can tell apart from noise."""
+    """Return how many latent levels a table of two latent attributes can distinguish from noise."""
     pairs = groups * (groups - 1) // 2
     deviation = account.noise_of(len(account.events), pairs, 2 * pairs).variance(PARTNERS) ** 0.5
     return max(2, min(_DEFAULT_LEVELS, isqrt(int(people / (_USEFUL * deviation)))))
 
 
 def plan_pairs(terms: Terms, account: Account, packed: Mapping[str, tuple[Names, ...]], levels: int) -> Round:
-    """Return how the tables of all pairs of latent attributes are counted: like those of columns."""
+    """Return the plan for counting the tables of all pairs of latent attributes, like tables of columns."""
     holder = {latent: name for name, groups in packed.items() for latent in name_latents(name, len(groups))}
     domain = Domain(tuple(holder), (levels,) * len(holder))
     layout = layout_of(holder, list(combinations(holder, 2)), domain)

@@ -1,14 +1,14 @@
-"""Glued synthesis: every party makes rows of its own columns, and the coordinator puts them side by side.
+"""Glued synthesis: every party synthesises its own columns, and the coordinator joins them side by side.
 
-*Neighbours*: one person's values are replaced, at all parties at once; who is in and how many are public. *Cost*: one
-account of Gaussian privacy over all parties: a person is at each of them, so their parts add up, and each party has an
-equal part. Every party is charged for all parts, so that one ledger by itself tells what the release costs.
-*Sensitivity*: one person moves two counts by one in each table, so the k tables of a round by 2 k in squared l2; at one
-party those are its own tables only.
+*Neighbours*: one person's values are replaced, at all parties at once; which people are in the data is public. *Cost*:
+one account of Gaussian privacy over all parties: a person is at each of them, so their parts add up, and each party has
+an equal part. Every party is charged for all parts, so that each ledger alone shows the cost of the release.
+*Sensitivity*: one person changes two counts by one in each table, so the k tables of a round by 2 k in squared l2; at
+one party those are its own tables only.
 
-*Who sees what*: everybody sees each party's noisy tables and the rows drawn from them. No party needs another one, so
-nobody is trusted and there is no cryptography. What is lost is everything between columns of different parties: their
-rows are put side by side in random order. It is the floor that a method for aligned rows must stay above.
+*Who sees what*: everybody sees each party's noisy tables and the rows drawn from them. No party depends on another, so
+nobody is trusted and there is no cryptography. All dependence between columns of different parties is lost: their rows
+are joined in random order. It is the baseline that a method for aligned rows must exceed.
 
 Each party selects its tables as in PrivMRF (Cai et al. 2021) and AIM (McKenna et al. 2022), from noisy tables only.
 """
@@ -56,12 +56,12 @@ class GluedNote(RowsNote):
 class Glued(Method, tag="glued"):
     """Parameters of the glued synthesis.
 
-    `selector`, `rounds`, `model_cells` and `rows` are as in the synthesis of rows, for each party by itself; `rows` is
+    `selector`, `rounds`, `model_cells` and `rows` are as in the method `synthesis`, for each party by itself; `rows` is
     by default the public number of people.
     """
 
-    title: ClassVar[str] = "Every party's own synthesis, put side by side"
-    paper: ClassVar[str] = "none: the floor for methods on aligned rows; Cai et al. 2021 and McKenna et al. 2022 inside"
+    title: ClassVar[str] = "Every party's own synthesis, joined side by side"
+    paper: ClassVar[str] = "none: a baseline for methods on aligned rows; uses Cai et al. 2021 and McKenna et al. 2022"
     partition: ClassVar[Literal["horizontal", "vertical"]] = "vertical"
     trust: ClassVar[str] = "nobody: each party trusts only itself; no cryptography is needed"
 
@@ -75,7 +75,7 @@ class Glued(Method, tag="glued"):
 
     @property
     def requires(self) -> Requires:
-        """Different columns of the same people at all parties; Gaussian noise needs delta."""
+        """The same people, different columns at each party; Gaussian noise needs delta."""
         return Requires(
             people="same",
             columns="apart",
@@ -83,12 +83,12 @@ class Glued(Method, tag="glued"):
             neighbours="replace",
             rows=1,
             parties=1,
-            because="aligned rows show who is in, and every party is charged for the whole release",
+            because="aligned rows show which people are in the data, and every party is charged for the whole release",
             least_parties=2,
         )
 
     def plan(self, terms: Terms) -> GluedPlan:
-        """Cut the strictest budget into equal parts, one a party, and each into rounds."""
+        """Split the strictest budget into equal parts, one for each party, and each part into rounds."""
         parties = len(terms.parties)
         account = account_of(
             terms,
@@ -123,7 +123,7 @@ class Glued(Method, tag="glued"):
     # The coordinator's side.
 
     def coordinate(self, session: Session[GluedPlan]) -> PublishedRows:
-        """Put every party's rows side by side, each party's in a random order of its own."""
+        """Join every party's rows side by side, each party's in its own random order."""
         schema, draws = session.terms.schema, generator(session.randomness)
         answers = session.ask(self.synthesise, Nothing())
         codes: dict[str, NDArray[np.uint32]] = {}
@@ -133,7 +133,7 @@ class Glued(Method, tag="glued"):
         try:
             table = decode_codes(schema, codes, draws)
         except (ValueError, IndexError):
-            raise InputError("a party answered with rows that are not of its columns") from None
+            raise InputError("a party answered with rows that do not have its columns") from None
         tables = tuple(
             Measurement(one.names, one.values, one.variance) for answer in answers.values() for one in answer.tables
         )
@@ -147,12 +147,12 @@ class Glued(Method, tag="glued"):
         return read_rows(folder, GluedNote)
 
     def _own(self, terms: Terms, account: Account, party: str) -> OwnPlan:
-        """Return one party's rounds, with a model as large as the study allows; `InputError` if nothing fits."""
+        """Return one party's rounds, with the largest model that the study allows; `InputError` if none fits."""
         own = own_terms(terms, party)
         part = own_account(account, own.schema.domain, len(terms.parties))
         size = size_of(own, part, self._selector, (), model_cells=self.model_cells, rows=self.rows)
         return OwnPlan(selector=self._selector(size.model_cells), account=part, size=size)
 
     def _selector(self, cells: int) -> Adaptive:
-        """Return what chooses the tables of a model of so many cells."""
+        """Return the selector of tables for a model of this many cells."""
         return choosing(self.selector, self.rounds, cells)

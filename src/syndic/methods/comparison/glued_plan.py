@@ -1,4 +1,4 @@
-"""The plan of a glued synthesis: every party's own columns, modelled at home with its part of the budget."""
+"""The plan of a glued synthesis: each party models its own columns with its part of the budget."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ from syndic.privacy import Budget, Event, GaussianEvent, Unit
 
 
 class OwnPlan(Document):
-    """One party's rounds: what chooses its tables, what they cost of its part, and what each may ask."""
+    """One party's rounds: the selector of its tables, their parts of the budget, and the limits of each round."""
 
     selector: Adaptive
     account: Account
@@ -41,7 +41,7 @@ class OwnPlan(Document):
 
 @final
 class GluedPlan(Plan):
-    """Every party's own rounds, by name; `account` has those of all, one party after the other; `rows` are drawn."""
+    """Every party's own rounds, by name. `account` has those of all parties in order; `rows` is the number to draw."""
 
     account: Account
     own: Mapping[str, OwnPlan]
@@ -58,7 +58,7 @@ class GluedPlan(Plan):
         return charged(self.account, len(self.own))
 
     def events(self, party: str) -> tuple[Event, ...]:
-        """One event a round, the same for every party: each is charged for the rounds of all."""
+        """One event per round, the same for every party: each is charged for the rounds of all."""
         member(self.terms, party)
         return self.charged
 
@@ -73,8 +73,8 @@ class GluedPlan(Plan):
             reply_bytes=4 * self.rows * columns + 8 * max(sum(room.cells for room in one.rooms) for one in sizes),
             seconds=round(1.0 + rounds * self.rows / 1e6 + 3e-6 * max(one.model_cells for one in sizes), 1),
             notes=(
-                f"{rounds} rounds at each party, on its own; standard deviation {deviation:.3g} on every count of the "
-                "last round for each table that shares it, times the root of their number",
+                f"{rounds} rounds at each party, by itself; standard deviation {deviation:.3g} on every count of the "
+                "last round, times the square root of the number of tables in that round",
             ),
         )
 
@@ -84,14 +84,13 @@ class GluedPlan(Plan):
         return Disclosure(
             sees=everybody("every party's noisy tables of its own columns, and rows drawn from models fitted to them"),
             sensitivity=(
-                "replacing one person's values at all parties at once moves two counts by one in every table, so the k "
-                f"tables of one party's round by 2 k in squared l2; the rounds of all {len(self.own)} parties are on "
+                "replacing one person's values at all parties at once changes two counts by one in every table, so the "
+                f"k tables of one party's round by 2 k in squared l2; the rounds of all {len(self.own)} parties are in "
                 "one account, an equal part for each, and every party is charged for all of them"
             ),
             not_protected=(
-                "how columns of different parties hang together is not protected because it is not used: the rows say "
-                "nothing about it",
-                "who the people are and how many: parties that line up their rows know it",
+                "association between columns of different parties: it is not used, so the rows show nothing of it",
+                "who the people are and how many: parties that align their rows know it",
                 GROUPS,
                 "the columns, bounds and labels: they are public",
             ),
@@ -101,7 +100,7 @@ class GluedPlan(Plan):
 @final
 @dataclass(frozen=True, kw_only=True)
 class OwnTerms:
-    """The terms of a study as if one party, with its own columns, were all of it. Public."""
+    """The terms of a study reduced to one party and its own columns. Public."""
 
     schema: Schema
     unit: Unit
@@ -111,7 +110,7 @@ class OwnTerms:
 
 
 def own_terms(terms: Terms, name: str) -> OwnTerms:
-    """Return the terms of the party called `name` by itself."""
+    """Return the terms of the study reduced to the party called `name`."""
     return OwnTerms(
         schema=schema_of(terms, name),
         unit=terms.unit,
@@ -122,7 +121,7 @@ def own_terms(terms: Terms, name: str) -> OwnTerms:
 
 
 def own_account(account: Account, domain: Domain, parties: int) -> Account:
-    """Return one party's account: the rounds of all parties are listed one party after the other, and are alike."""
+    """Return one party's account: the rounds of all parties are listed party by party, and are the same."""
     rounds = len(account.events) // parties
     return replace(account, domain=domain, whole=account.whole / parties, events=account.events[:rounds])
 
@@ -141,7 +140,7 @@ def charged(account: Account, parties: int) -> tuple[GaussianEvent, ...]:
 
 @final
 class OwnCounts:
-    """A party's own rows, counted with noise round by round: all that a selector sees of them."""
+    """A party's own rows, counted with noise round by round; a selector sees only these noisy counts."""
 
     def __init__(self, party: Party[GluedPlan]) -> None:
         """Begin before the first round; each round is charged its event, which covers all parties' rounds."""
@@ -161,7 +160,7 @@ class OwnCounts:
         return 1.0
 
     def measure(self, tables: Sequence[Names], mu_squared: Fraction, grouping: Grouping) -> list[Measurement]:
-        """Release noisy tables: the next round. They share its part of the budget evenly; `mu_squared` is not asked."""
+        """Release the noisy tables of the next round. They share its budget evenly; `mu_squared` is ignored."""
         del mu_squared
         kept = fitting(tables, grouping.domain_of_groups, self._plan.size.rooms[self._number])
         self._number += 1

@@ -1,4 +1,4 @@
-"""What methods publish that draw rows from noisy tables: the rows, the tables, and a note on how they were made."""
+"""The result of methods that draw rows from noisy tables: the rows, the tables, and a note on how they were made."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from syndic.model.markov import Measurement
 
 
 class TableNote(Document):
-    """One noisy table: its axes, how many levels each has, and the standard deviation of a count."""
+    """One noisy table: its axes, the number of levels of each, and the standard deviation of a count."""
 
     axes: tuple[str, ...]
     shape: tuple[int, ...]
@@ -36,7 +36,7 @@ Note = TypeVar("Note", bound=RowsNote)
 @final
 @dataclass(frozen=True, kw_only=True)
 class PublishedRows(Result):
-    """Synthetic rows and the noisy tables they were drawn from. All of it follows from what passed a door."""
+    """Synthetic rows and the noisy tables they were drawn from. All of it is released."""
 
     table: ReleasedTable
     tables: tuple[Measurement, ...]
@@ -64,7 +64,7 @@ class PublishedRows(Result):
 
 
 def notes_of(tables: Sequence[Measurement]) -> tuple[TableNote, ...]:
-    """Return what a note says about the tables."""
+    """Return the notes on the tables."""
     return tuple(
         TableNote(axes=one.names, shape=tuple(one.values.shape), standard_deviation=one.variance**0.5) for one in tables
     )

@@ -1,21 +1,21 @@
 """VertiGAN: one generator of all columns, a critic at every party (Jiang, Zhang, Zhou and Grossklags, PoPETs 2023).
 
-The coordinator has a generator with a trunk that all share and a branch for each party. A party has a critic that tells
-its own columns from what its branch makes, and that never leaves it. Round by round a party gets trunk, branch and a
-seed, trains its critic by noisy gradients, and answers how trunk and branch should change. The seed is the same for all
-parties: rows made from the same numbers are what ties the columns of different parties together.
+The coordinator has a generator with a shared trunk and a branch for each party. Each party has a critic, which
+distinguishes its own columns from the output of its branch and never leaves the party. In each round a party gets
+trunk, branch and a seed, trains its critic by noisy gradients, and answers with gradients for trunk and branch. The
+seed is the same for all parties: rows generated from the same numbers link the columns of different parties.
 
-*Neighbours*: one person's values are replaced, at all parties at once; who is in and how many are public. *Only the
-critics see rows*, and only through sums over random samples, with noise: every person is drawn with the same chance,
-independently, in every step of every party. A person's gradient is made of their own row only, is shortened to length 1
-and rounded towards zero to whole numbers; integer Gaussian noise is added to the sum over the sample. All that a
+*Neighbours*: one person's values are replaced, at all parties at once; which people are in the data is public. *Only
+the critics see rows*, and only through noisy sums over random samples: every person is sampled independently with the
+same probability in every step of every party. A person's gradient depends only on their own row, is clipped to length 1
+and rounded towards zero to whole numbers; integer Gaussian noise is added to the sum over the sample. Everything a
 party answers follows from such sums. *Cost*: steps of all rounds and all parties add up, by the privacy loss of noisy
 sums over samples (`syndic.privacy.sampled`); every party is charged for the whole.
 
-*Who sees what*: everybody may see every weight and every gradient that travels. Nobody needs to be trusted.
+*Who sees what*: everybody may see every weight and every gradient that is sent. Nobody needs to be trusted.
 
-The published implementation is repaired here: its penalty on slopes was one mean over a batch, so that a person's
-gradient depended on others, and its noise came from a list made for another table. `as_published` takes that list.
+The published implementation is corrected here: its gradient penalty was one mean over a batch, so that a person's
+gradient depended on others, and its noise came from a list made for another table. `as_published` uses that list.
 """
 
 from pathlib import Path
@@ -42,7 +42,7 @@ _SEED_BITS = 62
 
 
 class GanRound(Message):
-    """The generator as it stands, as 32-bit floats, and the seed of this round's rows. Public."""
+    """The current generator, as 32-bit floats, and the seed of this round's rows. Public."""
 
     number: int
     trunk: bytes
@@ -51,7 +51,7 @@ class GanRound(Message):
 
 
 class GanPush(Message):
-    """How the party's critic would have trunk and branch change, as 32-bit floats."""
+    """The critic's gradients for trunk and branch, as 32-bit floats."""
 
     trunk: bytes
     branch: bytes
@@ -66,11 +66,12 @@ class _Critic(Message):
 class Vertigan(Method, tag="vertigan"):
     """Parameters of VertiGAN.
 
-    `rounds`: how often the generator changes. `critic_steps`: noisy steps of each critic before each change. `batch`:
-    how many people a sample has on average, and rows of the generator it is held against. `rate`: of RMSprop, for all
-    networks. `penalty`: the weight of the critic's slope in its loss. `temperature`: of the softmax that gradients pass
-    through. `trunk`, `branch`, `critic`: sizes of hidden layers. `noise`: how many normal numbers make a row; by
-    default the number of levels of all columns. `rows`: of the synthetic table, by default the number of people.
+    `rounds`: the number of generator updates. `critic_steps`: noisy steps of each critic before each update. `batch`:
+    the mean number of people in a sample, and the number of generated rows it is compared with. `rate`: the learning
+    rate of RMSprop, for all networks. `penalty`: the weight of the gradient penalty in the critic's loss.
+    `temperature`: of the softmax that gradients pass through. `trunk`, `branch`, `critic`: sizes of hidden layers.
+    `noise`: the number of normal inputs for a row; by default the number of levels of all columns. `rows`: of the
+    synthetic table, by default the number of people.
     """
 
     title: ClassVar[str] = "VertiGAN, a generator trained against a critic at every party"
@@ -111,7 +112,7 @@ class Vertigan(Method, tag="vertigan"):
 
     @property
     def simulation_only(self) -> bool:
-        """The printed list of noise was made for another table, so what it costs is whatever it is."""
+        """Whether only simulation is allowed: the published list of noise was made for another table."""
         return self.as_published
 
     @property
@@ -124,12 +125,12 @@ class Vertigan(Method, tag="vertigan"):
             neighbours="replace",
             rows=1,
             parties=1,
-            because="aligned rows show who is in, and every party is charged for the whole release",
+            because="aligned rows show which people are in the data, and every party is charged for the whole release",
             least_parties=2,
         )
 
     def plan(self, terms: Terms) -> VertiganPlan:
-        """Size the networks and make the noise of every step."""
+        """Size the networks and calibrate the noise of every step."""
         people = terms.parties[0].people or 0
         if self.batch > people:
             raise InputError(f"batch ({self.batch}) must be at most the number of people ({people})")
@@ -145,7 +146,7 @@ class Vertigan(Method, tag="vertigan"):
 
     @step(reveals="public")
     def begin(self, party: Party[VertiganPlan], message: Nothing) -> Nothing:
-        """Draw a critic that knows nothing yet."""
+        """Draw random initial weights for this party's critic."""
         _check_torch()
         advance(party, _TRAINING, 1)
         weights = party.plan.shapes[party.name].critic.initial(generator(party.key_randomness(_CRITIC)))
@@ -154,10 +155,10 @@ class Vertigan(Method, tag="vertigan"):
 
     @step(reveals="noisy")
     def train(self, party: Party[VertiganPlan], message: GanRound) -> GanPush:
-        """Train the critic by noisy gradients on samples of rows, and say how the generator should change."""
+        """Train the critic by noisy gradients on samples of rows, and return gradients for the generator."""
         work = self._work(party.plan, party.name)
         if not 1 <= message.number <= self.rounds:
-            raise RefusedError(f"round {message.number} was asked; the study has {self.rounds}")
+            raise RefusedError(f"round {message.number} was requested; the study has rounds 1 to {self.rounds}")
         advance(party, _TRAINING, message.number + 1)
         shape, kept = work.shape, party.recall(_CRITIC, _Critic)
         network = _received(message.trunk, shape.trunk.length), _received(message.branch, shape.branch.length)
@@ -173,7 +174,7 @@ class Vertigan(Method, tag="vertigan"):
         return GanPush(trunk=_sent(pushed[0]), branch=_sent(pushed[1]))
 
     def coordinate(self, session: Session[VertiganPlan]) -> GanTable:
-        """Change the generator as the critics say, round by round; then draw rows from it."""
+        """Update the generator by the critics' gradients, round by round; then draw rows from it."""
         _check_torch()
         plan, shapes = session.plan, session.plan.shapes
         draws = generator(session.randomness)
@@ -207,7 +208,7 @@ class Vertigan(Method, tag="vertigan"):
         """Read back the synthetic table and the generator."""
         found = read_gan(plan.terms.schema, plan.columns, plan.shapes, folder)
         if found.note != plan.note:
-            raise InputError(f"{folder.name}: vertigan.json is not of this study")
+            raise InputError(f"{folder.name}: vertigan.json does not belong to this study")
         return found
 
     def _shapes(self, terms: Terms) -> dict[str, GanShape]:
@@ -226,7 +227,7 @@ class Vertigan(Method, tag="vertigan"):
         }
 
     def _work(self, plan: VertiganPlan, party: str) -> "CriticWork":
-        """Return how a party trains its critic."""
+        """Return the training procedure of a party's critic."""
         _check_torch()
         from syndic.methods.comparison.vertigan_work import CriticWork  # noqa: PLC0415 (torch is an extra)
 
@@ -256,7 +257,7 @@ def _check_torch() -> None:
     try:
         from syndic.model.gan import networks as gan  # noqa: F401, PLC0415  # torch is an extra
     except ImportError:
-        # a party says so to the coordinator, in the words that a missing extra has everywhere
+        # a party reports this to the coordinator with the usual message of a missing extra
         raise RefusedError(str(MissingExtraError("torch", "gan"))) from None
 
 
@@ -269,9 +270,9 @@ def _sent(values: Flat) -> bytes:
 
 
 def _received(data: bytes, length: int) -> Flat:
-    """Return the numbers of a message; anything but so many finite ones is refused."""
+    """Return the numbers of a message; refuse anything but `length` finite numbers."""
     if len(data) != 4 * length:
-        raise RefusedError(f"a network of {length} weights takes {4 * length} bytes, not {len(data)}")
+        raise RefusedError(f"a network of {length} weights must have {4 * length} bytes, not {len(data)}")
     values = np.frombuffer(data, dtype="<f4").astype(np.float32)
     if not np.isfinite(values).all():
         raise RefusedError("a network's weights must be finite numbers")

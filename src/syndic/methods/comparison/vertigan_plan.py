@@ -1,9 +1,9 @@
 """The plan of VertiGAN: the networks, what the training of all critics costs one person, and who sees what.
 
-A person is a row at every party, and every party takes so many noisy steps in every round: all of them add up. The cost
-of so many steps is known for the whole only, so the whole is charged in the first round, before any noise is drawn;
-every later round is charged one unit of the ledger, 1e-12, so that its noise passes a door too. A run that ends early
-has then paid for more than it drew, never for less.
+A person has a row at every party, and every party takes noisy steps in every round: all of them add up. The cost of so
+many steps is only known in total, so all of it is charged in the first round, before any noise is drawn. Every later
+round is charged one unit of the ledger, 1e-12, because noise is drawn only after a charge. A run that ends early is
+then charged for more than it used, never for less.
 """
 
 from collections.abc import Mapping
@@ -27,10 +27,10 @@ PRINTED_SIGMA: Final = {
     Fraction(8, 5): Fraction(22, 25),
     Fraction(16, 5): Fraction(7, 10),
 }
-"""The noise that a public implementation takes for these epsilons, whatever the table."""
+"""The noise that a public implementation uses for these epsilons, for any table."""
 
 _MARK: Final = Fraction(1, PICO)
-# of one weight of one person's gradient: as made, widened, squared, rounded
+# bytes of one weight of one person's gradient: as computed, widened, squared, rounded
 _GRADIENT_BYTES = 48
 _PEOPLE = 32
 # seconds of processor time for one weight of one person's gradient, for one person drawn or not, for one drawn value
@@ -39,9 +39,9 @@ _PER_WEIGHT, _PER_PERSON, _PER_VALUE = 8e-9, 3e-8, 5e-8
 
 @final
 class VertiganPlan(Plan):
-    """The networks of each party; every step's noise, as a multiple of what one person may add; each round's charge.
+    """The networks of each party; the noise of a step, as a multiple of the clipping norm; the charge of each round.
 
-    `chance`: by which a person is in a sample. `steps`: noisy sums over all rounds and parties. `rows`: to be drawn.
+    `chance`: the sampling probability of a person. `steps`: noisy sums over all rounds and parties. `rows`: to draw.
     """
 
     shapes: Mapping[str, GanShape]
@@ -71,7 +71,7 @@ class VertiganPlan(Plan):
         )
 
     def noise(self, length: int) -> FineGaussian:
-        """Return the noise of one step on a critic of so many weights, in units of 2^-BITS."""
+        """Return the noise of one step on a critic of this many weights, in units of 2^-BITS."""
         return _noise(self.sigma, length)
 
     @property
@@ -80,13 +80,13 @@ class VertiganPlan(Plan):
         return ("begin", "train")
 
     def events(self, party: str) -> tuple[Event, ...]:
-        """The whole in the first round, and a mark in every later one; the same for every party."""
+        """The whole cost in the first round, and one ledger unit in every later one; the same for every party."""
         member(self.terms, party)
         return self.charges
 
     @property
     def resources(self) -> Resources:
-        """Memory at the busiest role, bytes of a message, and about how long all roles work."""
+        """Memory at the busiest role, bytes of a message, and the approximate time of all roles."""
         people, shapes, rounds = self.terms.parties[0].people or 0, self.shapes.values(), len(self.charges)
         critic = max(shape.critic.length for shape in shapes)
         message = max(4 * (shape.trunk.length + shape.branch.length) for shape in shapes)
@@ -104,9 +104,9 @@ class VertiganPlan(Plan):
             seconds=round(3.0 + seconds + self.rows * width * _PER_VALUE, 1),
             notes=(
                 f"{self.steps:,} noisy steps over {len(shapes)} parties; noise {float(self.sigma):.4g} times what "
-                f"one person may add, on a sum over about {self.batch} people",
-                f"about {2e-6 * rounds * message:,.0f} MB to and from a party",
-                'the method "vertical" makes far better tables, if no party colludes with the coordinator',
+                f"one person can add, on a sum over about {self.batch} people",
+                f"about {2e-6 * rounds * message:,.0f} MB to and from each party",
+                'the method "vertical" makes much more accurate tables, if no party colludes with the coordinator',
             ),
         )
 
@@ -121,18 +121,18 @@ class VertiganPlan(Plan):
         return Disclosure(
             sees={
                 "coordinator": (
-                    "the generator and how each critic would have it change, in every round, and the rows drawn from it"
+                    "the generator and each critic's gradients for it, in every round, and the rows drawn from it"
                 ),
-                "other parties": "trunk and own branch of the generator in every round, and the release",
+                "other parties": "the trunk and their own branch of the generator in every round, and the release",
                 "anyone with the release": "the finished generator and the rows drawn from it",
             },
             sensitivity=(
-                "a person adds one gradient of length at most 1, made of their own row alone, to each sum whose sample "
-                f"has them, which is by a chance of {float(self.chance):.4g}, drawn anew in each of {self.steps} sums "
-                "over all rounds and parties; replacing the person's values at all parties turns that gradient into "
-                "any other of length at most 1"
+                "a person adds one gradient of length at most 1, computed from their own row alone, to each sum whose "
+                f"sample contains them, with probability {float(self.chance):.4g}, sampled anew for each of "
+                f"{self.steps} sums over all rounds and parties; replacing the person's values at all parties turns "
+                "that gradient into any other of length at most 1"
             ),
-            not_protected=(ALIGNED, GROUPS, "the columns, bounds, labels and people: they are public"),
+            not_protected=(ALIGNED, GROUPS, "the columns, bounds, labels and the number of people: they are public"),
             departures=self._departures() if self.as_published else (),
         )
 
@@ -141,8 +141,8 @@ class VertiganPlan(Plan):
         first = self.charges[0]
         true = float(first.epsilon) if isinstance(first, ApproximateEvent) else float("nan")
         return (
-            f"the implementation takes sigma {float(self.sigma):g} for epsilon {float(epsilon):g} on every table, from "
-            f"a list made for one; on this study it costs epsilon {true:.4g} at delta {float(delta):g}",
+            f"the implementation uses sigma {float(self.sigma):g} for epsilon {float(epsilon):g} on every table, from "
+            f"a list made for one table; in this study it costs epsilon {true:.4g} at delta {float(delta):g}",
         )
 
 
@@ -156,7 +156,7 @@ def plan_training(
     rows: int | None,
     as_published: bool,
 ) -> VertiganPlan:
-    """Make the noise of every step for the strictest budget."""
+    """Calibrate the noise of every step to the strictest budget."""
     epsilon, delta = _strictest(terms)
     delta = Fraction(floor(delta * ATTO), ATTO)
     people = terms.parties[0].people or 1
@@ -171,11 +171,11 @@ def plan_training(
         whole = Fraction(floor(epsilon * PICO), PICO) - (rounds - 1) * _MARK
         if whole <= 0:
             raise InputError(f"epsilon ({float(epsilon):g}) is too small for {rounds} rounds: use fewer rounds")
-        # at the least noise there is, which bounds it for all larger
+        # at the smallest noise, which bounds it for all larger noise
         longest = max(shape.critic.length for shape in shapes.values())
         sigma = sampled_sigma(whole, delta, chance, steps, steps * _noise(LEAST_SIGMA, longest).event.slack)
     what = f"{steps} sums over samples with Gaussian noise, sigma {float(sigma):g}, over all rounds and parties"
-    later = PureEvent(epsilon=_MARK, what="a later round, paid for in the first")
+    later = PureEvent(epsilon=_MARK, what="a later round, charged in the first")
     return VertiganPlan(
         terms=terms,
         shapes=shapes,

@@ -20,7 +20,7 @@ from syndic.random import generator as new_generator
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ReleasedGenerator:
-    """A trained generator. Its weights passed the parties' doors: anyone may draw from it, at no cost.
+    """A trained generator. Its weights are released: anyone may draw from it, at no cost.
 
     `columns` are those of each party, in the order of its branch.
     """
@@ -32,7 +32,7 @@ class ReleasedGenerator:
     branches: Mapping[str, Flat]
 
     def sample(self, rows: int, *, generator: np.random.Generator | None = None) -> ReleasedTable:
-        """Draw rows; `generator` makes the draw repeat itself, and need not be secret."""
+        """Draw rows; pass a seeded `generator` for a reproducible draw. It need not be secret."""
         try:
             from syndic.methods.comparison.vertigan_work import drawn_codes  # noqa: PLC0415 (torch is an extra)
         except ImportError:
@@ -55,7 +55,7 @@ class ReleasedGenerator:
 
 
 class GanNote(Document):
-    """How the table was made. Public. `sigma` is the noise on a sum, in units of what one person may add."""
+    """How the table was made. Public. `sigma` is the noise on a sum, as a multiple of what one person can add."""
 
     rounds: int
     critic_steps: int
@@ -67,7 +67,7 @@ class GanNote(Document):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GanTable(Result):
-    """The synthetic table and its generator. All of it follows from what passed the parties' doors."""
+    """The synthetic table and its generator. All of it is released."""
 
     table: ReleasedTable
     model: ReleasedGenerator
@@ -103,6 +103,6 @@ def read_gan(
     first = next(iter(shapes.values()))
     fits = all(weights.shape == (shapes[name].branch.length,) for name, weights in branches.items())
     if trunk.shape != (first.trunk.length,) or not fits:
-        raise InputError(f"{folder.name}: generator.npz is not of this study's networks")
+        raise InputError(f"{folder.name}: generator.npz does not have the networks of this study")
     model = ReleasedGenerator(schema=schema, columns=columns, shapes=shapes, trunk=trunk, branches=branches)
     return GanTable(table=ReleasedTable(table), model=model, note=note)

@@ -13,7 +13,7 @@ from syndic.noise import FineGaussian
 from syndic.noise.inverse_cdf import uniform
 from syndic.random import Randomness
 
-# gradients of so many people are worked out at a time, and so many rows are drawn at a time
+# batch sizes: people whose gradients are computed together, and rows drawn together
 SEATS = 32
 _ROWS = 4096
 
@@ -21,7 +21,7 @@ _ROWS = 4096
 @final
 @dataclass(frozen=True, kw_only=True)
 class CriticWork:
-    """How a party trains its critic: everything but the rows is public."""
+    """The training of a party's critic; everything but the rows is public."""
 
     shape: GanShape
     noise: FineGaussian
@@ -42,8 +42,8 @@ class CriticWork:
     ) -> tuple[Flat, Flat]:
         """Take the noisy steps of one round; return the critic's weights and running squares.
 
-        `noise` decides who is in a sample and makes the noise. Made rows come from `draws` and belong to places in the
-        table: who else is drawn does not change what a person is compared with.
+        `noise` draws the samples and the noise. Generated rows come from `draws` and belong to positions in the table:
+        the generated row that a person is compared with does not depend on who else is sampled.
         """
         weights, squares = critic
         people = len(codes)
@@ -61,9 +61,9 @@ class CriticWork:
     ) -> NDArray[np.int64]:
         """Return the sum of the clipped gradients of the people in a sample. Private.
 
-        The last bit of a sum of floats hangs on how many rows are worked on together and on which of them it is. So
-        always `SEATS` rows are, empty or not, and a person's seat follows from their place in the table: to the last
-        bit, nobody's gradient depends on who else was drawn.
+        The last bit of a floating-point result depends on how many rows are computed together and on the row's
+        position. So a batch always has `SEATS` rows, empty or not, and a person's position in it follows from their
+        position in the table: to the last bit, nobody's gradient depends on who else was sampled.
         """
         total = np.zeros(len(weights), dtype=np.int64)
         for part in seated(taken):
@@ -80,13 +80,13 @@ class CriticWork:
         return total
 
     def pushed(self, critic: Flat, generator: tuple[Flat, Flat], draws: np.random.Generator) -> tuple[Flat, Flat]:
-        """Return where the critic would have trunk and branch go, on rows made from `draws`."""
+        """Return the critic's gradients for trunk and branch, on rows generated from `draws`."""
         inputs = self.shape.inputs(self.batch, draws)
         return generator_gradient(self.shape, *generator, critic, inputs, self.temperature)
 
 
 def seated(taken: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Split people into groups in which everybody has a seat, their place modulo `SEATS`, of their own."""
+    """Split people into batches in which everybody has a distinct position, their table position modulo `SEATS`."""
     ordered = taken[np.argsort(taken % SEATS, kind="stable")]
     seats = ordered % SEATS
     turns = np.arange(len(seats)) - np.searchsorted(seats, seats, side="left")
@@ -96,7 +96,7 @@ def seated(taken: NDArray[np.int64]) -> list[NDArray[np.int64]]:
 def drawn_codes(
     shapes: Mapping[str, GanShape], weights: Mapping[str, Flat], trunk: Flat, rows: int, draws: np.random.Generator
 ) -> dict[str, NDArray[np.int64]]:
-    """Return codes of whole rows by party, the same normal numbers going through every branch."""
+    """Return codes of complete rows by party; every branch gets the same normal inputs."""
     parts: dict[str, list[NDArray[np.int64]]] = {
         name: [np.zeros((0, len(shape.sizes)), dtype=np.int64)] for name, shape in shapes.items()
     }

@@ -1,1 +1,1 @@
-"""Private estimators from distributed sources."""
+"""Private estimates of distribution parameters from distributed sources."""

@@ -1,17 +1,17 @@
-"""Parameters of a law from distributed sources (Chen and Sung): CSaA, DSaA, CSSA, DSSA, and one noise for all.
+"""Parameters of a distribution from distributed sources (Chen and Sung): CSaA, DSaA, CSSA, DSSA, and a masked sum.
 
 DSSA: every party adds up a sufficient statistic, clipped to public bounds, and adds noise; the mean gives the
 maximum likelihood estimate. DSaA: every party averages bias-corrected estimates of blocks of rows and adds noise.
-"masked": the statistics of DSSA under masks, with one noise for the sum over all parties.
+"masked": the statistics of DSSA in a masked sum, with one copy of noise on the sum over all parties.
 
-*Neighbours*: one row is replaced, at each of up to `unit.parties` parties; under add/remove a party draws as many rows
-as the study says, so that a person more or less replaces one of them. *Cost*: one release, of this party's sums or of
-the sum over all. *Who sees what*: everybody sees the noisy sums, of each party or under masks of all together.
-Sensitivity and trust: the disclosure of the plan.
+*Neighbours*: one row is replaced, at each of up to `unit.parties` parties. Under add/remove a party draws as many rows
+as the study says, so that adding or removing a person replaces at most one of them. *Cost*: one release, of this
+party's sums or of the sum over all. *Who sees what*: everybody sees the noisy sums, of each party, or with "masked" of
+all parties together. Sensitivity and trust: the disclosure of the plan.
 
-Sound by default: whole numbers with exact integer noise, the exact diameter of what a row can add (l1 or l2, as the
-noise needs), block estimates moved into the public set after correction, blocks drawn without looking at the rows.
-`as_published` is the paper's own noise, for simulation.
+Sound by default: whole numbers with exact integer noise; the exact diameter of what a row can add (l1 or l2, as the
+noise needs); block estimates moved into the public set after correction; rows assigned to blocks independently of
+their values. `as_published` is the paper's own noise, for simulation.
 """
 
 import dataclasses
@@ -47,7 +47,7 @@ from syndic.methods.estimate.result import (
     Group,
     GroupEstimate,
     NoisyMean,
-    found,
+    group_estimate,
     members_of,
 )
 from syndic.methods.refusals import check_people
@@ -64,7 +64,7 @@ from syndic.random import generator
 
 
 class NoisySums(Message):
-    """One party's noisy sums, in steps: of statistics over rows, or of estimates over blocks."""
+    """One party's noisy sums, in fixed-point steps: of statistics over rows, or of estimates over blocks."""
 
     values: NDArray[np.int64]
 
@@ -74,7 +74,7 @@ class Estimate(Method, tag="estimate"):
     """Parameters of the estimates.
 
     `column`, `family`: what is estimated. `scheme`: see the module. `least`, `most`: the public set of parameters.
-    `blocks`: for block schemes, by default the best number for each party's public size. `bits`: a value becomes
+    `blocks`: for block schemes, by default the best number for each party's public size. `bits`: a value is rounded to
     one of 2^bits between its bounds (fewer whole numbers stay exact). `colluding`, `missing`: for "masked".
     """
 
@@ -82,8 +82,8 @@ class Estimate(Method, tag="estimate"):
     paper: ClassVar[str] = "Chen and Sung, Differentially private parameter estimation from distributed sources"
     partition: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
     trust: ClassVar[str] = (
-        'nobody: each party trusts only itself. With scheme = "masked", semi-honest: parties follow the steps, and no '
-        "more of them than stated pool what they know"
+        'nobody: each party trusts only itself. With scheme = "masked", semi-honest: every role follows the protocol, '
+        "and at most `colluding` parties collude"
     )
 
     column: str
@@ -107,39 +107,39 @@ class Estimate(Method, tag="estimate"):
         if not 0 < self.confidence < 1:
             raise ValueError(f"confidence ({self.confidence}) must be between 0 and 1")
         if self.blocks is not None and (self.blocks < 1 or not (self.in_blocks or self.as_published)):
-            raise ValueError("blocks must be at least 1 and are for the schemes dsaa and csaa: statistics need none")
+            raise ValueError("blocks must be at least 1, and only the schemes dsaa and csaa use them: leave it out")
         if self.colluding < 1 or self.missing < 0:
             raise ValueError("colluding must be at least 1, missing must not be negative")
         if self.as_published and (self.scheme == "masked" or self.noise != "laplace"):
-            raise ValueError("as_published is the paper's Laplace noise at every party: not gaussian, not masked")
+            raise ValueError("as_published is the paper's Laplace noise: neither gaussian noise nor masked is allowed")
         if self.scheme == "masked" and self.groups:
-            raise ValueError("with scheme = masked only the sum over all parties is seen: there can be no groups")
+            raise ValueError("with scheme = masked only the sum over all parties is opened: groups cannot be estimated")
 
     @property
     def simulation_only(self) -> bool:
-        """The printed variants never meet real parties."""
+        """Whether only simulation is allowed: true for the published variants."""
         return self.as_published
 
     @property
     def in_blocks(self) -> bool:
-        """Whether parties average estimates of blocks, not statistics of rows."""
+        """Whether parties average estimates of blocks instead of statistics of rows."""
         return self.scheme in ("dsaa", "csaa")
 
     @property
     def requires(self) -> Requires:
-        """A public number of people, each of one row; Gaussian noise needs delta, printed noise public sizes."""
+        """A public number of people with one row each; Gaussian noise needs delta, published noise public sizes."""
         return Requires(
             people="bound",
             delta="gaussian noise" if self.noise == "gaussian" else "",
             neighbours="replace" if self.as_published else None,
             rows=1,
-            because="means divide by a public number of rows, that of people",
+            because="means are divided by a public number of rows, one for each person",
         )
 
     def plan(self, terms: Terms) -> EstimatePlan:
-        """Make the table of the column, and the noise for what replacing a row changes."""
+        """Make the fixed-point table of the column, and calibrate the noise to the change by one replaced row."""
         if self.scheme in ("cssa", "csaa") and len(terms.parties) > 1:
-            raise InputError(f'scheme "{self.scheme}" is for one party: use "d{self.scheme[1:]}" for several')
+            raise InputError(f'scheme "{self.scheme}" is for one party: use "d{self.scheme[1:]}" for several parties')
         if self.in_blocks and self.family.unbounded and not (self.least and self.most):
             raise InputError("block estimates of this family have no natural bounds: set least and most")
         members_of(self.groups, [party.name for party in terms.parties])
@@ -147,7 +147,7 @@ class Estimate(Method, tag="estimate"):
         return self.plan_from(layout, terms)
 
     def plan_from(self, layout: Layout, terms: Terms) -> EstimatePlan:
-        """Return the plan with a table that is known already; no other budget or scheme changes it."""
+        """Return the plan with a table that was computed before; the table does not depend on budget or scheme."""
         names = [party.name for party in terms.parties]
         blocks = {name: self.blocks_at(terms, name) for name in names} if self.in_blocks else {}
         if self.scheme == "masked":
@@ -167,7 +167,7 @@ class Estimate(Method, tag="estimate"):
             return min(self.blocks, people)
         if self.as_published:
             return printed_blocks(people, epsilon)
-        # the bias of a block of one row is taken to be as wide as the set, which leaves no unit in the formula
+        # the bias of a block of one row is taken to be as wide as the set, so the formula has no unit
         setting = Setting(parties=len(terms.parties), people=people, epsilon=epsilon, information=1.0)
         return best_blocks(setting, diameter=1.0)
 
@@ -175,7 +175,7 @@ class Estimate(Method, tag="estimate"):
 
     @step(reveals="noisy")
     def answer(self, party: Party[EstimatePlan], message: Nothing) -> NoisySums:
-        """Add up statistics of rows or estimates of blocks, in whole steps, and add noise."""
+        """Sum statistics of rows or estimates of blocks, in fixed point, and add noise."""
         del message
         codes = self._codes(party)
         sums = self._block_sums(party, codes) if self.in_blocks else party.plan.layout.sums(codes)
@@ -184,7 +184,7 @@ class Estimate(Method, tag="estimate"):
 
     @step(reveals="masked")
     def add(self, party: Party[EstimatePlan], message: Nothing) -> SumMasked:
-        """Add up statistics of rows in whole steps, add this party's share of the noise, and mask the result."""
+        """Sum statistics of rows in fixed point, add this party's share of the noise, and mask the result."""
         del message
         masked_sum, share = party.plan.masked
         masks = masked_sum.masks(party)
@@ -195,9 +195,9 @@ class Estimate(Method, tag="estimate"):
     def _codes(self, party: Party[EstimatePlan]) -> NDArray[np.int64]:
         """Return the fine codes of as many rows as the study says.
 
-        Sizes are public under `replace`, so a wrong one may be said aloud. Under `add_remove` it is a least size: so
-        many rows are drawn, and lacking ones stand in the middle. One person more or less then replaces one row, or
-        none, for every outcome of the draw that goes with the same outcome without them.
+        Under `replace` sizes are public, so an error may report a wrong one. Under `add_remove` the size is a minimum:
+        this many rows are drawn, and if there are fewer, the rest get the middle code. Couple the draws with and
+        without one person: then adding or removing the person replaces at most one row.
         """
         layout = party.plan.layout
         table = dataclasses.replace(party.table, schema=layout.schema)
@@ -215,7 +215,7 @@ class Estimate(Method, tag="estimate"):
         layout, blocks = party.plan.layout, party.plan.blocks[party.name]
         block = blocks_of(len(codes), blocks)
         if not self.as_published:
-            # rows sorted by value would let one row move all others to other blocks
+            # if rows were sorted by value, one row could move all others to other blocks
             block = generator(party.key_randomness("blocks")).permutation(block)
         estimates = block_estimates(layout.model, layout.statistics(codes), block, blocks, self.correction)
         steps = layout.loose_steps(estimates) if self.as_published else layout.block_steps(estimates)
@@ -243,16 +243,16 @@ class Estimate(Method, tag="estimate"):
                 parameters=plan.layout.family.parameters,
                 confidence=self.confidence,
                 present=present,
-                together=self._found("all", plan, tuple(means.values())),
+                together=self._estimate("all", plan, tuple(means.values())),
                 groups=tuple(
-                    self._found(name, plan, tuple(means[each] for each in names)) for name, names in named.items()
+                    self._estimate(name, plan, tuple(means[each] for each in names)) for name, names in named.items()
                 ),
             )
         )
 
-    def _found(self, name: str, plan: EstimatePlan, means: tuple[NoisyMean, ...]) -> GroupEstimate:
+    def _estimate(self, name: str, plan: EstimatePlan, means: tuple[NoisyMean, ...]) -> GroupEstimate:
         people = sum(one.people for one in means)
-        return found(name, people, plan.combined(means), plan.layout.model, self.confidence)
+        return group_estimate(name, people, plan.combined(means), plan.layout.model, self.confidence)
 
     def read(self, plan: EstimatePlan, folder: Path) -> EstimatesResult:
         """Read back `estimates.json`."""
@@ -262,15 +262,15 @@ class Estimate(Method, tag="estimate"):
     # The noise.
 
     def _noise(self, layout: Layout, terms: Terms) -> Mapping[str, Law | PublishedLaplace]:
-        """Return the noise on each party's sums; a person at several parties pays a part at each of them."""
+        """Return the noise on each party's sums; a person at several parties is charged a part at each of them."""
         budgets = {party.name: budget_of(terms, party.name) for party in terms.parties}
         if self.as_published:
-            printed = _printed_block_noise if self.in_blocks else _printed_noise
+            published = _published_block_noise if self.in_blocks else _published_noise
             return {
-                name: printed(layout, member(terms, name).people or 1, self.blocks_at(terms, name), budget.epsilon)
+                name: published(layout, member(terms, name).people or 1, self.blocks_at(terms, name), budget.epsilon)
                 for name, budget in budgets.items()
             }
-        # one row moves one line of the table, or one block's estimate, anywhere within the box
+        # one row changes one line of the table, or one block's estimate, to anything within the box
         size = len(layout.least)
         l1, squared = (size * FINE, size * FINE**2) if self.in_blocks else (layout.l1, layout.l2_squared)
 
@@ -284,10 +284,10 @@ class Estimate(Method, tag="estimate"):
         return {name: laws[budget] for name, budget in budgets.items()}
 
     def _share(self, layout: Layout, terms: Terms) -> Share:
-        """Return the share of one noise for the sum over all parties, made for the strictest budget.
+        """Return a party's share of the noise on the sum over all parties, calibrated to the strictest budget.
 
-        A person at r parties moves the sum that many times as far, and each party is charged that part of the
-        budget: for rho, variance (r s)^2 / (2 rho) = r s^2 / (2 rho / r). For epsilon, scale r d / epsilon.
+        A person at r parties changes the sum r times as much, and each party is charged 1 / r of the budget: for rho,
+        variance (r s)^2 / (2 rho) = r s^2 / (2 rho / r). For epsilon, scale r d / epsilon.
         """
         budgets, apart = set(budgets_of(terms)), terms.unit.parties
         who = {
@@ -303,14 +303,14 @@ class Estimate(Method, tag="estimate"):
         return GaussianShare(sensitivity_squared=Fraction(apart * layout.l2_squared), rho=rho, **who)
 
 
-def _printed_noise(layout: Layout, people: int, blocks: int, epsilon: Fraction) -> PublishedLaplace:
-    """Return CSSA's printed noise on the sum over all rows: Euclidean diameter / (k epsilon) on the mean."""
+def _published_noise(layout: Layout, people: int, blocks: int, epsilon: Fraction) -> PublishedLaplace:
+    """Return CSSA's published noise on the sum over all rows: Euclidean diameter / (k epsilon) on the mean."""
     scale = people * math.sqrt(layout.l2_squared) / (blocks * float(epsilon))
     return PublishedLaplace(scale=scale, sensitivity=float(layout.l1))
 
 
-def _printed_block_noise(layout: Layout, people: int, blocks: int, epsilon: Fraction) -> PublishedLaplace:
-    """Return CSaA's printed noise on the sum of block estimates, and what a corrected estimate really moves by.
+def _published_block_noise(layout: Layout, people: int, blocks: int, epsilon: Fraction) -> PublishedLaplace:
+    """Return CSaA's published noise on the sum of block estimates, and the true change of a corrected estimate.
 
     A corrected estimate leaves the set by up to sup |b1| / t on either side, t being the rows of the smallest block.
     """
@@ -323,7 +323,7 @@ def _printed_block_noise(layout: Layout, people: int, blocks: int, epsilon: Frac
 def _largest_bias(layout: Layout) -> NDArray[np.float64]:
     """Return the largest |b1| on a fine grid over the set, for each parameter."""
     model, size = layout.model, len(layout.least)
-    if size > 2:  # shares of categories are estimated without bias
+    if size > 2:  # estimates of category shares have no bias
         return np.zeros(size)
     shares = np.linspace(0, 1, 257 if size == 1 else 17)
     corners = np.stack(np.meshgrid(*([shares] * size)), axis=-1).reshape(-1, size)

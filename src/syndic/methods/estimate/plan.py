@@ -1,7 +1,7 @@
-"""What is public about an estimate: the fixed-point table of its column, the noise, and what noisy sums then mean.
+"""The plan of an estimate: the fixed-point table of its column, the noise, and how to read noisy sums. All public.
 
-A value becomes a code of a fine public grid, and the code's statistic is looked up. So whatever a row holds, what it
-adds to a sum is one line of the table, and how far two lines are apart needs no argument about rounding.
+A value becomes a code on a fine public grid, and the code's statistic is looked up. So every row adds one line of the
+table to a sum, and the distance between two lines is exact: it needs no argument about rounding.
 """
 
 import math
@@ -30,7 +30,7 @@ from syndic.privacy.concentrated import PICO
 from syndic.random import Randomness, generator
 
 FINE = 2**16
-"""Steps between the ends of a statistic or of a parameter: so fine that rounding is nothing beside any noise."""
+"""Steps over the range of a statistic or a parameter: so fine that rounding is negligible beside any noise."""
 
 _MOST_COMPARED = 2**28
 
@@ -38,10 +38,10 @@ _MOST_COMPARED = 2**28
 @final
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Public. `steps`: the statistic of every code, in `unit`s from `start`. Sums of steps are what gets noise.
+    """Public. `steps`: the statistic of every code, in `unit`s from `start`. Noise is added to sums of steps.
 
-    `least`, `most`: the set of parameters. `l1`, `l2_squared`: the farthest that two lines of `steps` are apart, which
-    is what replacing a row changes. The arrays follow from schema and family, so that these say which layout it is.
+    `least`, `most`: the set of parameters. `l1`, `l2_squared`: the largest distance between two lines of `steps`, which
+    is the sensitivity to replacing a row. The arrays follow from schema and family, so these identify the layout.
     """
 
     schema: Schema
@@ -61,7 +61,7 @@ class Layout:
 
     @property
     def dimension(self) -> int:
-        """How many numbers are summed."""
+        """The number of sums."""
         return int(self.steps.shape[1])
 
     @property
@@ -74,7 +74,7 @@ class Layout:
         return np.asarray(self.start + self.unit * self.steps[codes])
 
     def sums(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the sums of all rows' steps, exactly."""
+        """Return the exact sums of all rows' steps."""
         return np.asarray(np.bincount(codes, minlength=len(self.steps)) @ self.steps)
 
     def block_steps(self, estimates: Array) -> NDArray[np.int64]:
@@ -82,7 +82,7 @@ class Layout:
         return np.clip(self.loose_steps(self.model.inside(estimates)), 0, FINE)
 
     def loose_steps(self, estimates: Array) -> NDArray[np.int64]:
-        """Return block estimates as whole steps, however many those are."""
+        """Return block estimates as whole steps, without clipping."""
         return np.asarray(np.rint((estimates - self.model.least) / self.block_unit).astype(np.int64))
 
 
@@ -94,7 +94,7 @@ def layout_of(
     least: tuple[float, ...] = (),
     most: tuple[float, ...] = (),
 ) -> Layout:
-    """Return the table of a column, or say what it lacks."""
+    """Return the fixed-point table of a column; raise `InputError` if the column does not fit the family."""
     column = schema.select([name]).columns[0]
     fine, values, step = _grid(column, bits, isinstance(family, Multinomial))
     lower, upper = float(values[0]), float(values[-1])
@@ -102,7 +102,7 @@ def layout_of(
         if not isinstance(family, Multinomial):
             family.check_values(lower, upper)
     except ValueError as error:
-        raise InputError(f"column '{name}' cannot be {family.__struct_config__.tag}: {error}") from None
+        raise InputError(f"column '{name}' does not fit the family {family.__struct_config__.tag}: {error}") from None
     suited = family.suited(lower, upper, fine.labels())
     low, high = _parameters(suited, suited.span(lower, upper, step), least, most)
     steps, start, unit = _fixed_point(suited.statistic(values))
@@ -133,15 +133,17 @@ def _parameters(
 
 
 def _grid(column: Any, bits: int, categories: bool) -> tuple[Any, Array, float]:
-    """Return the column with a fine grid, the value of every code, and how far values are apart."""
+    """Return the column with a fine grid, the value of every code, and the distance between values."""
     if categories:
         return column, np.arange(column.size, dtype=np.float64), 1.0
     if column.missing == "level":
-        raise InputError(f"column '{column.name}': an estimate needs a value for missing ones, missing.value")
+        raise InputError(
+            f"column '{column.name}': an estimate needs a value in place of missing ones: set missing.value"
+        )
     if isinstance(column, Boolean | Categorical | Ordinal):
         return column, np.arange(column.size, dtype=np.float64), 1.0
     if not isinstance(column, Integer | Real):
-        raise InputError(f"column '{column.name}' is a date: estimates are of numbers, truths and categories")
+        raise InputError(f"column '{column.name}' is a date: estimates need a number, a boolean or categories")
     whole = isinstance(column, Integer)
     bins = min(2**bits, column.upper - column.lower + 1) if whole else 2**bits
     fine = msgspec.structs.replace(column, bins=int(bins), edges=None, scale="linear")
@@ -160,14 +162,14 @@ def _fixed_point(statistics: Array) -> tuple[NDArray[np.int64], Array, Array]:
 
 
 def _diameters(steps: NDArray[np.int64], name: str) -> tuple[int, int]:
-    """Return the largest l1 and squared l2 distance of two lines, by comparing all."""
+    """Return the largest l1 and squared l2 distance between two lines, by comparing all pairs."""
     lines = np.unique(steps, axis=0)
     if lines.shape[1] == 1:
         reach = int(lines[-1, 0] - lines[0, 0])
         return max(1, reach), max(1, reach**2)
     if lines.shape[0] * lines.size > _MOST_COMPARED:
         raise InputError(
-            f"column '{name}': {lines.shape[0]} levels are too many for this family: use fewer or less bits"
+            f"column '{name}': {lines.shape[0]} levels are too many for this family: use fewer levels or fewer bits"
         )
     l1 = l2 = 1
     for line in lines:
@@ -179,9 +181,9 @@ def _diameters(steps: NDArray[np.int64], name: str) -> tuple[int, int]:
 
 @final
 class PublishedLaplace(Document):
-    """The paper's noise on fixed-point sums: a floating-point Laplace draw of this scale, rounded. Protects nobody.
+    """The paper's noise on fixed-point sums: a floating-point Laplace draw of this scale, rounded. Not private.
 
-    `sensitivity`: how far a row moves the sums in l1, which the paper takes for the Euclidean diameter.
+    `sensitivity`: the l1 change of the sums by one row; the paper uses the Euclidean diameter instead.
     """
 
     scale: float
@@ -189,7 +191,7 @@ class PublishedLaplace(Document):
 
     @property
     def event(self) -> PureEvent:
-        """What holds in real arithmetic."""
+        """The cost in real arithmetic."""
         holds = Fraction(math.ceil(Fraction(self.sensitivity) / Fraction(self.scale) * PICO), PICO)
         return PureEvent(epsilon=holds, what="continuous Laplace, as published")
 
@@ -210,9 +212,9 @@ Share = LaplaceShare | GaussianShare
 
 @final
 class EstimatePlan(Plan):
-    """The table of the column, and the noise: on each party's sums, or shares of one noise on the sum under masks.
+    """The table of the column, and the noise: on each party's sums, or shares of one noise on the masked sum.
 
-    `blocks`: the number of blocks at each party, where estimates of blocks are summed and not statistics of rows.
+    `blocks`: the number of blocks at each party, if estimates of blocks are summed instead of statistics of rows.
     """
 
     layout: Layout
@@ -223,24 +225,24 @@ class EstimatePlan(Plan):
 
     @property
     def masked(self) -> tuple[MaskedSum, Share]:
-        """The sum under masks, and a party's share of its noise; for the scheme that has them."""
+        """The masked sum and a party's share of its noise; `InputError` for other schemes."""
         if self.masked_sum is None or self.share is None:
             raise InputError("this scheme has no masked sum")
         return self.masked_sum, self.share
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """The steps of a masked sum, or without masks the one noisy answer."""
+        """The steps of a masked sum, or one noisy answer from each party."""
         return ("answer",) if self.masked_sum is None else self.masked_sum.rounds("add")
 
     def events(self, party: str) -> tuple[Event, ...]:
-        """One release: of this party's sums, or of the sum over all parties, for which each is charged whole."""
+        """One release: of this party's sums, or of the sum over all parties, charged in full to each."""
         member(self.terms, party)
         return ((self.noise[party] if self.share is None else self.share).event,)
 
     @cached_property
     def resources(self) -> Resources:
-        """Memory for one column's codes and statistics, time for reading them, and how much noise to expect."""
+        """Memory for one column's codes and statistics, time to read them, and the size of the noise."""
         largest, numbers = max(party.people or 0 for party in self.terms.parties), self.layout.dimension
         masked = self.masked_sum
         return Resources(
@@ -268,10 +270,10 @@ class EstimatePlan(Plan):
         """What is too large if the run does not fit, and what to change."""
         return "the largest party", "raise memory_mb"
 
-    # What noisy sums mean, all of it public.
+    # How to read noisy sums; all of it is public.
 
     def mean_of_all(self, present: tuple[str, ...], values: NDArray[np.int64]) -> NoisyMean:
-        """Return the mean statistic of the parties that are in an opened sum, and the law of its noise."""
+        """Return the mean statistic of the parties in an opened sum, and the distribution of its noise."""
         layout, share = self.layout, self.masked[1]
         people = sum(member(self.terms, name).people or 0 for name in present)
         peaked = 3 * share.honest / len(present) if isinstance(share, LaplaceShare) else 0.0
@@ -280,7 +282,7 @@ class EstimatePlan(Plan):
         return NoisyMean(mean=mean, people=people, noise=noise, peaked=peaked)
 
     def mean_of(self, party: str, values: NDArray[np.int64]) -> NoisyMean:
-        """Return what one party's noisy sums say: a mean of statistics or of block estimates, and its noise's law."""
+        """Return one party's noisy mean of statistics or of block estimates, and the distribution of its noise."""
         layout, people, law = self.layout, member(self.terms, party).people or 1, self.noise[party]
         count, unit, start = people, layout.unit, layout.start
         if self.blocks:
@@ -302,14 +304,14 @@ class EstimatePlan(Plan):
         """What every role sees."""
         unit, masked = self.terms.unit, self.masked_sum is not None
         noisy = "the noisy sums of all parties together" if masked else "every party's noisy sums"
-        sees = f"{noisy}, and the estimates and intervals made of them"
+        sees = f"{noisy}, and the estimates and intervals computed from them"
         masks = {
-            "coordinator": f"every party's sums under masks, which look uniform, who fell silent, {sees}",
-            "other parties": f"public keys, and {sees}; each knows its own sums and share of noise",
+            "coordinator": f"every party's masked sums, which look uniform, who dropped out, {sees}",
+            "other parties": f"public keys, and {sees}; each knows its own sums and share of the noise",
         }
         least = unit.neighbours == "add_remove"
-        sizes = "the least size that the study says of each party" if least else "each party's size"
-        pooled = "against more parties than stated that pool their shares of the noise or leave them out"
+        sizes = "the minimum size that the study states for each party" if least else "each party's size"
+        pooled = "against more colluding parties than stated, or more that omit their noise: less noise remains"
         return Disclosure(
             sees={**everybody(sees), **(masks if masked else {})},
             sensitivity=self._sensitivity(),
@@ -317,7 +319,7 @@ class EstimatePlan(Plan):
                 GROUPS,
                 beyond_unit(unit),
                 f"{sizes}, the column, its bounds and the set of parameters: they are public",
-                "the estimate, if the family does not fit: intervals are for the named law, of clipped values",
+                "against a wrong family: intervals are valid only for the named distribution, of clipped values",
                 *((pooled,) if masked else ()),
             ),
             departures=self._departures(),
@@ -332,33 +334,34 @@ class EstimatePlan(Plan):
         if self.blocks:
             change = (
                 f"replacing one row changes the estimate of one block, by at most {FINE} steps in each of {size} "
-                f"parameter(s): {size * FINE} in l1, {size * FINE**2} in squared l2. Rows are put into "
-                "blocks without looking at them"
+                f"parameter(s): {size * FINE} in l1, {size * FINE**2} in squared l2. Rows are assigned to "
+                "blocks independently of their values"
             )
         if unit.neighbours == "add_remove":
             change += (
-                ". A party draws as many rows as the study says, so that a person more or less replaces one of them "
-                "at most"
+                ". A party draws as many rows as the study says, so that adding or removing a person replaces at most "
+                "one of them"
             )
-        paid = "each party's noise" if self.masked_sum is None else "the noise of the one sum"
-        return f"{change}. A person is at no more than {unit.parties} of the parties, and {paid} is made for that"
+        noise = "each party's noise" if self.masked_sum is None else "the noise of the one sum"
+        return f"{change}. A person is at no more than {unit.parties} of the parties; {noise} is calibrated to that"
 
     def _departures(self) -> tuple[str, ...]:
-        """Return which claims of the paper the printed variant does not meet."""
+        """Return the claims of the paper that the published variant does not meet."""
         claimed = {party: budget_of(self.terms, party).epsilon for party in self.noise}
-        printed = {party: law.event for party, law in self.noise.items() if isinstance(law, PublishedLaplace)}
-        if not printed:
+        published = {party: law.event for party, law in self.noise.items() if isinstance(law, PublishedLaplace)}
+        if not published:
             return ()
-        factor = float(max(event.epsilon / claimed[party] for party, event in printed.items()))
-        euclidean = "the Euclidean diameter is taken where independent Laplace noise needs the l1 diameter"
+        factor = float(max(event.epsilon / claimed[party] for party, event in published.items()))
+        euclidean = "the Euclidean diameter is used where independent Laplace noise needs the l1 diameter"
         rows = f"noise for k block means is n / k times what the mean of all rows needs, and {euclidean}"
-        estimates = f"corrected block estimates leave the set whose diameter the noise is made for, and {euclidean}"
-        order = (
-            "blocks of neighbouring rows: where rows are sorted by value, one row can move all others to other blocks"
+        estimates = (
+            f"corrected block estimates leave the set to whose diameter the noise is calibrated, and {euclidean}"
         )
+        order = "blocks are consecutive rows: if rows are sorted by value, one row can move all others to other blocks"
         return (
             estimates if self.blocks else rows,
-            f"in real arithmetic {factor * self.terms.unit.parties:.3g} times the stated epsilon holds for this unit",
+            f"for this unit the true cost, in real arithmetic, is {factor * self.terms.unit.parties:.3g} times the "
+            "stated epsilon",
             *((order,) if self.blocks else ()),
             "the noise is drawn in floating point, for which no guarantee is proven",
         )

@@ -14,7 +14,7 @@ from syndic.model.families.family import Array
 
 
 class Group(Document):
-    """Parties that get an estimate of their own, at no further cost. `parties` may name groups declared before."""
+    """Parties that get a joint estimate of their own, at no further cost. `parties` may name groups declared before."""
 
     name: str
     parties: tuple[str, ...]
@@ -51,7 +51,7 @@ class Estimates(Document):
 @final
 @dataclass(frozen=True, kw_only=True)
 class EstimatesResult(Result):
-    """Estimates made of what passed the parties' doors: anyone may see them."""
+    """Estimates from the parties' noisy sums. They are released: anyone may see them."""
 
     estimates: Estimates
 
@@ -73,7 +73,7 @@ class EstimatesResult(Result):
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoisyMean:
-    """What one party, or all under masks, said: a noisy mean of `people` rows, the noise's variance and kurtosis."""
+    """A noisy mean of `people` rows, of one party or of all in a masked sum, with the noise's variance and kurtosis."""
 
     mean: Array
     people: int
@@ -92,8 +92,8 @@ def stacked(means: Sequence[NoisyMean], unit: Array) -> Noisy:
     )
 
 
-def found(name: str, people: int, estimated: Estimated, model: Model, confidence: float) -> GroupEstimate:
-    """Return one line of the result."""
+def group_estimate(name: str, people: int, estimated: Estimated, model: Model, confidence: float) -> GroupEstimate:
+    """Return the estimate of one group with its intervals."""
     lower, upper = estimated.interval(confidence, model)
     return GroupEstimate(
         of=name,
@@ -110,12 +110,12 @@ def members_of(groups: Sequence[Group], parties: Sequence[str]) -> dict[str, tup
     known: dict[str, tuple[str, ...]] = {name: (name,) for name in parties}
     for group in groups:
         if group.name in known or group.name == "all":
-            raise InputError(f"groups: '{group.name}' names two things: groups and parties need names of their own")
+            raise InputError(f"groups: '{group.name}' is already the name of a party or group: choose another name")
         unknown = [name for name in group.parties if name not in known]
         if unknown or not group.parties:
-            raise InputError(f"groups: '{group.name}' needs parties, or groups that stand before it, not {unknown}")
+            raise InputError(f"groups: '{group.name}' must list parties, or groups declared before it, not {unknown}")
         inside = [party for name in group.parties for party in known[name]]
         if len(set(inside)) != len(inside):
-            raise InputError(f"groups: '{group.name}' has a party twice")
+            raise InputError(f"groups: '{group.name}' lists a party twice")
         known[group.name] = tuple(inside)
     return {group.name: known[group.name] for group in groups}

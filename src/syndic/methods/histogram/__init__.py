@@ -1,1 +1,1 @@
-"""Tables of counts: HOMM, marginals, averages, tables across parties."""
+"""Tables of counts and averages: HOMM, marginals, two-way tables across parties, averages."""

@@ -1,16 +1,18 @@
 """Averages of numeric columns over all parties' rows, with noise that nobody knows.
 
-Every party adds up its clipped fixed-point numbers and splits the sums between two of the parties, the servers, who
-add one copy of exact integer noise on shares and open only the noisy sums (`syndic.mpc.twoserver`). The functionality
-is that of "average plus noise inside a garbled circuit" (Jayaraman et al. 2018); the noise there was a fixed-point
-logarithm, whose possible outputs tell neighbouring inputs apart, and is replaced by coins with exact chances.
+Every party adds up its clipped fixed-point numbers and secret-shares the sums between two of the parties, the servers.
+They add one copy of exact integer noise to the shares and open only the noisy sums (`syndic.mpc.twoserver`). The
+functionality is that of "average plus noise inside a garbled circuit" (Jayaraman et al. 2018). The noise there was a
+fixed-point logarithm, whose possible outputs distinguish neighbouring inputs; here it is made of coins with exact
+probabilities.
 
 *Neighbours*: one person's row is replaced, at each of up to `unit.parties` parties; sizes are public. *Sensitivity*: a
-number moves its sum by at most its steps; the noise is made for all columns and parties together. *Cost*: one release
-of all sums, and the chance that coins of 128 bits miss the law.
+number changes its sum by at most its steps; the noise is calibrated to all columns and parties together. *Cost*: one
+release of all sums, plus the distance of noise from 128-bit coins to its exact distribution.
 
-*Who sees what*: everybody sees the noisy averages, a server one share of everything else, the coordinator masked values
-and sealed bits. No two of the servers and the coordinator may collude: they could take the noise away. *Semi-honest*.
+*Who sees what*: everybody sees the noisy averages, a server also one share of everything else, the coordinator masked
+values and sealed bits. No two of the servers and the coordinator may collude: they could remove the noise.
+*Semi-honest*.
 """
 
 import dataclasses
@@ -56,7 +58,7 @@ from syndic.privacy.concentrated import PICO, part_of
 from syndic.privacy.cost import ATTO
 
 _MOST_COINS = 2**19
-# (1 + e^epsilon) times the coins' distance from the law must stay a negligible delta
+# (1 + e^epsilon) times the distance of the coins from their distribution must stay a negligible delta
 _LARGEST_EPSILON = 30
 
 
@@ -73,7 +75,7 @@ class Averages(Document):
 @final
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AveragesResult(Result):
-    """Averages of all parties' rows. They passed the parties' doors: anyone may see them."""
+    """Noisy averages of all parties' rows. They are released: anyone may see them."""
 
     averages: Averages
 
@@ -90,9 +92,9 @@ class AveragesResult(Result):
 
 @final
 class AveragePlan(Plan):
-    """The averaged columns with a bin for every fixed-point number, the noise on each sum, and what the servers do.
+    """The averaged columns with a bin for every fixed-point number, the noise on each sum, and the servers' protocol.
 
-    A value's code is its number. Codes are within the bins whatever the value, so nothing is clipped after rounding.
+    A value's code is its fixed-point number. Every value gets a code within the bins, so nothing needs clipping later.
     """
 
     fixed_point: Schema
@@ -106,7 +108,7 @@ class AveragePlan(Plan):
         return tuple(spread * _width(column) for column in self.fixed_point.columns)
 
     def averages(self, sums: NDArray[np.int64]) -> Averages:
-        """Return what noisy sums of fixed-point numbers mean."""
+        """Return the averages that noisy sums of fixed-point numbers stand for."""
         rows, columns = people_of(self.terms) or 1, self.fixed_point.columns
         found = [_start(one) + _width(one) * (float(total) / rows) for one, total in zip(columns, sums, strict=True)]
         names = self.fixed_point.names
@@ -114,11 +116,11 @@ class AveragePlan(Plan):
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """Keys, the parties' shares, the coins of the noise, what opens the sums."""
+        """Keys, the parties' shares, the coins of the noise, the opening of the sums."""
         return self.two_servers.rounds("contribute")
 
     def events(self, party: str) -> tuple[Event, ...]:
-        """One release of all sums, and the chance that the noise is not of its law."""
+        """One release of all sums, and the distance of the noise from its exact distribution."""
         del party
         # off by at most d in total variation under both neighbours: delta = (1 + e^epsilon) d, and e < 3
         epsilon = max(budget_of(self.terms, candidate.name).epsilon for candidate in self.terms.parties)
@@ -128,12 +130,12 @@ class AveragePlan(Plan):
             return (ApproximateEvent(epsilon=self.noise.epsilon, delta=delta, what=f"laplace {what}"),)
         return (
             ConcentratedEvent(rho=self.noise.rho, what=f"gaussian {what}"),
-            ApproximateEvent(epsilon=Fraction(1, PICO), delta=delta, what="distance of the coins from the law"),
+            ApproximateEvent(epsilon=Fraction(1, PICO), delta=delta, what="distance of the coins from exact noise"),
         )
 
     @cached_property
     def resources(self) -> Resources:
-        """Bytes and seconds of both servers, from the number of coins."""
+        """Bytes and seconds at both servers, from the number of coins."""
         coins = self.two_servers.coins
         carried, largest = _carried(self.two_servers)
         spreads = zip(self.fixed_point.names, self.spreads, strict=True)
@@ -160,17 +162,18 @@ class AveragePlan(Plan):
         return Disclosure(
             sees={
                 "coordinator": f"{sees}; masked values, and sealed bits that it cannot read",
-                f"servers {' and '.join(self.two_servers.servers)}": f"{sees}; one share each of everything else",
+                f"servers {' and '.join(self.two_servers.servers)}": f"{sees}; each has one share of everything else",
                 "other parties": sees,
                 "anyone with the release": sees,
             },
             sensitivity=(
                 f"replacing one row at one party changes the fixed-point sums by at most {bound}; a person is at no "
-                f"more than {parties} of the parties, and the noise is made for all of them"
+                f"more than {parties} of the parties, and the noise is calibrated to all of them"
             ),
             not_protected=(
-                "anything, if the two servers collude, or the coordinator and one server: they can take the noise away",
-                "the averages, if a party or server does not follow the steps: it can put in any numbers",
+                "anything, if the two servers collude, or the coordinator and one server: they can remove the noise",
+                "the correctness of the averages, if a party or server deviates from the protocol: it can enter any "
+                "numbers",
                 "the size of each party: it is public under replace",
                 GROUPS,
             ),
@@ -187,8 +190,8 @@ class Average(Method, tag="average"):
     """Parameters of the averages.
 
     `servers`: two of the parties, which must not collude with each other or with the coordinator.
-    `columns`: whose averages are released; all integer and real columns if none are named.
-    `bits`: a number becomes one of 2^bits steps between its column's bounds (a narrow integer column: exact).
+    `columns`: the columns whose averages are released; by default all integer and real columns.
+    `bits`: a number is rounded to one of 2^bits steps between its column's bounds (narrow integer columns stay exact).
     """
 
     title: ClassVar[str] = "Averages with noise that nobody knows"
@@ -213,24 +216,24 @@ class Average(Method, tag="average"):
 
     @property
     def requires(self) -> Requires:
-        """Public sizes, to divide by; the distance of coins from the law needs delta."""
+        """Public sizes, to divide by; noise from coins is not exact, so it needs delta."""
         return Requires(
             people="bound",
-            delta=f"noise of {WIDTH}-bit coins, whose law is off by less than 1e-18,",
+            delta=f"noise from {WIDTH}-bit coins, whose distribution is off by less than 1e-18,",
             neighbours="replace",
             rows=1,
             because="averages divide by a public number of rows",
         )
 
     def plan(self, terms: Terms) -> AveragePlan:
-        """Make the fixed-point columns, the noise and its coins, and the ring with room for both."""
+        """Make the fixed-point columns, the noise and its coins, and a ring that is large enough for both."""
         names = [candidate.name for candidate in terms.parties]
         for server in self.servers:
             if server not in names:
                 raise InputError(f"servers: '{server}' is not a party of this study; its parties are {names}")
         for name in names:
             if budget_of(terms, name).epsilon > _LARGEST_EPSILON:
-                raise InputError(f"party '{name}': epsilon must be at most {_LARGEST_EPSILON} with noise made of coins")
+                raise InputError(f"party '{name}': epsilon must be at most {_LARGEST_EPSILON} with noise from coins")
         fixed_point = _fixed_point(terms.schema, self.columns, self.bits)
         law, count = self._noise(fixed_point, terms), len(fixed_point.columns)
         noise = laplace_bits(law.scale) if isinstance(law, DiscreteLaplace) else gaussian_bits(law.sigma_squared)
@@ -244,7 +247,7 @@ class Average(Method, tag="average"):
 
     @step(reveals="masked")
     def contribute(self, party: Party[AveragePlan], message: PublicKeys) -> TwoShares:
-        """Add up this party's fixed-point numbers, charge the whole release, split the sums between the servers."""
+        """Sum this party's fixed-point numbers, charge the whole release, secret-share the sums between the servers."""
         plan = party.plan
         plan.two_servers.meet(party, message)
         table = dataclasses.replace(party.table, schema=plan.fixed_point)
@@ -265,10 +268,10 @@ class Average(Method, tag="average"):
         return AveragesResult(averages=from_file(folder / "averages.json", Averages))
 
     def _noise(self, fixed_point: Schema, terms: Terms) -> DiscreteLaplace | DiscreteGaussian:
-        """Return the noise on each sum: for the smallest budget of all parties, as all share one copy.
+        """Return the noise on each sum, for the smallest budget of all parties, since all share one copy.
 
-        A person at p parties moves the sums p times as far. Laplace: epsilon / p a party. Gaussian: rho / p a party
-        and a squared sensitivity p times as large, since rho grows with the square of the distance.
+        A person at p parties changes the sums by p times as much. Laplace: epsilon / p per party. Gaussian: rho / p
+        per party and a squared sensitivity p times as large, since rho grows with the square of the distance.
         """
         parties, changes = terms.unit.parties, [_steps(column) for column in fixed_point.columns]
         epsilon = min(budget.epsilon for budget in budgets_of(terms))
@@ -276,7 +279,7 @@ class Average(Method, tag="average"):
         if self.noise == "laplace":
             return DiscreteLaplace(sensitivity=max(1, sum(changes)), epsilon=part_of(epsilon, parties))
         delta = min(budget.delta for budget in budgets_of(terms))
-        # what the coins' distance from the law costs is charged beside it
+        # the distance of the coins from exact noise is charged as a separate event
         rho = part_of(rho_for(epsilon - Fraction(parties, PICO), delta - Fraction(parties, ATTO)), parties)
         square = Fraction(max(1, parties * sum(change**2 for change in changes)))
         return DiscreteGaussian(sensitivity_squared=square, rho=rho)
@@ -290,7 +293,9 @@ def _fixed_point(schema: Schema, columns: tuple[str, ...], bits: int) -> Schema:
         if not isinstance(column, Integer | Real):
             raise InputError(f"column '{column.name}' is not a number: averages are of integer and real columns")
         if column.missing == "level":
-            raise InputError(f"column '{column.name}': an average needs a value for missing ones, missing.value")
+            raise InputError(
+                f"column '{column.name}': an average needs a value in place of missing ones: set missing.value"
+            )
         most = column.upper - column.lower + 1 if isinstance(column, Integer) else 2**bits
         found.append(msgspec.structs.replace(column, bins=min(2**bits, most), edges=None, scale="linear"))
     if not found:
@@ -301,10 +306,11 @@ def _fixed_point(schema: Schema, columns: tuple[str, ...], bits: int) -> Schema:
 def _carried(agreed: TwoServers) -> tuple[int, int]:
     """Return the bytes of all messages from and to the servers, and of the largest one."""
     coins = agreed.coins
-    told = [8 * gmw.rows_at(level) * coins.words + OVERHEAD_BYTES for level in range(1, gmw.LEVELS + 2)]
+    openings = [8 * gmw.rows_at(level) * coins.words + OVERHEAD_BYTES for level in range(1, gmw.LEVELS + 2)]
     corrections = 8 * gmw.correction_words(coins) + agreed.ring.packed_bytes(coins.count)
-    # both servers tell, and what they tell is carried over two hops
-    return 4 * sum(told) + corrections, max(*told, corrections, agreed.ring.packed_bytes(agreed.dimension)) + 256
+    # both servers send their openings, and each travels two hops
+    largest = max(*openings, corrections, agreed.ring.packed_bytes(agreed.dimension))
+    return 4 * sum(openings) + corrections, largest + 256
 
 
 def _steps(column: Any) -> int:

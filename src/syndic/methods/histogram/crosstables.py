@@ -1,17 +1,17 @@
 """Noisy two-way tables across the parties of a vertical study: columns at different parties, the same people.
 
-A two-way table of two columns is the product of their one-hot matrices. Partners multiply them under masks
-(`syndic.mpc.product`), add noise to their shares and open the noisy tables once: the accuracy of a trusted curator,
-up to the share of noise that each partner knows. Tables of columns at one party come from that party alone, with the
-same noise and in the same account.
+A two-way table of two columns is the product of their one-hot matrices. Two partners multiply them by a secure product
+(`syndic.mpc.product`), add noise to their shares and open the noisy tables once. The accuracy is that of a trusted
+curator, up to the share of noise that each partner knows. Tables of columns at one party come from that party alone,
+with the same noise and in the same account.
 
-*Neighbours*: one person's values are replaced, at all parties at once; who is in and how many are public.
-*Sensitivity*: two counts move by one in each table, so k tables by 2 k in squared l2. *Cost*: one release of all
+*Neighbours*: one person's values are replaced, at all parties at once; which people are in the data is public.
+*Sensitivity*: two counts change by one in each table, so k tables by 2 k in squared l2. *Cost*: one release of all
 tables; every party is charged for the whole.
 
-*Who sees what*: everybody sees the noisy tables. The coordinator deals the triples and carries sealed rows that it
-cannot read. A partner knows its own share of a table's noise; with `colluding` 1 the other share is enough. Coordinator
-and one party together could read the rows of that party's partners. *Semi-honest*.
+*Who sees what*: everybody sees the noisy tables. The coordinator deals the triples and forwards sealed rows that it
+cannot read. A partner knows its own share of a table's noise; with `colluding` 1 the other share is enough. The
+coordinator and one party together could read the rows of that party's partners. *Semi-honest*.
 """
 
 import itertools
@@ -43,7 +43,7 @@ from syndic.privacy import rho_for
 
 
 class OpenedTables(Message):
-    """A party's noisy shares of its cross-party tables, by partner, under a mask; and its own noisy tables."""
+    """A party's masked noisy shares of its cross-party tables, by partner; and its own noisy tables."""
 
     shares: dict[str, bytes]
     local: NDArray[np.int64]
@@ -53,19 +53,19 @@ class OpenedTables(Message):
 class Crosstables(Method, tag="crosstables"):
     """Parameters of the noisy two-way tables across parties.
 
-    `pairs`: the pairs of columns to count, each at two different parties; else all of them. `local`: count every pair
-    of columns at one party too. `colluding`: 1 makes each partner's share of the noise enough by itself, since a
-    partner can take its own off the published tables; with 0 the guarantee holds against everybody but the partners.
-    `check_rows`: send all levels, and let partners check that every row has one in each column. `lift`: share blocks
-    of rows in a smaller ring than the result; less traffic, but a dishonest dealer could do more than shift counts.
+    `pairs`: the pairs of columns to count, each at two different parties; by default all of them. `local`: also count
+    every pair of columns at one party. `colluding`: 1 makes each partner's share of the noise enough by itself, since a
+    partner can subtract its own share; with 0 the guarantee holds against everybody but the partners. `check_rows`:
+    send all levels, and let partners check that every row has exactly one in each column. `lift`: share blocks of rows
+    in a smaller ring than the result: less traffic, but a dishonest dealer could do more than shift counts.
     """
 
     title: ClassVar[str] = "Two-way tables across parties from a secure product"
     paper: ClassVar[str] = "matrix triples after Beaver 1991; replaces the sketches of VertiMRF"
     partition: ClassVar[Literal["horizontal", "vertical"]] = "vertical"
     trust: ClassVar[str] = (
-        "semi-honest: everybody follows the steps, and the coordinator, who deals the triples, pools what it knows "
-        "with no party; unless the study gives identities, the coordinator must not forge keys"
+        "semi-honest: every role follows the protocol, and the coordinator, who deals the triples, colludes with no "
+        "party; unless the study lists identities, the coordinator must not forge keys"
     )
 
     pairs: tuple[Pair, ...] = ()
@@ -76,24 +76,24 @@ class Crosstables(Method, tag="crosstables"):
 
     def __post_init__(self) -> None:
         if self.colluding not in (0, 1):
-            raise ValueError(f"colluding ({self.colluding}) must be 0 or 1: two partners share the noise of a table")
+            raise ValueError(f"colluding ({self.colluding}) must be 0 or 1: a table's noise has two shares")
         if len({frozenset(pair) for pair in self.pairs}) != len(self.pairs):
-            raise ValueError("pairs names the same two columns twice: they would be paid for twice")
+            raise ValueError("pairs names the same two columns twice: they would be charged twice")
 
     @property
     def requires(self) -> Requires:
-        """Different columns of the same people."""
+        """The same people, different columns."""
         return SAME_PEOPLE
 
     def plan(self, terms: Terms) -> CrosstablesPlan:
-        """Choose the tables, make the noise for the strictest budget, and the rings with room for both."""
+        """Choose the tables, calibrate the noise to the strictest budget, and size the rings for both."""
         domain = terms.schema.domain
         held = {party.name: schema_of(terms, party.name).names for party in terms.parties}
         across = self._across(held)
         within = {name: tuple(itertools.combinations(own, 2)) if self.local else () for name, own in held.items()}
         named = {name for pair in self.pairs for name in pair}
         sent = {name: tuple(each for each in own if not named or each in named) for name, own in held.items()}
-        # the last level is what is missing to one: its counts follow from the others and from the party's own
+        # the last level is not sent: its counts follow from the others and from the party's own counts
         dropped = 0 if self.check_rows else 1
         groups = {name: tuple(domain[each] - dropped for each in own) for name, own in sent.items()}
         noise = self._noise(terms, [pair for pairs in (*across.values(), *within.values()) for pair in pairs])
@@ -121,12 +121,12 @@ class Crosstables(Method, tag="crosstables"):
 
     @step(reveals="sealed")
     def product_multiplied(self, party: Party[CrosstablesPlan], message: ProductInbox) -> Mail:
-        """Multiply the chunk with every partner's masked rows; seal the masked wrap bits for the partner."""
+        """Multiply the chunk by every partner's masked rows; seal the masked wrap-around bits for the partner."""
         return party.plan.product.multiply(party, message, partial(self.product_matrix, party))
 
     @step(reveals="masked")
     def open_tables(self, party: Party[CrosstablesPlan], message: ProductClose) -> OpenedTables:
-        """Complete the shares to tables, add this party's share of the noise, and mask the result."""
+        """Reconstruct full tables from the shares, add this party's share of the noise, and mask the result."""
         plan, product = party.plan, party.plan.product
         shares = product.shares(party, message)
         names, ring = plan.sent[party.name], product.sizes.whole
@@ -158,7 +158,7 @@ class Crosstables(Method, tag="crosstables"):
     # The coordinator's side.
 
     def coordinate(self, session: Session[CrosstablesPlan]) -> CrossTables:
-        """Deal, carry, add up the noisy shares of every pair of parties, and cut them into tables."""
+        """Deal triples, forward messages, add up the noisy shares of each pair of parties, split them into tables."""
         plan, sizes = session.plan, session.plan.product.sizes
         opened = session.ask(self.open_tables, deal_products(session, self, plan.product))
         tables: list[Factor] = []
@@ -178,7 +178,7 @@ class Crosstables(Method, tag="crosstables"):
         return read_tables(plan.domains(plan.tables), folder)
 
     def _across(self, held: Mapping[str, tuple[str, ...]]) -> dict[Pair, tuple[Pair, ...]]:
-        """Return the tables of every pair of parties that has one; refuse pairs that are not across parties."""
+        """Return the tables of every pair of parties that has any; refuse pairs of columns at the same party."""
         every = {
             (left, right): tuple(itertools.product(held[left], held[right]))
             for left, right in itertools.combinations(held, 2)
@@ -192,11 +192,11 @@ class Crosstables(Method, tag="crosstables"):
         across = {parties: pairs for parties, pairs in chosen.items() if pairs}
         for name in held:
             if not partners_of(tuple(across), name):
-                raise InputError(f"pairs: no column of party '{name}' is in one; name one or leave the party out")
+                raise InputError(f"pairs: none has a column of party '{name}': add one, or leave the party out")
         return across
 
     def _noise(self, terms: Terms, tables: list[Pair]) -> GaussianShare:
-        """Return the share of the noise that each of two partners adds: one law for all, for the strictest budget."""
+        """Return the share of the noise that each of two partners adds, calibrated to the strictest budget."""
         return GaussianShare(
             # one person's values at all parties at once: in each table one count goes down and one goes up
             sensitivity_squared=Fraction(2 * len(tables)),
@@ -210,7 +210,7 @@ class Crosstables(Method, tag="crosstables"):
 def _tables_of(
     plan: CrosstablesPlan, own: str, partner: str, share: NDArray[Any], margins: Mapping[str, NDArray[np.int64]]
 ) -> NDArray[np.int64]:
-    """Return a party's shares of the tables with a partner, completed by the levels that were not sent."""
+    """Return a party's shares of the tables with a partner, with the levels that were not sent filled in."""
     sizes = plan.product.sizes
     left, right = plan.product.pair(own, partner)
     is_left, rows, columns = left == own, plan.slices(left), plan.slices(right)

@@ -1,4 +1,4 @@
-"""Which columns of which parties meet in a study of two-way tables, and the noise and rings that follow from it."""
+"""The plan of two-way tables: which columns of which parties are counted together, and the noise and rings for it."""
 
 import itertools
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from syndic.random import Randomness
 
 
 class TableNoise(Document):
-    """Noise shares on tables across parties, and the whole noise on the last `alone` values, a party's own tables."""
+    """Noise shares on tables across parties, and full noise on the last `alone` values, a party's own tables."""
 
     share: GaussianShare
     alone: int
@@ -40,8 +40,8 @@ class TableNoise(Document):
 def whole_noise(share: GaussianShare) -> DiscreteGaussian:
     """Return the noise of a party's own tables: one discrete Gaussian with the parameter of all honest shares together.
 
-    Not one made for the budget: where shares are of the least size there is more noise than that, and the charge,
-    which counts tables across and within parties alike, is for so much of it on all of them.
+    It is not calibrated to the budget: shares have a minimum size, so there may be more noise than the budget needs.
+    The charge covers tables across and within parties alike, and so needs the same noise on all of them.
     """
     sigma_squared = share.honest * share.sigma_squared
     square = share.sensitivity_squared
@@ -69,7 +69,7 @@ class CrosstablesPlan(Plan):
 
     @cached_property
     def note(self) -> CrossNote:
-        """What is opened and how far off a count will be."""
+        """What is opened, and the standard deviation of a count."""
         within = whole_noise(self.noise).variance
         return CrossNote(across=self.noise.total_variance(2) ** 0.5, within=within**0.5, tables=self.tables)
 
@@ -81,7 +81,7 @@ class CrosstablesPlan(Plan):
         one, both = (
             sum_rho(noise.sensitivity_squared, noise.sigma_squared, shares, noise.dimension) for shares in (1, 2)
         )
-        if any(self.within.values()):  # within a party there is the whole noise, and no more of it for anyone
+        if any(self.within.values()):  # tables within a party have the full noise, and the same against everyone
             both = max(both, noise.event.rho)
         return float(zcdp_epsilon(both, delta)), float(zcdp_epsilon(one, delta))
 
@@ -102,7 +102,7 @@ class CrosstablesPlan(Plan):
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """The product, chunk by chunk, and the opening of the noisy tables."""
+        """The secure product, chunk by chunk, and the opening of the noisy tables."""
         return (*self.product.rounds, "open_tables")
 
     @cached_property
@@ -120,11 +120,11 @@ class CrosstablesPlan(Plan):
             rounds=3 + 2 * sizes.chunks,
             seconds=round(1.0 + sizes.rows * (sum(widths) * 4e-8 + sum(cells) * 2e-10), 1),
             notes=(
-                f"{len(self.tables):,} tables; rows are masked with {sizes.small.bits} bits an entry in blocks of "
-                f"{sizes.block:,} rows, tables are opened with {sizes.whole.bits} bits a cell",
+                f"{len(self.tables):,} tables; rows are masked with {sizes.small.bits} bits per entry in blocks of "
+                f"{sizes.block:,} rows, tables are opened with {sizes.whole.bits} bits per cell",
                 f"standard deviation {self.note.across:.3g} on every count across parties, "
                 f"{self.note.within:.3g} within one",
-                f"epsilon {outside:.4g} against all but the partners of a table, {partner:.4g} against a partner",
+                f"epsilon {outside:.4g} against everyone but a table's two partners, {partner:.4g} against a partner",
             ),
         )
 
@@ -144,27 +144,27 @@ class CrosstablesPlan(Plan):
         tables, noisy = len(self.tables), "the noisy tables"
         outside, partner = self.epsilons
         rows = (
-            "rows are checked to sum to one in each column; entries that balance each other within a row are not found"
+            "rows are checked to sum to one in each column; entries that cancel within a row are not detected"
             if self.product.checked
-            else "nothing checks the rows: a party that puts a large number into one reads a partner's record"
+            else "nothing checks the rows: a party that enters a large number in a row can read a partner's record"
         )
-        lifted = " or make a block of rows wrap where it likes and see whether it did"
+        lifted = " or make a block of rows wrap around at a value it chooses and see whether it did"
         return Disclosure(
             sees={
-                "coordinator": f"sealed rows that it cannot read, shares under a mask that it lacks, and {noisy}",
+                "coordinator": f"sealed rows that it cannot read, shares under a mask it does not know, and {noisy}",
                 "other parties": f"masked rows, which look uniform, and {noisy}; each knows its own share of the noise",
                 "anyone with the release": noisy,
             },
             sensitivity=(
-                f"replacing one person's values at all parties at once moves two counts by one in each of {tables} "
+                f"replacing one person's values at all parties at once changes two counts by one in each of {tables} "
                 f"table(s), so by {2 * tables} in squared l2; every party is charged for the whole release"
             ),
             not_protected=(
-                f"epsilon is {outside:.4g} against all but the partners of a table, {partner:.4g} against a partner, "
-                "who can take its own share of the noise off",
-                "coordinator and one party together: they can read the rows of that party's partners",
-                f"a party that does not follow the steps: {rows}",
-                "a coordinator that deals wrong triples: it can shift counts by what it chooses"
+                f"epsilon is {outside:.4g} against everyone but a table's two partners, {partner:.4g} against a "
+                "partner, who can subtract its own share of the noise",
+                "against the coordinator and one party together: they can read the rows of that party's partners",
+                f"against a party that deviates from the protocol: {rows}",
+                "against a coordinator that deals wrong triples: it can shift counts by amounts it chooses"
                 f"{lifted if self.product.sizes.lifted else ''}",
                 ALIGNED,
                 GROUPS,

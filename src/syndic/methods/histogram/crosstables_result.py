@@ -28,7 +28,7 @@ class CrossNote(Document):
 @final
 @dataclass(frozen=True, kw_only=True)
 class CrossTables(Result):
-    """Noisy counts, one table for each pair of columns. They passed the parties' doors: anyone may see them."""
+    """Noisy counts, one table for each pair of columns. They are released: anyone may see them."""
 
     note: CrossNote
     tables: tuple[Factor, ...]
@@ -59,7 +59,7 @@ class CrossTables(Result):
         return {"crosstables.parquet": cells, "crosstables.json": self.note}
 
     def summary(self) -> Mapping[str, Any]:
-        """Return how much was opened and how far off a count is."""
+        """Return the number of tables and the standard deviation of a count."""
         return {
             "tables": len(self.tables),
             "cells": sum(table.domain.size for table in self.tables),

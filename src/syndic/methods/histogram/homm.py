@@ -1,17 +1,17 @@
 """HOMM: horizontally merged multi-party synthetic data (Su and Liu 2020).
 
 Every party counts its rows in every cell of the public grid that the schema declares, adds noise to every count
-(empty cells too) and publishes the noisy counts. Anyone draws rows from them: a category as it stands, a number
+(empty cells too) and publishes the noisy counts. Anyone can draw rows from them: a category as it is, a number
 uniformly within its bin. The merged table is the concatenation.
 
 *Neighbours*: as the study says, a person's rows at one party added, removed or replaced. *Sensitivity*: a row is in one
-cell, so r rows move the counts by r in l1, or by 2 r if they are replaced. *Cost*: one release of the whole histogram;
-a person at several parties pays at each, so a party's noise is made for its part of the budget. *Who sees what*:
-everybody sees every party's noisy counts. Nobody needs to be trusted.
+cell, so r rows change the counts by r in l1, or by 2 r if they are replaced. *Cost*: one release of the whole
+histogram. A person at several parties is charged at each, so a party's noise is calibrated to its part of the budget.
+*Who sees what*: everybody sees every party's noisy counts. Nobody needs to be trusted.
 
-Sound by default: integer noise calibrated to the study's unit (the paper's scale 1/epsilon holds for adding or
-removing one row at one party only), and people at several parties paid for. `as_published` is the paper's own
-noise, for reproduction in simulation.
+Sound by default: integer noise calibrated to the study's unit, people at several parties included. The paper's scale
+1/epsilon holds only for adding or removing one row at one party. `as_published` is the paper's own noise, for
+reproduction in simulation.
 """
 
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ from syndic.privacy import Budget, Event, PureEvent, Unit, rho_for
 from syndic.privacy.concentrated import part_of
 from syndic.random import Randomness, generator
 
-# Bytes that one kept cell (index and count, sorted once) and one drawn value take at their peak.
+# Peak bytes of one kept cell (index and count, sorted once) and of one drawn value.
 _BYTES_PER_CELL = 48
 _BYTES_PER_VALUE = 24
 
@@ -95,7 +95,7 @@ class MergedTable(Result):
 
 
 class PublishedLaplace(Document):
-    """The paper's noise: a floating-point Laplace draw of scale 1/epsilon, rounded. Protects nobody."""
+    """The paper's noise: a floating-point Laplace draw of scale 1/epsilon, rounded. Not private."""
 
     epsilon: Fraction
     clamp: bool
@@ -103,7 +103,7 @@ class PublishedLaplace(Document):
 
     @property
     def event(self) -> PureEvent:
-        """What holds in real arithmetic: the printed epsilon times the sensitivity that the unit really has."""
+        """The cost in real arithmetic: the published epsilon times the true sensitivity of the unit."""
         return PureEvent(epsilon=self.epsilon * self.unit.l1_of_counts(), what="continuous Laplace, as published")
 
     def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
@@ -137,7 +137,7 @@ class HommPlan(Plan):
 
     @cached_property
     def resources(self) -> Resources:
-        """Cells that survive from noise alone, the largest reply, memory at the busiest role."""
+        """Empty cells kept because of noise alone, the largest reply, memory at the busiest role."""
         size, columns = self.terms.schema.domain.size, len(self.terms.schema.columns)
         people = people_of(self.terms) or 0
         kept_as = {name: self.sparse(name) for name in self.noise}
@@ -155,7 +155,7 @@ class HommPlan(Plan):
             seconds=round(1.0 + people / 1e6 + kept / 2e6 + rows * columns / 1e7, 1),
             notes=(
                 f"{size:,} cells in the public grid",
-                f"about {sum(survivors.values()):,.0f} empty cells would show rows made of noise alone, "
+                f"about {sum(survivors.values()):,.0f} empty cells will get rows from noise alone, "
                 f"about {noise_rows:,.0f} rows in all",
                 *(
                     f"{name}: standard deviation {spread(noise):.3g} on every count"
@@ -168,17 +168,17 @@ class HommPlan(Plan):
     def disclosure(self) -> Disclosure:
         """What every role sees."""
         unit = self.terms.unit
-        printed = any(isinstance(noise, PublishedLaplace) for noise in self.noise.values())
+        published = any(isinstance(noise, PublishedLaplace) for noise in self.noise.values())
         return Disclosure(
             sees=everybody("every party's noisy counts and the merged table"),
             sensitivity=(
                 f"{change_of(unit)} one person's rows at one party, {unit.rows} at most, changes its counts by at most "
-                f"{unit.l1_of_counts()} in l1 and {unit.l2_squared_of_counts()} in squared l2; a person is at no "
-                f"more than {unit.parties} of the parties, and each party's noise is made for its budget divided by "
+                f"{unit.l1_of_counts()} in l1 and {unit.l2_squared_of_counts()} in squared l2; a person is at no more "
+                f"than {unit.parties} of the parties, and each party's noise is calibrated to its budget divided by "
                 f"{unit.parties}"
             ),
             not_protected=_not_protected(unit),
-            departures=_departures(unit) if printed else (),
+            departures=_departures(unit) if published else (),
         )
 
     @property
@@ -204,9 +204,9 @@ class HommPlan(Plan):
 class Homm(Method, tag="homm"):
     """Parameters of HOMM.
 
-    `clamp`: keep cells with a noisy count of at least `at_least`; otherwise every cell is published with its
-    signed count, and rows of negative cells carry weight -1, which keeps weighted sums unbiased.
-    `at_least` above 1 makes huge sparse grids possible: it drops small noisy counts after the noise.
+    `clamp`: keep only cells with a noisy count of at least `at_least`. Without it every cell is published with its
+    signed count, and rows of negative cells have weight -1, which keeps weighted sums unbiased.
+    `at_least` above 1 drops small noisy counts, after the noise; it makes very large sparse grids possible.
     """
 
     title: ClassVar[str] = "HOMM, merged histogram synthesis"
@@ -229,12 +229,12 @@ class Homm(Method, tag="homm"):
 
     @property
     def simulation_only(self) -> bool:
-        """The printed variant never meets real parties."""
+        """Whether only simulation is allowed: true for the published variant."""
         return self.as_published
 
     @property
     def requires(self) -> Requires:
-        """Gaussian noise needs delta, replaced people a public number of them, signed rows a column of their own."""
+        """Gaussian noise needs delta, `replace` a public number of people, signed rows a free column for weights."""
         return Requires(
             people="replace",
             delta="Gaussian noise" if self.noise == "gaussian" else "",
@@ -242,18 +242,18 @@ class Homm(Method, tag="homm"):
         )
 
     def plan(self, terms: Terms) -> HommPlan:
-        """Make every party's noise from its budget."""
+        """Calibrate every party's noise to its budget."""
         if terms.schema.domain.size >= 2**63:
             raise InputError(
-                f"the grid has {terms.schema.domain.size:.3g} cells, more than the 9.22e18 that can be numbered: "
-                "use fewer columns or bins, or a method for many columns"
+                f"the grid has {terms.schema.domain.size:.3g} cells; at most 9.22e18 can be indexed: use fewer columns "
+                "or bins, or a method for many columns such as synthesis"
             )
         noise = {party.name: self._noise(budget_of(terms, party.name), terms.unit) for party in terms.parties}
         return HommPlan(terms=terms, noise=noise, clamp=self.clamp, at_least=self.at_least)
 
     @step(reveals="noisy")
     def sanitise(self, party: Party[HommPlan], message: Nothing) -> Sanitised:
-        """Count, add noise to every cell of the grid, keep what the public rule keeps."""
+        """Count rows in every cell of the grid, add noise to every count, and keep cells by the public rule."""
         del message
         counts = party.table.cells()
         check_people(party, int(counts.counts.sum()))
@@ -297,7 +297,8 @@ class Homm(Method, tag="homm"):
     def _noise(self, budget: Budget, unit: Unit) -> Noise:
         """Return the noise of one party's counts.
 
-        A person at `unit.parties` parties pays at each of them, so each gets that part of the party's budget.
+        A person at `unit.parties` parties is charged at each of them, so the noise uses 1 / `unit.parties` of the
+        party's budget.
         """
         if self.as_published:
             return PublishedLaplace(epsilon=budget.epsilon, clamp=self.clamp, unit=unit)
@@ -314,16 +315,16 @@ def spread(noise: Noise) -> float:
 
 
 def _typical_size(noise: Noise) -> float:
-    """Return about how many rows a surviving empty cell shows above `at_least`."""
+    """Return approximately how many rows an empty cell that is kept has above `at_least`."""
     return float(1 / noise.epsilon) if isinstance(noise, PublishedLaplace) else noise.variance**0.5
 
 
 def _departures(unit: Unit) -> tuple[str, ...]:
     factor = unit.l1_of_counts() * unit.parties
     return (
-        f"the paper claims max_k epsilon_k; in real arithmetic {factor} times that holds for this unit",
-        "the noise is drawn in floating point: before rounding, most values of one table are impossible for "
-        "its neighbour (Mironov 2012), and no guarantee is proven for the draw itself",
+        f"the paper claims max_k epsilon_k; for this unit the cost in real arithmetic is {factor} times that",
+        "the noise is drawn in floating point: before rounding, most outputs of one table are impossible for a "
+        "neighbouring one (Mironov 2012), and no guarantee is proven for the draw itself",
     )
 
 

@@ -1,17 +1,17 @@
 """Noisy marginal tables of all parties' rows together, with one copy of noise for everybody.
 
-Every party counts its rows in some public sets of columns, adds its share of integer noise and masks the result
-(`syndic.mpc.masked_sum`). Only the sum over the parties opens: the counts of all rows, with noise as if one trusted
-curator had held them. Publishing counts party by party, each with its own noise, has as many times the variance as
-there are parties.
+Every party counts its rows in public sets of columns, adds its share of integer noise and masks the result
+(`syndic.mpc.masked_sum`). Only the sum over the parties is opened: the counts of all rows, with the noise that one
+trusted curator would add. Publishing counts party by party, each with its own noise, multiplies the variance by the
+number of parties.
 
 *Neighbours*: as the study says, a person's rows at up to `unit.parties` parties added, removed or replaced.
-*Sensitivity*: a row is in one cell of each table, and the changes at several parties add up in the one sum, for which
-the noise is made. *Cost*: one release of all tables.
+*Sensitivity*: a row is in one cell of each table, and changes at several parties add up in the one sum, to which the
+noise is calibrated. *Cost*: one release of all tables.
 
 *Who sees what*: everybody sees the noisy tables of all parties together. The coordinator sees masked counts, which look
 uniform. A party knows its own share of the noise: parties - `colluding` - `missing` shares are enough. *Semi-honest*,
-with one exception: whatever lists of parties the coordinator makes up, no sum of fewer parties than stated opens.
+with one exception: whatever lists of parties a coordinator invents, no sum over fewer parties than stated opens.
 """
 
 import itertools
@@ -69,7 +69,7 @@ class MarginalsPlan(Plan):
         return tuple(domain.names for domain in self.domains)
 
     def events(self, party: str) -> tuple[Event, ...]:
-        """One release of all tables, charged whole to every party."""
+        """One release of all tables, charged in full to every party."""
         member(self.terms, party)
         return (self.noise.event,)
 
@@ -85,9 +85,9 @@ class MarginalsPlan(Plan):
             rounds=1 + len(self.rounds),
             seconds=round(1.0 + people / 1e6 + parties * graph.neighbours * (2e-4 + cells * 2e-8), 1),
             notes=(
-                f"{len(self.domains):,} tables, {cells:,} cells, {ring.bits} bits a cell under masks",
+                f"{len(self.domains):,} tables, {cells:,} cells, {ring.bits} bits per masked cell",
                 f"standard deviation {deviation:.3g} on every count of all parties together",
-                f"{graph.neighbours} neighbours a party",
+                f"each party shares masks with {graph.neighbours} others",
             ),
         )
 
@@ -98,29 +98,29 @@ class MarginalsPlan(Plan):
         noisy = "the noisy tables of all parties together"
         return Disclosure(
             sees={
-                "coordinator": f"every party's tables under masks, which look uniform, who fell silent, and {noisy}",
-                "other parties": f"public keys, and {noisy}; each knows its own counts and share of noise",
+                "coordinator": f"every party's masked tables, which look uniform, who dropped out, and {noisy}",
+                "other parties": f"public keys, and {noisy}; each knows its own counts and share of the noise",
                 "anyone with the release": noisy,
             },
             sensitivity=(
                 f"{change_of(unit)} one person's {unit.rows} row(s) at one party changes each of {len(self.domains)} "
                 f"table(s) by at most {unit.l1_of_counts()} in l1 and {unit.l2_squared_of_counts()} in squared l2; at "
-                f"up to {unit.parties} of the parties the changes add up in the same sum, so the noise is made for "
-                f"{unit.parties} time(s) that, and each of these parties is charged 1/{unit.parties} of the budget"
+                f"up to {unit.parties} of the parties the changes add up in the same sum, so the noise is calibrated "
+                f"to {unit.parties} time(s) that, and each of these parties is charged 1/{unit.parties} of the budget"
             ),
             not_protected=(
                 GROUPS,
                 beyond_unit(unit),
-                f"against more than {graph.colluding} parties that pool their shares of the noise, or more than "
-                f"{graph.missing} that leave theirs out: less noise is left than stated",
+                f"against more than {graph.colluding} colluding parties, who know their shares of the noise, or more "
+                f"than {graph.missing} parties that omit theirs: less noise remains than stated",
                 MADE_UP,
-                "which parties take part or fall silent, the columns, bounds and people: they are public",
+                "which parties take part or drop out, the columns, bounds and numbers of people: they are public",
             ),
         )
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """Keys, the masked counts, what opens their sum."""
+        """Keys, the masked counts, the opening of their sum."""
         return self.masked_sum.rounds("count")
 
     @property
@@ -133,18 +133,18 @@ class MarginalsPlan(Plan):
 class Marginals(Method, tag="marginals"):
     """Parameters of the noisy marginal tables.
 
-    `cliques`: the sets of columns to count, else every column and every pair with at most `cell_cap` cells.
-    `colluding`: how many parties may pool what they know with the coordinator or with each other; at least 1, since
-    every party knows its own share of the noise. `missing`: how many parties may fall silent. Both cost noise: it is
-    made so that parties - colluding - missing shares are enough.
+    `cliques`: the sets of columns to count; by default every column and every pair with at most `cell_cap` cells.
+    `colluding`: how many parties may collude, with the coordinator or with each other; at least 1, since every party
+    knows its own share of the noise. `missing`: how many parties may drop out. Both add noise: it is calibrated so that
+    parties - colluding - missing shares are enough.
     """
 
     title: ClassVar[str] = "Marginal tables from a masked sum"
     paper: ClassVar[str] = "Bonawitz et al. 2017; Bell et al. 2020; Kairouz, Liu and Steinke 2021"
     partition: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
     trust: ClassVar[str] = (
-        "semi-honest: everybody follows the steps, and no more parties than `colluding` pool what they know with the "
-        "coordinator or each other; unless the study gives identities, the coordinator must not forge keys"
+        "semi-honest: every role follows the protocol, and at most `colluding` parties collude, with the coordinator "
+        "or with each other; unless the study lists identities, the coordinator must not forge keys"
     )
 
     cliques: tuple[tuple[str, ...], ...] = ()
@@ -163,11 +163,11 @@ class Marginals(Method, tag="marginals"):
         if any(not names or len(set(names)) != len(names) for names in self.cliques):
             raise ValueError("cliques must be sets of different columns, none of them empty")
         if len({frozenset(names) for names in self.cliques}) != len(self.cliques):
-            raise ValueError("cliques names the same set of columns twice: it would be paid for twice")
+            raise ValueError("cliques names the same set of columns twice: it would be charged twice")
 
     @property
     def requires(self) -> Requires:
-        """Public bounds on people, since rings have a size; noise that is not pure needs delta."""
+        """Public bounds on people, to size the ring; all noise but Laplace needs delta."""
         return Requires(
             people="bound",
             delta="" if self.noise == "laplace" else f"{self.noise} noise",
@@ -176,7 +176,7 @@ class Marginals(Method, tag="marginals"):
         )
 
     def plan(self, terms: Terms) -> MarginalsPlan:
-        """Choose the tables, make the noise for the strictest budget, and the ring with room for both."""
+        """Choose the tables, calibrate the noise to the strictest budget, and size the ring for both."""
         domains = self._domains(terms)
         graph = sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)
         noise = self._noise(terms, domains)
@@ -195,13 +195,13 @@ class Marginals(Method, tag="marginals"):
         tables = party.table.marginals(plan.cliques)
         check_people(party, int(tables[0].sum()))
         counts = np.concatenate([table.values.ravel() for table in tables])
-        # the bound is public and lowering a count to it never moves two neighbours apart
+        # the bound is public, and clipping counts to it never increases the distance between neighbours
         clipped = np.minimum(counts, most_rows(party.terms, party.name))
         noisy = party.contribute(plan.noise, clipped, why="noisy marginal tables, one sum over all parties")
         return masks.hide(noisy)
 
     def coordinate(self, session: Session[MarginalsPlan]) -> MarginalTables:
-        """Open the sum of all parties' tables, with its noise."""
+        """Open the noisy sum of all parties' tables."""
         plan = session.plan
         total = plan.masked_sum.open(session, self.count)
         deviation = plan.noise.total_variance(len(total.present)) ** 0.5
@@ -224,7 +224,7 @@ class Marginals(Method, tag="marginals"):
         return found
 
     def _noise(self, terms: Terms, domains: tuple[Domain, ...]) -> Share:
-        """Return the share of the noise that every party adds: one law for all, made for the strictest budget.
+        """Return the share of the noise that every party adds, the same for all, calibrated to the strictest budget.
 
         Let a person change one party's counts by at most s in l2 (d in l1) over all tables, and be at r parties:
         the sum changes by at most r s. The whole budget is rho, and each of r ledgers is charged rho / r, so the

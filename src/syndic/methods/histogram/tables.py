@@ -16,7 +16,7 @@ from syndic.kernel import Result, read_table
 
 
 class MarginalsNote(Document):
-    """What was opened: whose rows are in the tables, and the standard deviation of the noise on every count."""
+    """What was opened: the parties whose rows are counted, and the standard deviation of the noise on every count."""
 
     present: tuple[str, ...]
     standard_deviation: float
@@ -26,7 +26,7 @@ class MarginalsNote(Document):
 @final
 @dataclass(frozen=True, kw_only=True)
 class MarginalTables(Result):
-    """Noisy counts, one table for each set of columns. They passed the parties' doors: anyone may see them."""
+    """Noisy counts, one table for each set of columns. They are released: anyone may see them."""
 
     note: MarginalsNote
     tables: tuple[Factor, ...]
@@ -47,7 +47,7 @@ class MarginalTables(Result):
         return {"marginals.parquet": cells, "marginals.json": self.note}
 
     def summary(self) -> Mapping[str, Any]:
-        """Return how much was opened and how far off a count is."""
+        """Return the number of tables and the standard deviation of a count."""
         return {
             "tables": len(self.tables),
             "cells": sum(table.domain.size for table in self.tables),
@@ -66,12 +66,12 @@ def read_counts(domains: Sequence[Domain], path: Path) -> tuple[Factor, ...]:
     """Read back the counts of several tables from the column `count`, one table after the other."""
     counts = np.asarray(read_table(path.parent, path.name)["count"], dtype=np.int64)
     if len(counts) != sum(domain.size for domain in domains):
-        raise InputError(f"{path.parent.name}: {path.name} does not have the cells that the study asks for")
+        raise InputError(f"{path.parent.name}: {path.name} does not have the cells that the study defines")
     return cut(domains, counts)
 
 
 def cut(domains: Sequence[Domain], counts: NDArray[np.int64]) -> tuple[Factor, ...]:
-    """Cut the counts of several tables, one after the other, into tables."""
+    """Split consecutive counts of several tables into tables."""
     ends = np.cumsum([domain.size for domain in domains])[:-1]
     return tuple(
         Factor(domain, part.reshape(domain.sizes)) for domain, part in zip(domains, np.split(counts, ends), strict=True)

@@ -1,1 +1,1 @@
-"""Empirical risk minimisation with noise under secure aggregation."""
+"""Private empirical risk minimisation with secure aggregation."""

@@ -1,16 +1,16 @@
 """Linear models from the rows of all parties, by private empirical risk minimisation (Jayaraman et al. 2018).
 
-"mpc_grad": in every round each party adds up its records' gradients, each cut to a public norm, adds its share of one
+"mpc_grad": in every round each party sums its records' gradients, each clipped to a public norm, adds its share of one
 noise and masks the result (`syndic.mpc.masked_sum`); everybody sees the noisy sum and all iterates. "mpc_out": each
 party minimises its own objective, and the average of the models is opened once, with one noise. "local_grad",
-"local_out": the same with full noise at every party, so that no masks are needed. "pathak": "mpc_out" with noise for
-one party's model. "newton": as "mpc_grad" in a few rounds, some of which add up curvatures too
+"local_out": the same with full noise at every party, so that no masks are needed. "pathak": "mpc_out" with the noise of
+one party's model. "newton": as "mpc_grad" in a few rounds, some of which also sum curvatures
 (`syndic.model.erm.second_order`).
 
-Sound by default: rows inside the unit ball by declared bounds, whole numbers with exact integer noise, the intercept
-penalised like all weights, the public number of people as the divisor, so that sensitivities hold for add/remove and
-for replace and no least size is needed; solvers that prove how near they are. Neighbours and what everybody sees:
-`plan`. Variants for simulation only: `noise`.
+Sound by default. Rows lie inside the unit ball by declared bounds. Sums are whole numbers with exact integer noise. The
+intercept is penalised like all weights. Sums are divided by the public number of people, so sensitivities hold for
+add/remove and for replace, and no minimum size is needed. Solvers prove how close they are to the minimiser.
+Neighbours and what each role sees: module `plan`. Variants for simulation only: module `noise`.
 """
 
 from collections.abc import Callable, Mapping
@@ -54,14 +54,14 @@ Kind = TypeVar("Kind", bound=RoundNoise)
 
 
 class Ask(Message):
-    """A round's number and the public weights (model, feature) at which parties answer."""
+    """The number of a round and the public weights (model, feature) at which parties evaluate."""
 
     round: int
     weights: NDArray[np.float64]
 
 
 class Sums(Message):
-    """One party's noisy numbers, in steps."""
+    """One party's noisy numbers, in fixed-point steps."""
 
     values: NDArray[np.int64]
 
@@ -74,19 +74,19 @@ class _Answered(Message):
 class Learn(Method, tag="learn"):
     """Parameters of learning.
 
-    `label`, `positive`, `features`: what is predicted from what. `scheme`: see the module. `clip`: the largest norm of
-    one record's gradient. `iterations`, `rate`: of the descent. `minimum`: parties of fewer people, by their public
-    number, abstain. `colluding`, `missing`: how many parties may pool what they know, or fall silent in a round.
-    `path`: publish every iterate, which costs nothing more.
+    `label`, `positive`, `features`: the column to predict, its positive class, and the columns to predict it from.
+    `scheme`: see the module. `clip`: the largest norm of one record's gradient. `iterations`, `rate`: of the gradient
+    descent. `minimum`: parties with a smaller public number of people abstain. `colluding`, `missing`: how many parties
+    may collude, or drop out in a round. `path`: publish every iterate, at no further cost.
     """
 
     title: ClassVar[str] = "Private learning from distributed rows"
     paper: ClassVar[str] = "Jayaraman, Wang, Evans and Gu 2018, Distributed learning without distress"
     partition: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
     trust: ClassVar[str] = (
-        "under masks (mpc_grad, mpc_out, newton, pathak) semi-honest: everybody follows the steps, and no more parties "
-        "than `colluding` pool what they know with the coordinator or each other; unless the study gives identities, "
-        "the coordinator must not forge keys. Local schemes: nobody"
+        "masked schemes (mpc_grad, mpc_out, newton, pathak): semi-honest: every role follows the protocol, and at most "
+        "`colluding` parties collude, with the coordinator or with each other; unless the study lists identities, the "
+        "coordinator must not forge keys. Local schemes: nobody"
     )
 
     label: str
@@ -108,7 +108,7 @@ class Learn(Method, tag="learn"):
     as_published: bool = False
 
     def __post_init__(self) -> None:
-        """Check what needs no study."""
+        """Check the parameters that can be checked without a study."""
         for name in ("regularisation", "clip", "rate"):
             value = getattr(self, name)
             if value is not None and not 0 < value < 2.0**20:
@@ -119,88 +119,88 @@ class Learn(Method, tag="learn"):
             raise ValueError("colluding must be at least 1, missing must not be negative")
         if self.as_published and (self.noise != "gaussian" or self.scheme in ("distributed", "central", "newton")):
             raise ValueError(
-                "as_published is the authors' own noise: noise cannot be set, and without noise there is none"
+                "as_published is the authors' own noise: leave noise out, and choose a scheme that adds noise"
             )
         if self.noise == "spherical" and self.scheme not in ("mpc_out", "local_out"):
             raise ValueError('spherical noise is for one release of a model: scheme = "mpc_out" or "local_out"')
 
     @property
     def simulation_only(self) -> bool:
-        """Whether this variant is only ever simulated: printed, or with noise that cannot be drawn exactly."""
+        """Whether only simulation is allowed: for published variants, and noise that cannot be drawn exactly."""
         return self.as_published or self.noise == "spherical" or self.scheme in _SIMULATED
 
     @property
     def channel(self) -> Channel:
-        """Who adds the noise: all together under masks, each party alone, or a functionality that is not there."""
+        """Who adds the noise: all parties in a masked sum, each party alone, or a simulated ideal functionality."""
         if self.simulation_only:
             return "open"
         return "masked" if self.scheme in _MASKED else "local"
 
     @property
     def variant(self) -> Variant:
-        """Which of the paper's noises is simulated."""
+        """The variant of the paper's noise that is simulated."""
         return "as_published" if self.as_published else "sound"
 
     @property
     def averages_models(self) -> bool:
-        """Whether parties send models once, not gradients in every round."""
+        """Whether parties send models once instead of gradients in every round."""
         return self.scheme in _AVERAGED
 
     @property
     def rounds(self) -> int:
-        """How many sums of gradients are opened: as given, else 100, or 24 of the few-round method."""
+        """How many sums of gradients are opened: as given, by default 100, or 24 for "newton"."""
         return self.iterations if self.iterations is not None else 24 if self.scheme == "newton" else 100
 
     @property
     def objective(self) -> Objective:
-        """The loss, cut to slopes of at most `clip`, and the penalty."""
+        """The loss, with slopes clipped to `clip`, and the penalty."""
         losses: dict[str, Loss] = {
             "logistic": Logistic(),
             "softmax": Softmax(),
             "hinge": SmoothedHinge(),
             "huber": Huber(threshold=self.clip),
-            # a minimiser needs a loss that has a largest slope; cutting gradients makes the same of it in each round
+            # a minimiser needs a loss with bounded slopes; clipping gradients has the same effect in each round
             "ridge": Squared().limited(self.clip) if self.averages_models else Squared(),
         }
         return Objective(losses[self.loss], self.regularisation, clip=self.clip)
 
     @property
     def requires(self) -> Requires:
-        """Sums are divided by a public number of people; normal noise, and what is simulated, need delta."""
+        """A public number of people, to divide sums by; Gaussian noise and simulated variants need delta."""
         simulated = "this variant" if self.channel == "open" else ""
         return Requires(people="bound", delta="Gaussian noise" if self.noise == "gaussian" else simulated)
 
     def plan(self, terms: Terms) -> LearnPlan:
-        """Work out the numbers that rows become, what each round adds up, its noise and the masks."""
+        """Plan the encoding of rows, the query of each round, its noise and the masks."""
         return plan_of(self, terms)
 
     # The parties' side; keys and openings are those of the masked sums.
 
     @step(reveals="masked")
     def contribute(self, party: Party[LearnPlan], message: Ask) -> SumMasked:
-        """Add up this party's gradients, or fit its model, in whole steps; add a share of noise; mask the result."""
+        """Sum this party's gradients, or fit its model, in fixed point; add a share of the noise; mask the result."""
         noise, sums = _noise(party, message, SharedNoise), party.plan.masked_sums
-        assert sums is not None  # noqa: S101 (this step is asked under masks only)
+        assert sums is not None  # noqa: S101 (this step belongs to masked schemes only)
         query, ring = noise.query, noise.ring
         masks = sums.masks_for(party, message.round, query.dimension, ring)
         if party.name not in party.plan.people:
-            # no row is read and no noise is due: shares are made for the parties that take part
+            # this party abstains: it reads no row and adds no noise, since shares are only for those that take part
             return masks.hide(np.zeros(query.dimension, dtype=np.int64))
         values = query.values(party.plan.rows_of(party), message.weights)
-        noisy = party.contribute(noise.paid, values, why=f"noisy sum over all parties, {self.scheme}")
+        noisy = party.contribute(noise.charged, values, why=f"noisy sum over all parties, {self.scheme}")
         return masks.hide(noisy)
 
     @step(reveals="noisy")
     def release(self, party: Party[LearnPlan], message: Ask) -> Sums:
-        """Add up this party's gradients, or fit its model, in whole steps, and add noise."""
+        """Sum this party's gradients, or fit its model, in fixed point, and add noise."""
         noise = _noise(party, message, OwnNoise)
         _once(party, message.round)
         values = noise.query.values(party.plan.rows_of(party), message.weights)
-        return Sums(values=party.release(noise.paid(party.name), values, why=f"noisy numbers of {self.scheme}"))
+        return Sums(values=party.release(noise.charged(party.name), values, why=f"noisy numbers of {self.scheme}"))
 
     @step(reveals="noisy")
     def give(self, party: Party[LearnPlan], message: Ask) -> Sums:
-        """In simulation only: hand over exact numbers; noise is added by a functionality that is not there."""
+        """Simulation only: send exact numbers to a simulated ideal functionality, which adds the noise."""
         noise, linear = _noise(party, message, OpenNoise), party.plan.linear_term
         _once(party, message.round)
         rows = party.plan.rows_of(party)
@@ -215,7 +215,7 @@ class Learn(Method, tag="learn"):
     # The coordinator's side.
 
     def coordinate(self, session: Session[LearnPlan]) -> LearnResult:
-        """Open one noisy sum after the other, and follow the scheme from iterate to iterate."""
+        """Open one noisy sum in each round, and update the model by the scheme."""
         scheme, ask = self._start(session)
         iterate, lost = scheme.start(), 0
         path, present = [iterate.weights], tuple[str, ...]()
@@ -227,7 +227,7 @@ class Learn(Method, tag="learn"):
                 iterate, present = scheme.update(iterate, number, opened), opened.present
             path.append(iterate.weights)
         if lost == scheme.rounds:
-            raise PartyError("in every round parties fell silent before the sum could be opened: run the study again")
+            raise PartyError("in every round too many parties dropped out to open the sum: run the study again")
         plan, encoding = session.plan, session.plan.encoding
         model = LearnModel(
             scheme=self.scheme,
@@ -248,7 +248,7 @@ class Learn(Method, tag="learn"):
         return LearnResult(model=model, encoding=encoding, path=iterates)
 
     def _start(self, session: Session[LearnPlan]) -> tuple[Scheme, RoundFunction]:
-        """Return the scheme, and what opens the noisy sum of a round at some weights, or None if it is lost."""
+        """Return the scheme, and the function that opens a round's noisy sum at some weights (None if it is lost)."""
         plan = session.plan
         match plan.channel:
             case "masked":
@@ -256,7 +256,7 @@ class Learn(Method, tag="learn"):
             case "local":
                 return plan.scheme, self._from_each(session)
             case "open":
-                return plan.simulated(generator(session.randomness)), self._in_the_open(session)
+                return plan.simulated(generator(session.randomness)), self._simulated(session)
 
     def _under_masks(self, session: Session[LearnPlan]) -> RoundFunction:
         plan = session.plan
@@ -286,10 +286,10 @@ class Learn(Method, tag="learn"):
 
         return opened
 
-    def _in_the_open(self, session: Session[LearnPlan]) -> RoundFunction:
+    def _simulated(self, session: Session[LearnPlan]) -> RoundFunction:
         plan, draws = session.plan, generator(session.randomness)
         linear = plan.linear_term
-        # one vector that all parties use in objective perturbation as published
+        # in published objective perturbation all parties use the same vector
         shared = linear.law.simulate(plan.encoding.shape, draws) if linear and linear.shared else None
 
         def opened(number: int, weights: Numbers) -> Opened:
@@ -308,23 +308,23 @@ class Learn(Method, tag="learn"):
 
 
 def _noise(party: Party[LearnPlan], message: Ask, kind: type[Kind]) -> Kind:
-    """Return the noise of a round that this party's own study lets be asked, with what is added up in it."""
+    """Return the noise and the query of a round; refuse a request that this party's own study does not allow."""
     scheme = party.plan.scheme
     if not 1 <= message.round <= scheme.rounds:
-        raise RefusedError(f"round {message.round} was asked, and the study has rounds 1 to {scheme.rounds}")
+        raise RefusedError(f"round {message.round} was requested; the study has rounds 1 to {scheme.rounds}")
     if message.weights.shape != scheme.shape or not np.isfinite(message.weights).all():
-        raise RefusedError(f"weights came that are no finite numbers of shape {scheme.shape}")
+        raise RefusedError(f"the weights of a request must be finite numbers of shape {scheme.shape}")
     noise = party.plan.noise_at(message.round)
     if not isinstance(noise, kind):
-        raise RefusedError("this step is not that in which the study adds its noise")
+        raise RefusedError("this step does not belong to the study's scheme")
     return noise
 
 
 def _once(party: Party[LearnPlan], number: int) -> None:
-    """Refuse a round that was answered: the budget has one answer for each."""
+    """Refuse a round that was answered before: the budget covers one answer for each round."""
     before = party.kept("learn answered", _Answered)
     if before is not None and number <= before.round:
-        raise BudgetError(f"round {number} was answered before: the study pays for one answer in each round")
+        raise BudgetError(f"round {number} was answered before: the budget covers one answer for each round")
     party.remember("learn answered", _Answered(round=number))
 
 

@@ -1,8 +1,9 @@
-"""The noise of one round: a share of it at every party, all of it at each, or simulated. Exact integers but for that.
+"""The noise of one round: a share of it at every party, full noise at each party, or simulated.
 
-What is simulated only: parties hand over exact numbers, and a functionality that is not there adds noise: what the
-authors ran (`as_published`), laws that cannot be drawn exactly, methods that need a trusted third party, and methods
-without privacy. None of that protects anybody; its events say what would hold in real arithmetic.
+Noise is drawn as exact integers unless it is simulated. In simulated variants parties send exact numbers, and a
+simulated ideal functionality adds noise. These are the authors' program (`as_published`), distributions that cannot be
+drawn exactly, methods that need a trusted third party, and methods without privacy. None of them is private; their
+events state the cost in real arithmetic.
 """
 
 import abc
@@ -52,10 +53,10 @@ Noise = Literal["gaussian", "laplace", "spherical"]
 Share = FineGaussianShare | GaussianShare | LaplaceShare
 Law = FineGaussian | DiscreteGaussian | DiscreteLaplace
 
-# what a round is charged for the distance of its integer noise from the normal law: one unit of a ledger, far more
-# than steps so fine need, so that charges add up to what was planned without rounding
+# charged to a round for the distance of its integer noise from the normal distribution: one unit of a ledger. Steps so
+# fine need far less; a whole unit makes charges add up to the plan without rounding
 _SLACK: Final = Fraction(1, ATTO)
-# beyond, e^epsilon times even that would be too much for most deltas
+# beyond this, e^epsilon times even that would be too much for most deltas
 _EXACT_UP_TO: Final = 16
 # noise is added to 64-bit numbers, which must not wrap
 _MOST_BITS: Final = 62
@@ -66,7 +67,7 @@ _GRADIENTS: Final[dict[str, GradientMethod]] = {"mpc_grad": "MPC Grad P", "local
 @final
 @dataclass(frozen=True, kw_only=True)
 class Paid:
-    """Noise with what is charged for it: a little more than it costs, in whole units of a ledger."""
+    """Noise with its charge: slightly more than it costs, in whole units of a ledger."""
 
     noise: Share | Law
     rounds: int
@@ -84,7 +85,7 @@ class Paid:
         return GaussianEvent(mu_squared=event.mu_squared, slack=_SLACK, what=self._words(event.what))
 
     def _words(self, what: str) -> str:
-        """Return what an event is about; of many rounds, without the part of each."""
+        """Return the description of an event; for many rounds, without the part of each."""
         if self.rounds == 1:
             return what
         if isinstance(self.noise, FineGaussianShare):
@@ -122,19 +123,19 @@ class RoundNoise(abc.ABC):
 @final
 @dataclass(frozen=True, kw_only=True)
 class SharedNoise(RoundNoise):
-    """One noise on the sum over all parties, a share of it at each; `ring` has room for the numbers and for it."""
+    """One noise on the sum over all parties, a share of it at each; `ring` is large enough for numbers and noise."""
 
     share: Share
     ring: Ring
 
     @property
-    def paid(self) -> Paid:
-        """A party's share, with what is charged for it."""
+    def charged(self) -> Paid:
+        """A party's share of the noise, with its charge."""
         return Paid(noise=self.share, rounds=self.query.rounds)
 
     def event_of(self, party: str) -> Event:  # noqa: ARG002 (the same at every party)
         """Return what the round costs a party."""
-        return self.paid.event
+        return self.charged.event
 
     def deviation(self, people: Mapping[str, int]) -> float:
         """Return the standard deviation on each number of a sum over some parties, in its units."""
@@ -148,13 +149,13 @@ class OwnNoise(RoundNoise):
 
     laws: Mapping[str, Law]
 
-    def paid(self, party: str) -> Paid:
-        """Return a party's noise with what is charged for it."""
+    def charged(self, party: str) -> Paid:
+        """Return a party's noise, with its charge."""
         return Paid(noise=self.laws[party], rounds=self.query.rounds)
 
     def event_of(self, party: str) -> Event:
         """Return what the round costs a party."""
-        return self.paid(party).event
+        return self.charged(party).event
 
     def deviation(self, people: Mapping[str, int]) -> float:
         """Return the standard deviation on each number of a sum over some parties, in its units."""
@@ -182,7 +183,7 @@ class OpenNoise(RoundNoise):
         return self.divisor(people) * one / float(self.copies**0.5)
 
     def draw(self, generator: np.random.Generator) -> Numbers:
-        """Return the noise of one round. It protects nobody."""
+        """Return simulated noise of one round. It is not private."""
         dimension = self.query.dimension
         if self.law is None:
             return np.zeros(dimension)
@@ -191,13 +192,13 @@ class OpenNoise(RoundNoise):
         return np.asarray(self.law.simulate((self.copies, dimension), generator).mean(axis=0))
 
 
-# All of it at every party, or a share at each.
+# Full noise at every party, or a share at each.
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Whole:
-    """What all rounds together may cost a person at `apart` parties: rho, mu^2 or epsilon."""
+    """The budget of all rounds together, for a person at `apart` parties: rho, mu^2 or epsilon."""
 
     kind: Literal["rho", "mu_squared", "epsilon"]
     amount: Fraction
@@ -212,11 +213,11 @@ class Whole:
 
 
 def whole_of(noise: Noise, budgets: Iterable[Budget], rounds: int, apart: int) -> Whole:
-    """Return what the strictest of some budgets allows."""
+    """Return the total budget that the strictest of some budgets allows."""
     budgets, events = set(budgets), rounds * apart
     if noise != "gaussian":
         return Whole(kind="epsilon", amount=min(budget.epsilon for budget in budgets), apart=apart)
-    # where so many slacks would take more than half of some delta, the concentrated account is used
+    # if the slack of all rounds would use more than half of some delta, zero-concentrated accounting is used
     exact = all(
         budget.epsilon <= _EXACT_UP_TO and 2 * (1 + exp(budget.epsilon)) * events / ATTO <= budget.delta
         for budget in budgets
@@ -230,7 +231,7 @@ def whole_of(noise: Noise, budgets: Iterable[Budget], rounds: int, apart: int) -
 def shared_noise(whole: Whole, query: Query, who: Mapping[str, int], largest: int) -> SharedNoise:
     """Return the noise of one sum over all parties, whose numbers are at most `largest`; `who` shares it.
 
-    A person at r parties moves the sum r times as far, and each of them is charged that part of the budget: mu^2 =
+    A person at r parties changes the sum r times as much, and each party is charged 1 / r of the budget: mu^2 =
     (r s)^2 / variance for all, so variance = r s^2 / (mu^2 / r). For epsilon, scale r d / epsilon.
     """
     part, square, dimension = whole.part(query), whole.apart * query.reach**2, query.dimension
@@ -274,13 +275,13 @@ def _law(whole: Whole, query: Query) -> Law:
 
 
 def _check_bits(bits: int) -> None:
-    """Refuse numbers that could leave 64 bits with their noise: a failure at some of them would tell something."""
+    """Refuse numbers that could overflow 64 bits with their noise: an overflow would reveal something about rows."""
     if bits > _MOST_BITS:
-        raise InputError(f"sums of {bits} bits leave no room for noise in 64: lower clip, or raise epsilon")
+        raise InputError(f"sums of {bits} bits leave no room for noise in 64 bits: lower clip, or raise epsilon")
 
 
 def _l1(query: Query) -> int:
-    """Return the l1 change that the Euclidean one allows: sqrt(dimension) times as much."""
+    """Return the l1 sensitivity that the l2 sensitivity allows: sqrt(dimension) times as much."""
     return isqrt(ceil(query.reach**2 * query.dimension)) + 1
 
 
@@ -289,7 +290,7 @@ def _l1(query: Query) -> int:
 
 @final
 class Exact(Document):
-    """No noise at all; `event` is what the functionality's noise would pay for."""
+    """No noise at all; `event` is the cost of the noise that the ideal functionality adds."""
 
     event: Event
 
@@ -299,7 +300,7 @@ class Exact(Document):
 
 
 def open_noise(scheme: str, query: Query, setting: Setting, smoothness: float, variant: Variant) -> OpenNoise:
-    """Return the noise of a round of a scheme for simulation; the first that fits."""
+    """Return the simulated noise of one round of a scheme."""
     if scheme in ("distributed", "central"):
         rounds = setting.iterations if scheme == "central" else 1
         return OpenNoise(
@@ -323,7 +324,7 @@ def open_noise(scheme: str, query: Query, setting: Setting, smoothness: float, v
         return OpenNoise(
             query=query, event=_event(models.law, setting, query, whose), law=models.law, copies=models.copies
         )
-    # one spherical vector for the average, or one for each party's own model: then its change is not shared out
+    # one spherical vector for the average, or one for each party's own model, whose sensitivity is not divided
     local = scheme == "local_out"
     whose = float(query.reach) * query.unit * (setting.parties if local else 1)
     spherical = noise_law.law("spherical", whose, setting.dimension, setting.epsilon, setting.delta)
@@ -338,7 +339,7 @@ def objective_model(
     generator: np.random.Generator | None,
     shared: Numbers,
 ) -> Numbers:
-    """Return the minimiser of one party's objective with a random linear term; `shared` where all have the same."""
+    """Return the minimiser of one party's objective with a random linear term; `shared` if all parties use the same."""
     rows, labels = holding.matrix()
     linear = shared.ravel() if generator is None else noise.law.simulate((rows.shape[1],), generator)
     penalised = Objective(objective.loss, objective.regularisation + noise.extra, clip=objective.clip)
@@ -357,7 +358,7 @@ def _objective_event(setting: Setting, smoothness: float, variant: Variant) -> P
     noise = local_objective(setting, smoothness, variant)
     if variant == "sound":
         return PureEvent(epsilon=setting.epsilon, what="objective perturbation, continuous noise")
-    # the Jacobian's part, and Laplace coordinates where the Euclidean norm was meant
+    # the Jacobian's part, and Laplace coordinates where the Euclidean norm was intended
     ratio = smoothness / (setting.records * (setting.regularisation + noise.extra))
     holds = 2 * log1p(ratio) + sqrt(setting.dimension) * noise.left
     return PureEvent(epsilon=_up(Fraction(holds)), what="objective perturbation, as published")

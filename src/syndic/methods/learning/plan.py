@@ -1,4 +1,4 @@
-"""What learning costs, needs and gives away, before any row is read."""
+"""The plan of learning: what it costs, needs and discloses, before any row is read."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -52,34 +52,34 @@ if TYPE_CHECKING:
 
 Channel = Literal["masked", "local", "open"]
 
-# points of the guarantee along the rounds that a result keeps
+# number of rounds for which a result states the guarantee so far
 _SHOWN: Final = 20
 _STEPS: Final[dict[Channel, str]] = {"masked": "contribute", "local": "release", "open": "give"}
 
 PRINTED: Final[dict[str, str]] = {
-    "mpc_out": "Laplace coordinates by an l2 sensitivity: sqrt(dimension) times the stated epsilon holds",
-    "pathak": "Laplace coordinates by one party's l2 sensitivity, on the average of all",
-    "local_out": "Laplace coordinates by an l2 sensitivity: sqrt(dimension) times the stated epsilon holds",
+    "mpc_out": "independent Laplace noise scaled to an l2 sensitivity costs sqrt(dimension) times the stated epsilon",
+    "pathak": "independent Laplace noise scaled to one party's l2 sensitivity, on the average of all parties",
+    "local_out": "independent Laplace noise scaled to an l2 sensitivity costs sqrt(dimension) times the stated epsilon",
     "mpc_grad": "the authors' conversion draws about a third more noise than the stated epsilon needs",
     "local_grad": "the authors' conversion draws about a third more noise than the stated epsilon needs",
-    "local_obj": "a term is missing in the authors' epsilon, coordinates are Laplace, and all parties share one vector",
-    "rajkumar_agarwal": "fresh Laplace coordinates cost sqrt(dimension) times epsilon in EVERY iteration",
+    "local_obj": "the authors' epsilon lacks a term, Laplace noise is independent, and all parties share one vector",
+    "rajkumar_agarwal": "fresh independent Laplace noise costs sqrt(dimension) times epsilon in EVERY iteration",
 }
 SIMULATED: Final[dict[str, str]] = {
     "local_obj": "objective perturbation is proven for continuous noise and exact minimisers: computers have neither",
-    "rajkumar_agarwal": "a third party that everybody trusts sees every party's exact gradients",
+    "rajkumar_agarwal": "a trusted third party sees every party's exact gradients",
     "distributed": "no noise at all: the average of the parties' models",
-    "central": "no noise at all: descent on the rows of all parties",
+    "central": "no noise at all: gradient descent on the rows of all parties",
 }
 
 
 @final
 class LearnPlan(Plan):
-    """What is added up round by round, and the noise on each sum: by all parties under masks, by each, or simulated.
+    """The queries of all rounds, and the noise on each sum: by all parties in a masked sum, by each, or simulated.
 
-    `people`: public numbers of people of the parties that take part. `noise`: that of each stage of the scheme. `clip`:
-    the largest norm of one record's gradient. `departures`: what simulated variants do not keep. `linear_term`: what
-    objective perturbation adds.
+    `people`: the public number of people of each party that takes part. `noise`: that of each stage of the scheme.
+    `clip`: the largest norm of one record's gradient. `departures`: claims that simulated variants do not meet.
+    `linear_term`: what objective perturbation adds.
     """
 
     channel: Channel
@@ -93,11 +93,11 @@ class LearnPlan(Plan):
     linear_term: ObjectiveNoise | None
 
     def noise_at(self, number: int) -> RoundNoise:
-        """Return the noise of a round, counted from 1, with what is asked in it."""
+        """Return the noise and the query of a round, counted from 1."""
         return self.noise[self.scheme.stage(number)]
 
     def rows_of(self, party: "Party[LearnPlan]") -> PartyRows:
-        """Return the party's rows with what is public of them. Private."""
+        """Return the party's rows with their public properties. Private."""
         people, total = self.people[party.name], sum(self.people.values())
         return PartyRows(
             party=party.name,
@@ -110,7 +110,7 @@ class LearnPlan(Plan):
         )
 
     def opened(self, noise: RoundNoise, steps: Numbers, present: tuple[str, ...]) -> Opened:
-        """Return a sum in steps as what it stands for; who abstains has no people and no noise in it."""
+        """Return a sum in steps in its own units; a party that abstains adds no people and no noise to it."""
         people = {name: size for name, size in self.people.items() if name in present}
         total = steps * noise.query.unit
         return Opened(total=total, deviation=noise.deviation(people), people=sum(people.values()), present=present)
@@ -130,12 +130,12 @@ class LearnPlan(Plan):
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """One sum after the other; keys before them where they are masked."""
+        """One sum in each round; if they are masked, keys first."""
         own = _STEPS[self.channel]
         return self.masked_sums.rounds(own) if self.masked_sums else (own,)
 
     def events(self, party: str) -> tuple[Event, ...]:
-        """One event for each round; nothing where a party abstains."""
+        """One event for each round; none if the party abstains."""
         member(self.terms, party)
         if party not in self.people:
             return ()
@@ -144,7 +144,7 @@ class LearnPlan(Plan):
 
     @cached_property
     def guarantee(self) -> tuple[tuple[int, float], ...]:
-        """(round, epsilon) of all that is published up to some rounds, for the person who pays most."""
+        """(round, epsilon) of everything published up to some rounds, for the person with the largest cost."""
         rounds = self.scheme.rounds
         budgets = {name: budget_of(self.terms, name) for name in self.people}
         payers = {budget: name for name, budget in budgets.items()}
@@ -191,7 +191,10 @@ class LearnPlan(Plan):
         if self.masked_sums is None or not isinstance(last, SharedNoise):
             return notes
         neighbours = self.masked_sums.graph.neighbours
-        masks = f"{neighbours} neighbours a party ({KEY_BYTES} bytes each, once), {last.ring.bits} bits a number"
+        masks = (
+            f"each party shares masks with {neighbours} others ({KEY_BYTES} bytes each, once), "
+            f"{last.ring.bits} bits per masked number"
+        )
         return (*notes, masks)
 
     @property
@@ -204,8 +207,8 @@ class LearnPlan(Plan):
         """What every role sees."""
         unit, masks = self.terms.unit, self.masked_sums
         whose = "the noisy sum over all parties of their" if masks else "every party's noisy"
-        sees = f"{whose} {self._numbers}, the model and all iterates made of them"
-        under_masks = "every party's numbers under masks, which look uniform, who fell silent in which round"
+        sees = f"{whose} {self._numbers}, and the model and all iterates computed from them"
+        under_masks = "every party's masked numbers, which look uniform, who dropped out in which round"
         masked = {
             "coordinator": f"{under_masks}, {sees}",
             "other parties": f"public keys, and {sees}; each knows its own numbers and its shares of the noise",
@@ -216,12 +219,12 @@ class LearnPlan(Plan):
             not_protected=(
                 GROUPS,
                 beyond_unit(unit),
-                "the columns, their bounds, the classes, the people of each party: they are public",
+                "the columns, their bounds, the classes and each party's number of people: they are public",
                 *(
                     (
-                        f"against more than {masks.graph.colluding} parties that pool their shares of the noise, or "
-                        f"more than {masks.graph.missing} that leave theirs out: less noise is left than stated",
-                        "the model against a party that puts in made-up numbers: nothing checks them",
+                        f"against more than {masks.graph.colluding} colluding parties, who know their shares of the "
+                        f"noise, or more than {masks.graph.missing} that omit theirs: less noise remains than stated",
+                        "the model against a party that enters made-up numbers: nothing checks them",
                     )
                     if masks
                     else ()
@@ -232,14 +235,14 @@ class LearnPlan(Plan):
 
     @property
     def _numbers(self) -> str:
-        """What is added up, in words."""
+        """The summed quantities, in words."""
         if isinstance(self.scheme, Averaging):
             return "models"
         return ("gradients and curvatures" if isinstance(self.scheme, FewRounds) else "gradients") + " in every round"
 
     @property
     def _sensitivity(self) -> str:
-        """Why one person moves a sum no further than stated."""
+        """Why one person changes a sum by no more than stated."""
         unit, change = self.terms.unit, change_of(self.terms.unit)
         # records that one person adds, takes away or, under `replace`, both, at one party
         records = unit.l1_of_counts()
@@ -248,26 +251,26 @@ class LearnPlan(Plan):
                 f"{change} one person's rows changes the gradient of one party's objective by at most {records} x "
                 f"{self.clip:g} / its public number of people, so its minimiser, every weight being penalised, by at "
                 "most that over the penalty; the solver's proven distance at both neighbours and the rounding to steps "
-                "are added. Times the party's part of all people this is the same at every party; noise is made for "
-                f"{unit.parties} of the parties"
+                "are added. Times the party's part of all people this is the same at every party; the noise is "
+                f"calibrated to {unit.parties} of the parties"
             )
         curved = (
-            ". Rounds that ask for curvatures add, for each record, a positive matrix of Frobenius norm at most the "
-            "loss's largest curvature; one noise covers both, whose changes add in squares"
+            ". Rounds that also sum curvatures add, for each record, a positive matrix of Frobenius norm at most the "
+            "loss's largest curvature; one noise covers both, and their changes add up in squares"
         )
         return (
-            "rows lie in the unit ball by public bounds, and each record's gradient, all classes together, is cut to "
+            "rows lie in the unit ball by public bounds; each record's gradient, all classes together, is clipped to "
             f"norm {self.clip:g} in whole steps; {change} one person's rows changes a sum by at most {records} such "
-            f"gradients at any weights, and noise is made for {unit.parties} of the parties, {self.scheme.rounds} "
-            f"round(s) of it{curved if isinstance(self.scheme, FewRounds) else ''}"
+            f"gradients at any weights; the noise is calibrated to {unit.parties} of the parties and "
+            f"{self.scheme.rounds} round(s){curved if isinstance(self.scheme, FewRounds) else ''}"
         )
 
 
 def plan_of(method: "Learn", terms: Terms) -> LearnPlan:
-    """Work out the numbers that rows become, what each round adds up, its noise and the masks."""
+    """Plan the encoding of rows, the query of each round, its noise and the masks."""
     people = {party.name: party.people or 0 for party in terms.parties if (party.people or 0) >= method.minimum}
     if not people:
-        raise InputError(f"no party has the minimum of {method.minimum} people: lower it")
+        raise InputError(f"no party has the minimum of {method.minimum} people: lower minimum")
     encoding = _encoding(method, terms.schema)
     _check(method, terms, encoding)
     masked_sums = linear_term = None
@@ -293,11 +296,11 @@ def plan_of(method: "Learn", terms: Terms) -> LearnPlan:
 
 
 def _encoding(method: "Learn", schema: Schema) -> Encoding:
-    """Return which numbers a row becomes, of the columns that are named, or of all if none are."""
+    """Return the encoding of a row as numbers, from the named columns, or from all if none are named."""
     features, label = method.features, method.label
     unknown = [name for name in (*features, label) if name not in schema.names]
     if unknown:
-        raise InputError(f"{', '.join(unknown)}: no such column in the schema; name features and label from it")
+        raise InputError(f"features and label must be columns of the schema; it has no {', '.join(unknown)}")
     chosen = schema.select([name for name in schema.names if not features or name in features or name == label])
     encoding = Encoding(
         schema=chosen, label=label, positive=method.positive, scale=method.scale, intercept=method.intercept
@@ -331,7 +334,7 @@ def _noise(method: "Learn", terms: Terms, scheme: Scheme, people: Mapping[str, i
 
 
 def _setting(method: "Learn", terms: Terms, scheme: Scheme, people: Mapping[str, int]) -> Setting:
-    """Return the public numbers as the paper has them: parties of equal size, the smallest one's."""
+    """Return the public numbers in the paper's setting: all parties as large as the smallest."""
     models, features = scheme.shape
     return Setting(
         parties=len(people),
@@ -349,33 +352,37 @@ def _check(method: "Learn", terms: Terms, encoding: Encoding) -> None:
     """Refuse a label, a loss or a penalty that the scheme cannot learn with."""
     listed = isinstance(terms.schema[method.label], Listed | Boolean)
     if listed == (method.loss in ("ridge", "huber")):
-        what, other = ("is no number", "logistic, softmax or hinge") if listed else ("is a number", "ridge or huber")
+        what, other = ("has classes", "logistic, softmax or hinge") if listed else ("is a number", "ridge or huber")
         raise InputError(f"'{method.label}' {what}: use loss = {other}")
     simulated, one = method.channel == "open", encoding.models < 2
     if method.loss == "softmax" and (one or method.averages_models or simulated):
-        raise InputError("softmax is for gradients of three classes or more: leave positive out, or use logistic")
+        raise InputError(
+            "softmax needs a scheme that sums gradients, and three or more classes: leave positive out, or use logistic"
+        )
     if method.averages_models:
         method.objective.check_minimiser()
-        # a record counts by the public number of people, so many rows of each make a penalty less
+        # losses are divided by the public number of people, so many rows per person weaken the penalty
         least = terms.unit.rows * least_regularisation(method.objective.loss)
         if not simulated and method.regularisation < least:
             raise InputError(
-                f"regularisation ({method.regularisation:g}) must be at least {least:.2g} here: with less a solver may "
-                "not reach the minimiser, which the noise relies on"
+                f"regularisation ({method.regularisation:g}) must be at least {least:.2g} here: otherwise a solver may "
+                "not reach the minimiser, which the sensitivity requires"
             )
     if simulated and (terms.unit.parties > 1 or terms.unit.rows > 1):
-        raise InputError("simulated variants are for people with one row at one party")
+        raise InputError(
+            "simulated variants need people with one row at one party: set rows = 1 and parties = 1 in [unit]"
+        )
     if method.scheme == "local_obj" and not one:
-        raise InputError("objective perturbation is for one model: name the positive class")
+        raise InputError("objective perturbation fits one model: set positive to one class")
     if method.scheme == "local_obj" and method.loss != "logistic":
-        raise InputError("objective perturbation needs a loss that is smooth twice over: use loss = logistic")
+        raise InputError("objective perturbation needs a twice differentiable loss: use loss = logistic")
 
 
 def _departures(method: "Learn") -> tuple[str, ...]:
-    """Return what a simulated variant does not keep."""
+    """Return the claims that a simulated variant does not meet."""
     return (
         *((PRINTED[method.scheme],) if method.as_published else ()),
         *((SIMULATED[method.scheme],) if method.scheme in SIMULATED else ()),
         *(("spherical noise cannot be drawn exactly or in shares",) if method.noise == "spherical" else ()),
-        "exact numbers are handed to a functionality that is not there, and noise is drawn in floating point",
+        "a simulated ideal functionality gets exact numbers, and noise is drawn in floating point",
     )

@@ -1,4 +1,4 @@
-"""What learning publishes: coefficients, how they came about, and what each iterate cost."""
+"""What learning publishes: coefficients, how they were computed, and what each iterate cost."""
 
 import csv
 import io
@@ -19,16 +19,16 @@ from syndic.kernel import Result
 from syndic.methods.learning.rows import Encoding
 from syndic.model.erm.loss import Numbers
 
-# what the design puts into the intercept's column
+# the constant in the intercept's column of the design matrix
 _INTERCEPT_VALUE = sqrt(0.5)
 
 
 class LearnModel(Document):
     """A linear model for each class (or one), on features that public bounds scale into the unit ball.
 
-    `coefficients` is (model, feature) and `intercepts` has one number a model. `noise` is the standard deviation of
-    the noise on each number of a round's average. `guarantee` has the epsilon, at `delta`, of all that was published
-    up to a round: early iterates cost less than the last.
+    `coefficients` is (model, feature) and `intercepts` has one number per model. `noise` is the standard deviation of
+    the noise on each number of a round's average. `guarantee` has the epsilon, at `delta`, of everything published up
+    to a round: early iterates cost less than the last.
     """
 
     scheme: str
@@ -51,7 +51,7 @@ class LearnModel(Document):
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LearnResult(Result):
-    """The model, and with `path` every iterate (round, model x feature). All of it passed the parties' doors."""
+    """The model, and with `path` every iterate (round, model x feature). All of it is released."""
 
     model: LearnModel
     encoding: Encoding
@@ -66,7 +66,7 @@ class LearnResult(Result):
         return {**files, "path.csv": "\n".join(lines) + "\n"}
 
     def summary(self) -> Mapping[str, Any]:
-        """Return what was learnt from whom, and the largest coefficients."""
+        """Return the model's label and classes, the rounds and parties, and the largest coefficients."""
         model = self.model
         first = np.array(model.coefficients[0])
         largest = np.argsort(-np.abs(first), kind="stable")[:3]
@@ -80,14 +80,14 @@ class LearnResult(Result):
         }
 
     def scores(self, source: Any) -> Numbers:
-        """Return predictions (row, model) for rows with the study's columns: above 0 speaks for the class."""
+        """Return scores (row, model) for rows with the study's columns: above 0 predicts the class."""
         table = Table(schema=self.encoding.schema, source=open_source(source))
         weights = weights_of(self.model, self.encoding)
         parts = [batch.plain @ weights.T for batch in self.encoding.batches(table)]
         return np.concatenate([np.empty((0, self.encoding.models)), *parts])
 
     def predict(self, source: Any) -> list[str] | Numbers:
-        """Return the likeliest class of each row, "" for none of a single class; numbers where a number is learnt."""
+        """Return the most likely class of each row ("" if a single class is not predicted), or a number."""
         scores = self.scores(source)
         classes = self.model.classes
         if not classes:
@@ -132,14 +132,14 @@ def read_model(folder: Path, encoding: Encoding) -> LearnResult:
     whole = len(model.coefficients) == len(model.intercepts) == encoding.models
     whole = whole and all(len(row) == len(features) for row in model.coefficients)
     if not whole or (model.label, model.classes, model.features) != (encoding.label, encoding.classes, features):
-        raise InputError(f"{folder.name}: model.json does not have the features and classes that the study asks for")
+        raise InputError(f"{folder.name}: model.json does not have the features and classes of the study")
     path = folder / "path.csv"
     if not path.exists():
         return LearnResult(model=model, encoding=encoding)
     try:
         iterates = np.loadtxt(path, delimiter=",", ndmin=2)[:, 1:]
     except ValueError:
-        raise InputError(f"{path.name}: cannot be read: it is no table of numbers") from None
+        raise InputError(f"{path.name}: cannot be read: it must be a table of numbers") from None
     return LearnResult(model=model, encoding=encoding, path=iterates)
 
 

@@ -1,8 +1,8 @@
 """A party's rows as whole numbers, so that sums over them do not depend on order or on rounding.
 
-Features are multiples of 2^-16 and cut towards zero, which never makes a row longer: a row inside the unit ball stays
-inside. Slopes are cut likewise. Products and sums of such numbers are exact in double precision up to 2^53, whatever
-library adds them up, so that one record changes a sum by its own term and by nothing else.
+Features are multiples of 2^-16, rounded towards zero, which never makes a row longer: a row inside the unit ball stays
+inside. Slopes are rounded likewise. Products and sums of such numbers are exact in double precision up to 2^53, in any
+library, so that one record changes a sum by its own term and by nothing else.
 """
 
 from collections.abc import Iterator
@@ -29,10 +29,10 @@ _CHUNK: Final = 2**16
 
 @final
 class Encoding(Document, dict=True):
-    """Which numbers a row becomes, and which classes are told apart. Public, as the schema is.
+    """The encoding of a row as numbers, and the classes. Public, as the schema is.
 
-    Without `positive` a label of two values is a matter of its second one, a label of more values has one model for
-    each of them against all others, and a number is predicted as it is, in [-1, 1] by its bounds.
+    Without `positive`, a label with two values has one model for the second value, a label with more values has one
+    model for each against all others, and a number is predicted directly, scaled to [-1, 1] by its bounds.
     """
 
     schema: Schema
@@ -97,7 +97,7 @@ class Rows:
 
     @property
     def plain(self) -> Numbers:
-        """The features as they are, inside the unit ball."""
+        """The features as real numbers, inside the unit ball."""
         return np.asarray(self.features / STEPS)
 
     def gradient_steps(self, weights: Numbers, loss: Loss, clip: float) -> NDArray[np.int64]:
@@ -105,7 +105,7 @@ class Rows:
 
         All models' gradients of a record together have norm at most `clip` 2^32.
         """
-        # far beyond what any penalty lets pass, and short enough for exact predictions
+        # far larger than any penalty allows, and small enough for exact predictions
         shorter = within_norm(weights, LARGEST_NORM)
         whole = np.rint(shorter * WEIGHT_STEPS)
         predictions = (self.features @ whole.T) / (STEPS * WEIGHT_STEPS)
@@ -123,7 +123,7 @@ class Rows:
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PartyRows:
-    """One party's rows; public: its number of people, the most rows of each, the part of all people that it has."""
+    """One party's rows. Public: its number of people, the most rows of one person, its part of all people."""
 
     party: str
     table: Table
@@ -134,7 +134,7 @@ class PartyRows:
     public_size: bool
 
     def batches(self) -> list[Rows]:
-        """Return the rows in batches; where sizes are public, a wrong one may be said aloud."""
+        """Return the rows in batches; if sizes are public, raise `InputError` for a wrong one."""
         batches = list(self.encoding.batches(self.table))
         if self.public_size and sum(len(batch) for batch in batches) != self.people:
             raise wrong_size(self.party, self.people)

@@ -1,7 +1,7 @@
-"""What is added up in each round of learning, and how public weights follow from the noisy sums.
+"""Queries and schemes: what is summed in each round of learning, and how public weights follow from the noisy sums.
 
-A query is whole numbers of which one person changes few, and not by much. A scheme is a list of queries and a rule: a
-further scheme is one more class here. Who adds the noise is not its matter.
+A query is a vector of whole numbers with bounded sensitivity. A scheme is a list of queries and an update rule: a
+further scheme is one more class here. A scheme does not depend on who adds the noise.
 """
 
 import abc
@@ -25,7 +25,7 @@ from syndic.privacy import Unit
 if TYPE_CHECKING:
     from syndic.methods.learning.learn import Learn
 
-# steps that one person may change a model by: so fine that rounding to steps adds next to nothing
+# steps that one person may change a model by: so fine that rounding to steps is negligible
 _MODEL_REACH: Final = 2.0**28
 # no loss here is larger at a prediction of 0, for labels in [-1, 1]
 _LARGEST_LOSS: Final = 1.25
@@ -33,7 +33,7 @@ _LARGEST_LOSS: Final = 1.25
 
 @dataclass(frozen=True, kw_only=True)
 class Query(abc.ABC):
-    """One of `rounds` in all: `part` of the budget for `dimension` numbers in steps of size `unit`.
+    """The query of one of `rounds` rounds: `part` of the budget for `dimension` numbers in steps of size `unit`.
 
     `reach` bounds the Euclidean change of one party's numbers by one person, in steps, rounding included.
     """
@@ -46,7 +46,7 @@ class Query(abc.ABC):
 
     @abc.abstractmethod
     def largest(self, people: int, rows: int) -> int:
-        """Return a public bound on each number of a party with so many people of at most so many rows each."""
+        """Return a public bound on each number of a party with this many people and at most `rows` rows each."""
 
     @abc.abstractmethod
     def values(self, holding: PartyRows, weights: Numbers) -> NDArray[np.int64]:
@@ -56,7 +56,7 @@ class Query(abc.ABC):
 @final
 @dataclass(frozen=True, kw_only=True)
 class GradientQuery(Query):
-    """The sum over records of the gradients of their losses, each cut to norm `clip`."""
+    """The sum over records of the gradients of their losses, each clipped to norm `clip`."""
 
     loss: Loss
     clip: float
@@ -66,7 +66,7 @@ class GradientQuery(Query):
         return people * rows * ceil(Fraction(self.clip) * STEPS**2)
 
     def values(self, holding: PartyRows, weights: Numbers) -> NDArray[np.int64]:
-        """Return the sums, cut to their public bound, which never moves two neighbours apart."""
+        """Return the sums, clipped to their public bound, which never increases the distance between neighbours."""
         total = np.zeros(holding.encoding.shape, dtype=np.int64)
         for rows in holding.batches():
             total += rows.gradient_steps(weights, self.loss, self.clip)
@@ -75,7 +75,7 @@ class GradientQuery(Query):
 
 
 def gradient_query(encoding: Encoding, loss: Loss, *, clip: float, records: int, rounds: int) -> GradientQuery:
-    """Return the query of each round; `records` is how many records one person adds, takes away, or both."""
+    """Return the query of each round; `records` is how many records one person adds, removes, or both."""
     models, features = encoding.shape
     return GradientQuery(
         rounds=rounds,
@@ -101,7 +101,7 @@ class NewtonQuery(Query):
         return self.method.largest(self.number, people)
 
     def values(self, holding: PartyRows, weights: Numbers) -> NDArray[np.int64]:
-        """Return the sums, cut to their public bound."""
+        """Return the sums, clipped to their public bound."""
         total = np.zeros(self.dimension, dtype=np.int64)
         for batch in holding.batches():
             total += self.method.sums(self.number, weights, batch.plain, batch.labels)
@@ -130,8 +130,8 @@ def newton_queries(method: Newton) -> tuple[NewtonQuery, ...]:
 class ModelQuery(Query):
     """The minimiser of a party's own objective, times the party's part of all people.
 
-    The objective is the sum of losses over the PUBLIC number of people plus the penalty: one record more or less moves
-    its gradient by clip / people at any number of rows, and strong convexity turns that into a distance.
+    The objective is the sum of losses divided by the PUBLIC number of people, plus the penalty. Adding or removing one
+    record changes its gradient by clip / people for any number of rows; strong convexity turns that into a distance.
     """
 
     objective: Objective
@@ -139,7 +139,7 @@ class ModelQuery(Query):
     radius: float
 
     def largest(self, people: int, rows: int) -> int:  # noqa: ARG002 (a model's bound does not depend on its rows)
-        """The radius that models are cut to."""
+        """The radius that models are clipped to."""
         return ceil(self.radius / self.unit) + 1
 
     def values(self, holding: PartyRows, weights: Numbers) -> NDArray[np.int64]:  # noqa: ARG002 (asked once)
@@ -166,18 +166,18 @@ class ModelQuery(Query):
         try:
             return minimise(inner, rows, labels, tolerance=self.tolerances[people] * ratio).weights
         except InputError:
-            # an error would tell that this party's rows are hard: a public point instead
+            # an error would reveal something about this party's rows: return a public point instead
             return np.zeros(rows.shape[1])
 
 
 def model_query(
     encoding: Encoding, objective: Objective, *, people: Mapping[str, int], records: int, rows: int, alone: bool = False
 ) -> ModelQuery:
-    """Return the query for parties of so many people with at most `rows` rows each.
+    """Return the query for parties with these numbers of people and at most `rows` rows each.
 
-    One person moves a party's minimiser by at most records x slope / (people x penalty), and its solver by twice its
-    tolerance over the penalty. Times the party's part of all people this is the same for every party, but for the
-    tolerance. `alone` leaves the part out: what noise for one party's model by itself has to cover.
+    One person changes a party's minimiser by at most records x slope / (people x penalty), and the solver's result by
+    twice its tolerance over the penalty more. Times the party's part of all people this is the same for every party,
+    except for the tolerance. `alone` omits that factor: the sensitivity of one party's model by itself.
     """
     models, features = encoding.shape
     total, penalty = sum(people.values()), objective.regularisation
@@ -202,7 +202,7 @@ def model_query(
 
 
 def _tolerance(rows: int, features: int, radius: float, penalty: float) -> float:
-    """Return a gradient norm that a solver surely reaches in floating point: a thousandth of one record's at best."""
+    """Return a gradient norm that a solver always reaches in floating point: at best a thousandth of one record's."""
     rounding = 64 * np.finfo(np.float64).eps * (rows + features) * (1 + radius * (1 + penalty))
     return 0.001 / rows + float(rounding)
 
@@ -210,9 +210,9 @@ def _tolerance(rows: int, features: int, radius: float, penalty: float) -> float
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Opened:
-    """A round's noisy sum in the units of what is learnt, its noise's standard deviation, whose it is.
+    """A round's noisy sum in the units of the objective, its noise's standard deviation, and the parties in it.
 
-    `people` is the public number of people of the parties that are in it.
+    `people` is the public number of people of these parties.
     """
 
     total: Numbers
@@ -224,7 +224,7 @@ class Opened:
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Iterate:
-    """Weights (model, feature) that everybody may see, and what else a scheme keeps between rounds. Public."""
+    """Weights (model, feature), and what else a scheme keeps between rounds. Public."""
 
     weights: Numbers
     kept: dict[str, Numbers] = field(default_factory=dict)
@@ -244,20 +244,20 @@ class Scheme(abc.ABC):
         return sum(times for _, times in self.stages)
 
     def query(self, number: int) -> Query:
-        """Return what is asked in a round, counted from 1."""
+        """Return the query of a round, counted from 1."""
         return self.stages[self.stage(number)][0]
 
     def stage(self, number: int) -> int:
-        """Return the place of a round's query among the stages."""
+        """Return the index of a round's stage."""
         last = 0
         for place, (_, times) in enumerate(self.stages):
             last += times
             if 1 <= number <= last:
                 return place
-        raise ValueError(f"round {number} is none of the {last}")
+        raise ValueError(f"round ({number}) must be from 1 to {last}")
 
     def start(self) -> Iterate:
-        """Return where to begin: at zero."""
+        """Return the starting point: zero."""
         return Iterate(weights=np.zeros(self.shape))
 
     @abc.abstractmethod
@@ -268,7 +268,7 @@ class Scheme(abc.ABC):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Averaging(Scheme):
-    """One round: models, each times its party's part of all people, add up to their average."""
+    """One round: the average of the parties' models, weighted by their parts of all people."""
 
     def update(self, before: Iterate, number: int, opened: Opened) -> Iterate:  # noqa: ARG002 (one round)
         """Return the average over the parties that are in the sum."""
@@ -278,13 +278,13 @@ class Averaging(Scheme):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Descent(Scheme):
-    """Gradient descent from zero; the penalty needs no rows and is added here. `linear` adds to every gradient."""
+    """Gradient descent from zero; the penalty needs no rows and is added here. `linear` is added to every gradient."""
 
     rate: float
     regularisation: float
     linear: Numbers | None = None
 
-    def update(self, before: Iterate, number: int, opened: Opened) -> Iterate:  # noqa: ARG002 (all alike)
+    def update(self, before: Iterate, number: int, opened: Opened) -> Iterate:  # noqa: ARG002 (the same in every round)
         """Return the weights after one step against the noisy mean gradient."""
         gradient = opened.total.reshape(self.shape) / opened.people + self.regularisation * before.weights
         if self.linear is not None:
@@ -300,11 +300,11 @@ class FewRounds(Scheme):
     method: Newton
 
     def start(self) -> Iterate:
-        """Return where to begin: at zero, with the largest curvature in every direction."""
+        """Return the starting point: zero, with the largest curvature in every direction."""
         return _kept(self.method.start())
 
     def update(self, before: Iterate, number: int, opened: Opened) -> Iterate:
-        """Return the weights after a step, and the curvature if the round asked for it."""
+        """Return the weights after a step, and the curvature if the round summed it."""
         state = NewtonState(before.weights, before.kept["axes"], before.kept["roots"])
         return _kept(self.method.update(state, number, opened.total, opened.people, opened.deviation))
 
@@ -314,7 +314,7 @@ def _kept(state: NewtonState) -> Iterate:
 
 
 def scheme_of(method: "Learn", unit: Unit, encoding: Encoding, people: Mapping[str, int]) -> Scheme:
-    """Return the rounds of a method's scheme and what follows from each; `people` are those of parties in it."""
+    """Return a method's scheme; `people` are the public numbers of people of the parties that take part."""
     objective, shape, total, records = method.objective, encoding.shape, sum(people.values()), unit.l1_of_counts()
     if method.averages_models:
         alone = method.scheme == "pathak"

@@ -1,1 +1,1 @@
-"""Regression: Gram matrices of both cuts, and mixed columns."""
+"""Regression: Gram matrices of horizontal and vertical studies, and noisy mixed columns."""

@@ -1,14 +1,14 @@
 """The noisy Gram matrix of a vertical study: sums of products of any two features, also of different parties.
 
-*Neighbours*: one person's values are replaced, at all parties at once; who is in and how many are public. *Method*:
-every party codes its columns as whole numbers of at most 2^bits by public bounds. Sums of products within a party are
-its own; those across parties come as shares from secure products (`syndic.mpc.product`). Each party adds up what it
-has, adds its share of one Gaussian noise to every sum, and masks the whole by what it agreed on with every other party:
-only the total opens, once. *Sensitivity*: see `syndic.model.gram.matrix.sensitivity_squared`.
+*Neighbours*: one person's values are replaced, at all parties at once; which people are in the data is public.
+*Method*: every party codes its columns as whole numbers of at most 2^bits by public bounds. A party computes sums of
+products of its own columns; those across parties come as shares from secure products (`syndic.mpc.product`). Each party
+adds its share of one Gaussian noise to every sum, and masks the result with keys agreed with every other party: only
+the total is opened, once. *Sensitivity*: see `syndic.model.gram.matrix.sensitivity_squared`.
 
 *Who sees what.* The coordinator: sealed rows, masked shares, the noisy sums. A party: masked rows, the noisy sums, its
-own share of the noise; up to `colluding` parties together leave enough noise. Coordinator and one party together could
-read the rows of the others. Everybody follows the steps.
+own share of the noise; against up to `colluding` parties together enough noise remains. The coordinator and one party
+together could read the rows of the others. *Semi-honest*.
 
 It replaces the noisy columns that Wu et al. (2022) publish for the same purpose: any label, any features afterwards.
 """
@@ -43,7 +43,7 @@ from syndic.privacy import mu_squared_for
 
 
 class OpenedGram(Message):
-    """A party's noisy shares of all sums, under the masks it agreed on with every other party."""
+    """A party's noisy shares of all sums, masked with keys agreed with every other party."""
 
     share: bytes
 
@@ -52,19 +52,19 @@ class OpenedGram(Message):
 class Gram(Method, tag="gram"):
     """Parameters of the noisy Gram matrix.
 
-    `products`: pairs of columns of one party whose product is one more column. `colluding`: so many parties may pool
-    what they know, their shares of the noise included. `bits`: a feature is a whole number of at most 2^bits.
-    `overlap`: parties may lack some of the people; such a row has missing values only at that party. `norm`: a party's
-    numbers in a row, squared and averaged, are brought down to this at most: less noise, but long rows are shortened.
-    `exempt`: columns that are left as they are, the label for one.
+    `products`: pairs of columns of one party whose product becomes a further column. `colluding`: how many parties may
+    collude, their shares of the noise included. `bits`: a feature is a whole number of at most 2^bits. `overlap`:
+    parties may lack some of the people; such a row has only missing values at that party. `norm`: a party's numbers in
+    a row are clipped so that their mean square is at most this: less noise, but long rows are shortened. `exempt`:
+    columns that are not clipped, for example the label.
     """
 
     title: ClassVar[str] = "Gram matrix from secure products, with one copy of noise"
     paper: ClassVar[str] = "replaces the noisy columns of Wu et al., UAI 2022; matrix triples after Beaver 1991"
     partition: ClassVar[Literal["horizontal", "vertical"]] = "vertical"
     trust: ClassVar[str] = (
-        "semi-honest: everybody follows the steps, and the coordinator, who deals the triples, pools what it knows "
-        "with no party; unless the study gives identities, the coordinator must not forge keys"
+        "semi-honest: every role follows the protocol, and the coordinator, who deals the triples, colludes with no "
+        "party; unless the study lists identities, the coordinator must not forge keys"
     )
 
     products: tuple[Pair, ...] = ()
@@ -82,15 +82,15 @@ class Gram(Method, tag="gram"):
         if not 0 < self.norm <= 1:
             raise ValueError(f"norm ({self.norm}) must be above 0 and at most 1")
         if len({frozenset(pair) for pair in self.products}) != len(self.products):
-            raise ValueError("products names the same two columns twice: they would be paid for twice")
+            raise ValueError("products names the same two columns twice: they would be charged twice")
 
     @property
     def requires(self) -> Requires:
-        """Different columns of the same people."""
+        """The same people, different columns."""
         return SAME_PEOPLE
 
     def plan(self, terms: Terms) -> GramPlan:
-        """Code the columns, make the noise for the strictest budget, and the ring with room for both."""
+        """Code the columns, calibrate the noise to the strictest budget, and size the ring for both."""
         self._check_columns(terms)
         codings = codings_of(terms, self.products, self.bits)
         features, spans = features_of(codings, overlap=self.overlap)
@@ -124,12 +124,12 @@ class Gram(Method, tag="gram"):
 
     @step(reveals="sealed")
     def product_multiplied(self, party: Party[GramPlan], message: ProductInbox) -> Mail:
-        """Multiply the chunk with every partner's masked rows; seal the masked wrap bits for the partner."""
+        """Multiply the chunk by every partner's masked rows; seal the masked wrap-around bits for the partner."""
         return party.plan.product.multiply(party, message, partial(_matrix, party))
 
     @step(reveals="masked")
     def open_gram(self, party: Party[GramPlan], message: ProductClose) -> OpenedGram:
-        """Add up own sums and shares of those across parties, add a share of the noise, and mask the result."""
+        """Combine own sums with shares of sums across parties, add a share of the noise, and mask the result."""
         plan, product = party.plan, party.plan.product
         ring, span = product.sizes.whole, plan.spans[party.name]
         shares = product.shares(party, message)
@@ -150,7 +150,7 @@ class Gram(Method, tag="gram"):
     # The coordinator's side.
 
     def coordinate(self, session: Session[GramPlan]) -> GramResult:
-        """Deal, carry, and add up all parties' noisy shares: masks cancel."""
+        """Deal triples, forward messages, and add up all parties' noisy shares: the masks cancel."""
         plan, ring = session.plan, session.plan.product.sizes.whole
         opened = session.ask(self.open_gram, deal_products(session, self, plan.product))
         total = np.zeros(plan.count, dtype=np.uint64)
@@ -162,28 +162,28 @@ class Gram(Method, tag="gram"):
         """Read back `gram.parquet` and `gram.json`."""
         found = read_gram(folder)
         if found.note != plan.note:
-            raise InputError(f"{folder.name}: gram.json is not of this study")
+            raise InputError(f"{folder.name}: gram.json does not belong to this study")
         return found
 
     def _check_columns(self, terms: Terms) -> None:
-        """Refuse products and exempt columns that nobody could make, and more colluding parties than there are."""
+        """Refuse products across parties, unknown exempt columns, and `colluding` not below the number of parties."""
         if self.colluding >= len(terms.parties):
             raise InputError(
                 f"colluding ({self.colluding}) must be below the number of parties ({len(terms.parties)}): "
-                "somebody's noise has to protect"
+                "the noise of at least one party must remain"
             )
         for one, other in self.products:
             if one == other or not any({one, other} <= set(party.columns or ()) for party in terms.parties):
                 raise InputError(
-                    f"products: {one} and {other} must be two columns of one party; a product across parties needs "
-                    "products of three columns, which no party could add up"
+                    f"products: {one} and {other} must be two columns of one party; products across parties are not "
+                    "supported"
                 )
         unknown = [name for name in self.exempt if name not in terms.schema.names]
         if unknown:
             raise InputError(f"exempt: no party holds the column {unknown[0]}")
 
     def _noise(self, terms: Terms, square: Fraction, count: int) -> FineGaussianShare:
-        """Return each party's share of the noise. Sums are whole numbers of a fine unit already: no fraction bits."""
+        """Return each party's share of the noise. Sums are already whole numbers of a fine unit: no fraction bits."""
 
         def made(slack: Fraction) -> FineGaussianShare:
             return FineGaussianShare(
@@ -196,11 +196,11 @@ class Gram(Method, tag="gram"):
                 fraction_bits=0,
             )
 
-        # with the slack reckoned in there is more noise, hence less slack: twice the first is safely enough
+        # including the slack adds noise, which lowers the slack: twice the first value is always enough
         return made(2 * made(Fraction(0)).event.slack)
 
     def _product(self, terms: Terms, widths: Mapping[str, int], noise: FineGaussianShare) -> SecureProduct:
-        """Return the product of every pair of parties, with room for every person at the bound and for the noise."""
+        """Return the product of every pair of parties, in a ring for every person at the bound and for the noise."""
         pairs, limits = tuple(itertools.combinations(widths, 2)), terms.limits
         sizes = product_sizes(
             rows=terms.parties[0].people or 1,
@@ -215,7 +215,7 @@ class Gram(Method, tag="gram"):
         )
         if sizes.whole.bits > MOST_BITS:
             raise InputError(
-                f"sums of {sizes.whole.bits} bits leave no room for noise in 64: set bits below {self.bits}"
+                f"sums of {sizes.whole.bits} bits leave no room for noise in 64 bits: set bits below {self.bits}"
             )
         groups = {name: (width,) for name, width in widths.items()}
         return SecureProduct(label="product", sizes=sizes, pairs=pairs, groups=groups)
@@ -224,7 +224,7 @@ class Gram(Method, tag="gram"):
 def _matrix(party: Party[GramPlan], start: int, stop: int) -> NDArray[Any]:
     """Return rows of the party's features. Private."""
     people = member(party.terms, party.name).people
-    # one row more than the last ones tells whether there are more people than the study says
+    # one row beyond the last shows whether there are more people than the study says
     batches = party.table.batches(schema_of(party.terms, party.name).names)
     parts = [party.plan.rows(party.name, some) for some in rows_between(batches, start, stop + (stop == people))]
     if sum(map(len, parts)) != stop - start:
@@ -244,6 +244,6 @@ def _own_sums(party: Party[GramPlan]) -> tuple[NDArray[np.int64], NDArray[np.int
 
 
 def _put(total: NDArray[np.uint64], places: NDArray[np.int64], values: NDArray[np.uint64]) -> None:
-    """Write values where they are opened; where an entry is known beforehand or stands twice there is no place."""
+    """Write values to their places among the opened sums; entries that are known or repeated have no place."""
     opened = places >= 0
     total[places[opened]] = values[opened]

@@ -1,4 +1,4 @@
-"""Which features of which parties a Gram matrix has, and the noise and rings that follow from them."""
+"""The plan of a Gram matrix: which features each party has, and the noise and rings that follow from them."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -25,9 +25,9 @@ from syndic.privacy import Cost, Event
 class GramPlan(Plan):
     """The features, what one person can change, every party's share of the noise, and the product across parties.
 
-    `spans` says which of the `features` a party has, `interactions` which products of its columns are among them,
-    `clips` whose rows are shortened. `absent` has, by party and column, the code from which on a value is missing, if
-    people may be absent. Sums are whole numbers in units of 4^-bits.
+    `spans` gives each party's part of the `features`, `interactions` the products of columns among them, `clips` the
+    parties whose rows are shortened. `absent` gives, by party and column, the first code that means missing, if people
+    may be absent. Sums are whole numbers in units of 4^-bits.
     """
 
     features: tuple[Feature, ...]
@@ -47,7 +47,7 @@ class GramPlan(Plan):
 
     @cached_property
     def places(self) -> NDArray[np.int64]:
-        """Which opened sum an entry of the matrix is."""
+        """The opened sum that each entry of the matrix is."""
         return places_of(self.features)
 
     @property
@@ -94,7 +94,7 @@ class GramPlan(Plan):
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """The product, chunk by chunk, and the opening of the noisy sums."""
+        """The secure product, chunk by chunk, and the opening of the noisy sums."""
         return (*self.product.rounds, "open_gram")
 
     @cached_property
@@ -112,7 +112,7 @@ class GramPlan(Plan):
             seconds=round(1.0 + sizes.rows * (sum(widths) * 3e-8 * parties + cells * 2e-9), 1),
             notes=(
                 f"{len(self.features)} features, {self.count:,} sums; rows are masked with {sizes.small.bits} bits "
-                "a feature",
+                "per feature",
                 f"standard deviation {self.note.sigma:.4g} on every sum over {sizes.rows:,} people of values in "
                 "[-1, 1]",
                 f"epsilon {outside:.4g} against all but the parties, {pooled:.4g} against {self.noise.colluding} of "
@@ -136,27 +136,27 @@ class GramPlan(Plan):
         sums = "the noisy sums of products"
         outside, pooled = self.epsilons
         present = (
-            "who is on the common list of people, and how long it is; whom of them a party has is protected"
+            "who is on the common list of people, and its length; which of them a party has is protected"
             if self.absent
             else ALIGNED
         )
         return Disclosure(
             sees={
-                "coordinator": f"sealed rows that it cannot read, shares under masks that it lacks, and {sums}",
+                "coordinator": f"sealed rows that it cannot read, shares under masks it does not know, and {sums}",
                 "other parties": f"masked rows, which look uniform, and {sums}; each knows its own share of the noise",
                 "anyone with the release": sums,
             },
             sensitivity=(
-                f"replacing one person's values at all parties at once moves the {self.count} sums by at most "
+                f"replacing one person's values at all parties at once changes the {self.count} sums by at most "
                 f"{float(self.sensitivity):.6g} in squared l2, for z in [-1, 1]; every party is charged for all of it"
             ),
             not_protected=(
-                f"epsilon is {outside:.4g} against all but the parties, {pooled:.4g} against {self.noise.colluding} of "
-                "them together, who can take their own shares of the noise off",
-                "coordinator and one party together: they can read the rows of the other parties",
-                "a party that does not follow the steps: nothing checks the rows, so one that puts a large number into "
-                "a row reads the other parties' record of that person",
-                "a coordinator that deals wrong triples: it can shift sums by what it chooses",
+                f"epsilon is {outside:.4g} against everyone but the parties, {pooled:.4g} against "
+                f"{self.noise.colluding} of them together, who can subtract their own shares of the noise",
+                "against the coordinator and one party together: they can read the rows of the other parties",
+                "against a party that deviates from the protocol: nothing checks the rows, so a party that enters a "
+                "large number in a row can read the other parties' record of that person",
+                "against a coordinator that deals wrong triples: it can shift sums by amounts it chooses",
                 present,
                 GROUPS,
             ),
@@ -164,7 +164,7 @@ class GramPlan(Plan):
 
 
 def codings_of(terms: Terms, interactions: tuple[Pair, ...], bits: int) -> dict[str, tuple[Coding, ...]]:
-    """Return, by party, the blocks of its columns and of the products of two of them."""
+    """Return, by party, the feature blocks of its columns and of the products of two of them."""
     found = {}
     for party in terms.parties:
         columns = {column.name: coding_of(column, bits) for column in schema_of(terms, party.name).columns}
@@ -176,7 +176,7 @@ def codings_of(terms: Terms, interactions: tuple[Pair, ...], bits: int) -> dict[
 def features_of(
     codings: Mapping[str, tuple[Coding, ...]], *, overlap: bool
 ) -> tuple[tuple[Feature, ...], dict[str, slice]]:
-    """Return the intercept and all parties' features, or each after its party's presence; and where they are."""
+    """Return all features, after the intercept or after each party's presence feature; and each party's span."""
     features: list[Feature] = [] if overlap else [intercept()]
     spans = {}
     for name, blocks in codings.items():
@@ -189,14 +189,14 @@ def features_of(
 
 
 def absent_of(terms: Terms) -> dict[str, dict[str, int]]:
-    """Return, by party and column, the code from which on a value is missing: where all are, the person is absent."""
+    """Return, by party and column, the first code that means missing: a person is absent if all values are missing."""
     found = {}
     for party in terms.parties:
         columns = schema_of(terms, party.name).columns
         filled = [column.name for column in columns if column.size == column.levels]
         if filled:
             raise InputError(
-                f"overlap: a person whom '{party.name}' does not have is a row of missing values, so missing must be "
+                f"overlap: a person that '{party.name}' does not have is a row of missing values: set missing to "
                 f'"level" in {", ".join(filled)}'
             )
         found[party.name] = {column.name: column.levels for column in columns}

@@ -20,9 +20,9 @@ from syndic.model.gram.matrix import GramMatrix, places_of
 
 
 class GramNote(Document):
-    """The features, the number of people, the noise of a sum in units of z, and the bits of a feature's fraction.
+    """The features, the number of people, the noise of a sum in units of z, and the fraction bits of a feature.
 
-    `shortened` says whether long rows were made shorter.
+    `shortened` says whether long rows were clipped.
     """
 
     rows: int
@@ -35,7 +35,7 @@ class GramNote(Document):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GramResult(Result):
-    """Noisy sums of products of two features. They passed the parties' doors: anyone may see them."""
+    """Noisy sums of products of two features. They are released: anyone may see them."""
 
     note: GramNote
     sums: NDArray[np.int64]
@@ -44,7 +44,7 @@ class GramResult(Result):
     def gram(self) -> GramMatrix:
         """The matrix, in units of z: regressions, correlations and components follow from it without further cost.
 
-        What levels of lists must add up to was made to hold, which takes some of the noise away.
+        The sums are projected to the totals that levels of a categorical column must have, which removes some noise.
         """
         return consistent(self.opened)
 
@@ -66,7 +66,7 @@ class GramResult(Result):
         return {"gram.parquet": sums, "gram.json": self.note}
 
     def summary(self) -> Mapping[str, Any]:
-        """Return how much was opened and how far off a mean of products is."""
+        """Return the number of features, sums and people, and the noise of a sum."""
         return {
             "features": len(self.note.features),
             "sums": len(self.sums),

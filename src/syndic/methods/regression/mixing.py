@@ -1,18 +1,19 @@
 """Noisy columns of a vertical study for linear regression (Wu et al., UAI 2022): RMGM, DGM and BGM.
 
-*Neighbours*: one person's values are replaced, at all parties at once; who is in and how many are public. *Method*:
-every party codes its columns as whole numbers of at most 2^bits by public bounds. DGM and BGM: it adds Gaussian noise
-to every entry and publishes. RMGM: it first multiplies by k x n signs, the same for all parties, and publishes k noisy
-rows. Afterwards any column may be the label.
+*Neighbours*: one person's values are replaced, at all parties at once; which people are in the data is public.
+*Method*: every party codes its columns as whole numbers of at most 2^bits by public bounds. DGM and BGM: it adds
+Gaussian noise to every entry and publishes. RMGM: it first multiplies by k x n random signs, the same for all parties,
+and publishes k noisy rows. Afterwards any column may be the label.
 
-*Sensitivity*: a person's row z becomes w. The row itself moves by |z - w|; mixed, each of k rows moves by the same
-vector up to sign, so by sqrt(k) |z - w| for whatever signs. So the signs may be public, and are tossed only to be of
-nobody's choosing. Over all parties |z - w|^2 is at most 4 for each number and 2 for each list of values: one noise for
-all entries, made for that sum; each party's ledger is charged the part of mu^2 that its own columns have in it.
+*Sensitivity*: a person's row z becomes w. The row itself changes by |z - w|. Mixed, each of k rows changes by the same
+vector up to sign, so by sqrt(k) |z - w| for any signs. So the signs may be public; a joint coin toss only ensures that
+nobody chooses them. Over all parties |z - w|^2 is at most 4 for each number and 2 for each categorical column: one
+noise for all entries, calibrated to that sum. Each party's ledger is charged the part of mu^2 of its own columns.
 
-*Who sees what*: everybody the noisy rows and the signs. Nobody needs to be trusted.
+*Who sees what*: everybody sees the noisy rows and the signs. Nobody needs to be trusted.
 
-`as_published` is the paper's own noise, made for each party as if a person were at that party alone: simulation only.
+`as_published` is the paper's own noise, calibrated for each party as if a person were at that party alone: simulation
+only.
 """
 
 from pathlib import Path
@@ -33,7 +34,7 @@ from syndic.mpc.toss import Toss, tossed
 
 
 class NoisyRows(Message):
-    """A party's noisy columns: rows of people, or mixed rows."""
+    """A party's noisy columns: one row per person, or mixed rows."""
 
     values: NDArray[np.int64]
 
@@ -42,9 +43,9 @@ class NoisyRows(Message):
 class Mixing(Method, tag="mixing"):
     """Parameters of the noisy columns.
 
-    `scheme`: "rmgm" mixes rows, "dgm" and "bgm" do not; the last two differ in what is done afterwards. `mixes`: how
-    many mixed rows; by default from public numbers. `bits`: a feature is a whole number of at most 2^bits. `bounds`:
-    whether regressions as published are of values in [-1, 1] ("symmetric") or [0, 1] ("unit").
+    `scheme`: "rmgm" mixes rows, "dgm" and "bgm" do not; the last two differ only in the later regression. `mixes`: the
+    number of mixed rows; by default computed from public numbers. `bits`: a feature is a whole number of at most
+    2^bits. `bounds`: whether published regressions use values in [-1, 1] ("symmetric") or [0, 1] ("unit").
     """
 
     title: ClassVar[str] = "Noisy columns for linear regression"
@@ -60,13 +61,13 @@ class Mixing(Method, tag="mixing"):
 
     def __post_init__(self) -> None:
         if self.mixes is not None and (self.mixes < 1 or self.scheme != "rmgm"):
-            raise ValueError(f'mixes ({self.mixes}) must be at least 1, and goes with scheme = "rmgm" only')
+            raise ValueError(f'mixes ({self.mixes}) must be at least 1, and only scheme = "rmgm" uses it')
         if not 4 <= self.bits <= 16:
             raise ValueError(f"bits ({self.bits}) must be from 4 to 16")
 
     @property
     def simulation_only(self) -> bool:
-        """The printed noise is made for each party by itself: it does not keep its promise for a person."""
+        """Whether only simulation is allowed: the published noise ignores that a person is at several parties."""
         return self.as_published
 
     @property
@@ -78,14 +79,14 @@ class Mixing(Method, tag="mixing"):
             delta="Gaussian noise",
             neighbours="replace",
             rows=1,
-            because="a person is a row at every party, and aligned rows show who is in",
+            because="a person has a row at every party, and aligned rows show which people are in the data",
             least_parties=2,
         )
 
     def plan(self, terms: Terms) -> MixingPlan:
         """Choose the features, the number of mixes and the noise."""
         if terms.unit.parties != len(terms.parties):
-            raise InputError(f"a person is a row at every party: set parties = {len(terms.parties)} in [unit]")
+            raise InputError(f"a person has a row at every party: set parties = {len(terms.parties)} in [unit]")
         return plan_mixing(
             terms,
             scheme=self.scheme,
@@ -97,7 +98,7 @@ class Mixing(Method, tag="mixing"):
 
     @step(reveals="noisy")
     def mix(self, party: Party[MixingPlan], message: Toss) -> NoisyRows:
-        """Multiply the columns by the tossed signs and add noise to every entry."""
+        """Multiply the columns by the jointly tossed random signs and add noise to every entry."""
         plan = party.plan
         signs = signs_of(plan.toss.check(party, message))
         mixer = Mixer(mixes=plan.mixes or 1, width=plan.width(party.name), bits=self.bits, stream=signs)
@@ -120,7 +121,7 @@ class Mixing(Method, tag="mixing"):
         return NoisyRows(values=party.release(plan.noise[party.name], values, why="noisy columns"))
 
     def coordinate(self, session: Session[MixingPlan]) -> MixedResult:
-        """Let the parties toss, collect noisy columns, and put them side by side."""
+        """Let the parties toss the signs jointly, collect noisy columns, and join them side by side."""
         plan, seed = session.plan, b""
         if plan.mixes is None:
             answers = session.ask(self.publish, Nothing())
@@ -132,7 +133,7 @@ class Mixing(Method, tag="mixing"):
             ones = mixed_ones(seed, people=plan.people, mixes=plan.mixes, bits=self.bits)
         for name, answer in answers.items():
             if answer.values.shape != (len(ones), plan.width(name)):
-                raise RefusedError(f"{name} sent a table of another shape than the study says")
+                raise RefusedError(f"{name} sent a table whose shape is not the one in the study")
         numbers = np.concatenate([answers[name].values for name in session.parties], axis=1)
         note = plan.note(seed.hex())
         return MixedResult(note=note, numbers=numbers, ones=ones << note.fraction_bits)
@@ -141,17 +142,17 @@ class Mixing(Method, tag="mixing"):
         """Read back `mixed.parquet` and `mixed.json`."""
         found = read_mixed(folder)
         if found.note != plan.note(found.note.seed):
-            raise InputError(f"{folder.name}: mixed.json is not of this study")
+            raise InputError(f"{folder.name}: mixed.json does not belong to this study")
         return found
 
 
 def signs_of(seed: bytes) -> Stream:
-    """Return the stream of signs that belongs to tossed bytes: ChaCha20, a context for every tile of people."""
+    """Return the stream of signs for jointly tossed bytes: ChaCha20, with one context for every tile of people."""
     return lambda tile, length: stream(seed, context("signs", tile), length)
 
 
 def mixed_ones(seed: bytes, *, people: int, mixes: int, bits: int) -> NDArray[np.int64]:
-    """Return the signs times a column of ones; `bits` says how long tiles of people are. Public: no row is in it."""
+    """Return the signs times a column of ones; `bits` sets the length of tiles. Public: it depends on no row."""
     mixer = Mixer(mixes=mixes, width=1, bits=bits, stream=signs_of(seed))
     left = people
     while left:

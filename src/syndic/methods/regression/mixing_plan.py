@@ -1,4 +1,4 @@
-"""The plan of noisy columns: which are released, with which noise, joint or as published, who sees what."""
+"""The plan of noisy columns: which columns are released, with joint or published noise, and who sees what."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from syndic.privacy import Cost, Event, mu_squared_for
 _STEP = Fraction(2, 10**12)
 # a ledger counts slack in units of 1e-18, rounded up
 _LEAST_SLACK = Fraction(1, 10**18)
-# noise is finer than the values by so many bits, which keeps it as good as Gaussian up to an epsilon of about 25
+# bits by which noise is finer than the values, which keeps it as good as Gaussian up to an epsilon of about 25
 _FINE = 8
 # of one entry at a party: as read, as released, and while its noise is drawn
 _ENTRY_BYTES = 128
@@ -32,10 +32,10 @@ _ENTRY_BYTES = 128
 
 @final
 class MixingPlan(Plan):
-    """Every party's features and noise. `squares`: how far a person's row at a party can move, squared, in [-1, 1].
+    """Every party's features and noise. `squares`: the squared l2 change of one person's row at a party, in [-1, 1].
 
-    `mixes` is None where rows are not mixed; then nothing is tossed. A published number is a whole number; it stands
-    for a value times 2^(bits + 8), and times the root of `mixes` where rows are mixed. `tau` is the noise of a value.
+    `mixes` is None if rows are not mixed; then there is no coin toss. A published number is a whole number; it stands
+    for a value times 2^(bits + 8), and times sqrt(`mixes`) if rows are mixed. `tau` is the noise of a value.
     """
 
     scheme: Scheme
@@ -86,11 +86,11 @@ class MixingPlan(Plan):
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """The toss and the mixing, or the one noisy answer."""
+        """The joint coin toss and the mixing, or one noisy answer from each party."""
         return ("publish",) if self.mixes is None else (*self.toss.rounds, "mix")
 
     def events(self, party: str) -> tuple[Event, ...]:
-        """One release of the party's own columns: its part of what the whole costs a person."""
+        """One release of the party's own columns: its part of a person's cost of the whole release."""
         member(self.terms, party)
         return (self.noise[party].event,)
 
@@ -109,7 +109,7 @@ class MixingPlan(Plan):
             notes=(
                 f"{rows:,} noisy rows of {every} features; standard deviation {self.tau:.4g} on every entry, for "
                 "values in [-1, 1]",
-                'the method "gram" publishes what regressions need with far less noise, if no party colludes with the '
+                'the method "gram" publishes what regressions need with much less noise, if no party colludes with the '
                 "coordinator",
             ),
         )
@@ -122,26 +122,25 @@ class MixingPlan(Plan):
     @property
     def disclosure(self) -> Disclosure:
         """What every role sees."""
-        rows, signs = "every person's noisy row", ""
+        rows, signs = "a noisy row of every person", ""
         if self.mixes:
-            rows = f"{self.mixes} noisy rows, each a sum over all people with signs, and the signs"
-            signs = "; mixed, by that times the root of the number of mixes, whatever the signs are"
+            rows = f"{self.mixes} noisy rows, each a sum over all people with random signs, and the signs"
+            signs = "; the mixed rows change by the number of mixes times that, whatever the signs are"
         parts = ", ".join(f"{name} {square}" for name, square in self.squares.items())
         made = (
-            "each party's noise is made as if no other had the person"
+            "each party's noise is calibrated as if no other party had the person"
             if self.as_published
-            else "the noise is made for the sum"
+            else "the noise is calibrated to the sum"
         )
         return Disclosure(
             sees=everybody(rows),
             sensitivity=(
-                "replacing one person's values at all parties at once moves the person's row by at most "
+                "replacing one person's values at all parties at once changes the person's row by at most "
                 f"{sum(self.squares.values())} in squared l2, for values in [-1, 1]{signs}. "
                 f"By party: {parts}; {made}, and each ledger is charged its own part"
             ),
             not_protected=(
-                "who the people are: aligning the rows shows every party who is in; and how many, which the release "
-                "shows",
+                "who the people are: aligned rows show it to every party; and how many, which the release shows",
                 GROUPS,
                 "the columns, their bounds and lists of values: they are public",
             ),
@@ -152,35 +151,35 @@ class MixingPlan(Plan):
         strictest = min(budgets_of(self.terms), key=lambda budget: (budget.epsilon, budget.delta))
         joint = Cost.of([noise.event for noise in self.noise.values()]).epsilon(strictest.delta)
         double = (
-            " The noise is for values in [-1, 1] and twice what those in [0, 1] need, which hides part of it."
+            " The noise is calibrated to values in [-1, 1], twice what values in [0, 1] need, which hides part of it."
             if self.bounds == "unit"
             else ""
         )
         return (
-            f"the paper promises epsilon {float(strictest.epsilon):g} for each party's release by itself; a person is "
-            f"a row at all {len(self.noise)} parties, whose releases together cost epsilon {float(joint):.4g}.{double}",
-            "the classical formula for the noise holds for epsilon up to 1 only, and is loose there",
+            f"the paper states epsilon {float(strictest.epsilon):g} for each party's release alone; a person has a row "
+            f"at all {len(self.noise)} parties, and their releases together cost epsilon {float(joint):.4g}.{double}",
+            "the classical formula for the noise is valid only for epsilon up to 1, and is loose there",
         )
 
 
 def plan_mixing(
     terms: Terms, *, scheme: Scheme, mixes: int | None, bits: int, bounds: Bounds, as_published: bool
 ) -> MixingPlan:
-    """Choose the number of mixes and make every party's noise."""
+    """Choose the number of mixes and calibrate every party's noise."""
     codings = codings_of(terms, bits)
     every = [block for blocks in codings.values() for block in blocks]
     check_names(every, (intercept(), *(each for block in every for each in block.features)))
     squares = {name: _square(blocks) for name, blocks in codings.items()}
     widths = {name: _width(blocks) for name, blocks in codings.items()}
     if as_published:
-        parts = _printed_parts(terms, squares, max(widths.values()), bounds)
+        parts = _published_parts(terms, squares, max(widths.values()), bounds)
     else:
         parts = _joint_parts(terms, squares, Fraction(0))
     if scheme == "rmgm":
         mixes = mixes or _mixes(terms, sum(widths.values()), _tau(squares, parts), as_published=as_published)
     noise = _noise(squares, parts, widths, mixes or 1, bits)
     if not as_published:
-        # with the slack reckoned in there is more noise, hence less slack: twice the first is safely enough
+        # including the slack adds noise, which lowers the slack: twice the first value is always enough
         slack = sum((2 * one.event.slack + _LEAST_SLACK for one in noise.values()), Fraction(0))
         parts = _joint_parts(terms, squares, slack)
         noise = _noise(squares, parts, widths, mixes or 1, bits)
@@ -211,33 +210,33 @@ def _width(codings: Sequence[Coding]) -> int:
 
 
 def _square(codings: Sequence[Coding]) -> int:
-    """Return how far a row can move, squared, for values in [-1, 1]: a person's values are replaced at once.
+    """Return the largest squared l2 change of a row, for values in [-1, 1], if all of a person's values are replaced.
 
-    In a block at most one feature is not zero. From one indicator to another is 1 + 1; from -1 to 1 is 4, and from
-    a number to the indicator of a missing value 1 + 1 at most.
+    In a block at most one feature is not zero. A change between two indicators counts 1 + 1, from -1 to 1 it counts 4,
+    and from a number to the indicator of a missing value at most 1 + 1.
     """
     return sum(2 if block.complete else 4 for block in codings)
 
 
 def _joint_parts(terms: Terms, squares: Mapping[str, int], slack: Fraction) -> dict[str, Fraction]:
-    """Return each party's part of the strictest mu^2, by what a person can move there: all entries get one noise."""
+    """Return each party's part of the strictest mu^2, by a person's change there: all entries get the same noise."""
     whole = min(mu_squared_for(budget.epsilon, budget.delta, slack) for budget in budgets_of(terms))
     total = sum(squares.values())
-    # whole units of the ledger, so that the parts' sum as the ledgers count it does not exceed the whole
+    # whole units of the ledger, so that the sum of the parts, as ledgers count it, does not exceed the total
     return {name: whole * square / total // _STEP * _STEP for name, square in squares.items()}
 
 
-def _printed_parts(terms: Terms, squares: Mapping[str, int], widest: int, bounds: Bounds) -> dict[str, Fraction]:
-    """Return the mu^2 that each party's release costs by the printed noise.
+def _published_parts(terms: Terms, squares: Mapping[str, int], widest: int, bounds: Bounds) -> dict[str, Fraction]:
+    """Return the mu^2 that each party's release costs with the published noise.
 
-    Printed: standard deviation 2 sqrt(d_max) sigma, also where values are in [0, 1], which is twice as much there.
+    Published: standard deviation 2 sqrt(d_max) sigma, also for values in [0, 1], where it is twice as much as needed.
     """
-    deviation = 2 * _printed_sigma(terms) * (2 if bounds == "unit" else 1)
+    deviation = 2 * _published_sigma(terms) * (2 if bounds == "unit" else 1)
     variance = Fraction(widest * deviation**2).limit_denominator(10**12)
     return {name: square / variance for name, square in squares.items()}
 
 
-def _printed_sigma(terms: Terms) -> float:
+def _published_sigma(terms: Terms) -> float:
     """Return the classical mechanism's noise for the strictest budget."""
     return max(classical_sigma(float(each.epsilon), float(each.delta)) for each in budgets_of(terms))
 
@@ -264,5 +263,5 @@ def _noise(
 def _mixes(terms: Terms, features: int, tau: float, *, as_published: bool) -> int:
     people = terms.parties[0].people or 1
     if as_published:
-        return printed_mixes(people, _printed_sigma(terms))
+        return printed_mixes(people, _published_sigma(terms))
     return mixes_for(people=people, features=features, tau=tau)

@@ -20,9 +20,9 @@ Bounds = Literal["symmetric", "unit"]
 
 
 class MixedNote(Document):
-    """How to read the numbers: divide them by 2^fraction_bits and, where rows are mixed, by sqrt(`mixes`).
+    """How to read the numbers: divide them by 2^fraction_bits and, if rows are mixed, by sqrt(`mixes`).
 
-    `seed` is what the signs were made of, in hexadecimal digits; `tau` the noise of a value in [-1, 1].
+    `seed` is the seed of the signs, in hexadecimal; `tau` the noise of a value in [-1, 1].
     """
 
     scheme: Scheme
@@ -38,7 +38,7 @@ class MixedNote(Document):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MixedResult(Result):
-    """Noisy rows, a column for each feature, and the intercept without noise. Anyone may see them."""
+    """Noisy rows, one column per feature, and the intercept without noise. They are released: anyone may see them."""
 
     note: MixedNote
     numbers: NDArray[np.int64]
@@ -46,7 +46,7 @@ class MixedResult(Result):
 
     @property
     def mixed(self) -> Mixed:
-        """The rows in units of values in [-1, 1]; `mixed.gram()` is the way to regressions that allow for the noise."""
+        """The rows in units of values in [-1, 1]; use `mixed.gram()` for regressions that correct for the noise."""
         scale = 2.0**self.note.fraction_bits * (self.note.mixes or 1) ** 0.5
         return Mixed(
             features=self.note.features,
@@ -58,7 +58,7 @@ class MixedResult(Result):
         )
 
     def least_squares(self, label: str, features: tuple[str, ...] | None = None) -> LeastSquares:
-        """Return the scheme's own regression, for values in the study's `bounds`; any label, any features."""
+        """Return the scheme's published regression, for values in the study's `bounds`; any label, any features."""
         rows = self.mixed.in_unit() if self.note.bounds == "unit" else self.mixed
         return least_squares(rows, label, features, debias=self.note.scheme == "dgm")
 
@@ -69,7 +69,7 @@ class MixedResult(Result):
         return {"mixed.parquet": pa.table(columns), "mixed.json": self.note}
 
     def summary(self) -> Mapping[str, Any]:
-        """Return how much was published and how noisy it is."""
+        """Return the number of rows and features, and the noise of a value."""
         return {
             "rows": len(self.numbers),
             "features": len(self.note.features),
@@ -84,8 +84,8 @@ def read_mixed(folder: Path) -> MixedResult:
     names = [INTERCEPT, *(each.name for each in note.features)]
     whole = all(name in table.column_names and table[name].type == pa.int64() for name in names)
     if not whole or any(table[name].null_count for name in names):
-        raise InputError(f"{folder.name}: mixed.parquet must hold whole numbers only, of every feature")
+        raise InputError(f"{folder.name}: mixed.parquet must have only whole numbers, for every feature")
     columns = [np.asarray(table[name], dtype=np.int64) for name in names]
     if len(columns[0]) != (note.mixes or note.people):
-        raise InputError(f"{folder.name}: mixed.parquet does not have the rows that mixed.json says")
+        raise InputError(f"{folder.name}: mixed.parquet does not have the number of rows that mixed.json states")
     return MixedResult(note=note, numbers=np.column_stack(columns[1:]), ones=columns[0])

@@ -1,10 +1,11 @@
-"""The noisy Gram matrix of a horizontal study: the same columns of different people, summed under masks.
+"""The noisy Gram matrix of a horizontal study: different people, same columns, by a masked sum.
 
-*Neighbours*: one person's row is replaced, at her party; how many people a party has is public. Every party codes its
-rows as whole numbers by public bounds, sums the products of any two features, adds its share of one Gaussian noise and
-masks the result (`syndic.mpc.masked_sum`): only the total opens. *Sensitivity*: see
+*Neighbours*: one person's row is replaced, at their party; each party's number of people is public. Every party codes
+its rows as whole numbers by public bounds, sums the products of any two features, adds its share of one Gaussian noise
+and masks the result (`syndic.mpc.masked_sum`): only the total is opened. *Sensitivity*: see
 `syndic.model.gram.matrix.sensitivity_squared`.
-*Who sees what*: the coordinator and up to `colluding` parties together the noisy sums of all parties, nothing of one.
+*Who sees what*: the coordinator and up to `colluding` parties together see the noisy sums of all parties, and nothing
+about a single other party.
 """
 
 from fractions import Fraction
@@ -50,7 +51,7 @@ from syndic.privacy import Event, mu_squared_for
 
 @final
 class PooledGramPlan(Plan):
-    """The features, what is shortened, what one person can change, every party's share of the noise, and the sum."""
+    """The features, which rows are clipped, the sensitivity, every party's share of the noise, and the masked sum."""
 
     features: tuple[Feature, ...]
     products: tuple[Pair, ...]
@@ -67,7 +68,7 @@ class PooledGramPlan(Plan):
 
     @cached_property
     def places(self) -> NDArray[np.int64]:
-        """Which opened sum an entry of the matrix is."""
+        """The opened sum that each entry of the matrix is."""
         return places_of(self.features)
 
     def rows(self, coded: Coded) -> NDArray[np.int32]:
@@ -78,16 +79,16 @@ class PooledGramPlan(Plan):
         return np.hstack([np.full((len(matrix), 1), 1 << self.bits, dtype=np.int32), matrix])
 
     def sigma(self, parties: int) -> float:
-        """Return the standard deviation of the noise of a sum over so many parties, for values in [-1, 1]."""
+        """Return the standard deviation of the noise of a sum over this many parties, for values in [-1, 1]."""
         return float(self.noise.total_variance(parties) ** 0.5) / float(4**self.bits)
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """Keys, the masked sums, what opens their total."""
+        """Keys, the masked sums, the opening of their total."""
         return self.masked_sum.rounds("add_up")
 
     def events(self, party: str) -> tuple[Event, ...]:
-        """One release of all sums, charged whole to every party."""
+        """One release of all sums, charged in full to every party."""
         member(self.terms, party)
         return (self.noise.event,)
 
@@ -102,7 +103,7 @@ class PooledGramPlan(Plan):
             rounds=1 + len(self.rounds),
             seconds=round(1.0 + people * len(self.features) * 1e-8 + parties * graph.neighbours * 2e-4, 1),
             notes=(
-                f"{len(self.features)} features, {count:,} sums, {ring.bits} bits a sum under masks",
+                f"{len(self.features)} features, {count:,} sums, {ring.bits} bits per masked sum",
                 f"standard deviation {self.sigma(parties):.4g} on every sum over {people:,} people of values in "
                 "[-1, 1]",
             ),
@@ -114,20 +115,20 @@ class PooledGramPlan(Plan):
         graph, sums = self.masked_sum.graph, "the noisy sums of products of all parties together"
         return Disclosure(
             sees={
-                "coordinator": f"every party's sums under masks, which look uniform, who fell silent, and {sums}",
+                "coordinator": f"every party's masked sums, which look uniform, who dropped out, and {sums}",
                 "other parties": f"public keys, and {sums}; each knows its own sums and share of the noise",
                 "anyone with the release": sums,
             },
             sensitivity=(
-                f"replacing one person's row moves the {self.masked_sum.count} sums by at most "
+                f"replacing one person's row changes the {self.masked_sum.count} sums by at most "
                 f"{float(self.sensitivity):.6g} in squared l2, for z in [-1, 1]; a person is at one party, and every "
                 "party is charged for all of it"
             ),
             not_protected=(
-                f"against more than {graph.colluding} parties that pool their shares of the noise, or more than "
-                f"{graph.missing} that leave theirs out: less noise is left than stated",
+                f"against more than {graph.colluding} colluding parties, who know their shares of the noise, or more "
+                f"than {graph.missing} parties that omit theirs: less noise remains than stated",
                 MADE_UP,
-                "which parties take part or fall silent, the columns, bounds and numbers of people: they are public",
+                "which parties take part or drop out, the columns, bounds and numbers of people: they are public",
                 GROUPS,
             ),
         )
@@ -142,17 +143,17 @@ class PooledGramPlan(Plan):
 class PooledGram(Method, tag="pooled-gram"):
     """Parameters of the noisy Gram matrix of all parties' rows together.
 
-    `products`: pairs of columns whose product is one more column. `colluding`: how many parties may pool what they know
-    with the coordinator or with each other; at least 1, since every party knows its own share of the noise.
-    `missing`: how many parties may fall silent. `bits`, `norm`, `exempt`: as for the method `gram`.
+    `products`: pairs of columns whose product becomes a further column. `colluding`: how many parties may collude, with
+    the coordinator or with each other; at least 1, since every party knows its own share of the noise. `missing`: how
+    many parties may drop out. `bits`, `norm`, `exempt`: as for the method `gram`.
     """
 
     title: ClassVar[str] = "Gram matrix of all parties' rows, from a masked sum"
     paper: ClassVar[str] = "sufficient statistics after Vu and Slavkovic 2009; masked sums after Bonawitz et al. 2017"
     partition: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
     trust: ClassVar[str] = (
-        "semi-honest: everybody follows the steps, and no more parties than `colluding` pool what they know with the "
-        "coordinator or each other; unless the study gives identities, the coordinator must not forge keys"
+        "semi-honest: every role follows the protocol, and at most `colluding` parties collude, with the coordinator "
+        "or with each other; unless the study lists identities, the coordinator must not forge keys"
     )
 
     products: tuple[Pair, ...] = ()
@@ -172,25 +173,25 @@ class PooledGram(Method, tag="pooled-gram"):
         if not 0 < self.norm <= 1:
             raise ValueError(f"norm ({self.norm}) must be above 0 and at most 1")
         if len({frozenset(pair) for pair in self.products}) != len(self.products):
-            raise ValueError("products names the same two columns twice: they would be paid for twice")
+            raise ValueError("products names the same two columns twice: they would be charged twice")
 
     @property
     def requires(self) -> Requires:
-        """One row at one party, which is replaced: sizes are public. Gaussian noise needs delta."""
+        """One row at one party, under `replace`, so that sizes are public. Gaussian noise needs delta."""
         return Requires(
             people="bound",
             delta="Gaussian noise",
             neighbours="replace",
             rows=1,
             parties=1,
-            because="the number of people at each party is public, and a person is one row at one of them",
+            because="the number of people at each party is public, and a person has one row at one of them",
         )
 
     def plan(self, terms: Terms) -> PooledGramPlan:
-        """Code the columns, make the noise for the strictest budget, and the ring with room for both."""
+        """Code the columns, calibrate the noise to the strictest budget, and size the ring for both."""
         for name in sorted({*self.exempt, *(name for pair in self.products for name in pair)}):
             if name not in terms.schema.names:
-                raise InputError(f"products and exempt: there is no column {name}")
+                raise InputError(f"products and exempt: the schema has no column {name}")
         codings = _codings(terms.schema, self.products, self.bits)
         features = (intercept(), *(feature for coding in codings for feature in coding.features))
         check_names(codings, features)
@@ -202,7 +203,7 @@ class PooledGram(Method, tag="pooled-gram"):
         reach = (people_of(terms) or 0) * 4**self.bits
         ring = ring_for(reach + noise.tail(OVERFLOW / noise.dimension, noise.parties))
         if ring.bits > MOST_BITS:
-            raise InputError(f"sums of {ring.bits} bits leave no room for noise in 64: set bits below {self.bits}")
+            raise InputError(f"sums of {ring.bits} bits leave no room for noise in 64 bits: set bits below {self.bits}")
         return PooledGramPlan(
             terms=terms,
             features=features,
@@ -232,7 +233,7 @@ class PooledGram(Method, tag="pooled-gram"):
         return masks.hide(noisy)
 
     def coordinate(self, session: Session[PooledGramPlan]) -> GramResult:
-        """Open the sum of all parties' matrices, with its noise."""
+        """Open the noisy sum of all parties' matrices."""
         plan = session.plan
         total = plan.masked_sum.open(session, self.add_up)
         note = GramNote(
@@ -248,7 +249,7 @@ class PooledGram(Method, tag="pooled-gram"):
         """Read back `gram.parquet` and `gram.json`."""
         found = read_gram(folder)
         if found.note.features != plan.features or found.note.bits != plan.bits:
-            raise InputError(f"{folder.name}: gram.json is not of this study")
+            raise InputError(f"{folder.name}: gram.json does not belong to this study")
         return found
 
     def _noise(self, terms: Terms, sensitivity: Fraction, count: int) -> FineGaussianShare:
@@ -266,7 +267,7 @@ class PooledGram(Method, tag="pooled-gram"):
                 fraction_bits=0,
             )
 
-        # with the slack reckoned in there is more noise, hence less slack: twice the first is safely enough
+        # including the slack adds noise, which lowers the slack: twice the first value is always enough
         return made(2 * made(Fraction(0)).event.slack)
 
 

@@ -1,13 +1,13 @@
 """What a VertiMRF release costs one person over all parties: local models, numbers, value counts and encodings.
 
-One person is at every party, so every party is charged for the whole: what all local models cost together, and what
-the encodings of all columns cost together, which is more than the sum over columns where columns share a key.
+One person is at every party, so every party is charged for the whole: all local models together, and the encodings of
+all columns together, which cost more than the sum over columns if columns share a key.
 
-Local models and noisy counts are Gaussian and add up as mu^2, in parts that go with a party's number of columns.
-Sketches are (epsilon, delta) by the exact law of their privacy loss. Responses of a row's d codes cost d epsilon', or
-d epsilon'^2 / 2 of zero-concentrated privacy on one account with the Gaussian part, whichever lets epsilon' be larger.
-Neighbours replace one person's whole row: under `add_remove` a row a person would tell how many people there are.
-At the end stands the account that the paper prints, charged what holds. It is for simulation only.
+Local models and noisy counts are Gaussian and add up as mu^2, in parts proportional to a party's number of columns.
+Sketches are (epsilon, delta) by the exact distribution of their privacy loss. Responses of a row's d codes cost
+d epsilon', or d epsilon'^2 / 2 of zero-concentrated privacy in one account with the Gaussian part, whichever allows a
+larger epsilon'. Neighbours replace one person's whole row: under `add_remove`, one row per person would reveal the
+number of people. The last functions are the paper's account, charged at its true cost. It is for simulation only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,9 +38,9 @@ from syndic.privacy import (
 from syndic.privacy.concentrated import PICO
 from syndic.privacy.cost import ATTO
 
-# Of delta, for sketches, where Gaussian noise is on the account too: it hardly minds how small its delta is.
+# Share of delta for sketches if the account has Gaussian noise too, whose cost hardly depends on its delta.
 _SKETCH_DELTA: Final = Fraction(3, 4)
-# Of the accountant's grid while plans are tried; what is found is proven again on a finer one, so a little is left.
+# Of the accountant's grid during the search; the result is proven again on a finer grid, so a margin is left.
 _POINTS: Final = 2**15
 _MARGIN: Final = 0.9
 
@@ -61,21 +61,21 @@ class Shares:
 
 
 def local_slack(mu_squared: Fraction) -> Fraction:
-    """Bound how far the noise of a party's own model is from the normal law, whatever the model asks.
+    """Bound the distance of the noise of a party's own model from the normal distribution, for any model.
 
     By `FineGaussian` the slack of k changed entries is k / (300 v^2), v being the variance in steps: at least
     k 2^24 / mu^2 for tables and k 1025^2 / mu^2 for scores, which get a fifth of mu^2 at most. Parts of mu^2 add up to
-    the whole, so in sum it is below mu^4 / (25 * 300 * 1025^4) + mu^4 / (300 * 2^48) < 1e-15 mu^4.
+    the total, so the sum is below mu^4 / (25 * 300 * 1025^4) + mu^4 / (300 * 2^48) < 1e-15 mu^4.
     """
     return Fraction(ceil(max(Fraction(1), mu_squared) ** 2 * ATTO / 10**15), ATTO)
 
 
 def sketch_account(layout: Layout, budget: Budget, shares: Shares, start: SketchPlan) -> Account:
-    """Return the account of capped sketches under a key for each pair."""
+    """Return the account of capped sketches with one key for each pair of columns."""
     alone = shares.local + shares.values == 0
     delta = budget.delta if alone else budget.delta * _SKETCH_DELTA
     epsilon = budget.epsilon if alone else _cut(budget.epsilon * shares.encodings)
-    # where phantoms are given nothing is searched
+    # if phantoms are given there is no search
     sketches = start if start.phantoms else _search(start, layout, epsilon=float(epsilon), delta=float(delta))
     keys = len(layout.pairs)
     event = sketch_cost(sketches, columns=2, keys=keys, epsilon=epsilon, delta=delta, neighbours="replace")
@@ -84,7 +84,7 @@ def sketch_account(layout: Layout, budget: Budget, shares: Shares, start: Sketch
 
 
 def oracle_account(layout: Layout, budget: Budget, shares: Shares) -> Account:
-    """Return the account of randomised response on every encoded column, by the composition that allows more."""
+    """Return the account of randomised response on every encoded column, by the better of two compositions."""
     columns, part = len(layout.coded), shares.encodings
     rest = 1 - part
     pure = _cut(budget.epsilon * part / columns)
@@ -101,7 +101,7 @@ def oracle_account(layout: Layout, budget: Budget, shares: Shares) -> Account:
         epsilon, mu_squared = concentrated, _half_steps(2 * whole * rest)
         event = ConcentratedEvent(rho=columns * concentrated**2 / 2, what=_responses(columns, concentrated))
     if epsilon <= 0:
-        raise InputError(f"the budget leaves nothing for {columns} randomised responses a person: raise epsilon")
+        raise InputError(f"the budget leaves nothing for {columns} randomised responses per person: raise epsilon")
     responses = {name: RandomisedResponse(size=layout.bins[name], epsilon=epsilon) for name in layout.coded}
     return _with_gaussian(layout, shares, mu_squared, event, responses=responses)
 
@@ -119,7 +119,7 @@ def _with_gaussian(
     sketches: SketchPlan | None = None,
     responses: Mapping[str, RandomisedResponse] | None = None,
 ) -> Account:
-    """Cut mu^2 into a part for local models, by columns, and one for counts of values."""
+    """Split mu^2 into a part for local models, by columns, and a part for counts of values."""
     gaussian = shares.local + shares.values
     learned: list[Event] = []
     local: dict[str, Fraction] = {}
@@ -152,7 +152,7 @@ def local_event(local: Mapping[str, Fraction]) -> GaussianEvent:
 
 
 def _counts(layout: Layout, mu_squared: Fraction) -> FineGaussian:
-    """Return the noise on every value of the large columns: replacing a person moves two counts of each by one."""
+    """Return the noise on every value of the large columns: replacing a person changes two counts of each by one."""
     changed = 2 * len(layout.large)
     return FineGaussian(sensitivity_squared=Fraction(changed), mu_squared=mu_squared, changed=changed)
 
@@ -162,12 +162,12 @@ def _mu_squared(layout: Layout, shares: Shares, epsilon: Fraction, delta: Fracti
     if shares.local + shares.values == 0:
         return Fraction(0)
     slack = _slack(layout, shares, mu_squared_for(epsilon, delta))
-    # slack is multiplied by e to the whole epsilon, of which this part knows its own only
+    # slack is multiplied by e to the total epsilon, of which this function only knows its own part
     return mu_squared_for(epsilon, delta, slack * ceil(exp(min(float(beside), 500.0))))
 
 
 def _slack(layout: Layout, shares: Shares, mu_squared: Fraction) -> Fraction:
-    """Return at least the slack of everything Gaussian, which falls with mu^2, in whole units of a ledger."""
+    """Return an upper bound on the slack of all Gaussian noise, which falls with mu^2, in whole units of a ledger."""
     slack = len(layout.held) * local_slack(mu_squared) if shares.local else Fraction(0)
     slack += _counts(layout, mu_squared).event.slack if shares.values else Fraction(0)
     return Fraction(ceil(slack * ATTO), ATTO)
@@ -182,15 +182,15 @@ def _cut(amount: Fraction) -> Fraction:
 
 
 def _half_steps(mu_squared: Fraction) -> Fraction:
-    """Return mu^2 cut to what a ledger adds up: halves of it, in whole units."""
+    """Return mu^2 rounded down to what a ledger can add up: its half in whole units."""
     return Fraction(2 * floor(mu_squared / 2 * PICO), PICO)
 
 
 def _search(start: SketchPlan, layout: Layout, *, epsilon: float, delta: float) -> SketchPlan:
-    """Return the sketches with the least expected error under a key for each pair.
+    """Return the sketches with the smallest expected error, with one key for each pair of columns.
 
-    Caps above the rank that a union of everybody shows are tried one after the other, each with as many phantoms as
-    the promise takes, until a larger one has a larger error.
+    Caps above the rank of a union of everybody are tried in ascending order, each with as many phantoms as the
+    guarantee needs, until a larger cap has a larger error.
     """
     best: tuple[float, SketchPlan] | None = None
     for cap in _caps(layout.people, start.gamma):
@@ -212,14 +212,14 @@ def _search(start: SketchPlan, layout: Layout, *, epsilon: float, delta: float) 
         best = error, found
     if best is None:
         raise InputError(
-            f"no sketches of {len(layout.pairs)} pairs of columns keep epsilon {epsilon:g} and delta {delta:g}: raise "
-            'them, take fewer columns or repetitions, or way = "oracle"'
+            f"no sketches of {len(layout.pairs)} pairs of columns satisfy epsilon {epsilon:g} and delta {delta:g}: "
+            'raise them, use fewer columns or repetitions, or set way = "oracle"'
         )
     return best[1]
 
 
 def _caps(people: int, gamma: Fraction) -> range:
-    """Return caps from the rank that a union of everybody shows on, a factor of two apart."""
+    """Return caps from the rank of a union of everybody upwards, a factor of two apart."""
     middle = round(log(max(2, people)) / log1p(float(gamma)))
     step = max(1, round(log(2) / log1p(float(gamma))))
     return range(max(2, middle + step), min(len(rank_thresholds(gamma)), middle + 8 * step), step)
@@ -228,9 +228,9 @@ def _caps(people: int, gamma: Fraction) -> range:
 def printed_account(
     layout: Layout, budget: Budget, shares: Shares, *, repetitions: int, gamma: Fraction, sketches: bool
 ) -> Account:
-    """Return the printed noise, charged what it costs, or what is claimed where no cost can be shown.
+    """Return the published noise, charged its true cost, or the paper's claim where no cost can be proven.
 
-    The paper promises encodings their share of epsilon and half of delta (Algorithm 2).
+    The paper claims for encodings their share of epsilon and half of delta (Algorithm 2).
     """
     claim = Budget(epsilon=_cut(budget.epsilon * shares.encodings), delta=budget.delta / 2)
     number = DiscreteLaplace(sensitivity=1, epsilon=_cut(budget.epsilon * shares.number))
@@ -246,7 +246,7 @@ def printed_account(
         counts = DiscreteLaplace(sensitivity=len(layout.bins), epsilon=_cut(budget.epsilon * shares.values))
         times = 1 if layout.neighbours == "add_remove" else 2
         learned.append(PureEvent(epsilon=times * counts.epsilon, what=counts.event.what))
-    chosen, responses, encoded = _printed_encodings(
+    chosen, responses, encoded = _published_encodings(
         layout, claim, repetitions=repetitions, gamma=gamma, sketches=sketches
     )
     return Account(
@@ -261,7 +261,7 @@ def printed_account(
     )
 
 
-def _printed_encodings(
+def _published_encodings(
     layout: Layout, claim: Budget, *, repetitions: int, gamma: Fraction, sketches: bool
 ) -> tuple[SketchPlan | None, dict[str, RandomisedResponse], Event]:
     columns = len(layout.coded)
@@ -269,8 +269,8 @@ def _printed_encodings(
         # one key for all columns (Algorithm 3)
         epsilon, delta = float(claim.epsilon), float(claim.delta)
         chosen = printed_plan(epsilon=epsilon, delta=delta, columns=columns, repetitions=repetitions, gamma=gamma)
-        # no epsilon can be shown at which one key for many columns keeps so small a delta: no other event would hold
-        what = f"sketches of {columns} columns under one key, as claimed, which does not hold"
+        # no epsilon can be proven at which one key for many columns has so small a delta: no other event is valid
+        what = f"sketches of {columns} columns under one key, as claimed by the paper (the claim is false)"
         return chosen, {}, ApproximateEvent(epsilon=claim.epsilon, delta=claim.delta, what=what)
     made = printed_oracle([layout.bins[name] for name in layout.coded], claim)
     true = sum((one.epsilon for one in made), Fraction(0))
@@ -279,9 +279,9 @@ def _printed_encodings(
 
 
 def printed_oracle(sizes: Sequence[int], budget: Budget) -> tuple[RandomisedResponse, ...]:
-    """Return the printed responses, which cost up to twice the budget (Zhao et al. 2024, Theorem 3).
+    """Return the published responses, which cost up to twice the budget (Zhao et al. 2024, Theorem 3).
 
-    The theorem takes half the epsilon of each code, for neighbours by whom the number of published rows differs.
+    The theorem counts half the epsilon of each code, for neighbours that differ in the number of published rows.
     """
     claimed, columns = float(budget.epsilon), len(sizes)
     epsilon = 2 * claimed / columns

@@ -1,4 +1,4 @@
-"""The coordinator's side of VertiMRF: what the parties sent becomes models, counts and tables; a model becomes rows."""
+"""The coordinator's side of VertiMRF: check the parties' messages, build tables and a model, and draw rows."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,7 @@ def read_people(plan: VertimrfPlan, learned: Mapping[str, Learned]) -> float:
         return float(plan.layout.people)
     first = plan.terms.parties[0].name
     if learned[first].people.shape != (1,):
-        raise RefusedError(f"{first} did not say how many people there are")
+        raise RefusedError(f"{first} did not send the noisy number of people")
     return float(max(1, int(learned[first].people[0])))
 
 
@@ -32,7 +32,7 @@ def read_models(plan: VertimrfPlan, learned: Mapping[str, Learned], people: floa
     found = []
     for name, one in learned.items() if plan.account.local else ():
         if len(one.models) != 1:
-            raise RefusedError(f"{name} sent {len(one.models)} models of its columns")
+            raise RefusedError(f"{name} sent {len(one.models)} models of its columns, not 1")
         found.append(model_of(one.models[0], schema_of(plan.terms, name).domain, people, plan.local_cells))
     return found
 
@@ -64,28 +64,28 @@ def read_sketches(plan: VertimrfPlan, sent: Mapping[str, Sketches], people: floa
         places = [(key, name) for key, names in plan.sketched_of(party) for name in names]
         sizes = [layout.bins[name] for _, name in places]
         if one.ranks.shape != (made.repetitions, sum(sizes)):
-            raise RefusedError(f"{party} sent sketches of another shape than the study says")
+            raise RefusedError(f"{party} sent sketches whose shape is not the one in the study")
         if one.ranks.size and not made.floor <= one.ranks.min() <= one.ranks.max() <= made.top:
-            raise RefusedError(f"{party} sent ranks that no sketch has")
+            raise RefusedError(f"{party} sent ranks outside the range of a sketch")
         parts = np.split(one.ranks, np.cumsum(sizes)[:-1], axis=1) if sizes else []
         ranks |= dict(zip(places, parts, strict=True))
     return SketchTables(plan=made, people=people, ranks=ranks)
 
 
 def read_responses(plan: VertimrfPlan, sent: Mapping[str, Responses]) -> OracleTables:
-    """Return tables across parties from everybody's responses."""
+    """Return tables across parties from all people's responses."""
     layout, codes = plan.layout, dict[str, NDArray[np.uint8]]()
     for party, one in sent.items():
         names = layout.coded_of(party)
         sizes = np.array([layout.bins[name] for name in names])
         if one.codes.shape != (layout.people, len(names)) or bool((one.codes >= sizes).any()):
-            raise RefusedError(f"{party} sent responses of another shape than the study says")
+            raise RefusedError(f"{party} sent responses whose shape is not the one in the study")
         codes |= {name: one.codes[:, place] for place, name in enumerate(names)}
     return OracleTables(responses=plan.account.responses, codes=codes)
 
 
 def fitted_of(built: Built) -> Synthesis:
-    """Return the model with what it was made of: columns, tables within parties if there are any, tables across."""
+    """Return the model with its inputs: columns, tables within parties if there are any, tables across parties."""
     within = [built.within] if built.within else []
     return Synthesis(
         field=built.field,
@@ -96,7 +96,7 @@ def fitted_of(built: Built) -> Synthesis:
 
 
 def draw_rows(session: Session[VertimrfPlan], built: Built, rows: int) -> SyntheticTable:
-    """Draw rows from the model, and say what it was made of."""
+    """Draw rows from the model, and describe its inputs."""
     schema, fitted = session.terms.schema, fitted_of(built)
     plain = built.groups == Grouping.none(schema.domain)
     within = [() if plain else built.groups.groups] if built.within else []

@@ -24,10 +24,10 @@ Codes = Mapping[str, NDArray[np.integer]]
 
 
 class Model(Message):
-    """A party's own model over groups of values, and the tables it was fitted to. Made of noisy counts.
+    """A party's own model over groups of values, and the tables it was fitted to. Computed from noisy counts.
 
-    `values` has the potentials one after the other, `one_way` the noisy counts of all values of all columns, which tell
-    the values of a group apart, and `variances` those of the cells of each table.
+    `values` has the potentials one after the other, `one_way` the noisy counts of all values of all columns, which
+    divide a group into its values, and `variances` those of the cells of each table.
     """
 
     groups: tuple[tuple[int, ...], ...]
@@ -41,7 +41,7 @@ class Model(Message):
 
 
 class Learned(Message):
-    """What a party says about its own columns. All of it has noise.
+    """What a party sends about its own columns. All of it has noise.
 
     `models` has one model or none, `counts` the counts of its large columns' values, in units of the noise, and
     `people` the noisy number of people, where this party gives it.
@@ -53,19 +53,19 @@ class Learned(Message):
 
 
 class Sketches(Message):
-    """The ranks of every value of every encoded column, a row a repetition; pairs one after the other."""
+    """The ranks of every value of every encoded column, one row per repetition; pairs one after the other."""
 
     ranks: NDArray[np.uint16]
 
 
 class Responses(Message):
-    """Everybody's randomised codes, a row a person."""
+    """Everybody's randomised codes, one row per person."""
 
     codes: NDArray[np.uint8]
 
 
 def read_codes(party: Party[VertimrfPlan]) -> Codes:
-    """Return the party's rows, column by column; refuse another number of people than is public. Private."""
+    """Return the party's rows, column by column; refuse if the number of people is not the public one. Private."""
     names = schema_of(party.terms, party.name).names
     batches = list(party.table.batches(names))
     codes = {name: np.concatenate([np.zeros(0, np.uint8), *(batch[name] for batch in batches)]) for name in names}
@@ -75,21 +75,21 @@ def read_codes(party: Party[VertimrfPlan]) -> Codes:
 
 @final
 class Part:
-    """Counts what a party's own model costs against the part of mu^2 that was charged for it."""
+    """Tracks the cost of a party's own model against the part of mu^2 that was charged for it."""
 
     def __init__(self, mu_squared: Fraction) -> None:
-        """Begin with nothing spent."""
+        """Start with nothing spent."""
         self._left, self._slack = mu_squared, local_slack(mu_squared)
 
     def __call__(self, event: GaussianEvent) -> None:
-        """Take an event off; a fault in the method, not in the rows, if there is not enough."""
+        """Subtract an event; raise `DoorError` if too little is left: a bug in the method, not in the data."""
         self._left, self._slack = self._left - event.mu_squared, self._slack - event.slack
         if self._left < 0 or self._slack < 0:
-            raise DoorError("a party's own model asked for more than was charged for it")
+            raise DoorError("a party's own model costs more than was charged for it")
 
 
 Learner = Callable[[Curator, Fraction, np.random.Generator], Synthesis]
-"""Fits a model to noisy tables of a curator's rows; the generator makes choices that protect nobody."""
+"""Fits a model to noisy tables of a curator's rows; the generator makes random choices that privacy does not need."""
 
 
 def learn_columns(
@@ -102,7 +102,7 @@ def learn_columns(
 ) -> Learned:
     """Return a party's own model, the number of people and counts of values, as far as the plan has them.
 
-    `noises` are those of the charges, in their order.
+    `noises` is the randomness of each charge, in order.
     """
     account, charged = plan.account, iter(noises)
     models: tuple[Model, ...] = ()
@@ -113,7 +113,7 @@ def learn_columns(
         models = (own_model(plan.layout, codes, domain, account.local[party], learner, randomness),)
     if account.number is not None:
         noise = next(charged)
-        # the first party says it for all
+        # the first party sends it for all
         if party == plan.terms.parties[0].name:
             people = account.number.apply(np.array([len(next(iter(codes.values())))]), noise)
     if account.counts is not None:
@@ -135,7 +135,7 @@ def own_model(
     made = learner(curator, mu_squared, generator(choices))
     field = made.field
     measured = [one for tables in made.rounds for one in tables if field.tree.home(one.names) is not None]
-    # a table that was measured again is known as well as the best of them
+    # a table that was measured several times has the variance of the best measurement
     best = {one.names: one.variance for one in sorted(measured, key=lambda one: -one.variance)}
     return Model(
         groups=made.grouping.groups,
@@ -150,7 +150,7 @@ def own_model(
 
 
 def model_of(sent: Model, domain: Domain, people: float, cells: int) -> LocalModel:
-    """Return the model that a party sent; refuse what is none of its columns, or too large."""
+    """Return the model that a party sent; refuse a model of other columns, or one that is too large."""
     try:
         grouping = Grouping(domain, sent.groups)
         tree = JunctionTree(grouping.domain_of_groups, sent.cliques, sent.parents)
@@ -176,7 +176,7 @@ def model_of(sent: Model, domain: Domain, people: float, cells: int) -> LocalMod
 
 
 def _refused() -> RefusedError:
-    return RefusedError("a party's own model is not of its columns, or larger than the study allows")
+    return RefusedError("a party's own model is not of its own columns, or is larger than the study allows")
 
 
 def _count_values(layout: Layout, party: str, codes: Codes) -> NDArray[np.int64]:
@@ -187,7 +187,7 @@ def _count_values(layout: Layout, party: str, codes: Codes) -> NDArray[np.int64]
 
 
 def sketch_columns(plan: VertimrfPlan, party: str, codes: Codes, secret: bytes, noise: Randomness) -> Sketches:
-    """LocEnc by sketches: under a key for each pair of columns, or as published under one key for all."""
+    """LocEnc by sketches: one key for each pair of columns, or as published one key for all."""
     made = plan.account.sketches
     if made is None:
         raise RefusedError("this study has no sketches")

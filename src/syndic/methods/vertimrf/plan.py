@@ -1,4 +1,4 @@
-"""The plan of VertiMRF: which columns are encoded in which bins, the noise of everything, and who sees what."""
+"""The plan of VertiMRF: which columns are encoded in which bins, the noise of each part, and who sees what."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,9 +22,9 @@ from syndic.privacy import Budget, Cost, Event
 
 Names = tuple[str, ...]
 
-# Of one hash of one person, on one core, and of one randomised response.
+# Seconds of one hash of one person, on one core, and of one randomised response.
 _HASH_SECONDS, _RESPONSE_SECONDS = 3.5e-9, 1e-7
-# Of the accountant's grid, for the true delta of printed sketches.
+# Of the accountant's grid, for the true delta of published sketches.
 _POINTS: Final = 2**18
 
 
@@ -33,8 +33,8 @@ _POINTS: Final = 2**18
 class Layout:
     """Columns by party, bins by column, and what is encoded.
 
-    `coded`: columns of two bins or more; the others have nothing to tell. `large`: columns with more values than bins.
-    `pairs`: pairs of coded columns whose tables are wanted, of different parties, or all where parties have no models.
+    `coded`: columns with two or more bins; others carry no information. `large`: columns with more values than bins.
+    `pairs`: pairs of coded columns whose tables are estimated: of different parties, or all if parties have no models.
     """
 
     people: int
@@ -53,7 +53,7 @@ class Layout:
 
     @property
     def sketches(self) -> int:
-        """How many sketches the widest table across parties is a union of."""
+        """The number of sketches in the union of the widest table across parties."""
         return max((sum(self.bins[name] - 1 for name in names) for names in self.pairs), default=1)
 
     def coded_of(self, party: str) -> Names:
@@ -66,7 +66,7 @@ class Layout:
 
 
 def layout_of(terms: Terms, bins: int, *, local_models: bool) -> Layout:
-    """Lay the study's columns out."""
+    """Return the layout of the study's columns."""
     domain = terms.schema.domain
     grouping = equal_width(domain, bins)
     held = {
@@ -91,7 +91,7 @@ class Account:
     """Noise and events, the same for every party. `local` has the mu^2 of each party's own model.
 
     `learned` is charged before local models, numbers and counts are made, `encoded` before encodings are. `claim` is
-    what the paper promises of the encodings, where its noise is used.
+    the paper's claim for the encodings, if its noise is used.
     """
 
     local: Mapping[str, Fraction]
@@ -111,7 +111,7 @@ class Account:
 
 @final
 class VertimrfPlan(Plan):
-    """What is encoded and what it costs; `secret` is what keys of sketches are made of, where there are sketches."""
+    """What is encoded and what it costs; `secret` is the parties' secret for the keys of sketches, if there are any."""
 
     layout: Layout
     account: Account
@@ -127,7 +127,7 @@ class VertimrfPlan(Plan):
         return self.account.claim is not None
 
     def sketched_of(self, party: str) -> tuple[tuple[Names, Names], ...]:
-        """Return for every key under which a party sketches the pair that it is of, or (), and the party's columns."""
+        """Return, for each of a party's sketch keys, the key's pair of columns (or ()) and the party's columns."""
         own = self.layout.coded_of(party)
         parts = (
             [((), own)]
@@ -138,7 +138,7 @@ class VertimrfPlan(Plan):
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """The secret where there are sketches, models and counts where there are any, encodings."""
+        """A shared secret for sketches, models and counts if there are any, encodings."""
         learn = ("learn",) if self.account.learned else ()
         return (*learn, "respond") if self.account.sketches is None else (*self.secret.rounds, *learn, "sketch")
 
@@ -166,9 +166,8 @@ class VertimrfPlan(Plan):
         seconds = 2.0 + 2 * keys * hashes * _HASH_SECONDS + columns * people * _RESPONSE_SECONDS
         notes: tuple[str, ...] = (
             f"standard deviation about {self.cell_deviation:,.0f} on a cell of a table across parties, {self.bins} "
-            f"bins a column, where a mean cell has {people / self.bins**2:,.0f}",
-            'the method "vertical" reaches the same tables by secure products with far less noise, also against '
-            "parties",
+            f"bins per column, where a mean cell has {people / self.bins**2:,.0f}",
+            'the method "vertical" gets the same tables by secure products with much less noise, also against parties',
         )
         if sketches is not None:
             shape = f"{sketches.repetitions:,} repetitions, {sketches.phantoms:,} phantoms, cap {sketches.top}"
@@ -203,9 +202,9 @@ class VertimrfPlan(Plan):
             encodings = "sketches of every encoded column"
             coordinator, parties = "; it has none of the keys", "; they have the keys of the sketches"
             keys = (
-                "sketches promise nothing against the parties: each has the keys, with which the absence of a person "
-                "from a value can often be proven, and sees what was made of the others' sketches",
-                "a party that hands the keys to the coordinator, or to anybody with the sketches",
+                "against the parties sketches guarantee nothing: each party has the keys, with which the absence of a "
+                "person from a value can often be proven, and sees the results of the others' sketches",
+                "against a party that gives the keys to the coordinator, or to anybody with the sketches",
             )
         return Disclosure(
             sees={
@@ -218,13 +217,13 @@ class VertimrfPlan(Plan):
                 *keys,
                 ALIGNED,
                 GROUPS,
-                "the columns, bounds, labels, bins and people: they are public",
+                "the columns, bounds, labels, bins and the number of people: they are public",
             ),
             departures=() if self.account.claim is None else self._departures(self.account.claim),
         )
 
     def _learned(self) -> str:
-        """Return what a coordinator sees beside encodings."""
+        """Return what a coordinator sees besides encodings."""
         parts = (
             ("each party's own noisy model, ", bool(self.account.local)),
             ("noisy counts of the values of large columns, ", self.account.counts is not None),
@@ -236,11 +235,11 @@ class VertimrfPlan(Plan):
         layout, words = self.layout, ""
         if self.account.local:
             words += (
-                "replacing one person's values at all parties at once moves two counts by one in every table that a "
+                "replacing one person's values at all parties at once changes two counts by one in every table that a "
                 "local model is fitted to, R-scores by at most 3 and distances by at most 2; "
             )
         if self.account.counts is not None:
-            words += f"it moves two counts by one in each of {len(layout.large)} columns whose values are counted; "
+            words += f"it changes two counts by one in each of {len(layout.large)} columns whose values are counted; "
         if self.account.sketches is None:
             words += f"it changes one code in each of {len(layout.coded)} columns, each of which is answered once"
         elif self.one_key:
@@ -254,23 +253,23 @@ class VertimrfPlan(Plan):
 
     def _departures(self, claim: Budget) -> tuple[str, ...]:
         columns, sketches = len(self.layout.coded), self.account.sketches
-        models = "parties' own models are fitted with the noise that their part buys; the authors' program adds less"
+        models = "parties' own models get the noise that their part needs; the authors' program adds less"
         if sketches is None:
             each = next(iter(self.account.responses.values())).epsilon
             # the paper gives encodings half of delta
             whole = Cost.of(self.account.events).epsilon(2 * claim.delta)
             return (
                 models,
-                f"the responses claim epsilon {float(claim.epsilon):.4g}; {columns} codes a person at "
-                f"{float(each):.4g} each cost {float(columns * each):.4g}, and the whole release epsilon "
+                f"the paper claims epsilon {float(claim.epsilon):.4g} for the responses; {columns} codes per person at "
+                f"{float(each):.4g} each cost {float(columns * each):.4g}, and the whole release costs epsilon "
                 f"{float(whole):.4g}",
             )
         # under add/remove, as in the paper
         true = sketch_delta(sketches, columns=columns, epsilon=float(claim.epsilon), points=_POINTS)
         return (
             models,
-            f"the sketches claim epsilon {float(claim.epsilon):.4g} with delta {float(claim.delta):.3g}: one key for "
-            f"{columns} columns makes the true delta {true.lower:.3g} to {true.upper:.3g} at that epsilon",
-            "the printed decoder takes the harmonic mean of ranks, which makes every cell 0: the likeliest number of "
-            "people is used instead",
+            f"the paper claims epsilon {float(claim.epsilon):.4g} with delta {float(claim.delta):.3g} for sketches; "
+            f"with one key for {columns} columns the true delta there is {true.lower:.3g} to {true.upper:.3g}",
+            "the published decoder uses the harmonic mean of ranks, which makes every cell 0: the most likely number "
+            "of people is used instead",
         )

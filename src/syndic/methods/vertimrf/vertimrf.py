@@ -1,4 +1,4 @@
-"""VertiMRF: one synthetic table of columns that different parties hold of the same people (Zhao et al., KDD 2024).
+"""VertiMRF: a synthetic table of the same people, different columns at each party (Zhao et al., KDD 2024).
 
 The paper's phases, by name:
 
@@ -10,18 +10,18 @@ The paper's phases, by name:
   fits a model to the parties' own, refines it with tables across parties (made consistent, spread from bins over
   values), and draws rows.
 
-*Neighbours*: one person's values are replaced, at all parties at once; who is in and how many are public. *Cost*: one
-account over models, counts and encodings of all parties; every party is charged for all of it. *Sensitivity*: a
-person is in one cell of each table, so replacing one moves two counts by one; has one rank under each key, in one
-value of each of the two columns under it; and one code in each column.
+*Neighbours*: one person's values are replaced, at all parties at once; which people are in the data is public. *Cost*:
+one account over models, counts and encodings of all parties; every party is charged for all of it. *Sensitivity*: a
+person is in one cell of each table, so replacing the person changes two counts by one. A person has one rank under each
+key, in one value of each of its two columns, and one code in each column.
 
-*Who sees what*: the coordinator sees models and encodings, everybody the release. Sketches protect against those
-without the key. Every party has the key and sees the release, so nothing is promised against parties; randomised
-response and local models protect against everybody. *Semi-honest*; the coordinator colludes with no party where there
-are keys.
+*Who sees what*: the coordinator sees models and encodings, everybody sees the release. Sketches protect against those
+without the key. Every party has the key and sees the release, so sketches guarantee nothing against parties; randomised
+response and local models protect against everybody. *Semi-honest*; with sketches the coordinator must collude with no
+party.
 
 As published, one key serves all columns, and the privacy loss has no bound (see `sketch/loss.py`); a row's responses
-cost twice what is said. `as_published` is for simulation, and charges what holds.
+cost twice the stated epsilon. `as_published` is for simulation, and charges the true cost.
 """
 
 from collections.abc import Mapping, Sequence
@@ -69,16 +69,16 @@ _ORDER = "VertiMRF"
 class Vertimrf(Method, tag="vertimrf"):
     """Parameters of VertiMRF.
 
-    `way`: how columns are encoded. `local_models`: whether parties send models of their own columns; without, tables
-    within parties are estimated from encodings too. `local_method`: PrivMRF, as published, or this library's choice of
-    tables. `recovery`: bins are spread over values by what is known of the values, or evenly ("uniform"). `values`:
-    where that is known from: the local models, at no cost, or noisy counts of every value. `consistency`: whether
-    tables across parties are made to agree with the columns' own counts. `local_share`, `values_share`,
-    `number_share`: parts of epsilon for models, for counts of values, and (as published only) for the number of people;
-    encodings get the rest. `bins`: of a column with more values. `repetitions`, `gamma`, `phantoms`, `cap`: of
-    sketches; the last two are chosen for the least error unless both are given. `clique_cells`, `model_cells`,
-    `local_cells`: how large cliques, the model and local models may be. `edges`: the most between parties. `refined`:
-    tables across parties that the model is fitted to, for each column. `rounds`: in which they are chosen.
+    `way`: how columns are encoded. `local_models`: whether parties send models of their own columns; without them,
+    tables within parties are estimated from encodings too. `local_method`: PrivMRF, as published, or Syndic's own
+    choice of tables. `recovery`: how the count of a bin is divided among its values: in proportion to known counts, or
+    evenly ("uniform"). `values`: the source of these counts: the local models, at no cost, or noisy counts of every
+    value. `consistency`: whether tables across parties are made to agree with the columns' own counts. `local_share`,
+    `values_share`, `number_share`: parts of epsilon for models, for counts of values, and (as published only) for the
+    number of people; encodings get the rest. `bins`: of a column with more values. `repetitions`, `gamma`, `phantoms`,
+    `cap`: of sketches; the last two are chosen for the smallest error unless both are given. `clique_cells`,
+    `model_cells`, `local_cells`: limits on cliques, the model and local models. `edges`: the most between parties.
+    `refined`: tables across parties that the model is fitted to, per column. `rounds`: in which they are chosen.
     """
 
     title: ClassVar[str] = "VertiMRF: synthesis across parties from local models and encoded columns"
@@ -87,9 +87,9 @@ class Vertimrf(Method, tag="vertimrf"):
     )
     partition: ClassVar[Literal["horizontal", "vertical"]] = "vertical"
     trust: ClassVar[str] = (
-        "semi-honest; with sketches the coordinator gets the key from no party and, unless the study gives identities, "
-        "must not forge keys, and nothing is promised against the parties, who have it; with randomised response "
-        "nobody needs to be trusted"
+        "semi-honest; with sketches the coordinator colludes with no party and, unless the study lists identities, "
+        "must not forge keys; sketches guarantee nothing against the parties, who have the key; with randomised "
+        "response nobody needs to be trusted"
     )
 
     way: Literal["sketch", "oracle"] = "sketch"
@@ -119,7 +119,7 @@ class Vertimrf(Method, tag="vertimrf"):
         self._check_numbers()
         given = self.phantoms is not None
         if given != (self.cap is not None) or (given and (self.as_published or self.way != "sketch")):
-            raise ValueError("phantoms and cap go together, and with sketches that keep their promise only")
+            raise ValueError('set phantoms and cap together, and only with way = "sketch" and without as_published')
         if self.values == "local" and not self.local_models:
             raise ValueError('values = "local" needs local_models')
 
@@ -141,28 +141,28 @@ class Vertimrf(Method, tag="vertimrf"):
 
     @property
     def simulation_only(self) -> bool:
-        """The printed account does not keep its promise."""
+        """Whether only simulation is allowed: the published account does not satisfy its stated guarantee."""
         return self.as_published
 
     @property
     def requires(self) -> Requires:
         """The same people at every party, each with columns of its own."""
-        printed = self.as_published and self.way == "sketch"
+        published = self.as_published and self.way == "sketch"
         return Requires(
             people="same",
             columns="apart",
             delta="noise on models and encodings",
-            neighbours="add_remove" if printed else "replace",
+            neighbours="add_remove" if published else "replace",
             rows=1,
             parties=1,
-            because="the printed sketches claim it"
-            if printed
-            else "aligned rows show who is in, and every party is charged for the whole release",
+            because="the published sketches are for add_remove"
+            if published
+            else "aligned rows show which people are in the data, and every party is charged for the whole release",
             least_parties=2,
         )
 
     def plan(self, terms: Terms) -> VertimrfPlan:
-        """Choose what is encoded in which bins, and make the noise of models, counts and encodings."""
+        """Choose the bins of encoded columns, and calibrate the noise of models, counts and encodings."""
         layout = layout_of(terms, self.bins, local_models=self.local_models)
         if not layout.pairs:
             raise InputError(
@@ -182,12 +182,12 @@ class Vertimrf(Method, tag="vertimrf"):
             model_cells=self.model_cells,
         )
 
-    # The parties' side. Where a secret comes first, steps are answered once and in order; where none does, the ledger
-    # has no room for a second answer.
+    # The parties' side. If there is a secret, steps are answered once and in order; otherwise the ledger has no budget
+    # for a second answer.
 
     @step(reveals="noisy")
     def learn(self, party: Party[VertimrfPlan], message: Nothing) -> Learned:
-        """Fit a model to noisy tables of the own columns; count the values of large columns with noise."""
+        """Fit a model to noisy tables of own columns; count the values of large columns with noise."""
         del message
         account = party.plan.account
         if account.sketches is not None:
@@ -211,7 +211,7 @@ class Vertimrf(Method, tag="vertimrf"):
 
     @step(reveals="noisy")
     def respond(self, party: Party[VertimrfPlan], message: Nothing) -> Responses:
-        """Answer for every person and column by randomised response."""
+        """Send every person's code of every column by randomised response."""
         del message
         codes = party.plan.layout.grouping.recode(read_codes(party))
         noise = party.charge(party.plan.account.encoded, why="VertiMRF: randomised responses of all columns")
@@ -243,8 +243,8 @@ class Vertimrf(Method, tag="vertimrf"):
     def learner(self) -> Learner:
         """Return how parties fit their own models."""
         if self.local_method == "privmrf" or (self.local_method is None and self.as_published):
-            printed = PrivMRF(largest_clique=min(self.clique_cells, self.local_cells), cells=self.local_cells)
-            return printed.run
+            published = PrivMRF(largest_clique=min(self.clique_cells, self.local_cells), cells=self.local_cells)
+            return published.run
         chosen = Adaptive(cells=self.local_cells)
         return lambda curator, mu_squared, _: chosen.run(curator, mu_squared)
 
@@ -280,7 +280,7 @@ class Vertimrf(Method, tag="vertimrf"):
         ).run()
 
     def _account(self, layout: Layout, budget: Budget) -> Account:
-        """Return noise and events, the same for every party."""
+        """Return the noise and events, the same for every party."""
         shares, sketched = self._shares(layout), self.way == "sketch"
         if self.as_published:
             return printed_account(
@@ -299,11 +299,11 @@ class Vertimrf(Method, tag="vertimrf"):
         return sketch_account(layout, budget, shares, start)
 
     def _shares(self, layout: Layout) -> Shares:
-        """Return how epsilon is split: only what is made gets a part."""
+        """Return the split of epsilon: only parts that are used get a share."""
         free = not self.as_published and self.local_models
         noisy = self.values == "noisy" or (self.values is None and not free)
         counted = noisy and self.recovery == "values" and bool(layout.large)
-        # sketches tell more for their part than responses do, so these get less
+        # sketches are more accurate for their share than responses, so responses get a smaller one
         usual = Fraction(2, 5) if self.as_published else Fraction(1, 2) if self.way == "sketch" else Fraction(3, 4)
         local = usual if self.local_share is None else self.local_share
         shares = Shares(

@@ -1,1 +1,1 @@
-"""Empirical risk minimisation: losses, solvers, and the private schemes."""
+"""Empirical risk minimisation: losses, solvers, and private schemes."""

@@ -1,8 +1,8 @@
-"""Convex losses of linear models, their slopes, and the bounds that privacy rests on.
+"""Convex losses of linear models, their slopes, and the bounds that privacy depends on.
 
 A loss is a function of the prediction x'theta and the label; the gradient of a record is its slope times x. With
-rows inside the unit ball the slope bounds the gradient's norm, and slope clipping is gradient clipping. A clipped
-slope still rises with the prediction, so it is the slope of another convex loss, to which all bounds apply.
+rows inside the unit ball the slope bounds the gradient's norm, so clipping slopes clips gradients. A clipped slope
+still increases with the prediction, so it is the slope of another convex loss, to which all bounds apply.
 """
 
 from abc import ABC, abstractmethod
@@ -24,7 +24,7 @@ class Loss(ABC):
     @property
     @abstractmethod
     def lipschitz(self) -> float:
-        """Largest absolute slope, `inf` where there is none: a record's gradient norm inside the unit ball."""
+        """Largest absolute slope (`inf` if unbounded): a bound on a record's gradient norm inside the unit ball."""
 
     @property
     @abstractmethod
@@ -77,11 +77,11 @@ class Logistic(Loss):
 @final
 @dataclass(frozen=True)
 class Squared(Loss):
-    """(z - y)^2 / 2, that of ridge regression. Its slope has no bound: `limited` by G it is a Huber loss."""
+    """(z - y)^2 / 2, the loss of ridge regression. Its slope is unbounded: `limited` to G it is a Huber loss."""
 
     @property
     def lipschitz(self) -> float:
-        """There is none: one record can move the sum by any amount."""
+        """Infinite: one record can change the sum by any amount."""
         return inf
 
     @property
@@ -168,7 +168,7 @@ class SmoothedHinge(Loss):
         return inner**2 / (4.0 * self.width) + np.maximum(lack - self.width, 0.0)
 
     def slope(self, predictions: Numbers, labels: Numbers) -> Numbers:
-        """Return -y times the share of the corner passed."""
+        """Return -y times the share of the rounded corner that is passed."""
         lack = 1.0 - labels * predictions
         return -labels * np.clip((lack + self.width) / (2.0 * self.width), 0.0, 1.0)
 
@@ -183,8 +183,8 @@ class SmoothedHinge(Loss):
 class Objective:
     """Mean loss plus `regularisation` / 2 times the squared norm of ALL weights, the intercept's included.
 
-    Without a penalty on the intercept one flipped label can move it without bound. `clip` is G, the most that
-    the gradient of one record may have as its norm.
+    Without a penalty on the intercept one flipped label can change it without bound. `clip` is G, the largest norm of
+    one record's gradient.
     """
 
     loss: Loss
@@ -209,7 +209,7 @@ class Objective:
         return np.clip(slopes, -limit, limit)
 
     def record_gradients(self, weights: Numbers, rows: Numbers, labels: Numbers) -> Numbers:
-        """Return the clipped gradient of each record's loss, penalty left out. Private."""
+        """Return the clipped gradient of each record's loss, without the penalty. Private."""
         slopes = self.slopes(rows @ weights, labels, np.linalg.norm(rows, axis=1))
         return slopes[:, None] * rows
 
@@ -219,10 +219,10 @@ class Objective:
         return np.asarray(rows.T @ slopes / len(rows) + self.regularisation * weights)
 
     def check_minimiser(self) -> None:
-        """Refuse a loss whose minimiser's sensitivity has no bound by `clip`."""
+        """Refuse a loss whose minimiser's sensitivity is not bounded by `clip`."""
         if self.loss.lipschitz > self.clip:
             raise InputError(
-                f"the loss has slopes up to {self.loss.lipschitz:g} and clip is {self.clip:g}: take a Huber loss "
+                f"the loss has slopes up to {self.loss.lipschitz:g}, above clip ({self.clip:g}): use a Huber loss "
                 "with that threshold, or a larger clip"
             )
 

@@ -1,4 +1,4 @@
-"""Losses of several linear models at once, one for each class, and what one record can change in all of them together.
+"""Losses of several linear models, one for each class, and the joint sensitivity of all of them to one record.
 
 Predictions and labels are arrays (record, class); a label row has +1 at the record's class and -1 elsewhere. A record's
 gradient is its row of slopes times its features, so its norm is the product of their norms: bounds are on the norm of
@@ -18,11 +18,11 @@ from syndic.model.erm.loss import Loss, Numbers
 @final
 @dataclass(frozen=True)
 class Softmax(Loss):
-    """-log of the share exp(z_y) / sum_k exp(z_k) that the record's own class has."""
+    """-log of exp(z_y) / sum_k exp(z_k), the share of the record's own class."""
 
     @property
     def lipschitz(self) -> float:
-        """sqrt(2), the norm of a row of slopes p - e_y: reached where another class has all of p."""
+        """sqrt(2), the largest norm of a row of slopes p - e_y: reached if another class has all of p."""
         return sqrt(2.0)
 
     @property
@@ -41,9 +41,9 @@ class Softmax(Loss):
         return shares(predictions) - (labels > 0)
 
     def curvature(self, predictions: Numbers, labels: Numbers) -> Numbers:  # noqa: ARG002 (the same for every label)
-        """Return 2 p (1 - p), a diagonal above diag(p) - pp'.
+        """Return 2 p (1 - p), a diagonal upper bound of diag(p) - pp'.
 
-        The latter's form is the sum over pairs of p_j p_k (v_j - v_k)^2, at most 2 p_j p_k (v_j^2 + v_k^2) each.
+        The latter's quadratic form is the sum over pairs of p_j p_k (v_j - v_k)^2 <= 2 p_j p_k (v_j^2 + v_k^2).
         """
         share = shares(predictions)
         return np.asarray(2.0 * share * (1.0 - share))
@@ -56,14 +56,14 @@ def shares(predictions: Numbers) -> Numbers:
 
 
 def shortening(lengths: Numbers, clip: float) -> Numbers:
-    """Return what to multiply gradients of such lengths by, so that none is longer than `clip`."""
-    # a little below clip, so that the rounding of lengths and products cannot go beyond it
+    """Return factors for gradients of these lengths, so that none is longer than `clip`."""
+    # slightly below clip, so that the rounding of lengths and products cannot exceed it
     limit = clip * (1 - 1e-12)
     return np.asarray(np.where(lengths > limit, limit / np.maximum(lengths, limit), 1.0))
 
 
 def joint_slope(loss: Loss, models: int) -> float:
-    """Return the largest norm of a row of slopes, `inf` where there is none."""
+    """Return the largest norm of a row of slopes, `inf` if unbounded."""
     return loss.lipschitz if isinstance(loss, Softmax) else sqrt(models) * loss.lipschitz
 
 
@@ -80,7 +80,7 @@ def joint_curvature(loss: Loss, models: int) -> float:
 class JointObjective:
     """Mean over records of the losses of all models, plus the penalty of `regularisation` on ALL weights.
 
-    Weights are (model, feature); `clip` is the most that one record's gradient by all of them may have as its norm.
+    Weights are (model, feature); `clip` is the largest norm of one record's gradient over all of them.
     """
 
     loss: Loss
@@ -98,7 +98,7 @@ class JointObjective:
         return float(losses.mean() + 0.5 * self.regularisation * (weights**2).sum())
 
     def slopes(self, predictions: Numbers, labels: Numbers, norms: Numbers) -> Numbers:
-        """Return slopes (record, model), each row shortened so that its norm times the record's is at most `clip`."""
+        """Return slopes (record, model), each row scaled so that its norm times the record's is at most `clip`."""
         slopes = self.loss.slope(predictions, labels)
         return np.asarray(slopes * shortening(norms * np.linalg.norm(slopes, axis=1), self.clip)[:, None])
 
@@ -109,7 +109,7 @@ class JointObjective:
 
 
 def one_against_others(codes: Numbers, classes: int) -> Numbers:
-    """Return labels (record, class) of class codes; two classes need one column only, that of the second."""
+    """Return labels (record, class) of class codes; two classes need only one column, that of the second."""
     if classes == 2:
         return np.where(codes == 1, 1.0, -1.0)[:, None]
     return np.where(np.asarray(codes)[:, None] == np.arange(classes), 1.0, -1.0)

@@ -1,7 +1,7 @@
-"""Noise on a vector of real numbers: which laws there are, how much of each a budget buys, and what is wrong with one.
+"""Noise distributions on a vector of real numbers, calibrated to a budget, sound and as published.
 
-For SIMULATION and planning: these laws are continuous and drawn in floating point, which protects nobody. A release
-draws integers (`syndic.noise`), calibrated by rho; `gradient_sigma(..., "zcdp")` is the sd that it has.
+For SIMULATION and planning: these distributions are continuous and drawn in floating point, which is not private. A
+release draws integers (`syndic.noise`), calibrated by rho; `gradient_sigma(..., "zcdp")` is their standard deviation.
 """
 
 from abc import ABC, abstractmethod
@@ -23,13 +23,13 @@ Accounting = Literal["exact", "zcdp", "simple", "as_published"]
 
 @dataclass(frozen=True)
 class Law(ABC):
-    """A symmetric law of vectors; `scale` is in the units of the vector."""
+    """A symmetric distribution of vectors; `scale` is in the units of the vector."""
 
     scale: float
 
     @abstractmethod
     def simulate(self, shape: tuple[int, ...], generator: np.random.Generator) -> Numbers:
-        """Return vectors along the last axis of `shape`. They protect nobody."""
+        """Return vectors along the last axis of `shape`. They are not private."""
 
     @abstractmethod
     def deviation(self, dimension: int) -> float:
@@ -73,7 +73,7 @@ class Gaussian(Law):
 @final
 @dataclass(frozen=True)
 class CoordinateLaplace(Law):
-    """Independent Laplace coordinates: private by the l1 norm, not by the l2 norm."""
+    """Independent Laplace coordinates: private for an l1 sensitivity, not for an l2 sensitivity."""
 
     def simulate(self, shape: tuple[int, ...], generator: np.random.Generator) -> Numbers:
         """Return vectors along the last axis of `shape`."""
@@ -91,8 +91,8 @@ class CoordinateLaplace(Law):
 def law(name: LawName, sensitivity: float, dimension: int, epsilon: Fraction, delta: Fraction) -> Law:
     """Return the noise for a vector of l2 `sensitivity`.
 
-    `spherical` and `laplace` are epsilon-DP, `gaussian` is (epsilon, delta)-DP. `as_published` puts an l2 bound where
-    Laplace coordinates need an l1 bound: its epsilon is sqrt(dimension) times the one asked for.
+    `spherical` and `laplace` are epsilon-DP, `gaussian` is (epsilon, delta)-DP. `as_published` uses an l2 bound where
+    Laplace coordinates need an l1 bound: its epsilon is sqrt(dimension) times the requested one.
     """
     if not 0 < sensitivity < inf or dimension < 1 or epsilon <= 0:
         raise InputError(
@@ -117,7 +117,7 @@ def gradient_sigma(
 
     `exact`: the iterations are one Gaussian mechanism of sqrt(iterations) times the sensitivity. `zcdp`: the tight
     conversion, which also holds for discrete noise. `simple`: the looser conversion of the authors' program.
-    `as_published`: their Theorem 3.4, which misses its own lemma by 2 % and promises too much from epsilon 7.97 on.
+    `as_published`: their Theorem 3.4, which misses its own lemma by 2 % and is false from epsilon 7.97 on.
     """
     if not 0 < sensitivity < inf or iterations < 1:
         raise InputError(f"sensitivity ({sensitivity:g}) must be positive, iterations ({iterations}) at least 1")
@@ -139,8 +139,8 @@ def gradient_sigma(
 class ObjectiveNoise:
     """A random linear term for one party's objective, b'theta / n, and a further penalty (Chaudhuri et al. 2011).
 
-    `left` is the epsilon that the linear term has after the Jacobian took its part; `extra` adds to the
-    regularisation. Holds for the exact minimiser of a twice differentiable loss.
+    `left` is the epsilon of the linear term, after the Jacobian's part; `extra` is added to the regularisation. The
+    guarantee holds for the exact minimiser of a twice differentiable loss.
     """
 
     law: Law
@@ -158,10 +158,10 @@ def objective_noise(
     epsilon: float,
     as_published: bool = False,
 ) -> ObjectiveNoise:
-    """Return the linear term's law for a party of `records`.
+    """Return the distribution of the linear term for a party of `records`.
 
-    `as_published` is the authors' program: a "1 +" is missing in the logarithm, so that it may use MORE than
-    epsilon; coordinates are independent; and all parties share one vector, so that averaging does not help.
+    `as_published` is the authors' program: a "1 +" is missing in the logarithm, so that it may cost MORE than
+    epsilon; coordinates are independent; and all parties share one vector, so that averaging does not reduce noise.
     """
     ratio = smoothness / (records * regularisation)
     left = epsilon - 2 * log(ratio if as_published else 1 + ratio)

@@ -1,8 +1,8 @@
-"""What each method of distributed, private empirical risk minimisation adds, and what that costs.
+"""The noise of each method of distributed private empirical risk minimisation, and its cost.
 
-Two families: models are averaged and noised once ("Out P", "Obj P"), or gradients in every iteration ("Grad P").
-With "MPC" one noise is added to the average inside a secure sum; "Local" parties add their own before sending.
-`as_published` is what the authors ran (Jayaraman et al. 2018), wrong or loose as it is; `sound` holds.
+Two families: models are averaged and get noise once ("Out P", "Obj P"), or gradients get noise in every iteration
+("Grad P"). With "MPC" one noise is added to the average inside secure aggregation; "Local" parties add their own before
+sending. `as_published` is the authors' program (Jayaraman et al. 2018), with its errors; `sound` is correct.
 """
 
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ GradientMethod = Literal["MPC Grad P", "Local Grad P", "Central Grad P"]
 @final
 @dataclass(frozen=True)
 class Setting:
-    """Public numbers of a run. Neighbours differ in one record; `records` is the least size of a party.
+    """Public numbers of a run. Neighbours differ in one record; `records` is the size of the smallest party.
 
     `tolerance` is the gradient norm that every party's solver proves; `lipschitz` is G, enforced by clipping.
     """
@@ -63,7 +63,7 @@ class Setting:
 
     @property
     def model_sensitivity(self) -> float:
-        """L2 sensitivity of the average of the parties' models, the solver's distance at both neighbours included."""
+        """L2 sensitivity of the average of the parties' models, including the solver's error at both neighbours."""
         return self.party_sensitivity / self.parties
 
     @property
@@ -75,13 +75,13 @@ class Setting:
 @final
 @dataclass(frozen=True)
 class ModelNoise:
-    """Noise of an averaged model: `copies` independent vectors of the law, averaged."""
+    """Noise of an averaged model: the mean of `copies` independent vectors of the law."""
 
     law: Law
     copies: int
 
     def simulate(self, count: int, dimension: int, generator: np.random.Generator) -> Numbers:
-        """Return `count` vectors of noise. They protect nobody."""
+        """Return `count` vectors of noise. They are not private."""
         total = np.zeros((count, dimension))
         for place in range(count):
             total[place] = self.law.simulate((self.copies, dimension), generator).mean(axis=0)
@@ -93,10 +93,10 @@ class ModelNoise:
 
 
 def model_noise(method: ModelMethod, setting: Setting, name: LawName = "gaussian") -> ModelNoise:
-    """Return the noise of a method that averages models; `as_published` takes the solver for exact.
+    """Return the noise of a method that averages models; `as_published` assumes an exact solver.
 
-    Pathak et al. noise the average by one party's sensitivity: m times too much. A central curator has one party
-    of all records.
+    Pathak et al. scale the noise of the average to one party's sensitivity: m times too much. A central curator is one
+    party with all records.
     """
     if name == "as_published":
         setting = replace(setting, tolerance=0.0)
@@ -133,12 +133,12 @@ class GradientNoise:
         return self.law.scale / sqrt(self.copies)
 
     def simulate(self, shape: tuple[int, ...], generator: np.random.Generator) -> Numbers:
-        """Return noise vectors along the last axis. They protect nobody."""
-        # an average of normal numbers is normal: no need to draw every party's
+        """Return noise vectors along the last axis. They are not private."""
+        # an average of normal numbers is normal: no need to draw each party's noise
         return Gaussian(self.sigma).simulate(shape, generator)
 
     def epsilon_after(self, iteration: int) -> float:
-        """Return the exact epsilon, at delta, of all iterates up to this one; the first cost less than the last."""
+        """Return the exact epsilon, at delta, of all iterates up to this one; early ones cost less than the last."""
         if not 1 <= iteration <= self.iterations:
             raise InputError(f"iteration ({iteration}) must be from 1 to {self.iterations}")
         return float(
@@ -166,7 +166,7 @@ def gradient_noise(method: GradientMethod, setting: Setting, variant: Variant = 
 
 
 def local_objective(setting: Setting, smoothness: float, variant: Variant = "sound") -> ObjectiveNoise:
-    """Return what every party of Local Obj P adds to its objective."""
+    """Return the noise that every party of Local Obj P adds to its objective."""
     return objective_noise(
         records=setting.records,
         regularisation=setting.regularisation,
@@ -182,8 +182,8 @@ def local_objective(setting: Setting, smoothness: float, variant: Variant = "sou
 class TwoNoises:
     """Rajkumar and Agarwal (2012): a fixed vector `start` / N in the objective and fresh noise in every iteration.
 
-    `epsilon` is what all iterations cost together, at `delta`: as published, the fresh Laplace coordinates cost
-    sqrt(d) epsilon EACH time. The fixed vector protects nothing once all iterates are public.
+    `epsilon` is the cost of all iterations together, at `delta`: as published, the fresh Laplace coordinates cost
+    sqrt(d) epsilon in EACH iteration. The fixed vector protects nothing if all iterates are public.
     """
 
     start: Gaussian
@@ -194,11 +194,11 @@ class TwoNoises:
 
 
 def two_noises(setting: Setting, smoothness: float, variant: Variant = "sound") -> TwoNoises:
-    """Return the noises; `sound` replaces the fresh ones by Gaussian noise that holds for all iterations."""
+    """Return both noises; `sound` replaces the fresh one by Gaussian noise calibrated to all iterations."""
     first = local_objective(setting, smoothness, variant)
     start = Gaussian(2 * setting.lipschitz * sqrt(2 * log(1.25 / setting.delta)) / first.left)
     sensitivity = setting.gradient_sensitivity
-    # the printed update divides the further penalty by the number of all records
+    # the published update divides the further penalty by the number of all records
     extra = first.extra / (setting.parties * setting.records)
     if variant == "sound":
         sigma = gradient_sigma(sensitivity, setting.iterations, setting.epsilon, setting.delta)

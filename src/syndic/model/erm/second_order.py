@@ -1,18 +1,18 @@
 """Learning in few rounds: damped Newton steps from noisy sums of gradients and, in some rounds, of curvatures.
 
-Gradient descent needs as many rounds as the objective is ill conditioned. Here round 1 also asks for X'X, times the
-loss's largest curvature (Boehning and Lindsay 1988: no step then overshoots), and for losses that are smooth twice over
-two later rounds ask for the curvature where the iterate stands by then. A noisy matrix is made positive and raised by
-some multiples of its own noise's spectral norm, as adaptive ridge does (Wang 2018); the multiple grows with the number
-of rounds, so that late steps average. Later rounds get more of the budget: a Newton step forgets the noise before it.
+The worse the objective is conditioned, the more rounds gradient descent needs. Here round 1 also sums X'X, times the
+loss's largest curvature (Boehning and Lindsay 1988: no step then overshoots). For twice differentiable losses two later
+rounds sum the curvature at the current iterate. A noisy matrix is made positive and raised by a multiple of its noise's
+spectral norm, as in adaptive ridge regression (Wang 2018); the multiple grows with the number of rounds, so that late
+steps average. Later rounds get more of the budget: a Newton step discards earlier noise.
 
 Sensitivity. A record adds its clipped gradient, of norm `clip` at most, and a positive matrix uu' of Frobenius norm
-c |x|^2 at most, c being the largest curvature. Replacing r records by r others moves the gradients by 2 r clip and the
-matrices by sqrt(2) r c: |P - Q|^2 = |P|^2 + |Q|^2 - 2 <P, Q>, and <P, Q> is not negative for positive matrices. Adding
-or removing them moves the sums by r clip and r c. Both parts of a round get one noise; their reaches add in squares.
+c |x|^2 at most, c being the largest curvature. Replacing r records changes the gradients by 2 r clip and the matrices
+by sqrt(2) r c: |P - Q|^2 = |P|^2 + |Q|^2 - 2 <P, Q>, and <P, Q> is not negative for positive matrices. Adding or
+removing them changes the sums by r clip and r c. Both parts of a round get one noise; sensitivities add up in squares.
 
-Everything is summed in whole numbers: features, slopes and the rows u are cut towards zero to multiples of 2^-16, which
-makes none of them longer, so that a record changes a sum by its own term and by nothing else.
+Everything is summed in whole numbers: features, slopes and the rows u are rounded towards zero to multiples of 2^-16,
+which makes none of them longer, so that a record changes a sum by its own term and by nothing else.
 """
 
 from collections.abc import Callable
@@ -31,12 +31,12 @@ from syndic.model.erm.multiclass import JointObjective, Softmax, joint_curvature
 
 STEPS: Final = 2**16
 UNIT: Final = 1.0 / STEPS**2
-"""What one step of a sum is worth."""
+"""The size of one step of a sum."""
 
 WEIGHT_STEPS: Final = 2**20
 LARGEST_NORM: Final = 2.0**15
 _CHUNK: Final = 2**16
-# entries beside the diagonal stand for two, so their weight is sqrt(2) times the diagonal's, in whole numbers below it
+# off-diagonal entries occur twice, so their weight is sqrt(2) times the diagonal's, rounded down to whole numbers
 _DIAGONAL, _BESIDE = 5, 7
 _GRANULES: Final = 10**6
 
@@ -44,7 +44,7 @@ _GRANULES: Final = 10**6
 @final
 @dataclass(frozen=True, eq=False)
 class NewtonState:
-    """Weights (model, feature), and the repaired curvature as axes and roots, for each model or for all. Public."""
+    """Weights (model, feature), and the repaired curvature as eigenvectors and roots, per model or for all. Public."""
 
     weights: Numbers
     axes: Numbers
@@ -54,10 +54,10 @@ class NewtonState:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Newton:
-    """The few-round method: which sums are asked in which round, what one person changes in them, what follows.
+    """The few-round method: the sums of each round, their sensitivity to one person, and the update.
 
-    `people` is the public number that sums are divided by, `rows` the most records of one person. `curvature_share`
-    of the budget (of mu^2 or rho) goes to matrices.
+    `people` is the public number that sums are divided by, `rows` the most records of one person. `curvature_share` is
+    the part of the budget (of mu^2 or rho) for matrices.
     """
 
     objective: JointObjective
@@ -74,38 +74,38 @@ class Newton:
         if not 0 < self.curvature_share < 1:
             raise InputError(f"curvature_share ({float(self.curvature_share):g}) must be between 0 and 1")
 
-    # What is asked.
+    # The queries.
 
     @cached_property
     def matrices(self) -> dict[int, int]:
-        """How many matrices are asked in which rounds, counted from 1: the bound first, then one for each model."""
+        """The number of matrices by round, counted from 1: the bound first, then one for each model."""
         later = {1 + self.rounds // 8, 1 + self.rounds // 4} - {1}
         smooth = isinstance(self.objective.loss, Logistic | Softmax)
         return {1: 1} | (dict.fromkeys(sorted(later), self.shape[0]) if smooth else {})
 
     def dimension(self, number: int) -> int:
-        """Return how many numbers a round sums up."""
+        """Return how many numbers a round sums."""
         models, features = self.shape
         return models * features + self.matrices.get(number, 0) * features * (features + 1) // 2
 
     def share(self, number: int) -> Fraction:
-        """Return the round's share of the budget; all of them are 1 together."""
+        """Return the round's share of the budget; the shares of all rounds add up to 1."""
         return self._gradient_share(number) + self._matrix_share(number)
 
     def reach(self, number: int) -> Fraction:
-        """Return the most that one person changes a round's sum by, in steps and in the Euclidean norm."""
+        """Return the l2 sensitivity of a round's sum to one person, in steps."""
         squared = self._gradient_reach**2
         if number in self.matrices:
             squared += Fraction(self._matrix_reach(number, self.weight(number)) * (1 + 1e-9)) ** 2
         return Fraction(isqrt(ceil(squared)) + 1)
 
     def weight(self, number: int) -> float:
-        """Return what matrices are multiplied by, so that the one noise of a round splits its budget as planned."""
+        """Return the factor of matrices, so that the one noise of a round splits its budget as planned."""
         ratio = sqrt(self._matrix_share(number) / self._gradient_share(number))
         return ratio * float(self._gradient_reach) / self._matrix_reach(number, 1.0)
 
     def largest(self, number: int, people: int) -> int:
-        """Return a public bound on each number of a sum over so many people."""
+        """Return a public bound on each number of a sum over this many people."""
         return people * self.rows * ceil(self._largest_term(number) * STEPS**2)
 
     # The party's side.
@@ -141,13 +141,13 @@ class Newton:
     # Everybody's side.
 
     def start(self) -> NewtonState:
-        """Return where to begin: at zero, with the largest curvature in every direction."""
+        """Return the starting point: zero, with the largest curvature in every direction."""
         features = self.shape[1]
         roots = np.full((1, features), self.objective.loss.smoothness + self.objective.regularisation)
         return NewtonState(np.zeros(self.shape), np.eye(features)[None], roots)
 
     def update(self, before: NewtonState, number: int, total: Numbers, people: int, deviation: float) -> NewtonState:
-        """Return what follows from a round's noisy sum over so many people.
+        """Return the state after a round's noisy sum over this many people.
 
         `total` and the noise's standard deviation are in the units of the objective: steps times `UNIT`.
         """
@@ -161,7 +161,7 @@ class Newton:
         return NewtonState(before.weights - step, axes, roots)
 
     def _repaired(self, number: int, packed: Numbers, deviation: float) -> tuple[Numbers, Numbers]:
-        """Return axes and roots of the noisy matrices, made positive, with the penalty and the damping."""
+        """Return eigenvectors and roots of the noisy matrices, made positive, with the penalty and the damping."""
         features, weight = self.shape[1], self.weight(number)
         matrices = _unpacked(packed.reshape(self.matrices[number], -1) / weight, features)
         roots, axes = np.linalg.eigh(matrices)
@@ -174,7 +174,7 @@ class Newton:
 
     @property
     def _growth(self) -> float:
-        """How much more a round gets than the one before: the last about eight times what the first gets, at 16."""
+        """The budget of a round relative to the one before: with 16 rounds the last gets about 8 times the first."""
         return 1 + 2.4 / self.rounds
 
     @cached_property
@@ -211,7 +211,7 @@ def follow(scheme: Newton, ask: Callable[[int, Numbers], tuple[Numbers, float] |
     """Return the weights before the first round and after each; all of them may be public.
 
     `ask(number, weights)` opens a noisy sum in the units of the objective, with its noise's standard deviation, or
-    None where a round was lost.
+    returns None if the round was lost.
     """
     state = scheme.start()
     path = [state.weights]
@@ -224,7 +224,7 @@ def follow(scheme: Newton, ask: Callable[[int, Numbers], tuple[Numbers, float] |
 
 
 def exact_rows(largest: Fraction) -> int:
-    """Return how many records, each adding at most `largest`, are summed exactly in double precision in any order."""
+    """Return how many records, each adding at most `largest`, can be summed exactly in double precision."""
     return max(1, min(_CHUNK, floor(2**53 / (largest * STEPS**2))))
 
 
@@ -235,7 +235,7 @@ def _packed(matrix: Numbers) -> Numbers:
 
 
 def _unpacked(packed: Numbers, features: int) -> Numbers:
-    """Return the symmetric matrices that vectors along the last axis stand for."""
+    """Return the symmetric matrices that are packed as vectors along the last axis."""
     matrices = np.zeros((len(packed), features, features))
     above = np.triu_indices(features, 1)
     matrices[:, above[0], above[1]] = packed[:, features:] / _BESIDE
@@ -246,6 +246,6 @@ def _unpacked(packed: Numbers, features: int) -> Numbers:
 
 
 def within_norm(weights: Numbers, norm: float) -> Numbers:
-    """Return the weights, shortened to `norm` if they are longer."""
+    """Return the weights, scaled to `norm` if they are longer."""
     length = float(np.linalg.norm(weights))
     return weights if length <= norm else weights * (norm / length)

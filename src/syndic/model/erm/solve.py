@@ -1,7 +1,7 @@
-"""The minimiser of one party's objective, with proof of how near it is.
+"""The minimiser of one party's objective, with a proven bound on its error.
 
-The sensitivity of a minimiser is that of the exact one. A solver that stops early adds to it, so what it returns
-carries the gradient's norm, computed after the last step: strong convexity turns it into a distance.
+The sensitivity is proven for the exact minimiser. A solver that stops early adds to it, so the result includes the
+gradient's norm, computed after the last step: strong convexity turns it into a distance.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from syndic.model.erm.loss import Loss, Numbers, Objective
 
 _NEWTON_STEPS = 50
 _LONGEST = 100_000
-# e to the minus this is what is left of an objective's distance from its minimum: less than rounding
+# e to the minus this is the remaining share of an objective's distance from its minimum: less than rounding
 _FOLDS = 40
 
 
@@ -37,15 +37,15 @@ class Solution:
 
 
 def minimise(objective: Objective, rows: Numbers, labels: Numbers, *, tolerance: float = 1e-8) -> Solution:
-    """Return the minimiser up to a gradient norm of `tolerance`, which is public and enters the sensitivity.
+    """Return the minimiser up to a gradient norm of `tolerance`, which is public and part of the sensitivity.
 
-    L-BFGS comes near, Newton steps finish, and where these stall at the corners of a curvature, accelerated descent,
-    whose number of steps is known beforehand. Where the tolerance is out of reach of floating point an error says so;
+    L-BFGS comes close, Newton steps finish; if these stall where the curvature jumps, accelerated descent takes over,
+    whose number of steps is known beforehand. If floating point cannot reach the tolerance, `InputError` is raised;
     with rows in the unit ball the rounding of a million of them is below 1e-8.
     """
     objective.check_minimiser()
     if len(rows) == 0:
-        raise InputError("no rows to learn from: parties below the public least size abstain")
+        raise InputError("there are no rows to learn from: parties below the public minimum size abstain")
 
     def both(weights: Numbers) -> tuple[float, Numbers]:
         return objective.value(weights, rows, labels), objective.gradient(weights, rows, labels)
@@ -69,7 +69,7 @@ def minimise(objective: Objective, rows: Numbers, labels: Numbers, *, tolerance:
 
 
 def least_regularisation(loss: Loss) -> float:
-    """Return the least penalty with which accelerated descent, rows in the unit ball, reaches a minimiser in time."""
+    """Return the smallest penalty with which accelerated descent reaches a minimiser in time, for rows in the ball."""
     squared = (_FOLDS / _LONGEST) ** 2
     return loss.smoothness * squared / (1 - squared)
 
@@ -90,7 +90,7 @@ def _accelerated(objective: Objective, weights: Numbers, rows: Numbers, labels: 
 
 
 def certified_norm(objective: Objective, weights: Numbers, rows: Numbers, labels: Numbers) -> float:
-    """Return the gradient's norm at `weights`, rounded up by more than floating point can be off."""
+    """Return the gradient's norm at `weights`, increased by a bound on the floating-point error."""
     gradient = objective.gradient(weights, rows, labels)
     size = 1.0 + float(np.linalg.norm(weights)) * (1.0 + objective.regularisation)
     # the worst case of a sum of n products: n roundings, each of the size of a term

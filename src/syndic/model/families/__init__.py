@@ -1,1 +1,1 @@
-"""Families of laws and their estimates."""
+"""Families of distributions and their estimates."""

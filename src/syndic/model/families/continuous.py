@@ -9,13 +9,13 @@ import scipy
 
 from syndic.model.families.family import TINY, Array, Family, NotNegative, OfMean, OfValues, single
 
-# shapes of the gamma law that are believed unless others are declared
+# shapes of the gamma distribution that are believed unless others are declared
 _SHAPES = (0.05, 500.0)
 _NEWTON_STEPS = 60
 
 
 class _Rate(NotNegative, OfValues):
-    """A gamma law of known shape; the parameter is its rate, one over the scale."""
+    """A gamma distribution of known shape; the parameter is its rate, one over the scale."""
 
     unbounded: ClassVar[bool] = True
 
@@ -52,7 +52,7 @@ class _Rate(NotNegative, OfValues):
 
 @final
 class GammaRate(_Rate, tag="gamma_rate"):
-    """A gamma law of known `shape`; the parameter is its rate, one over the scale. Shape 1: exponential."""
+    """A gamma distribution of known `shape`; the parameter is its rate, one over the scale. Shape 1: exponential."""
 
     shape: float
 
@@ -78,7 +78,7 @@ class Exponential(_Rate, tag="exponential"):
 
 @final
 class Gamma(Family, tag="gamma"):
-    """A gamma law; the parameters are shape and rate, one over the scale."""
+    """A gamma distribution; the parameters are shape and rate, one over the scale."""
 
     unbounded: ClassVar[bool] = True
 
@@ -118,11 +118,11 @@ class Gamma(Family, tag="gamma"):
         return np.stack([shape, shape / mean[..., 0]], axis=-1)
 
     def span(self, lower: float, upper: float, step: float) -> tuple[Array, Array]:
-        """Shapes from 0.05 to 500, and the rates that go with a mean within the bounds."""
+        """Shapes from 0.05 to 500, and the rates whose mean is within the bounds."""
         return np.array([_SHAPES[0], _SHAPES[0] / upper]), np.array([_SHAPES[1], _SHAPES[1] / max(lower, step)])
 
     def project(self, mean: Array, least: Array, most: Array) -> Array:
-        """Return a mean of x and of log x that some believed shape and rate have."""
+        """Return a mean of x and of log x that some shape and rate in the allowed range have."""
         shapes = np.array([most[0], least[0]])
         gaps = np.log(shapes) - scipy.special.digamma(shapes)
         first = np.clip(mean[..., 0], least[0] / most[1], most[0] / least[1])
@@ -138,7 +138,7 @@ class Gamma(Family, tag="gamma"):
 
 @final
 class NormalMean(OfValues, OfMean, tag="normal_mean"):
-    """A normal law of known `variance`; the parameter is its mean."""
+    """A normal distribution of known `variance`; the parameter is its mean."""
 
     variance: float
 
@@ -163,7 +163,7 @@ class NormalMean(OfValues, OfMean, tag="normal_mean"):
 
 @final
 class NormalVariance(OfMean, tag="normal_variance"):
-    """A normal law of known mean, `centre`; the parameter is its variance."""
+    """A normal distribution of known mean, `centre`; the parameter is its variance."""
 
     centre: float = 0.0
 
@@ -181,13 +181,13 @@ class NormalVariance(OfMean, tag="normal_variance"):
         return single(2 * theta**2)
 
     def span(self, lower: float, upper: float, step: float) -> tuple[Array, Array]:
-        """Up to the largest square, from what one step of the values would give."""
+        """From the square of one step of the values to the largest square."""
         return np.array([step**2 / 12]), np.array([max(self.centre - lower, upper - self.centre) ** 2])
 
 
 @final
 class Normal(Family, tag="normal"):
-    """A normal law; the parameters are mean and variance. `centre` is set from the column: it lowers the noise."""
+    """A normal distribution; the parameters are mean and variance. `centre`, set from the column, lowers the noise."""
 
     centre: float = 0.0
 
@@ -226,7 +226,7 @@ class Normal(Family, tag="normal"):
         return np.array([lower, step**2 / 12 + TINY**2]), np.array([upper, ((upper - lower) / 2) ** 2])
 
     def project(self, mean: Array, least: Array, most: Array) -> Array:
-        """Return moments whose mean and variance are believed."""
+        """Return the nearest moments whose mean and variance are in the allowed range."""
         first = np.clip(mean[..., 0], least[0] - self.centre, most[0] - self.centre)
         return np.stack([first, np.clip(mean[..., 1] - first**2, least[1], most[1]) + first**2], axis=-1)
 

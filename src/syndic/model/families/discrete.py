@@ -10,17 +10,17 @@ from syndic.model.families.family import TINY, Array, NotNegative, OfMean, OfVal
 
 
 class _Successes(OfValues):
-    """How many of a known number of tries succeeded; the parameter is the chance of one."""
+    """The number of successes in a known number of trials; the parameter is the probability of success."""
 
     @property
     @abstractmethod
     def tries(self) -> int:
-        """How many there are."""
+        """The number of trials."""
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The chance."""
-        return ("chance",)
+        """The probability."""
+        return ("probability",)
 
     def mean(self, theta: Array) -> Array:
         """Return tries p."""
@@ -35,7 +35,7 @@ class _Successes(OfValues):
         return mean / self.tries
 
     def span(self, lower: float, upper: float, step: float) -> tuple[Array, Array]:
-        """All chances."""
+        """All probabilities."""
         del lower, upper, step
         return np.array([TINY]), np.array([1 - TINY])
 
@@ -46,7 +46,7 @@ class _Successes(OfValues):
 
 @final
 class Binomial(_Successes, tag="binomial"):
-    """How many of `trials` succeeded; the parameter is the chance of one."""
+    """The number of successes in `trials` trials; the parameter is the probability of success."""
 
     trials: int
 
@@ -67,7 +67,7 @@ class Binomial(_Successes, tag="binomial"):
 
 @final
 class Bernoulli(_Successes, tag="bernoulli"):
-    """Truth or not, or one of two values; the parameter is the chance of the second."""
+    """A boolean, or one of two values; the parameter is the probability of the second."""
 
     @property
     def tries(self) -> int:
@@ -77,12 +77,12 @@ class Bernoulli(_Successes, tag="bernoulli"):
     def check_values(self, lower: float, upper: float) -> None:
         """0 and 1."""
         if (lower, upper) != (0.0, 1.0):
-            raise ValueError("it must be a column of two values, truths or the integers 0 and 1, without other levels")
+            raise ValueError("it must be a boolean, two values, or the integers 0 and 1, without other levels")
 
 
 @final
 class Poisson(NotNegative, OfValues, OfMean, tag="poisson"):
-    """Counts of rare things; the parameter is their mean."""
+    """Counts of rare events; the parameter is their mean."""
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ class Poisson(NotNegative, OfValues, OfMean, tag="poisson"):
         return ("mean",)
 
     def covariance(self, theta: Array) -> Array:
-        """The mean again."""
+        """Equal to the mean."""
         return single(theta)
 
     def span(self, lower: float, upper: float, step: float) -> tuple[Array, Array]:
@@ -101,12 +101,12 @@ class Poisson(NotNegative, OfValues, OfMean, tag="poisson"):
 
 @final
 class Geometric(NotNegative, OfValues, tag="geometric"):
-    """How many failures came before the first success: 0, 1, 2, ...; the parameter is the chance of success."""
+    """The number of failures before the first success: 0, 1, 2, ...; the parameter is the probability of success."""
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The chance."""
-        return ("chance",)
+        """The probability."""
+        return ("probability",)
 
     def mean(self, theta: Array) -> Array:
         """(1 - p) / p."""
@@ -121,7 +121,7 @@ class Geometric(NotNegative, OfValues, tag="geometric"):
         return 1 / (1 + mean)
 
     def span(self, lower: float, upper: float, step: float) -> tuple[Array, Array]:
-        """Chances whose mean is within the bounds."""
+        """Probabilities whose mean is within the bounds."""
         del lower, step
         return np.array([1 / (1 + upper)]), np.array([1 - TINY])
 
@@ -160,7 +160,7 @@ class Multinomial(OfMean, tag="multinomial"):
         return np.full(len(self.categories), TINY), np.full(len(self.categories), 1 - TINY)
 
     def project(self, mean: Array, least: Array, most: Array) -> Array:
-        """Return the nearest shares that are not negative and add up to one."""
+        """Return the nearest non-negative shares that add up to one."""
         del most
         ordered = -np.sort(-mean, axis=-1)
         over = (np.cumsum(ordered, axis=-1) - 1) / np.arange(1, mean.shape[-1] + 1)

@@ -1,7 +1,7 @@
 """Estimates from mean statistics: bias correction, subsample and aggregate, weights, and intervals.
 
-Pure functions of arrays with any leading axes. What they are given decides what they protect: means without noise are
-as private as the rows, means with noise are public and so is all that is made of them here.
+Pure functions of arrays with any leading axes. Their results are as private as their inputs: means without noise are as
+private as the rows; means with noise are public, and so is everything computed from them here.
 """
 
 from dataclasses import dataclass
@@ -19,38 +19,38 @@ Correction = Literal["analytic", "jackknife", "none"]
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Model:
-    """A family with the public set of parameters, a box, that estimates are moved into."""
+    """A family with the public set of parameters, a box, into which estimates are clipped."""
 
     family: Family
     least: Array
     most: Array
 
     def estimate(self, mean: Array) -> Array:
-        """Return the maximum likelihood estimate in the set, for any mean, also one that noise moved out of reach."""
+        """Return the maximum likelihood estimate in the set, for any mean, also one that noise moved outside."""
         return self.inside(self.family.fit(self.family.project(mean, self.least, self.most)))
 
     def inside(self, theta: Array) -> Array:
-        """Return the nearest parameters of the set; what is no number becomes its middle."""
+        """Return the nearest parameters in the set; NaN becomes its middle."""
         middle = (self.least + self.most) / 2
         return np.clip(np.where(np.isfinite(theta), theta, middle), self.least, self.most)
 
     def corrected(self, mean: Array, count: NDArray[np.int64]) -> Array:
-        """Return the estimate less b1 / n, not yet moved back into the set."""
+        """Return the estimate minus b1 / n, not yet clipped to the set."""
         theta = self.estimate(mean)
         return theta - self.family.first_bias(theta) / count[..., None]
 
 
 def blocks_of(people: int, blocks: int) -> NDArray[np.int64]:
-    """Return the block of every place: neighbouring places, sizes that differ by one at most. Public."""
+    """Return the block of every position: consecutive positions, sizes that differ by at most one. Public."""
     return np.arange(people, dtype=np.int64) * blocks // people
 
 
 def block_estimates(
     model: Model, statistics: Array, block: NDArray[np.int64], blocks: int, correction: Correction
 ) -> Array:
-    """Return the bias-corrected estimate of every block, as it comes: it may lie outside the set.
+    """Return the bias-corrected estimate of every block, not clipped: it may lie outside the set.
 
-    A row changes the estimate of its own block only, if rows were put into blocks without looking at them.
+    A row changes only the estimate of its own block, if rows are assigned to blocks independently of their values.
     """
     count = np.bincount(block, minlength=blocks)
     sums = _by_block(statistics, block, blocks)
@@ -63,7 +63,7 @@ def block_estimates(
     left_out = model.estimate((sums[block] - statistics) / others[block][:, None])
     average = _by_block(left_out, block, blocks) / count[:, None]
     whole = model.estimate(means)
-    # a block of one row leaves nobody when it is left out
+    # leaving out the row of a block of one leaves no rows
     return np.where(count[:, None] > 1, count[:, None] * whole - others[:, None] * average, whole)
 
 
@@ -75,11 +75,11 @@ def _by_block(values: Array, block: NDArray[np.int64], blocks: int) -> Array:
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Noisy:
-    """Noisy means of several parties, and the law of their noise: all public.
+    """Noisy means of several parties, and the distribution of their noise: all public.
 
     `means`: (..., parties, dimension). `people`: rows behind each. `noise`: variance of each, like one row of `means`.
     `peaked`: excess kurtosis of the noise, 3 for Laplace and 0 for Gaussian. `unit`: (dimension,), a public length
-    that coordinates are compared by when parties are weighed.
+    that scales the coordinates when parties are weighted.
     """
 
     means: Array
@@ -106,7 +106,7 @@ class Estimated:
     def interval(self, confidence: float, model: Model) -> tuple[Array, Array]:
         """Return the ends of an interval for each parameter, within the set.
 
-        Laplace noise has more weight far out than a normal law: Cornish and Fisher's term for it widens the interval.
+        Laplace noise has heavier tails than a normal distribution: the Cornish-Fisher term widens the interval.
         """
         z = NormalDist().inv_cdf((1 + confidence) / 2)
         reach = self.standard_error * (z + self.kurtosis * (z**3 - 3 * z) / 24)
@@ -114,7 +114,7 @@ class Estimated:
 
 
 def estimate_by_statistics(model: Model, noisy: Noisy) -> Estimated:
-    """Return the estimate from parties' noisy mean statistics (DSSA), best weights."""
+    """Return the estimate from parties' noisy mean statistics (DSSA), with the best weights."""
     family = model.family
     first = model.estimate(_weighed(noisy.means, noisy.people))
     weights = best_weights(noisy, family.covariance(first))
@@ -123,7 +123,7 @@ def estimate_by_statistics(model: Model, noisy: Noisy) -> Estimated:
 
 
 def estimate_by_blocks(model: Model, noisy: Noisy) -> Estimated:
-    """Return the estimate from parties' noisy averages of block estimates (DSaA), best weights."""
+    """Return the estimate from parties' noisy averages of block estimates (DSaA), with the best weights."""
     first = model.inside(_weighed(noisy.means, noisy.people))
     weights = best_weights(noisy, model.family.spread(first))
     theta = model.inside(_weighed(noisy.means, weights))
@@ -132,7 +132,7 @@ def estimate_by_blocks(model: Model, noisy: Noisy) -> Estimated:
 
 
 def best_weights(noisy: Noisy, covariance: Array) -> Array:
-    """Return weights, adding up to one, that are proportional to one over each party's own variance."""
+    """Return inverse-variance weights of the parties, which add up to one."""
     sampling = (np.diagonal(covariance, axis1=-2, axis2=-1) / noisy.unit**2).sum(axis=-1)
     own = sampling[..., None] / noisy.people + (noisy.noise / noisy.unit**2).sum(axis=-1)
     return np.asarray((1 / own) / (1 / own).sum(axis=-1, keepdims=True))

@@ -1,4 +1,4 @@
-"""Exponential families: what is summed over rows, and what the mean of it says about the parameters.
+"""Exponential families: the statistic that is summed over rows, and the parameters estimated from its mean.
 
 f(x) = h(x) exp(natural . T(x) - alpha(natural)). Everything here is public mathematics: no row, no noise. All
 functions take arrays with any leading axes; the last axis is that of the statistic or of the parameters.
@@ -15,14 +15,14 @@ from syndic.document import Document
 Array = NDArray[np.float64]
 
 TINY = 1e-9
-"""How far inside an open parameter set the ends lie."""
+"""The distance of the ends from the boundary of an open parameter set."""
 
 
 class Family(Document, tag_field="kind"):
-    """A family of laws. A family of one's own says T, its mean and covariance, fit and the ends of its parameters.
+    """A family of distributions. A new family defines T, its mean and covariance, `fit` and the range of parameters.
 
-    The maximum likelihood estimate is `fit` of the mean statistic. `unbounded`: block estimates may be anywhere, so a
-    set for them must be declared before they are released with noise.
+    The maximum likelihood estimate is `fit` of the mean statistic. `unbounded`: block estimates have no bound, so their
+    set must be declared before they are released with noise.
     """
 
     unbounded: ClassVar[bool] = False
@@ -50,14 +50,14 @@ class Family(Document, tag_field="kind"):
 
     @abstractmethod
     def span(self, lower: float, upper: float, step: float) -> tuple[Array, Array]:
-        """Return the least and the largest parameters to believe, for values in these bounds `step` apart."""
+        """Return the smallest and the largest plausible parameters, for values in these bounds `step` apart."""
 
     def check_values(self, lower: float, upper: float) -> None:
-        """Raise `ValueError` unless the law can have values between these bounds."""
+        """Raise `ValueError` unless the distribution can have values between these bounds."""
         del lower, upper
 
     def suited(self, lower: float, upper: float, labels: tuple[str, ...]) -> Self:
-        """Return the family for a column: its statistic centred between public bounds, its categories named."""
+        """Return the family adapted to a column: its statistic centred between public bounds, its categories named."""
         del lower, upper, labels
         return self
 
@@ -83,7 +83,7 @@ class Family(Document, tag_field="kind"):
         return np.asarray(slope @ self.covariance(theta) @ np.swapaxes(slope, -1, -2))
 
     def first_bias(self, theta: Array) -> Array:
-        """Return b1, where the estimate from n values is off by b1 / n on average, up to smaller terms.
+        """Return b1: the bias of the estimate from n values is b1 / n, up to smaller terms.
 
         The estimate is a function g of the mean statistic, whose covariance is V / n: b1 is half the trace of g'' V.
         """

@@ -1,1 +1,1 @@
-"""Networks of VertiGAN: their shapes, and what torch computes."""
+"""Networks of VertiGAN: their shapes, and the computations in torch."""

@@ -1,9 +1,9 @@
 """A generator with a branch for each party and the parties' critics, differentiated by torch.
 
 Loss of a critic D for one person (Gulrajani et al. 2017): -D(real) + D(made) + penalty (|dD/dx| - 1)^2 at a point
-between the two rows. Each person has a made row and a point of their own, so a gradient belongs to one person alone.
-The generator's loss is -mean D(made). Levels are drawn by the Gumbel trick; gradients go through its softmax (Jang et
-al. 2017). Only this file knows torch; numbers go in and come out as numpy arrays, and nothing here is random.
+between the two rows. Each person has their own generated row and point, so a gradient depends on one person only. The
+generator's loss is -mean D(made). Levels are drawn by the Gumbel trick; gradients go through its softmax (Jang et al.
+2017). Only this file imports torch; inputs and outputs are numpy arrays, and nothing here is random.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ _TINY = 1e-12
 
 
 def one_thread(function: Callable[Given, Made]) -> Callable[Given, Made]:
-    """Let torch use one thread meanwhile: such small matrices gain nothing, and sums are the same on any machine."""
+    """Run torch with one thread: small matrices gain nothing from more, and sums are the same on any machine."""
 
     @wraps(function)
     def alone(*arguments: Given.args, **options: Given.kwargs) -> Made:
@@ -41,9 +41,9 @@ def one_thread(function: Callable[Given, Made]) -> Callable[Given, Made]:
 
 @one_thread
 def critic_gradients(shape: GanShape, weights: Flat, real: Flat, made: Flat, between: Flat, penalty: float) -> Flat:
-    """Return the gradient of each person's loss by the critic's weights, a row each.
+    """Return the gradient of each person's loss by the critic's weights, one row per person.
 
-    `between` says where on the way from the made row to the real one the slope is judged. With D(x) = s(u r + c),
+    `between` is the point between generated and real row at which the slope is evaluated. With D(x) = s(u r + c),
     r = max(0, W x + b) and m = [r > 0], the slope is s' v, v = W^T (u m). A term k D has the gradient k s' (u m) x^T
     by W; the slope's length l has (s' s'' |v|^2 (u m) x^T + s'^2 (u m) v^T) / l. So each gradient by W is a sum of
     four products.
@@ -62,7 +62,7 @@ def critic_gradients(shape: GanShape, weights: Flat, real: Flat, made: Flat, bet
     square = (slope * slope).sum(dim=1)
     length = torch.sqrt(first[:, 2] ** 2 * square + _TINY)
     pull = 2 * penalty * (length - 1) / length * first[:, 2]
-    # how much of each opinion is in the loss, and how much of the slope
+    # the weight of each critic output in the loss, and of the slope
     shares = torch.stack([-first[:, 0], first[:, 1], pull * first[:, 2] * (1 - 2 * opinion[:, 2]) * square], dim=1)
     steep = (pull * first[:, 2])[:, None]
     left = torch.cat([shares[:, :, None] * through, (steep * through[:, 2])[:, None]], dim=1)
@@ -74,7 +74,7 @@ def critic_gradients(shape: GanShape, weights: Flat, real: Flat, made: Flat, bet
 
 
 def judge(chain: Chain, weights: Tensor, rows: Tensor) -> Tensor:
-    """Return the critic's opinion of rows, between 0 and 1."""
+    """Return the critic's output for rows, between 0 and 1."""
     return torch.sigmoid(_through(chain, weights, rows, last=False)).squeeze(-1)
 
 
@@ -88,7 +88,7 @@ def made_rows(shape: GanShape, trunk: Flat, branch: Flat, inputs: tuple[Flat, Fl
 
 @one_thread
 def made_codes(shape: GanShape, trunk: Flat, branch: Flat, inputs: tuple[Flat, Flat]) -> NDArray[np.int64]:
-    """Return rows of the generator's branch as codes, a column each."""
+    """Return rows of the generator's branch as codes, one column per variable."""
     with torch.no_grad():
         scores = _scores(shape, _tensor(trunk), _tensor(branch), inputs[0]) + _tensor(inputs[1])
         codes = torch.stack([part.argmax(dim=1) for part in _split(shape, scores)], dim=1)
@@ -104,7 +104,7 @@ def generator_gradient(
     rows = _generated(shape, *roots, inputs, temperature)
     loss = -judge(shape.critic, _tensor(critic), rows).mean()
     by_trunk, by_branch = torch.autograd.grad(loss, roots)
-    # weights beyond all measure have no gradient
+    # extremely large weights have no finite gradient
     return _array(torch.nan_to_num(by_trunk, 0.0, 0.0, 0.0)), _array(torch.nan_to_num(by_branch, 0.0, 0.0, 0.0))
 
 
@@ -121,7 +121,7 @@ def _generated(shape: GanShape, trunk: Tensor, branch: Tensor, inputs: tuple[Fla
 
 def _scores(shape: GanShape, trunk: Tensor, branch: Tensor, normal: Flat) -> Tensor:
     features = _through(shape.trunk, trunk, _tensor(normal), last=True)
-    # the last two layers have nothing between them, as in the implementation that was measured
+    # no activation between the last two layers, as in the published implementation
     return _through(shape.branch, branch, features, last=False, plain=2)
 
 
@@ -131,7 +131,7 @@ def _split(shape: GanShape, rows: Tensor) -> tuple[Tensor, ...]:
 
 
 def _through(chain: Chain, weights: Tensor, rows: Tensor, *, last: bool, plain: int = 1) -> Tensor:
-    """Return what comes out of the layers: rectified after each but the `plain` last ones, or after all if `last`."""
+    """Return the output of the layers, with ReLU after all but the last `plain` layers, or after all if `last`."""
     start, count = 0, len(chain.layers)
     for place, (inputs, outputs) in enumerate(chain.layers):
         matrix = weights[start : start + inputs * outputs].view(outputs, inputs)
@@ -144,7 +144,7 @@ def _through(chain: Chain, weights: Tensor, rows: Tensor, *, last: bool, plain: 
 
 
 def _tensor(values: NDArray[Any]) -> Tensor:
-    # a copy in torch's own memory: sums are then the same whatever memory the values came in
+    # a copy in torch's own memory: then sums do not depend on the memory layout of the input
     return torch.tensor(np.ascontiguousarray(values, dtype=np.float32))
 
 

@@ -1,7 +1,7 @@
-"""Networks as flat vectors: how many weights, where they begin, how they descend, and what one person may add.
+"""Networks as flat vectors: sizes, initial weights, update steps, and clipping of one person's gradient.
 
 A network is a chain of linear layers; its weights are one vector, each layer's matrix (outputs x inputs) and then its
-offsets. Nothing here needs the library that differentiates: see `syndic.model.gan.networks`.
+offsets. Nothing here needs torch; differentiation is in `syndic.model.gan.networks`.
 """
 
 from dataclasses import dataclass
@@ -14,20 +14,20 @@ from numpy.typing import NDArray
 Flat = NDArray[np.float32]
 
 BITS: Final = 20
-"""A clipped gradient is a whole number of 2^-BITS in every entry."""
+"""Every entry of a clipped gradient is a whole multiple of 2^-BITS."""
 
 _DECAY: Final = 0.99
 _TINY: Final = 1e-8
-# no weight grows beyond it, so that a rate chosen badly ends in a bad table and not in an error
+# weights are limited to this, so that a badly chosen rate gives a bad table instead of an error
 _LARGEST: Final = 1e6
-# clipping in floating point ends a little below the bound, so that rounding never passes it
+# clipping in floating point stays slightly below the bound, so that rounding never exceeds it
 _BELOW: Final = 1 - 2.0**-30
 
 
 @final
 @dataclass(frozen=True)
 class Chain:
-    """A chain of linear layers: the number of values before, between and after them."""
+    """A chain of linear layers, given by the number of values before, between and after them."""
 
     widths: tuple[int, ...]
 
@@ -53,10 +53,10 @@ class Chain:
 @final
 @dataclass(frozen=True, kw_only=True)
 class GanShape:
-    """One party's networks: a trunk that all share, its branch of the generator, and its critic.
+    """One party's networks: the shared trunk, its branch of the generator, and its critic.
 
-    `sizes` are the numbers of levels of its columns. The trunk turns `noise` standard normal numbers into features, the
-    branch those into a score for each level of each column; the critic judges rows in one-hot form.
+    `sizes` are the numbers of levels of its columns. The trunk maps `noise` standard normal numbers to features, the
+    branch maps features to a score for each level of each column; the critic scores rows in one-hot form.
     """
 
     sizes: tuple[int, ...]
@@ -86,14 +86,14 @@ class GanShape:
         return Chain((self.width, self.critic_width, 1))
 
     def one_hot(self, codes: NDArray[Any]) -> NDArray[np.float32]:
-        """Return rows of codes, a column each, as rows of zeros and ones."""
+        """Return rows of codes in one-hot form."""
         rows = np.zeros((len(codes), self.width), dtype=np.float32)
         starts = np.cumsum([0, *self.sizes[:-1]])
         np.put_along_axis(rows, codes.astype(np.int64) + starts, 1.0, axis=1)
         return rows
 
     def inputs(self, rows: int, generator: np.random.Generator) -> tuple[Flat, Flat]:
-        """Draw what the generator needs for some rows: normal numbers, and a Gumbel number for each level."""
+        """Draw the generator's inputs for some rows: normal numbers, and a Gumbel number for each level."""
         normal = generator.standard_normal((rows, self.noise), dtype=np.float32)
         return normal, self.gumbel(rows, generator)
 
@@ -103,10 +103,10 @@ class GanShape:
 
 
 def clipped_sum(gradients: Flat) -> NDArray[np.int64]:
-    """Return the sum over people of their gradients, each shortened to length 1, in units of 2^-BITS.
+    """Return the sum over people of their gradients, each clipped to length 1, in units of 2^-BITS.
 
-    Every entry is rounded towards zero, so no vector gets longer than 2^BITS by rounding, and that is checked in exact
-    arithmetic. A vector that is no number counts as zero: nothing that a row holds ends the run.
+    Every entry is rounded towards zero, so rounding makes no vector longer than 2^BITS, and that is checked in exact
+    arithmetic. A gradient that is not finite counts as zero: no row can make the run fail.
     """
     finite = np.isfinite(gradients).all(axis=1, keepdims=True)
     wide = np.where(finite, gradients, np.float32(0)).astype(np.float64)

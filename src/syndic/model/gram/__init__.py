@@ -1,1 +1,1 @@
-"""Gram matrices: noisy, consistent, and what regressions follow from them."""
+"""Noisy Gram matrices: consistency, and regressions computed from them."""

@@ -1,9 +1,9 @@
-"""What must hold between opened sums, made to hold: it takes a part of the noise away, at no cost.
+"""Project opened sums onto the linear equations they must satisfy: it removes part of the noise, at no cost.
 
-The levels of a list of values add up to the ones (or to the presence, where people may be absent), so sums with all
-levels of a column add up to the sum with the ones; likewise products with all levels add up to the factor. Noise is the
-same and independent on all opened sums, so the best estimate that satisfies these equations is the nearest one
-(orthogonal projection), and what is left of the noise is its projection.
+The indicators of all levels of a categorical column add up to the ones (or to the presence, if people may be absent),
+so sums with all levels of a column add up to the sum with the ones; likewise products with all levels add up to the
+other factor. Noise is independent and equal on all opened sums, so the best estimate that satisfies these equations is
+the nearest one (orthogonal projection), and the remaining noise is the projection of the noise.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,32 +18,32 @@ from syndic.model.gram.matrix import GramMatrix
 
 Numbers = NDArray[np.float64]
 
-# more equations would take longer than they are worth
+# limit on the number of equations: more would take too long for their benefit
 _MOST: Final = 20_000
-# some equations follow from others: this makes their matrix invertible, and changes the result by as little
+# some equations follow from others: this makes their matrix invertible, with a negligible effect on the result
 _LITTLE: Final = 1e-9
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """Takes off the part of a vector over the opened sums that lies along the equations."""
+    """Removes from a vector over the opened sums its component along the equations."""
 
     equations: "scipy.sparse.csr_array"
     solve: Callable[[Numbers], Numbers]
 
     def __call__(self, vectors: Numbers) -> Numbers:
-        """Return the vectors, one a row, without that part."""
+        """Return the vectors, one per row, without that component."""
         return vectors - self.along(self.equations @ vectors.T).T
 
     def along(self, excess: Numbers) -> Numbers:
-        """Return what to take off so that the equations' excess is gone."""
+        """Return what to subtract so that the equations hold."""
         found: Numbers = self.equations.T @ self.solve(excess)
         return found
 
 
 def consistent(gram: GramMatrix) -> GramMatrix:
-    """Return the matrix with its sums brought to what levels of lists must add up to; itself if there are no lists."""
+    """Return the matrix with consistent sums over levels; unchanged if there are no categorical columns."""
     equations, totals = _equations(gram)
     if not len(totals) or len(totals) > _MOST or gram.projection is not None:
         return gram
@@ -54,7 +54,7 @@ def consistent(gram: GramMatrix) -> GramMatrix:
 
 
 def _equations(gram: GramMatrix) -> "tuple[scipy.sparse.csr_array, Numbers]":
-    """Return a row for each equation over the opened sums, and what it equals."""
+    """Return one row per equation over the opened sums, and its right-hand side."""
     rows, totals = [], []
     for weights, others in (*_lists(gram), *_products(gram)):
         for other in others:
@@ -75,19 +75,19 @@ def _equations(gram: GramMatrix) -> "tuple[scipy.sparse.csr_array, Numbers]":
     return scipy.sparse.csr_array((np.array(data, dtype=np.float64), (first, second)), shape=shape), np.array(totals)
 
 
-# features with weights that add up to zero in every row, and the features whose products with them are looked at
+# features with weights whose weighted sum is zero in every row, and the features to multiply it by
 Relation = tuple[dict[int, float], Sequence[int]]
 
 
 def _lists(gram: GramMatrix) -> Iterator[Relation]:
-    """Yield that the levels of a list add up to the ones."""
+    """Yield the relations that the levels of a categorical column add up to the ones."""
     every = range(len(gram.features))
     for levels in _complete(gram).values():
         yield {**dict.fromkeys(levels, 1.0), gram.index(gram.features[levels[0]].ones): -1.0}, every
 
 
 def _products(gram: GramMatrix) -> Iterator[Relation]:
-    """Yield that products with all levels of a list add up to the factor, and are zero where the level is another."""
+    """Yield the relations that products with all levels add up to the other factor, and are zero for other levels."""
     complete, every = _complete(gram), range(len(gram.features))
     sums: dict[tuple[int, str], dict[int, float]] = {}
     for place, feature in enumerate(gram.features):
@@ -106,7 +106,7 @@ def _products(gram: GramMatrix) -> Iterator[Relation]:
 
 
 def _complete(gram: GramMatrix) -> dict[str, list[int]]:
-    """Return, by block, the places of the levels of every list of values."""
+    """Return, by block, the indices of the levels of every categorical column."""
     blocks: dict[str, list[int]] = {}
     mixed = {feature.block for feature in gram.features if feature.values != "indicator"}
     for place, feature in enumerate(gram.features):

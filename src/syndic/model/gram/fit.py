@@ -1,16 +1,16 @@
-"""Linear models from a noisy Gram matrix: shrunk ones for prediction, unbiased ones with intervals for inference.
+"""Linear models from a noisy Gram matrix: with shrinkage for prediction, unbiased with intervals for inference.
 
 *Shrinkage*. With centred sums C of the features, their eigenvalues l, and centred sums g with the label, noise makes g
 differ from C w by about s sqrt(1 + |w|^2) in every direction, whatever its eigenvalue. If coefficients are of size t,
 the best linear estimate is V diag(l / (l^2 + k)) V'g, k = s^2 (1 + d t^2) / t^2 (Tikhonov's filter). t is the value
-that makes the opened g most likely. Where noise is small this is least squares; directions with l below the noise are
-given up, so negative eigenvalues do no harm. Wang (2018) adds a ridge of 2 s sqrt(d) instead, `ridge` of `regress`.
+that makes the opened g most likely. If noise is small this is least squares; directions with l below the noise are
+shrunk to zero, so negative eigenvalues do no harm. Wang (2018) adds a ridge of 2 s sqrt(d) instead: see `regress`.
 
 *Intervals*. Least squares w from the opened sums satisfies, to first order, w - w0 = H^-1 (N v + X'e): N is the noise
 matrix, v = (-w, 1) over features and label, e the residuals. Both parts are known: N v is linear in the noise of the
 opened values, and X'e has covariance (residual variance) H. Residuals are taken to have one variance, since second
-moments do not show another. The approximation needs H's eigenvalues to stand above the noise, and rows that were not
-shortened; `reliable` says whether.
+moments contain no information about it. The approximation needs eigenvalues of H well above the noise, and rows that
+were not clipped; `reliable` says whether this holds.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from syndic.model.gram.moments import Moments, moments_of
 Numbers = NDArray[np.float64]
 
 _SIZES: Final = np.exp(np.linspace(np.log(1e-4), np.log(30.0), 80)) ** 2
-# least eigenvalue over the size of the noise matrix from which on intervals hold what they say
+# smallest ratio of the least eigenvalue to the size of the noise matrix at which intervals have their stated coverage
 _ABOVE_NOISE: Final = 2.0
 
 
@@ -39,8 +39,8 @@ _ABOVE_NOISE: Final = 2.0
 class Fit:
     """A linear model of `label`; coefficients are for z in [-1, 1], `original` gives them in the columns' own units.
 
-    `r_squared` is what the model explains of the label among the people in the data, estimated from the opened sums
-    and freed of what was fitted to the noise; `r_squared_error` is the noise's part in its standard error.
+    `r_squared` is the explained share of the label's variance among the people in the data, estimated from the opened
+    sums and corrected for fitting the noise; `r_squared_error` is the noise's part of its standard error.
     """
 
     gram: GramMatrix
@@ -68,10 +68,9 @@ class Fit:
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Inference:
-    """Least squares with what is known about its error; the intercept is the first coefficient.
+    """Least squares with the covariance of its error; the intercept is the first coefficient.
 
-    `sampling` and `privacy` are covariances, for z in [-1, 1], of the error that other people in the data would have
-    made and of the error that the noise made.
+    `sampling` and `privacy` are covariances, for z in [-1, 1], of the sampling error and of the error due to the noise.
     """
 
     fit: Fit
@@ -91,7 +90,7 @@ class Inference:
         return np.concatenate([[start], rest])
 
     def standard_errors(self, part: str = "both") -> Numbers:
-        """Return standard errors in the columns' own units, of `both` errors, of `sampling` or of `privacy` alone."""
+        """Return standard errors in the columns' own units, for `both` errors, or `sampling` or `privacy` alone."""
         covariances = {
             "both": self.sampling + self.privacy,
             "sampling": self.sampling,
@@ -119,9 +118,9 @@ def regress(
     Args:
         gram: the opened sums.
         label: the feature to predict.
-        features: those to predict it from; by default all of other columns, without a level of each list of values.
-        ridge: "adaptive" shrinks by the noise; "adassp" adds Wang's ridge; a number is added to every centred sum
-            of squares, 0 for least squares.
+        features: those to predict it from; by default all of other columns, without one level of each categorical one.
+        ridge: "adaptive" shrinks in proportion to the noise; "adassp" adds Wang's ridge; a number is added to every
+            centred sum of squares, 0 for least squares.
     """
     chosen = _chosen(gram, label, features)
     moments = moments_of(gram, (*chosen, label))
@@ -134,9 +133,9 @@ def regress(
 
 
 def infer(gram: GramMatrix, label: str, features: Sequence[str] | None = None) -> Inference:
-    """Return least squares with standard errors that count both the sample and the noise."""
+    """Return least squares with standard errors that include both sampling error and noise."""
     if gram.overlapping:
-        raise InputError("people are absent at some parties: there are coefficients (regress), but no intervals")
+        raise InputError("people may be absent at some parties, so there are no intervals: use regress instead")
     chosen = _chosen(gram, label, features)
     if len(chosen) + 1 >= gram.rows:
         raise InputError(f"{len(chosen)} features cannot be fitted to {gram.rows} people")
@@ -149,7 +148,7 @@ def infer(gram: GramMatrix, label: str, features: Sequence[str] | None = None) -
     spread = gram.noise_map(places, vector)
     noise = gram.sigma**2 * spread @ spread.T
     degrees = gram.rows - len(places)
-    # least squares fits the noise too, which makes the residuals look smaller by this much
+    # least squares also fits the noise, which makes the residuals smaller by this much
     fitted = float(np.trace(inverse @ noise))
     variance = max(float(vector @ gram.matrix @ vector) + fitted, 0.0) / degrees
     moments = moments_of(gram, (*chosen, label))
@@ -166,23 +165,23 @@ def infer(gram: GramMatrix, label: str, features: Sequence[str] | None = None) -
 def _chosen(gram: GramMatrix, label: str, features: Sequence[str] | None) -> tuple[str, ...]:
     target = gram.features[gram.index(label)]
     if gram.rows < 1:
-        raise InputError("there is nobody in this Gram matrix")
+        raise InputError("this Gram matrix has no people")
     if features is not None:
         taken = [gram.features[gram.index(name)] for name in features]
         if any(each.block == target.block or each.ones == each.name for each in taken):
-            raise InputError(f"features must be of other columns than the label {label!r}, the intercept left out")
+            raise InputError(f"features must be of other columns than the label {label!r}, and not the intercept")
     chosen = tuple(
         features
         if features is not None
         else (name for name in default_features(gram) if not _shares(gram, name, target.block))
     )
     if not chosen or len(set(chosen)) != len(chosen):
-        raise InputError("features must be at least one, and none of them named twice")
+        raise InputError("features must name at least one feature, and none twice")
     return chosen
 
 
 def default_features(gram: GramMatrix) -> tuple[str, ...]:
-    """Return all features but the ones, and but the first level of every list of values: it follows from the others."""
+    """Return all features except the ones and the first level of each categorical column, which follows from others."""
     levels: dict[str, list[str]] = {}
     mixed = {feature.block for feature in gram.features if feature.values != "indicator"}
     for feature in gram.features:
@@ -197,14 +196,14 @@ def default_features(gram: GramMatrix) -> tuple[str, ...]:
 
 
 def _shares(gram: GramMatrix, name: str, block: str) -> bool:
-    """Say whether a feature is made of a column."""
+    """Return whether a feature is derived from a column."""
     feature = gram.features[gram.index(name)]
     blocks = {gram.features[gram.index(part)].block for part in feature.parts}
     return block in {feature.block, *blocks}
 
 
 def _solved(square: Numbers, cross: Numbers, sigma: float, ridge: float | str) -> tuple[Numbers, float]:
-    """Return the coefficients, and the trace of the matrix that made them of `cross`."""
+    """Return the coefficients, and the trace of the matrix that maps `cross` to them."""
     values, vectors = np.linalg.eigh(square)
     values, turned = np.maximum(values, 0.0), vectors.T @ cross
     if ridge == "adaptive":
@@ -233,14 +232,14 @@ def _filter(values: Numbers, turned: Numbers, sigma: float) -> Numbers:
 def _fit(
     gram: GramMatrix, label: str, features: tuple[str, ...], weights: Numbers, moments: Moments, fitted: float
 ) -> Fit:
-    """Put a model together; `fitted` is how much smaller the noise it was fitted to made its sum of squares."""
+    """Return the model; `fitted` is how much fitting the noise reduced its sum of squares."""
     slopes = weights[1:]
     vector = np.append(-slopes, 1.0)
-    # once for what the fit gained on the opened sums, once for what it loses on the true ones
+    # once for the gain on the opened sums, once for the loss on the true ones
     residual = float(vector @ moments.centred @ vector) + 2 * fitted
     total = float(moments.centred[-1, -1])
     left = residual / total if total > 0 else 1.0
-    # the noise of the label's own sum of squares is in both residual and total
+    # the noise of the label's own sum of squares affects both residual and total
     spread = gram.noise_weights(_placed(gram, (*features, label), vector))
     spread -= left * gram.noise_weights(_placed(gram, (label,), np.ones(1)))
     return Fit(
@@ -249,7 +248,7 @@ def _fit(
         features=features,
         intercept=float(weights[0]),
         coefficients=slopes,
-        # noise can put it outside what it can be
+        # noise can move it outside [0, 1]
         r_squared=float(np.clip(1 - left, 0.0, 1.0)),
         r_squared_error=gram.sigma * float(np.linalg.norm(spread)) / total if total > 0 else 1.0,
         residual_variance=max(residual, 0.0) / moments.rows,
@@ -257,7 +256,7 @@ def _fit(
 
 
 def _placed(gram: GramMatrix, names: Sequence[str], values: Numbers) -> Numbers:
-    """Return a vector over all features with the values at the named ones."""
+    """Return a vector over all features with these values at the named features."""
     vector = np.zeros(len(gram.features))
     vector[[gram.index(name) for name in names]] = values
     return vector

@@ -1,12 +1,12 @@
-"""Logistic regression from a noisy Gram matrix: second moments only, so one opening serves it too.
+"""Logistic regression from a noisy Gram matrix: it uses only second moments, so it needs no further release.
 
 *Method*. If the features are normal within both classes with one covariance, the log odds are linear and
 logistic regression's coefficients are those of least squares on the 0/1 label divided by p (1 - p) (1 - R^2), where p
 is the share of ones (Fisher's discriminant; Haggstrom 1983). For other features it is an approximation, as is every
-method that sees second moments only; the direction is still right where they are elliptical (Li and Duan 1989). On
+method that uses only second moments; the direction is still right if features are elliptical (Li and Duan 1989). On
 normal, uniform and skewed features it loses less than 1 % of the log loss of maximum likelihood unless the classes are
-nearly apart; with a few rare binary features that nearly decide the class it can lose a quarter or more. It is no
-maximum likelihood estimate, so it has no intervals.
+nearly separated; with a few rare binary features that nearly determine the class it can lose a quarter or more. It is
+not a maximum likelihood estimate, so it has no intervals.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from syndic.model.gram.moments import moments_of
 
 Numbers = NDArray[np.float64]
 
-# noise can make the classes look perfectly apart; odds above this are not taken from second moments
+# noise can make the classes look perfectly separated; second moments are not used for odds above this
 _MOST_R_SQUARED: Final = 0.9
 
 
@@ -51,10 +51,10 @@ class Odds:
 def classify(
     gram: GramMatrix, label: str, features: Sequence[str] | None = None, *, ridge: float | str = "adaptive"
 ) -> Odds:
-    """Return a logistic model of a label with two values: a boolean column, or one level of a list of values."""
+    """Return a logistic model of a label with two values: a boolean column, or one level of a categorical column."""
     kind = gram.features[gram.index(label)].values
     if kind == "number":
-        raise InputError(f"label {label!r} is a number: a label with two values is a boolean or one level of a list")
+        raise InputError(f"label {label!r} is a number: use a boolean column or one level of a categorical column")
     fit = regress(gram, label, features, ridge=ridge)
     moments = moments_of(gram, (*fit.features, label))
     # a sign is 2 t - 1 for the label t in {0, 1}

@@ -1,7 +1,7 @@
-"""A noisy Gram matrix: sums over people of products of two features, opened once, good for many questions afterwards.
+"""A noisy Gram matrix: sums over people of products of two features, opened once and used for many analyses.
 
-Everything here is computed from opened numbers and public ones, so it costs nothing however often it is asked. Sums are
-in units of the features' z, which is in [-1, 1].
+Everything here is computed from opened and public numbers, so it costs nothing, however often it is used. Sums are in
+units of the features' z, which is in [-1, 1].
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -39,12 +39,12 @@ def sensitivity_squared(
     add 1 to z'w, and the N remaining blocks take at most N off. With t = 1 + K - k - N, (z'w)^2 + E / 2 is at least
     t^2 + k >= t + k for t > 0, and k otherwise: never below 1 + K - N. So B^2 + M - max(0, 1 + K - N).
 
-    With `presences`, people may be absent: as many indicators of presence stand instead of the intercept, their own
-    squares are opened too, and no block is complete.
+    With `presences`, people may be absent: that many indicators of presence replace the intercept, their own squares
+    are opened too, and no block is complete.
 
-    With `lengths`, rows are shortened: for each entry, so many blocks of numbers together have a sum of squares of at
-    most that length. They count as so many blocks in B, and as D is at most sum (u + v) for them, B^2 + M grows by the
-    sum of the lengths.
+    With `lengths`, rows are clipped: for each entry, a group of blocks of numbers has a sum of squares of at most that
+    length. The group counts as that many blocks in B, and as D is at most sum (u + v) for it, B^2 + M grows by the sum
+    of the lengths.
     """
     several = sum(coding.numbers > 1 for coding in codings)
     shortened = sum((length for _, length in lengths), Fraction(0))
@@ -60,9 +60,9 @@ def sensitivity_squared(
 class GramMatrix:
     """Opened sums of products of `features` over `rows` people, each with noise of standard deviation `sigma`.
 
-    `values` has one number for each entry of the upper triangle that is neither known beforehand nor the same as
-    another one; `places` says which. `shortened` means that long rows were, which bends what is linear. `projection` is
-    what was done to the noise of the values since, if anything (`syndic.model.gram.consistent`).
+    `values` has one number for each entry of the upper triangle that is neither a known constant nor equal to another
+    entry; `places` maps entries to values. `shortened` means that long rows were clipped, which biases linear fits.
+    `projection` is the projection applied to the noise of the values, if any (`syndic.model.gram.consistent`).
     """
 
     features: tuple[Feature, ...]
@@ -88,7 +88,7 @@ class GramMatrix:
         sigma: float = 0.0,
         generator: np.random.Generator | None = None,
     ) -> Self:
-        """Return the Gram matrix of rows in [-1, 1], the intercept added: for simulation, it protects nobody."""
+        """Return the Gram matrix of rows in [-1, 1] with the intercept. For simulation: it is not private."""
         features = (intercept(), *(Feature(name=name, block=name) for name in names))
         rows = np.column_stack([np.ones(len(matrix)), matrix])
         places = places_of(features)
@@ -109,7 +109,7 @@ class GramMatrix:
 
     @cached_property
     def places(self) -> Places:
-        """For each entry of the matrix which value it is, or -1 where it is known beforehand."""
+        """The index of the value of each entry of the matrix, or -1 if the entry is a known constant."""
         return places_of(self.features)
 
     @cached_property
@@ -118,7 +118,7 @@ class GramMatrix:
         return np.where(self.places == _CONSTANT, _constants(self.features, self.rows), self.values[self.places])
 
     def index(self, name: str) -> int:
-        """Return where a feature stands."""
+        """Return the index of a feature."""
         if name not in self.names:
             raise InputError(f"there is no feature {name!r}; the features are {', '.join(self.names)}")
         return self.names.index(name)
@@ -150,13 +150,13 @@ def intercept() -> Feature:
 
 
 def presence(party: str) -> Feature:
-    """Return the feature that is 1 in every row of a person whom the party has."""
+    """Return the feature that is 1 in the row of every person that the party has."""
     name = f"(at {party})"
     return Feature(name=name, block=name, values="indicator", ones=name)
 
 
 def places_of(features: Sequence[Feature]) -> Places:
-    """Return which of the opened values each entry of the matrix is, numbered along the upper triangle."""
+    """Return the index of the opened value of each entry of the matrix, numbered along the upper triangle."""
     names = [feature.name for feature in features]
     ones = [names.index(feature.ones) for feature in features]
     places = np.full((len(features), len(features)), _CONSTANT, dtype=np.int64)
@@ -176,7 +176,7 @@ def places_of(features: Sequence[Feature]) -> Places:
 
 def _opened(first: Feature, second: Feature, i: int, j: int) -> bool:
     if i == j:
-        # a presence counts its own people; other indicators are counted by their product with the ones
+        # the square of a presence is opened; other indicators are counted by their product with the ones
         return first.values == "number" or (first.ones == first.name != INTERCEPT)
     return first.block != second.block
 

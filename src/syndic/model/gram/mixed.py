@@ -1,6 +1,6 @@
-"""Least squares from noisy rows, mixed or not: as Wu et al. (UAI 2022) print it, and by way of a Gram matrix.
+"""Least squares from noisy rows, mixed or not: as published by Wu et al. (UAI 2022), and by a Gram matrix.
 
-Everything here is computed from published numbers, so it costs nothing however often it is asked.
+Everything here is computed from published numbers, so it costs nothing, however often it is used.
 """
 
 from collections.abc import Sequence
@@ -17,16 +17,16 @@ from syndic.model.gram.matrix import GramMatrix, intercept, places_of
 Numbers = NDArray[np.float64]
 
 RIDGE = 1e-5
-"""What is added to every mean of squares, against division by nothing: the paper's lambda."""
+"""Added to every mean of squares, to avoid division by zero: the paper's lambda."""
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Mixed:
-    """Noisy rows of `features`, of `people` people: each row is one person's, or, `mixed`, a sum over all with signs.
+    """Noisy rows of `features`, of `people` people: one row per person, or, if `mixed`, signed sums over all people.
 
-    Mixed rows are divided by the root of their number, so that sums of products are about those of all people. `ones`
-    is what the same was made of a column of ones, without noise; `noise` the standard deviation of each column's noise.
+    Mixed rows are divided by the square root of their number, so that sums of products approximate those of all people.
+    `ones` is the same for a column of ones, without noise; `noise` the standard deviation of each column's noise.
     """
 
     features: tuple[Feature, ...]
@@ -37,20 +37,20 @@ class Mixed:
     mixed: bool
 
     def in_unit(self) -> "Mixed":
-        """Return the rows for values in [0, 1] instead of [-1, 1]: numbers and signs are moved by public amounts."""
+        """Return the rows for values in [0, 1] instead of [-1, 1]: numbers and signs are shifted by public amounts."""
         moved = np.array([feature.values != "indicator" for feature in self.features])
         table = np.where(moved, (self.table + self.ones[:, None]) / 2, self.table)
         return replace(self, table=table, noise=np.where(moved, self.noise / 2, self.noise))
 
     def gram(self) -> GramMatrix:
-        """Return sums of products freed of the noise's own squares, for values in [-1, 1]; see `freed_sums`."""
+        """Return sums of products corrected for the variance of the noise, for values in [-1, 1]; see `freed_sums`."""
         rows = np.column_stack([self.ones, self.table])
         return freed_sums(
             rows.T @ rows, self.features, people=self.people, noise=self.noise, rows=len(rows), mixed=self.mixed
         )
 
     def index(self, name: str) -> int:
-        """Return where a feature stands."""
+        """Return the index of a feature."""
         names = [feature.name for feature in self.features]
         if name not in names:
             raise InputError(f"there is no feature {name!r}; the features are {', '.join(names)}")
@@ -60,7 +60,7 @@ class Mixed:
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LeastSquares:
-    """Coefficients of `label` on `features`, no intercept; `least_eigenvalue` tells how near to singular it was."""
+    """Coefficients of `label` on `features`, no intercept; a small `least_eigenvalue` means nearly singular."""
 
     label: str
     features: tuple[str, ...]
@@ -81,7 +81,7 @@ def least_squares(
         mixed: the published rows.
         label: the feature to predict.
         features: those to predict it from; by default all of other columns.
-        debias: take the noise's own squares off the sums of squares.
+        debias: subtract the variance of the noise from the sums of squares.
         ridge: added to each mean of squares.
     """
     target = mixed.index(label)
@@ -89,7 +89,7 @@ def least_squares(
     names = tuple(each.name for each in mixed.features if each.block != block) if features is None else tuple(features)
     places = [mixed.index(name) for name in names]
     if not places or target in places:
-        raise InputError(f"features must be others than the label {label!r}, and at least one")
+        raise InputError(f"features must name at least one feature, and others than the label {label!r}")
     rows = mixed.table[:, [*places, target]]
     noise = mixed.noise[places] ** 2 * len(rows) if debias else np.zeros(len(places))
     found, least = solved(rows.T @ rows, noise, mixed.people, ridge)
@@ -99,7 +99,7 @@ def least_squares(
 def solved(sums: Numbers, noise: Numbers | float, people: int, ridge: float) -> tuple[Numbers, float]:
     """Return coefficients of the last column from sums of products, and the least absolute eigenvalue of the Hessian.
 
-    `noise` is taken off the diagonal; sums are divided by the number of people, also where rows are mixed.
+    `noise` is subtracted from the diagonal; sums are divided by the number of people, also if rows are mixed.
     """
     size = len(sums) - 1
     hessian = sums[:size, :size] / people + np.diag(np.full(size, ridge) - np.asarray(noise) / people)
@@ -110,15 +110,15 @@ def solved(sums: Numbers, noise: Numbers | float, people: int, ridge: float) -> 
 def freed_sums(
     sums: Numbers, features: Sequence[Feature], *, people: int, noise: Numbers, rows: int, mixed: bool
 ) -> GramMatrix:
-    """Return sums of products of noisy rows, the ones first, freed of the noise's own squares.
+    """Return sums of products of noisy rows, the ones first, corrected for the variance of the noise.
 
-    Means are regressions on the ones, which are known: what signs leave of products of different people would hide a
-    mean far from 0 otherwise. `sigma` of the result is a rough size of the error of a sum of products of differences
-    from means: noise times values, noise times noise and, where rows are mixed, products of different people, each as
-    for features of the average size.
+    Means are regressions on the ones, which are known: otherwise the products of different people that random signs
+    leave would hide a mean far from 0. `sigma` of the result is a rough size of the error of a sum of products of
+    differences from means: noise times values, noise times noise and, if rows are mixed, products of different people,
+    each for features of the average size.
     """
     if sums[0, 0] <= 0:
-        raise InputError("all signs cancel out in every mixed row, so means cannot be told: use more mixes")
+        raise InputError("all signs cancel in every mixed row, so means cannot be estimated: use more mixes")
     every = (intercept(), *features)
     means = sums[0, 1:] / sums[0, 0]
     centred = sums[1:, 1:] - sums[0, 0] * np.outer(means, means) - (rows - 1) * np.diag(noise**2)
@@ -126,7 +126,7 @@ def freed_sums(
     freed[1:, 1:] += centred
     places = places_of(every)
     values = np.zeros(int(places.max()) + 1)
-    # an indicator's sum stands twice; the one off the diagonal is less noisy, so it is written last
+    # an indicator's sum occurs twice; the one off the diagonal is less noisy, so it is written last
     for near in (np.eye(len(every), dtype=bool), np.triu(np.ones_like(sums, dtype=bool), 1)):
         chosen = near & (places >= 0)
         values[places[chosen]] = freed[chosen]

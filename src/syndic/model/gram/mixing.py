@@ -1,8 +1,8 @@
-"""Random mixing of rows (Wu et al., UAI 2022): a k x n matrix of signs times the rows, never held as a whole.
+"""Random mixing of rows (Wu et al., UAI 2022): a k x n matrix of signs times the rows, never stored in full.
 
-The signs come from a stream of bits, a tile of people at a time, and are expanded into small blocks that a matrix
-product of single precision takes in. Entries are whole numbers, and a tile is so short that its sums stay below 2^24:
-the product is exact, and the same on every machine.
+The signs come from a stream of bits, one tile of people at a time, and are expanded into small blocks for matrix
+products in single precision. Entries are whole numbers, and a tile is so short that its sums stay below 2^24: the
+product is exact, and the same on every machine.
 """
 
 import math
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Stream = Callable[[int, int], bytes]
-"""The bits of the signs: the number of a tile and how many bytes it takes. Public, and the same for every party."""
+"""Returns the bits of the signs, for the number of a tile and its bytes. Public, and the same for every party."""
 
 _TILE: Final = 8192
 _ROWS_AT_ONCE: Final = 64
@@ -30,13 +30,13 @@ def tile_of(bits: int) -> int:
 
 @final
 class Mixer:
-    """Adds up B times rows, B having `mixes` rows of signs: rows go in a batch at a time, `total` comes out.
+    """Computes B times the rows, where B has `mixes` rows of signs: add rows in batches, then call `total`.
 
-    What it holds is private until noise was added. Memory: `mixes` times width numbers and a few tiles.
+    Its contents are private until noise is added. Memory: `mixes` times width numbers and a few tiles.
     """
 
     def __init__(self, *, mixes: int, width: int, bits: int, stream: Stream) -> None:
-        """Begin with the first person."""
+        """Start at the first person."""
         self._tile = tile_of(bits)
         self._mixes = mixes
         self._stream = stream
@@ -47,7 +47,7 @@ class Mixer:
         self.people = 0
 
     def add(self, rows: NDArray[np.int32]) -> None:
-        """Take in the next people's rows of whole numbers."""
+        """Add the rows of the next people, as whole numbers."""
         start = 0
         while start < len(rows):
             taken = min(len(rows) - start, self._tile - self._filled)
@@ -73,7 +73,7 @@ class Mixer:
         for start in range(0, self._mixes, _ROWS_AT_ONCE):
             some = packed[start : start + _ROWS_AT_ONCE]
             expanded = signs[: len(some)]
-            # a byte is below 256, so nothing is clipped; the mode only spares a check
+            # a byte is below 256, so nothing is clipped; the mode only avoids a check
             np.take(_SIGNS, some, axis=0, out=expanded, mode="clip")
             self._sums[start : start + len(some)] += (expanded.reshape(len(some), -1) @ self._held).astype(np.int64)
         self._tiles += 1
@@ -84,15 +84,15 @@ def mixes_for(*, people: int, features: int, tau: float) -> int:
     """Return a number of mixes from public numbers alone; `tau` is the noise of an entry, for values in [-1, 1].
 
     In a sum of products of two features the signs leave products of different people, of size n q / sqrt(k) where q is
-    the mean square of a value; noise times noise adds tau^2 sqrt(k). They are equal at k = n q / tau^2. Values that are
-    spread evenly have q = 1/3. Never fewer than two mixes a feature, nor more than people.
+    the mean square of a value; noise times noise adds tau^2 sqrt(k). They are equal at k = n q / tau^2. Uniformly
+    distributed values have q = 1/3. At least two mixes per feature, and at most the number of people.
     """
     balanced = math.ceil(people / (3 * tau**2))
     return max(2 * (features + 1), min(balanced, people))
 
 
 def printed_mixes(people: int, sigma: float) -> int:
-    """Return the number of mixes behind the published curves: 10 sqrt(n) / sigma; the text lacks the 10."""
+    """Return the number of mixes of the published curves: 10 sqrt(n) / sigma; the paper's text omits the 10."""
     return max(1, int(10 * math.sqrt(people) / sigma))
 
 

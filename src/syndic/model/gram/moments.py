@@ -1,4 +1,4 @@
-"""Means and centred sums of products from a noisy Gram matrix, and what follows from them alone."""
+"""Means and centred sums of products from a noisy Gram matrix, and statistics computed from them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Moments:
 
     @property
     def repaired(self) -> Numbers:
-        """The centred sums without the negative eigenvalues that noise made: the nearest that could be sums."""
+        """The nearest positive semidefinite matrix: the centred sums without the negative eigenvalues due to noise."""
         values, vectors = np.linalg.eigh(self.centred)
         repaired: Numbers = (vectors * np.maximum(values, 0.0)) @ vectors.T
         return repaired
@@ -39,7 +39,7 @@ class Moments:
     def partial_correlation(self) -> Numbers:
         """Return the correlation of every two features given all the others.
 
-        Directions that do not stand above the noise are lifted to it: the inverse would show nothing but noise there.
+        Eigenvalues below the noise are raised to it: otherwise the inverse would show only noise in those directions.
         """
         values, vectors = np.linalg.eigh(self.centred)
         floor = max(2 * self.sigma * np.sqrt(len(values)), 1e-9 * float(values[-1]))
@@ -49,7 +49,7 @@ class Moments:
         return partial
 
     def principal_components(self, count: int | None = None) -> tuple[Numbers, Numbers]:
-        """Return the largest variances and their directions, a column each, for z in [-1, 1]."""
+        """Return the largest variances and their directions, one column each, for z in [-1, 1]."""
         values, vectors = np.linalg.eigh(self.repaired / self.rows)
         kept = slice(None, None, -1) if count is None else slice(None, -count - 1, -1)
         return np.maximum(values[kept], 0.0), vectors[:, kept]
@@ -58,8 +58,8 @@ class Moments:
 def moments_of(gram: GramMatrix, names: Sequence[str]) -> Moments:
     """Return means and centred sums of some features.
 
-    With people absent at some parties each pair of features is taken over the people that both parties have (pairwise
-    deletion): right if who is absent does not depend on the values. Sums are then brought to the same number of people.
+    If people may be absent at some parties, each pair of features uses the people that both parties have (pairwise
+    deletion), which is right if absence does not depend on the values. Sums are then scaled to the same number.
     """
     places = [gram.index(name) for name in names]
     if any(gram.features[place].name == INTERCEPT for place in places):
@@ -69,7 +69,7 @@ def moments_of(gram: GramMatrix, names: Sequence[str]) -> Moments:
     sums = gram.matrix[gram.index(INTERCEPT), places]
     means = np.clip(sums / gram.rows, -1.0, 1.0)
     centred = gram.matrix[np.ix_(places, places)] - gram.rows * np.outer(means, means)
-    # the square of a noisy mean is too large by the variance of its noise, unless means are clipped for the most part
+    # the square of a noisy mean is too large by the variance of its noise, unless most means are clipped
     centred[np.diag_indices(len(places))] += gram.sigma**2 / gram.rows if gram.sigma < gram.rows else 0.0
     return Moments(names=tuple(names), means=means, centred=centred, rows=float(gram.rows), sigma=gram.sigma)
 

@@ -1,4 +1,4 @@
-"""What both cuts of the data do with coded rows before sums open: tell features apart, shorten long rows, add up."""
+"""Coded rows in horizontal and vertical studies: check feature names, clip long rows, sum products."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from syndic.errors import InputError
 Pair = tuple[str, str]
 
 MOST_BITS: Final = 62
-"""Shares of sums fill their ring, and noise is added to them as 64-bit numbers, which must not wrap."""
+"""Shares of sums fill their ring, and noise is added to them as 64-bit numbers, which must not overflow."""
 
 # rows whose products, at most 2^32 each, add up to less than 2^53
 _PIECE: Final = 1 << 20
@@ -23,19 +23,19 @@ _PIECE: Final = 1 << 20
 @final
 @dataclass(frozen=True, kw_only=True)
 class Clip:
-    """Some of a party's features, `blocks` blocks of numbers, whose sum of squares is brought down to `length`."""
+    """Some of a party's features, `blocks` blocks of numbers, whose sum of squares is clipped to `length`."""
 
     places: tuple[int, ...]
     blocks: int
     length: Fraction
 
     def apply(self, rows: NDArray[np.int32], bits: int) -> NDArray[np.int32]:
-        """Return the rows, longer ones shortened; rounding is towards zero, so none stays longer."""
+        """Return the rows, with longer ones clipped; rounding is towards zero, so none stays longer."""
         numbers = rows[:, list(self.places)].astype(np.int64)
         most = int(self.length * 4**bits)
         squares = (numbers**2).sum(axis=1)
         long = squares > most
-        # a little less, so that the floating-point product cannot round up
+        # slightly less, so that the floating-point product cannot round up
         factors = np.sqrt(most / squares[long])[:, None] * (1 - 1e-12)
         numbers[long] = np.trunc(numbers[long] * factors).astype(np.int64)
         shortened = rows.copy()
@@ -44,7 +44,7 @@ class Clip:
 
 
 def check_names(codings: Iterable[Coding], features: Sequence[Feature]) -> None:
-    """Refuse columns that could not be told apart by the names of their blocks or features."""
+    """Refuse columns whose blocks or features would have the same name."""
     blocks = [each.block for each in features if each.ones == each.name]
     blocks += ["*".join(coding.columns) for coding in codings]
     for names in (blocks, [each.name for each in features]):
@@ -54,7 +54,7 @@ def check_names(codings: Iterable[Coding], features: Sequence[Feature]) -> None:
 
 
 def clip_of(blocks: tuple[Coding, ...], norm: Fraction, exempt: tuple[str, ...]) -> Clip | None:
-    """Return what is shortened at a party: blocks of nothing but numbers, unless a column of theirs is exempt."""
+    """Return the features of a party that are clipped: blocks of numbers only, without exempt columns."""
     places: list[int] = []
     start = count = 0
     for block in blocks:

@@ -1,13 +1,13 @@
 """Top-down specialisation along taxonomy trees (DiffGen: Mohammed, Chen, Fung and Yu 2011), for a class attribute.
 
-All values of a column begin as one group, the root of its tree. A specialisation replaces a group by its children. The
-score of a group v is Max(v) = sum over its children c of the largest number of rows in c that are of one class: what is
-classified right if each child gets its most frequent class. A cut is where the trees of all columns are cut in the end.
+All values of a column start as one group, the root of its tree. A specialisation replaces a group by its children. The
+score of a group v is Max(v) = sum over its children c of the largest number of rows in c of one class: the rows that
+are classified correctly if each child gets its most frequent class. A cut is the final set of groups of all columns.
 
-*Sensitivity*. Taking a row away lowers one class of one child by 1 at every group on the path of the row's value, so
-Max of those groups by 0 or 1; putting one in raises the groups on its own path by 0 or 1. Under replace both happen: a
-group on both paths moves by at most 1 as well. The root is on both, so with at most d groups that have children on a
-path, at most 2 d - 1 scores of a column move, each by at most 1: 2 d - 1 in squared l2.
+*Sensitivity*. Removing a row lowers one class of one child by 1 at every group on the path of the row's value, so Max
+of those groups by 0 or 1; adding a row raises the groups on its own path by 0 or 1. Under replace both happen: a group
+on both paths also changes by at most 1. The root is on both paths, so with at most d groups with children on a path, at
+most 2 d - 1 scores of a column change, each by at most 1: 2 d - 1 in squared l2.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,23 +21,23 @@ from numpy.typing import NDArray
 from syndic.errors import InputError
 
 Nested = int | tuple["Nested", ...]
-"""A tree of levels as nested tuples: a number is a level, a tuple a group."""
+"""A tree of levels as nested tuples: a number is a level, a tuple is a group."""
 
 Cut = dict[str, tuple[int, ...]]
-"""For each column the groups, by their places in its tree, that its values are told apart by."""
+"""For each column, the groups that partition its values, as indices into its tree."""
 
 
 @final
 @dataclass(frozen=True)
 class Tree:
-    """A column's groups of levels, the root first: the levels of each, and the places of its children. Public."""
+    """A column's groups of levels, the root first: the levels of each, and the indices of its children. Public."""
 
     levels: tuple[tuple[int, ...], ...]
     children: tuple[tuple[int, ...], ...]
 
     @cached_property
     def inner(self) -> tuple[int, ...]:
-        """The places of the groups that can be specialised."""
+        """The indices of the groups that can be specialised."""
         return tuple(place for place, below in enumerate(self.children) if below)
 
     @cached_property
@@ -50,11 +50,11 @@ class Tree:
 
     @property
     def moved(self) -> int:
-        """How many scores one replaced row moves, at most, each by at most 1."""
+        """The most scores that one replaced row changes, each by at most 1."""
         return max(0, 2 * self.depth - 1)
 
     def group_of(self, cut: Sequence[int]) -> NDArray[np.int64]:
-        """Return for each level the place in the cut of the group it is in; raises `InputError` if that is no cut."""
+        """Return for each level the index of its group in the cut; raise `InputError` if the cut is invalid."""
         found = np.full(len(self.levels[0]), -1, dtype=np.int64)
         seen = 0
         for place, node in enumerate(cut):
@@ -63,17 +63,17 @@ class Tree:
             found[list(self.levels[node])] = place
             seen += len(self.levels[node])
         if seen != len(found) or int(found.min()) < 0:
-            raise InputError("a cut must have every level of a column in exactly one group")
+            raise InputError("a cut must contain every level of a column in exactly one group")
         return found
 
 
 def balanced(size: int) -> Nested:
-    """Return levels 0, 1, ... halved again and again, in their order."""
+    """Return a balanced binary tree over levels 0, 1, ... in their order."""
     return _halved(0, size)
 
 
 def tree_of(nested: Nested) -> Tree:
-    """Return the tree of nested groups; raises `InputError` unless they have levels 0, 1, ... once each."""
+    """Return the tree of nested groups; raise `InputError` unless they contain levels 0, 1, ... once each."""
     levels: list[tuple[int, ...]] = []
     children: list[tuple[int, ...]] = []
 
@@ -92,7 +92,7 @@ def tree_of(nested: Nested) -> Tree:
     if not all(levels) or sorted(levels[0]) != list(range(len(levels[0]))):
         raise InputError("a taxonomy must name every value of its column once")
     if any(len(below) == 1 for below in children):
-        raise InputError("a taxonomy's groups must have two members or more: a group of one tells nothing apart")
+        raise InputError("a taxonomy's groups must have two or more members: replace a group of one by its member")
     return Tree(tuple(levels), tuple(children))
 
 
@@ -118,7 +118,7 @@ def specialised(
     fits: Callable[[Cut], bool],
     choose: Callable[[NDArray[np.float64]], int] = lambda scores: int(np.argmax(scores)),
 ) -> Cut:
-    """Specialise so many times, each time a group that `choose` picks by the scores of all that `fits` lets be."""
+    """Specialise this many times, each time the group that `choose` picks by score among those that `fits` allows."""
     cut = roots(trees)
     for _ in range(times):
         found: list[tuple[float, Cut]] = []

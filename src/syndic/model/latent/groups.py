@@ -1,11 +1,12 @@
-"""Groups of columns, and for each group a latent attribute that stands for it: the first phase of a latent tree.
+"""Groups of columns, and for each group a latent attribute that represents it: the first phase of a latent tree.
 
-After the two-phase latent attribute generation of Tang et al. (2021), for columns of any number of levels. What is here
-reads noisy numbers only, so it may be worked out by anybody.
+After the two-phase latent attribute generation of Tang et al. (2021), for columns with any number of levels. This
+module reads noisy numbers only, so anybody may run it.
 
-How many groups there are is public: columns are packed by size. Which columns share a group follows from noisy scores.
-A group's latent attribute is the one that explains most of the total correlation of its columns (Ver Steeg and Galstyan
-2014), made hard: each combination of values has one latent level, so that latent attributes are counted like columns.
+The number of groups is public: columns are packed by size. Which columns share a group follows from noisy scores. A
+group's latent attribute is the one that explains most of the total correlation of its columns (Ver Steeg and Galstyan
+2014), with hard assignment: each combination of values has one latent level, so latent attributes are counted like
+columns.
 """
 
 import itertools
@@ -25,7 +26,7 @@ Scores = Mapping[frozenset[str], float]
 Floats = NDArray[np.float64]
 ITERATIONS: Final = 100
 STARTS: Final = 4
-# a chance of zero would take its logarithm to infinity
+# smallest probability, since the logarithm of zero is infinite
 _LEAST: Final = 1e-12
 
 
@@ -34,7 +35,7 @@ _LEAST: Final = 1e-12
 class Latent:
     """A latent attribute: `level_of` has the level of every combination of the group's columns, in the domain's order.
 
-    Public: it was made of noisy counts.
+    Public: it is computed from noisy counts.
     """
 
     domain: Domain
@@ -47,7 +48,7 @@ class Latent:
 
 
 def packed(domain: Domain, most_columns: int, most_cells: int) -> tuple[Names, ...]:
-    """Return groups of columns within both limits, found from their sizes alone: the largest first, each where it fits.
+    """Return groups of columns within both limits, by size alone: the largest first, each where it fits (first fit).
 
     A column with more levels than `most_cells` is alone.
     """
@@ -64,7 +65,7 @@ def packed(domain: Domain, most_columns: int, most_cells: int) -> tuple[Names, .
 def regrouped(
     domain: Domain, groups: Sequence[Names], scores: Scores, most_columns: int, most_cells: int
 ) -> tuple[Names, ...]:
-    """Return as many groups, with columns moved and exchanged while noisy scores say that groups hold better."""
+    """Return the same number of groups, with columns moved or swapped while the noisy scores within groups improve."""
     found = [set(one) for one in groups]
     better = True
     while better:
@@ -75,8 +76,8 @@ def regrouped(
                 after = (before[0] - {given}) | {name for name in (taken,) if name}, (before[1] - {taken}) | {given}
                 if not after[0] or not all(_fits(domain, group, most_columns, most_cells) for group in after):
                     continue
-                # by more than rounding, so that it ends
-                if _held(after, scores) > _held(before, scores) + 1e-9:
+                # by more than rounding, so that the loop ends
+                if _total_score(after, scores) > _total_score(before, scores) + 1e-9:
                     found[one], found[other] = after
                     better = True
                     break
@@ -85,11 +86,11 @@ def regrouped(
 
 
 def latent_of(domain: Domain, counts: Floats, levels: int, generator: np.random.Generator) -> Latent:
-    """Return the latent attribute of a group from its noisy counts: the best of a few starts."""
+    """Return the latent attribute of a group from its noisy counts: the best of a few random starts."""
     chances = positive(counts).ravel()
     size = domain.size
     if len(domain) == 1 or size <= levels:
-        # a column alone has no correlation to explain: its frequent levels stand for themselves
+        # a single column has no correlation to explain: its frequent levels become latent levels
         order = np.argsort(-chances, kind="stable")
         level_of = np.full(size, min(levels, size) - 1, dtype=np.int64)
         level_of[order[: levels - 1]] = np.arange(min(levels - 1, size))
@@ -100,7 +101,7 @@ def latent_of(domain: Domain, counts: Floats, levels: int, generator: np.random.
 
 
 def positive(counts: Floats) -> Floats:
-    """Return the closest table of chances in l2: all counts are shifted alike, and negative ones cut, to sum to one."""
+    """Return the nearest table of probabilities in l2: the projection of the counts onto the simplex."""
     total = max(float(counts.sum()), 1.0)
     return onto_simplex(counts, total) / total
 
@@ -121,14 +122,14 @@ def _explained(
         given /= given.sum(axis=1, keepdims=True)
     level_of = np.argmax(given, axis=1)
     hard = np.eye(levels)[level_of]
-    told = sum(
+    total = sum(
         (information(_joint(chances, hard, view, size)) for view, size in zip(views, domain.sizes, strict=True)), 0.0
     )
-    return told - _entropy(chances @ hard), level_of
+    return total - _entropy(chances @ hard), level_of
 
 
 def _joint(chances: Floats, given: Floats, view: NDArray[np.int64], size: int) -> Floats:
-    """Return the chances of each level of one column together with each latent level."""
+    """Return the joint probabilities of each level of one column and each latent level."""
     table = np.empty((size, given.shape[1]))
     for level in range(given.shape[1]):
         table[:, level] = np.bincount(view, chances * given[:, level], size)
@@ -136,14 +137,14 @@ def _joint(chances: Floats, given: Floats, view: NDArray[np.int64], size: int) -
 
 
 def _within(chances: Floats, given: Floats, view: NDArray[np.int64], size: int) -> Floats:
-    """Return the chances of latent levels given each level of one column."""
+    """Return the probabilities of latent levels given each level of one column."""
     joint = _joint(chances, given, view, size)
     joint /= np.maximum(joint.sum(axis=1, keepdims=True), _LEAST)
     return joint
 
 
 def information(table: Floats) -> float:
-    """Return the mutual information of a two-way table of chances or counts that are not negative, in bits."""
+    """Return the mutual information of a two-way table of probabilities or non-negative counts, in bits."""
     joint = table / max(float(table.sum()), _LEAST)
     return _entropy(joint.sum(axis=0)) + _entropy(joint.sum(axis=1)) - _entropy(joint.ravel())
 
@@ -157,5 +158,5 @@ def _fits(domain: Domain, names: Sequence[str] | set[str], most_columns: int, mo
     return len(names) == 1 or (len(names) <= most_columns and domain.project(names).size <= most_cells)
 
 
-def _held(groups: Sequence[set[str]], scores: Scores) -> float:
+def _total_score(groups: Sequence[set[str]], scores: Scores) -> float:
     return sum(scores.get(frozenset(pair), 0.0) for group in groups for pair in itertools.combinations(group, 2))

@@ -1,9 +1,9 @@
-"""A tree of latent attributes: each stands for a group of columns, and neighbours in the tree hang together.
+"""A tree of latent attributes: each represents a group of columns, and neighbours in the tree are associated.
 
-After Tang, Cheng, Su, Chen and Shao (2021). Everything here is made of noisy tables, so it is public: the tables of the
-groups, and the tables of pairs of latent attributes. The tree is the one of most mutual information. A row is drawn
-along the tree, then each group's values given its latent level. Columns of different groups are independent given the
-latent levels, which is what the model cannot tell.
+After Tang, Cheng, Su, Chen and Shao (2021). Everything here is computed from noisy tables, so it is public: the tables
+of the groups, and the tables of pairs of latent attributes. The tree is the one with the most mutual information. A row
+is drawn along the tree, then each group's values given its latent level. Columns of different groups are independent
+given the latent levels: the model cannot represent other dependence between them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,9 +18,9 @@ from syndic.model.latent.groups import Floats, Latent, information, positive
 from syndic.model.markov import MarkovField, Measurement, fit
 from syndic.model.markov.sample import draw_column
 
-# a deviation from independence below so many standard deviations of the noise is taken for noise
+# a deviation from independence below this many standard deviations of the noise counts as noise
 SIGNIFICANT: Final = 3.0
-# what a combination of values weighs that noise took to nothing: its latent level may be drawn all the same
+# the weight of a combination of values that noise reduced to zero or less: its latent level may still be drawn
 _RARE: Final = 1e-9
 
 
@@ -29,7 +29,7 @@ _RARE: Final = 1e-9
 class LatentTree:
     """The model. `groups` has each latent attribute with the noisy counts of its columns, `links` the tree's edges.
 
-    `used` has the levels of each latent attribute that some combination of values has; `field` is over those.
+    `used` has the levels of each latent attribute that occur for some combination of values; `field` is over those.
     """
 
     groups: Mapping[str, tuple[Latent, Floats]]
@@ -71,16 +71,16 @@ def latent_tree(
 
 
 def strength(table: Measurement) -> float:
-    """Return the mutual information of a noisy table, in bits, from those of its cells that noise does not explain."""
+    """Return the mutual information of a noisy table, in bits, from the cells that noise does not explain."""
     values = table.values
     sides = [np.maximum(values.sum(axis=axis), 0.0) for axis in (1, 0)]
     expected = np.outer(*sides) / max(float(values.sum()), 1.0)
-    told = np.abs(values - expected) > SIGNIFICANT * table.variance**0.5
-    return information(np.where(told, np.maximum(values, 0.0), expected))
+    significant = np.abs(values - expected) > SIGNIFICANT * table.variance**0.5
+    return information(np.where(significant, np.maximum(values, 0.0), expected))
 
 
 def spanning_forest(names: Sequence[str], weights: Mapping[tuple[str, str], float]) -> tuple[tuple[str, str], ...]:
-    """Return the edges of the greatest total weight without a cycle, heaviest first; weights of zero are left out."""
+    """Return the spanning forest of largest total weight, heaviest edge first; edges of weight zero are omitted."""
     root = {name: name for name in names}
     found = []
     for link in sorted(weights, key=lambda one: -weights[one]):

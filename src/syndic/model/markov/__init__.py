@@ -1,4 +1,4 @@
-"""Graphical models of many columns: fitted to noisy tables of a few columns each, then asked and sampled."""
+"""Graphical models of many columns: fitted to noisy tables of a few columns each, then queried and sampled."""
 
 from syndic.model.markov.counts import Counts, Synthesis
 from syndic.model.markov.curator import Curator

@@ -1,9 +1,9 @@
-"""How one clique's cells lie in memory, and which few larger tables stand between it and its many small ones.
+"""The memory layout of one clique, and the few larger tables between it and its many small tables.
 
-A clique has many small tables (measured ones, separators). Going through its cells once for each would cost most of
-the time, so the small tables are covered by a few groups: a pass over the cells multiplies by the groups' tables and
-sums onto them, and only groups and small tables are walked for each small one. The last columns of the clique, the
-block, are whole in a group or not in it at all, so that the inner loop runs over adjacent numbers.
+A clique has many small tables (measured ones, separators). Going through its cells once for each would take most of
+the time, so the small tables are covered by a few groups: one pass over the cells multiplies by the groups' tables and
+sums onto them; for each small table only its group is read. The last columns of the clique, the block, are completely
+in a group or not at all, so that the inner loop runs over adjacent numbers.
 """
 
 import itertools
@@ -29,7 +29,7 @@ TRIES = 8
 @final
 @dataclass(frozen=True)
 class Cover:
-    """The choice for one clique, as bits of its axes: the block, the groups, and the group of each small table."""
+    """The layout chosen for one clique, as bits of its axes: the block, the groups, the group of each small table."""
 
     block: int
     groups: tuple[int, ...]
@@ -39,7 +39,7 @@ class Cover:
 
 @lru_cache(maxsize=4096)
 def cover(sizes: tuple[int, ...], smalls: tuple[int, ...], separator: int) -> Cover:
-    """Choose block and groups for a clique of `sizes` with these small tables; the cheapest of a few tries."""
+    """Choose block and groups for a clique of `sizes` with these small tables: the fastest of a few candidates."""
     best: tuple[float, Cover] | None = None
     for block in blocks(sizes, smalls):
         for single in {True, separator == 0}:
@@ -54,7 +54,7 @@ def cover(sizes: tuple[int, ...], smalls: tuple[int, ...], separator: int) -> Co
 
 
 def blocks(sizes: Sequence[int], smalls: Sequence[int]) -> list[int]:
-    """Return blocks worth trying: of frequent columns, neither narrow nor wide."""
+    """Return candidate blocks: of frequent columns, neither narrow nor wide."""
     everything = (1 << len(sizes)) - 1
     if cells(everything, sizes) <= 16:
         return [everything]
@@ -71,7 +71,7 @@ def blocks(sizes: Sequence[int], smalls: Sequence[int]) -> list[int]:
 
 
 def merge(sizes: Sequence[int], smalls: Sequence[int], block: int, base: int) -> list[int]:
-    """Cover the small tables by groups, joining two while that makes a pass cheaper."""
+    """Cover the small tables by groups, merging two as long as that makes a pass faster."""
     whole = cells((1 << len(sizes)) - 1, sizes)
 
     def completed(members: int) -> int:
@@ -98,7 +98,7 @@ def merge(sizes: Sequence[int], smalls: Sequence[int], block: int, base: int) ->
 
 
 def price(sizes: Sequence[int], smalls: Sequence[int], groups: Sequence[int], block: int, single: bool) -> float:
-    """Return about how many nanoseconds one step takes."""
+    """Return the approximate time of one step, in nanoseconds."""
     whole = cells((1 << len(sizes)) - 1, sizes)
     rows = whole // cells(block, sizes)
     wide = sum(1 for group in groups if group & block)
@@ -114,7 +114,7 @@ def _smallest(one: int, groups: Sequence[int], sizes: Sequence[int]) -> int:
 
 
 def index_of(sizes: Sequence[int], axes: Sequence[int], target: Sequence[int]) -> NDArray[np.int32]:
-    """Return for every cell over `axes` (the last fastest) its cell in the table over `target`, a part of them."""
+    """Return for every cell over `axes` (the last fastest) its cell in the table over `target`, a subset of them."""
     strides, stride = dict.fromkeys(axes, 0), 1
     for axis in reversed(target):
         strides[axis] = stride
@@ -133,12 +133,12 @@ def axes_of(members: int, order: Sequence[int]) -> tuple[int, ...]:
 
 @final
 class CliqueState:
-    """One clique: its cells and how its small tables are reached."""
+    """One clique: its cells and the index maps of its small tables."""
 
     def __init__(self, sizes: tuple[int, ...], slots: Sequence[tuple[int, int]], sets: Sequence[int], own: int) -> None:
         """Lay out a clique; `slots` gives start and size of each small table, `sets` its axes as bits.
 
-        `own` is the place of the parent's separator among them, -1 for the root.
+        `own` is the index of the parent's separator among them, -1 for the root.
         """
         choice = cover(sizes, tuple(sets), sets[own] if own >= 0 else 0)
         inner = axes_of(choice.block, range(len(sizes)))
@@ -147,7 +147,7 @@ class CliqueState:
         self.order = (*outer, *inner)
         self.single = choice.single
         groups = [axes_of(group, self.order) for group in choice.groups]
-        # a clique of one pass needs its separator in every group
+        # a clique with one pass needs its separator in every group
         homes = list(enumerate(choice.group_of))
         copies = [(own, group) for group in range(len(groups)) if own >= 0 and group != choice.group_of[own]]
         lines = [*homes, *(copies if choice.single else ())]

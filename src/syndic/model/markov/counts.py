@@ -1,4 +1,4 @@
-"""Who counts. What is measured is chosen in the same way whoever does."""
+"""The interface to noisy counts. Tables are selected in the same way, whoever counts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ Names = tuple[str, ...]
 class Counts(Protocol):
     """Rows that can be counted with noise: a curator's, or many parties' through masked sums.
 
-    Only tables of counts are asked for, because they are sums over rows: the tables of all parties add up, and one
-    copy of noise is enough. A distance between tables is no such sum.
+    Only tables of counts are requested, because they are sums over rows: the tables of all parties add up, and one
+    copy of noise is enough. A distance between tables is not such a sum.
     """
 
     @property
@@ -31,15 +31,15 @@ class Counts(Protocol):
 
     @property
     def people(self) -> int | None:
-        """The number of rows where it is public, else None."""
+        """The number of rows if it is public, else None."""
         ...
 
     def variance(self, mu_squared: Fraction) -> float:
-        """Return the variance of a cell of one table that is measured with this much of the budget."""
+        """Return the variance of a cell of one table that is measured with this budget."""
         ...
 
     def noisier(self, table: Domain) -> float | None:
-        """Return how many times that variance a cell of this table has; None if it cannot be counted at all."""
+        """Return the variance of a cell of this table relative to that; None if it cannot be counted."""
         ...
 
     def measure(self, tables: Sequence[Names], mu_squared: Fraction, grouping: Grouping) -> list[Measurement]:
@@ -50,7 +50,7 @@ class Counts(Protocol):
 @final
 @dataclass(frozen=True, eq=False)
 class Synthesis:
-    """A model of all columns with what it was made from. As public as the noisy tables in `rounds`.
+    """A model of all columns with the noisy tables it was fitted to. As public as the tables in `rounds`.
 
     `one_way` has the noisy count of every level; `field` is over groups of levels.
     """

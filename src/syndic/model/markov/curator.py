@@ -18,13 +18,13 @@ from syndic.privacy import GaussianEvent
 from syndic.random import Randomness
 
 Integers = NDArray[np.int64]
-# scores are rounded to this part of a row; rounding both neighbours moves a difference by one step at most
+# scores are rounded to this part of a row; rounding at both neighbours changes a difference by at most one step
 SCORE_STEP = Fraction(1, 1024)
 
 
 @final
 class Curator:
-    """Noisy tables and scores of rows held in one place. Each person has one row.
+    """Noisy tables and scores of rows in one place. Each person has one row.
 
     Under add/remove one row changes one cell of a table by 1, under replace two cells, so the squared L2 sensitivity
     of k tables is k or 2 k. `charge` is called with every cost before noise is drawn; it may raise.
@@ -39,7 +39,7 @@ class Curator:
         neighbours: Literal["add_remove", "replace"] = "add_remove",
         charge: Callable[[GaussianEvent], None],
     ) -> None:
-        """Take coded rows, an array for each column of the domain."""
+        """Start with coded rows, one array for each column of the domain."""
         lengths = {len(codes[name]) for name in domain.names}
         if len(lengths) != 1:
             raise InputError("every column must have the same number of rows")
@@ -57,16 +57,16 @@ class Curator:
 
     @property
     def people(self) -> int | None:
-        """The number of rows under replace, where neighbours have the same; None under add/remove."""
+        """The number of rows under replace, where it is the same for neighbours; None under add/remove."""
         return self._rows if self._changed == 2 else None
 
     @property
     def simulated(self) -> bool:
-        """Whether noise repeats itself from a seed and so protects nobody."""
+        """Whether noise comes from a seed and is therefore not private."""
         return self._randomness.simulated
 
     def variance(self, mu_squared: Fraction) -> float:
-        """Return the variance of a cell of one table that is measured with this much of the budget."""
+        """Return the variance of a cell of one table that is measured with this budget."""
         return self._noise(1, mu_squared).variance
 
     def noisier(self, table: Domain) -> float | None:
@@ -86,20 +86,20 @@ class Curator:
         ]
 
     def noisy_people(self, mu_squared: Fraction) -> float:
-        """Return the number of rows with noise; exactly and for nothing under replace."""
+        """Return the noisy number of rows; under replace the exact number, at no cost."""
         if self.people is not None:
             return float(self.people)
         return float(self._apply(self._noise(1, mu_squared), np.array([self._rows]))[0])
 
     def associations(self, pairs: Sequence[Names], mu_squared: Fraction) -> NDArray[np.float64]:
-        """Return for each pair of columns how far it is from independence, with noise."""
+        """Return the noisy distance of each pair of columns from independence."""
         scores = [independence_gap(table) for table in self._count(pairs, Grouping.none(self._domain))]
         return self._scores(scores, Fraction(self._changed + 1), mu_squared)
 
     def distances(
         self, tables: Sequence[Names], expected: Sequence[NDArray[np.float64]], mu_squared: Fraction
     ) -> NDArray[np.float64]:
-        """Return the l1 distance of each table from public expected counts, with noise. One row moves it by 1 or 2."""
+        """Return the noisy l1 distance of each table from public expected counts. Its sensitivity is 1 or 2."""
         counted = self._count(tables, Grouping.none(self._domain))
         scores = [float(np.abs(table - model).sum()) for table, model in zip(counted, expected, strict=True)]
         return self._scores(scores, Fraction(self._changed), mu_squared)
@@ -127,10 +127,10 @@ class Curator:
 def independence_gap(table: Integers) -> float:
     """Return half the l1 distance between an exact two-way table and the product of its margins, in rows. Private.
 
-    One row added to cell (a, b) of n rows moves the difference of table and product by
+    One row added to cell (a, b) of n rows changes the difference of table and product by
     (n - T_a)(n - T_b) / (n (n + 1)) in all of cell (a, b), the rest of row a, the rest of column b, and all other
-    cells: below 4 in sum, 2 in the half. One row replaced moves two cells of the table by 1, and the product
-    T_x T_y / n by at most 2 for the margin of x and 2 for that of y: 6 in sum, 3 in the half.
+    cells: below 4 in sum, 2 after halving. One row replaced changes two cells of the table by 1, and the product
+    T_x T_y / n by at most 2 for the margin of x and 2 for that of y: 6 in sum, 3 after halving.
     """
     product = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(int(table.sum()), 1)
     return 0.5 * float(np.abs(table - product).sum())

@@ -22,15 +22,15 @@ from syndic.model.markov.query import Queries
 from syndic.model.markov.sample import sample_rows
 from syndic.model.markov.tree import JunctionTree
 
-# of one queried table: 2^25 cells of float64 are 268 MB
+# the most cells of one queried table: 2^25 cells of float64 are 268 MB
 QUERY_CELLS = 1 << 25
 FORMAT = 1
 MOST_CELLS: Final = 1 << 28
-"""Of all cliques of a stored model together, and of any of its tables: 2 GB."""
+"""The most cells of all cliques of a stored model together, and of any of its tables: 2 GB."""
 
 
 class Description(Document):
-    """Everything of a model that is no array. Table k of potentials is the array `potential_k`."""
+    """Everything in a stored model except arrays. Table k of potentials is the array `potential_k`."""
 
     format: int
     names: tuple[str, ...]
@@ -45,10 +45,10 @@ class Description(Document):
 @final
 @dataclass(frozen=True, eq=False)
 class MarkovField:
-    """Pr[x] in proportion to exp of the sum of the potentials, `total` rows in all. As public as what it was fitted to.
+    """Pr[x] proportional to exp of the sum of the potentials, `total` rows in all. As public as the fitted tables.
 
-    A potential is a table of logarithms over a set of columns that lies in one clique. Cells declared impossible have
-    probability 0 exactly.
+    A potential is a table of logarithms over a set of columns inside one clique. Cells declared impossible have
+    probability exactly 0.
     """
 
     domain: Domain
@@ -83,11 +83,11 @@ class MarkovField:
         return Queries(self.tree, self.beliefs, QUERY_CELLS)
 
     def marginal(self, names: Sequence[str]) -> Factor:
-        """Return the expected counts over `names`, any columns; refused above `QUERY_CELLS` cells on the way."""
+        """Return the expected counts over `names`, any columns; refused if it needs more than `QUERY_CELLS` cells."""
         return self.marginals([names])[0]
 
     def marginals(self, sets: Sequence[Sequence[str]]) -> list[Factor]:
-        """Return the expected counts over each set of columns; sets with common parts share work."""
+        """Return the expected counts over each set of columns; intermediate results are shared."""
         tables = [(tuple(names), self._queries.table(tuple(names))) for names in sets]
         return [Factor(self.domain.project(names), table * self.total) for names, table in tables]
 
@@ -104,7 +104,7 @@ class MarkovField:
         return sample_rows(self.tree, self.beliefs, rows, generator)
 
     def condition(self, given: Mapping[str, int]) -> "MarkovField":
-        """Return the model of the rows that have these codes; `total` becomes their expected number."""
+        """Return the model conditioned on these codes; `total` becomes the expected number of such rows."""
         extra = []
         share = self.marginal(tuple(given)).values[tuple(given.values())] if _codes_fit(self.domain, given) else 0.0
         if not share > 0:
@@ -132,12 +132,12 @@ class MarkovField:
         arrays |= {f"impossible_{place}": one.cells for place, one in enumerate(self.impossible)}
         text = np.frombuffer(to_json(description), dtype=np.uint8)
         with Path(path).open("wb") as file:
-            # all are numbers, so nothing is pickled; numpy 2.0 would take `allow_pickle` for one more array
+            # all are numbers, so nothing is pickled; numpy 2.0 would treat `allow_pickle` as another array
             np.savez_compressed(file, description=text, **arrays)  # type: ignore[arg-type]
 
     @classmethod
     def load(cls, path: str | Path) -> "MarkovField":
-        """Read a model; nothing of the file is believed before the sizes of its tables, and then their values, fit."""
+        """Read a model; the sizes of its tables, and then their values, are checked before anything is used."""
         path = Path(path)
         try:
             with zipfile.ZipFile(path) as archive:
@@ -163,7 +163,7 @@ def _field(archive: zipfile.ZipFile, description: Description) -> MarkovField:
     domain = Domain(description.names, description.sizes)
     tree = JunctionTree(domain, description.cliques, description.parents)
     if tree.cells > MOST_CELLS:
-        raise ValueError(f"its cliques have {tree.cells:,} cells, more than {MOST_CELLS:,}")
+        raise ValueError(f"its cliques have {tree.cells:,} cells; at most {MOST_CELLS:,} are allowed")
     potentials = tuple(
         Factor(domain.project(names), _array(archive, f"potential_{place}", domain.project(names)))
         for place, names in enumerate(description.potentials)
@@ -176,13 +176,13 @@ def _field(archive: zipfile.ZipFile, description: Description) -> MarkovField:
 
 
 def _array(archive: zipfile.ZipFile, name: str, domain: Domain | None) -> NDArray[Any]:
-    """Read a table of the domain, or a line of bytes; the header is looked at before anything is allocated."""
+    """Read a table of the domain, or a line of bytes; the header is checked before anything is allocated."""
     with archive.open(f"{name}.npy") as file:
         header = read_array_header_1_0 if read_magic(file) == (1, 0) else read_array_header_2_0
         shape, _, kind = header(file)
         fits = kind == np.uint8 and len(shape) == 1 if domain is None else kind in (np.float64, np.bool_)
         if not fits or prod(shape) > MOST_CELLS or (domain is not None and shape != domain.sizes):
-            raise ValueError(f"the array {name} has shape {shape} and type {kind}, which is not what is described")
+            raise ValueError(f"the array {name} has shape {shape} and type {kind}, which differs from its description")
         file.seek(0)
         return np.asarray(read_array(file, allow_pickle=False))
 
@@ -190,14 +190,14 @@ def _array(archive: zipfile.ZipFile, name: str, domain: Domain | None) -> NDArra
 def _check(field: MarkovField) -> None:
     tree, names = field.tree, field.domain.names
     if any(clique != tuple(name for name in names if name in clique) for clique in tree.cliques):
-        raise ValueError("the columns of a clique must be different ones, in the domain's order")
+        raise ValueError("the columns of a clique must be distinct, and in the domain's order")
     if tree.parents[0] != -1 or any(up < 0 for up in tree.parents[1:]):
         raise ValueError("every clique but the first must have a parent")
     if not 0 < field.total < inf:
         raise ValueError(f"total ({field.total}) must be positive")
     for one in [*(each.domain.names for each in field.potentials), *(zero.names for zero in field.impossible)]:
         if tree.home(one) is None:
-            raise ValueError(f"no clique holds {list(one)}")
-    # what is NaN is not below anything
+            raise ValueError(f"no clique contains {list(one)}")
+    # NaN is not below anything, so it is refused too
     if not all(bool((one.values < inf).all()) for one in field.potentials):
         raise ValueError("potentials must be numbers below infinity")

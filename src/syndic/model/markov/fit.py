@@ -28,7 +28,7 @@ from syndic.model.markov.tree import JunctionTree, plan_tree
 @final
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A model, half the weighted sum of squares it leaves, and how many passes over the tree it took."""
+    """A model, half its weighted sum of squared residuals, and the number of passes over the tree."""
 
     field: MarkovField
     loss: float
@@ -51,21 +51,21 @@ def fit(  # noqa: PLR0913 - keyword-only, all with defaults
     memory_bytes: int | None = None,
     progress: Progress | None = None,
 ) -> Fitted:
-    """Fit a model to noisy tables; where they leave it free it has the greatest entropy.
+    """Fit a model to noisy tables; among all that fit equally well, it has the greatest entropy.
 
     Args:
         domain: The columns.
         measurements: Noisy tables, weighted by the inverse of their variance.
-        tree: Must hold every table and every set of zeros in a clique; planned from them if it is not given.
-        start: A model to begin at, whatever its tree; its potentials that `tree` cannot hold are left out.
+        tree: Must contain every table and every set of zeros in a clique; planned from them if it is not given.
+        start: A model to start from, with any tree; potentials that do not fit into `tree` are dropped.
         total: The number of rows; estimated from the tables if it is not given.
         zeros: Cells that have probability 0 in the model.
         iterations: The most passes over the tree.
         tolerance: Stop when passes improve the loss by less than this share.
-        target: Stop at this share of the loss that the noise alone is expected to leave, half a unit for each
-            measured cell: beyond it a model follows the noise. 0 goes on to the least loss.
-        optimiser: Another one, to compare.
-        threads: For cliques large enough to share.
+        target: Stop at this share of the expected loss from noise alone, half a unit for each measured cell: below
+            it a model fits the noise. 0 minimises the loss completely.
+        optimiser: Another optimiser, for comparisons.
+        threads: Number of threads for large cliques.
         memory_bytes: Refuse a fit that may need more.
         progress: Called after every pass with the number of passes and the loss; may raise to end the fit.
     """
@@ -100,7 +100,7 @@ def fit(  # noqa: PLR0913 - keyword-only, all with defaults
 def _impossible(
     domain: Domain, zeros: Sequence[Impossible], start: MarkovField | None
 ) -> list[tuple[tuple[str, ...], NDArray[np.bool_]]]:
-    """Return the zeros and those of the start, one table for each set of columns."""
+    """Return the given zeros and those of the start, one table for each set of columns."""
     found: dict[tuple[str, ...], NDArray[np.bool_]] = {}
     for zero in (*zeros, *(start.impossible if start else ())):
         check_shape(domain, zero.names, zero.cells)
@@ -112,7 +112,7 @@ def _impossible(
 def _begin(
     domain: Domain, tables: Sequence[Measurement], old: Mapping[tuple[str, ...], NDArray[np.float64]]
 ) -> dict[tuple[str, ...], NDArray[np.float64]]:
-    """Return the logarithms to begin at: the old ones, and independent columns where they say nothing."""
+    """Return the starting logarithms: those of the old model, and independent columns where it has none."""
     known = {name for names in old for name in names}
     alone = {names: logs for names, logs in one_way(domain, tables).items() if not known.intersection(names)}
     return {**alone, **old}
@@ -143,9 +143,9 @@ def _check_tree(
     needed = tree.memory_for(wanted)
     if memory_bytes is not None and needed > memory_bytes:
         raise InputError(
-            f"the model may need {needed} bytes ({tree.cells} cells, the largest clique {tree.largest}), "
-            f"more than {memory_bytes}: measure smaller tables or allow more memory"
+            f"the model may need {needed} bytes ({tree.cells} cells, the largest clique {tree.largest}); the limit is "
+            f"{memory_bytes}: measure smaller tables or allow more memory"
         )
     for names in wanted:
         if tree.home(names) is None:
-            raise InputError(f"no clique of the tree holds {list(names)}: plan the tree with it")
+            raise InputError(f"no clique of the tree contains {list(names)}: plan the tree with it")

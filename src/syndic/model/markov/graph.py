@@ -1,4 +1,4 @@
-"""Chordal graphs: which sets of columns must be held together so that sums over the rest are exact."""
+"""Chordal graphs: which sets of columns must share a clique so that sums over the rest are exact."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -8,23 +8,23 @@ Graph = list[int]  # for each column its neighbours, as bits of one integer
 
 
 def triangulate(domain: Domain, cliques: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return the maximal cliques of a chordal graph that contains every given set; columns in no set stand alone.
+    """Return the maximal cliques of a chordal graph that contains every given set; columns in no set are alone.
 
-    Three orders of elimination are tried: columns that add fewest edges first, those whose clique has fewest cells, and
-    by the degree in the given graph (the fixed order of PrivMRF). The one with the fewest cells in all is taken.
+    Three elimination orders are tried: columns that add fewest edges first, those whose clique has fewest cells, and by
+    the degree in the given graph (the fixed order of PrivMRF). The one with the fewest cells in total is used.
     """
     found = fewest(domain, graph_of(domain, cliques), (fill, weight, degree))
     return [tuple(domain.names[axis] for axis in bits(one)) for one in found]
 
 
 def fewest(domain: Domain, graph: Graph, orders: Sequence["Cost"]) -> list[int]:
-    """Return the cliques of the order of elimination that leaves the fewest cells."""
+    """Return the cliques of the elimination order with the fewest cells."""
     tries = [eliminate(graph, domain.sizes, order) for order in orders]
     return min(tries, key=lambda sets: sum(cells(one, domain.sizes) for one in sets))
 
 
 def graph_of(domain: Domain, cliques: Iterable[Sequence[str]]) -> Graph:
-    """Return the graph in which the columns of each set are joined pairwise."""
+    """Return the graph in which the columns of each set are pairwise connected."""
     graph = [0] * len(domain)
     position = {name: axis for axis, name in enumerate(domain.names)}
     for names in cliques:
@@ -39,7 +39,7 @@ def graph_of(domain: Domain, cliques: Iterable[Sequence[str]]) -> Graph:
 
 
 def bits(members: int) -> Iterator[int]:
-    """Yield the places of the bits that are set, lowest first."""
+    """Yield the positions of the bits that are set, lowest first."""
     while members:
         lowest = members & -members
         yield lowest.bit_length() - 1
@@ -76,7 +76,7 @@ def eliminate(graph: Graph, sizes: Sequence[int], cost: "Cost") -> list[int]:
 
 
 def maximal(sets: Iterable[int]) -> list[int]:
-    """Return the sets that are in no other."""
+    """Return the sets that are contained in no other."""
     kept: list[int] = []
     for one in sorted(set(sets), key=lambda members: -members.bit_count()):
         if not any(one & ~other == 0 for other in kept):

@@ -1,4 +1,4 @@
-"""Levels that are too rare to be told apart from noise are counted together, and told apart again afterwards."""
+"""Levels that are too rare to distinguish from noise are counted as one group, and separated again afterwards."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from syndic.model.markov.measurement import Impossible, Measurement
 @final
 @dataclass(frozen=True)
 class Grouping:
-    """For each column the group of every level. Public: made from the schema and noisy counts only."""
+    """For each column the group of every level. Public: computed from the schema and noisy counts only."""
 
     domain: Domain
     groups: tuple[tuple[int, ...], ...]
@@ -26,13 +26,13 @@ class Grouping:
         if tuple(len(one) for one in self.groups) != self.domain.sizes:
             raise InputError(f"groups must be given for all levels: {self.domain.sizes} of {list(self.domain.names)}")
         for name, one in zip(self.domain.names, self.groups, strict=True):
-            # a number may be as large as anybody likes in a file: none is counted up to
+            # a file may contain any number, however large: never count up to it
             if max(one) >= len(one) or set(one) != set(range(max(one) + 1)):
                 raise InputError(f"groups of {name!r} must be numbered from 0 without gaps")
 
     @classmethod
     def none(cls, domain: Domain) -> Self:
-        """Return the grouping that leaves every level alone."""
+        """Return the grouping in which every level is its own group."""
         return cls(domain, tuple(tuple(range(size)) for size in domain.sizes))
 
     @cached_property
@@ -50,7 +50,7 @@ class Grouping:
         return {name: self._maps[name].astype(code_type(sizes[name]))[column] for name, column in codes.items()}
 
     def gather(self, table: Measurement) -> Measurement:
-        """Return a table over all levels summed to groups; the variance is the mean one of a group."""
+        """Return a table over all levels summed to groups, with the mean variance of a group."""
         values = table.values
         for axis, name in enumerate(table.names):
             groups = self._maps[name]
@@ -68,7 +68,7 @@ class Grouping:
         return kept
 
     def spread(self, table: Factor, weights: Mapping[str, NDArray[np.float64]]) -> Factor:
-        """Return a table over groups as one over levels: each group in the proportions of the levels' weights."""
+        """Return a table over groups as one over levels: each group is divided in proportion to the levels' weights."""
         values = table.values
         for axis, name in enumerate(table.domain.names):
             shape = [1] * values.ndim
@@ -77,7 +77,7 @@ class Grouping:
         return Factor(self.domain.project(table.domain.names), values)
 
     def shares(self, name: str, weights: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Return each level's share of its group, from noisy weights; a group without any is split evenly."""
+        """Return each level's share of its group, from noisy weights; equal shares if no weight is positive."""
         groups = self._maps[name]
         positive = np.maximum(weights[name], 0.0)
         sums, sizes = np.bincount(groups, weights=positive)[groups], np.bincount(groups)[groups]
@@ -89,7 +89,7 @@ class Grouping:
         weights: Mapping[str, NDArray[np.float64]],
         generator: np.random.Generator,
     ) -> dict[str, NDArray[Any]]:
-        """Return rows of groups as rows of levels; each group's rows share its levels out by the weights."""
+        """Return rows of groups as rows of levels, with levels assigned in proportion to the weights."""
         return {name: self._expand_column(name, column, weights, generator) for name, column in codes.items()}
 
     def _expand_column(
@@ -104,7 +104,7 @@ class Grouping:
         for group in range(int(groups.max()) + 1):
             members = np.flatnonzero(groups == group)
             rows = generator.permutation(np.flatnonzero(column == group))
-            # systematic sampling: the number of rows of a level is its expected one rounded up or down
+            # systematic sampling: the number of rows of a level is its expected number rounded up or down
             places = (np.arange(len(rows)) + generator.random()) / max(1, len(rows))
             ends = np.cumsum(shares[members])
             levels[rows] = members[np.minimum(np.searchsorted(ends, places * ends[-1], side="right"), len(members) - 1)]
@@ -122,7 +122,7 @@ def group_rare(
 ) -> Grouping:
     """Group the levels of each column whose noisy count is below `least` standard deviations of its noise.
 
-    At most `most_levels` groups a column: beyond that the levels with the smallest noisy counts are grouped as well.
+    At most `most_levels` groups per column: beyond that the levels with the smallest noisy counts are grouped too.
     Columns in `alone` keep all their levels; those in `given` have these groups.
     """
     counts = {one.names[0]: one for one in one_way}

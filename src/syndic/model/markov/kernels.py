@@ -1,4 +1,4 @@
-"""The inner loops of a step: numpy's, and the same compiled by numba where it is installed."""
+"""The inner loops of a step: in numpy, and compiled by numba if it is installed."""
 
 from collections.abc import Callable
 from functools import cache
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Below it a cell stays where it is unless it is zero: numbers smaller than 2e-308 cost a hundred times as much, and
-# a cell that reached zero could never come back.
+# The smallest value of a cell that is not zero: numbers below 2e-308 are a hundred times slower, and a cell that
+# reached zero could never become positive again.
 FLOOR = 1e-200
 
 
 class Shape(NamedTuple):
-    """One clique as the loops see it: `rows` x `width` cells and flat tables of its groups, one after the other."""
+    """One clique as the loops use it: `rows` x `width` cells and flat tables of its groups, one after the other."""
 
     rows: int
     width: int
@@ -28,7 +28,7 @@ class Shape(NamedTuple):
 
 
 class Kernels(Protocol):
-    """Both sets of loops."""
+    """The interface of both implementations."""
 
     compiled: bool
 
@@ -39,14 +39,14 @@ class Kernels(Protocol):
         self, shape: Shape, cells: Floats, tables: Floats, sums: Floats, multiply: Integers, add: Integers,
         write: bool, lines: tuple[int, int],
     ) -> None:  # fmt: skip
-        """Multiply the `lines` from and to by the groups' tables, sum them onto groups, and store them if `write`."""
+        """Multiply a range of `lines` by the groups' tables, sum them onto groups, and store them if `write`."""
 
     def drop(self, shape: Shape, chosen: Integers, sums: Floats, values: Floats) -> None:
         """Sum the groups' sums onto the chosen small tables."""
 
 
 class NumpyKernels:
-    """Loops of numpy: no compiler needed, several times slower."""
+    """Loops in numpy: no compiler needed, several times slower."""
 
     compiled = False
 
@@ -60,7 +60,7 @@ class NumpyKernels:
         self, shape: Shape, cells: Floats, tables: Floats, sums: Floats, multiply: Integers, add: Integers,
         write: bool, lines: tuple[int, int],
     ) -> None:  # fmt: skip
-        """Multiply the `lines` from and to by the groups' tables, sum them onto groups, and store them if `write`."""
+        """Multiply a range of `lines` by the groups' tables, sum them onto groups, and store them if `write`."""
         low, high = lines
         work = cells.reshape(shape.rows, shape.width)[low:high]
         work = work if write else work.copy()
@@ -85,12 +85,12 @@ class NumpyKernels:
 
 
 class NumbaKernels:
-    """The same loops compiled, without the interpreter's lock, so that threads share the rows."""
+    """The same loops compiled, without the interpreter's lock, so that several threads can share the rows."""
 
     compiled = True
 
     def __init__(self) -> None:
-        """Compile, or take what an earlier process compiled."""
+        """Compile, or use the cached result of an earlier process."""
         self._lift, self._sweep, self._drop = compile_loops()
 
     def lift(self, shape: Shape, chosen: Integers, factors: Floats, tables: Floats) -> None:
@@ -101,7 +101,7 @@ class NumbaKernels:
         self, shape: Shape, cells: Floats, tables: Floats, sums: Floats, multiply: Integers, add: Integers,
         write: bool, lines: tuple[int, int],
     ) -> None:  # fmt: skip
-        """Multiply the `lines` from and to by the groups' tables, sum them onto groups, and store them if `write`."""
+        """Multiply a range of `lines` by the groups' tables, sum them onto groups, and store them if `write`."""
         self._sweep(
             shape.width, shape.starts, shape.blocks, shape.places, cells, tables, sums, multiply, add, write, *lines
         )

@@ -1,4 +1,4 @@
-"""Belief propagation in log space: slower than `passes`, and right however peaked the potentials are."""
+"""Belief propagation in log space: slower than `passes`, but accurate for any potentials, however extreme."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +23,7 @@ def calibrate(
     impossible: Sequence[tuple[tuple[str, ...], NDArray[np.bool_]]],
     into: Sequence[Floats],
 ) -> float:
-    """Write every clique's probabilities into the arrays `into` and return the logarithm of the whole mass.
+    """Write every clique's probabilities into the arrays `into` and return the log of the total mass.
 
     The model is exp of the sum of the potentials, each over columns in the domain's order, without impossible cells.
     """
@@ -31,10 +31,10 @@ def calibrate(
     for array in conditionals:
         array.fill(0.0)
     for names, logs in potentials:
-        place = _home(tree, names)
+        place = _clique_of(tree, names)
         conditionals[place] += spread(tree.domain.project(tree.cliques[place]), names, logs)
     for names, cells in impossible:
-        place = _home(tree, names)
+        place = _clique_of(tree, names)
         shape = spread(tree.domain.project(tree.cliques[place]), names, cells)
         np.copyto(conditionals[place], -np.inf, where=shape)
     for place in reversed(tree.order):
@@ -54,7 +54,7 @@ def calibrate(
 
 
 def spread(domain: Domain, names: Sequence[str], values: NDArray[Any]) -> NDArray[Any]:
-    """Return a table with axes of length 1 for the domain's other columns; both are in one order."""
+    """Return a table with axes of length 1 for the domain's other columns; both have the same order."""
     return values.reshape([domain[name] if name in names else 1 for name in domain.names])
 
 
@@ -70,7 +70,7 @@ def _condition(array: Floats, domain: Domain, separator: Sequence[str]) -> Float
     top = array.max(axis=axes, keepdims=True) if axes else array.copy()
     np.copyto(top, 0.0, where=np.isneginf(top))
     array -= top
-    # what is merely unlikely must not become impossible
+    # unlikely cells must not become impossible by underflow
     np.copyto(array, LOG_FLOOR, where=(array < LOG_FLOOR) & ~np.isneginf(array))
     np.exp(array, out=array)
     mass = array.sum(axis=axes, keepdims=True) if axes else array.copy()
@@ -84,8 +84,8 @@ def _raise_to_floor(array: Floats) -> None:
     np.copyto(array, FLOOR, where=(array < FLOOR) & (array > 0))
 
 
-def _home(tree: JunctionTree, names: Sequence[str]) -> int:
+def _clique_of(tree: JunctionTree, names: Sequence[str]) -> int:
     place = tree.home(names)
     if place is None:
-        raise InputError(f"no clique of the tree holds {list(names)}: plan the tree with it")
+        raise InputError(f"no clique of the tree contains {list(names)}: plan the tree with it")
     return place

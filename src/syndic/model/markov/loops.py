@@ -1,6 +1,6 @@
 """The inner loops, compiled by numba (an extra). Imported by `kernels` only.
 
-Loops run over slices from 0: an index that might be negative would be checked at every cell, and nothing vectorised.
+Loops run over slices from 0: an index that might be negative is checked at every cell, which prevents vectorisation.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def compiled(function: F) -> F:
-    """Compile without the interpreter's lock, kept on disk; sums may be taken in any order, nothing else is relaxed."""
+    """Compile without the interpreter's lock, cached on disk; sums may be reordered, nothing else is relaxed."""
     decorate: Any = numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
     made: F = decorate(function)
     return made

@@ -1,4 +1,4 @@
-"""What a model is fitted to: noisy tables, and cells known to be impossible."""
+"""The inputs of a fit: noisy tables, and cells known to be impossible."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,13 +11,13 @@ from syndic.data import Domain
 from syndic.errors import InputError
 
 UNKNOWN: Final = 1e18
-"""The variance of a table that says nothing: its round was lost."""
+"""The variance of a table without information: its round was lost."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """A table of noisy counts over some columns; `variance` is that of one cell's noise. Public: noise is in it."""
+    """A table of noisy counts over some columns; `variance` is that of one cell's noise. Public: it has noise."""
 
     names: tuple[str, ...]
     values: NDArray[np.float64] = field(repr=False)
@@ -35,7 +35,7 @@ class Measurement:
 @final
 @dataclass(frozen=True, eq=False)
 class Impossible:
-    """Cells that no row can have, `cells` true there. Public knowledge, declared, never read off rows."""
+    """Cells that no row can be in (`cells` is true there). Public knowledge, declared, never derived from rows."""
 
     names: tuple[str, ...]
     cells: NDArray[np.bool_] = field(repr=False)
@@ -45,7 +45,7 @@ def check_shape(domain: Domain, names: Sequence[str], values: NDArray[Any]) -> N
     """Refuse a table that does not have the domain's sizes."""
     sizes = domain.project(names).sizes
     if values.shape != sizes:
-        raise InputError(f"the table {list(names)} has shape {values.shape}, its columns have {sizes} levels")
+        raise InputError(f"the table {list(names)} has shape {values.shape}; its columns have {sizes} levels")
 
 
 def in_order(domain: Domain, names: Sequence[str], values: NDArray[Any]) -> tuple[tuple[str, ...], NDArray[Any]]:
@@ -56,7 +56,7 @@ def in_order(domain: Domain, names: Sequence[str], values: NDArray[Any]) -> tupl
 
 
 def combine(domain: Domain, measurements: Sequence[Measurement]) -> list[Measurement]:
-    """Return one table for each set of columns, in the domain's order; repeated ones are averaged by precision."""
+    """Return one table per set of columns, in the domain's order; repeated ones are averaged by inverse variance."""
     sums: dict[tuple[str, ...], tuple[NDArray[np.float64], float]] = {}
     for one in measurements:
         check_shape(domain, one.names, one.values)
@@ -76,9 +76,9 @@ def estimate_total(measurements: Sequence[Measurement]) -> float:
 
 
 def one_way(domain: Domain, tables: Sequence[Measurement]) -> dict[tuple[str, ...], NDArray[np.float64]]:
-    """Return the logarithms of each measured column's shares: all tables that have it, averaged by precision.
+    """Return the log shares of each measured column: all tables that contain it, averaged by inverse variance.
 
-    A count is taken as at least a quarter of its standard deviation and half a row.
+    A count is raised to at least a quarter of its standard deviation and half a row.
     """
     sums: dict[str, tuple[NDArray[np.float64], float]] = {}
     for one in tables:

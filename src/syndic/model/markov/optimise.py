@@ -1,4 +1,4 @@
-"""The optimiser of the weighted sum of squares. It sees small tables only; cliques stay inside the passes."""
+"""The optimiser of the weighted sum of squares. It uses small tables only; cliques stay inside the passes."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -15,22 +15,22 @@ Floats = NDArray[np.float64]
 Progress = Callable[[int, float], None]
 Zeros = Sequence[tuple[tuple[str, ...], NDArray[np.bool_]]]
 
-# passes between two fresh starts in log space, which wipe out what rounding and the floor left
+# passes between two fresh starts in log space, which remove errors of rounding and of the floor
 RESTART = 100
-# the most one pass may move a logarithm, and those of all tables together: exp of it times a cell is a number
+# the largest change of a logarithm in one pass, and of all tables together: exp of it times a cell stays finite
 LONGEST, LONGEST_SUM = 5.0, 400.0
 MEMORY = 10
-# of the first proximal step: a unit of divergence costs as much as this share of all rows
+# weight of the first proximal step: a unit of divergence costs as much as this share of all rows
 PULL, LEAST_PULL, LESS = 1.0, 1.0 / 512, 0.7
 
 
 def dot(left: Floats, right: Floats) -> float:
-    """Return the inner product by numpy's own loop: a threaded BLAS spins, and took 20 times the processor time."""
+    """Return the inner product by numpy's own loop: a threaded BLAS used 20 times the processor time."""
     return float(np.einsum("i,i->", left, right))
 
 
 def longest(passes: Passes, direction: Floats) -> float:
-    """Return how far one pass may go along a direction."""
+    """Return the largest step of one pass along a direction."""
     most = min(LONGEST, LONGEST_SUM / len(passes.sets))
     return most / max(float(np.abs(direction).max()), 1e-300)
 
@@ -38,7 +38,7 @@ def longest(passes: Passes, direction: Floats) -> float:
 @final
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is minimised, flat, one table after the other: half the sum of weight * (total * probability - value)^2."""
+    """The objective, tables flattened in order: half the sum of weight * (total * probability - value)^2."""
 
     values: Floats
     weights: Floats
@@ -46,7 +46,7 @@ class Problem:
 
     @classmethod
     def of(cls, tables: Sequence[Measurement], length: int, total: float) -> Self:
-        """Lay the tables out flat; places up to `length` that no table fills have weight 0."""
+        """Flatten the tables; positions up to `length` that no table fills have weight 0."""
         values, weights = np.zeros(length), np.zeros(length)
         begin = 0
         for one in tables:
@@ -58,11 +58,11 @@ class Problem:
 
     @property
     def noise(self) -> float:
-        """The loss that the noise alone is expected to leave: half a unit a cell."""
+        """The expected loss from noise alone: half a unit per cell."""
         return 0.5 * float(np.count_nonzero(self.weights))
 
     def residuals(self, probabilities: Floats) -> Floats:
-        """Return expected counts less measured ones."""
+        """Return expected minus measured counts."""
         return self.total * probabilities - self.values
 
     def loss(self, residuals: Floats) -> float:
@@ -73,7 +73,7 @@ class Problem:
 @final
 @dataclass(frozen=True)
 class Limits:
-    """When to stop: after so many passes, at this share of the noise's loss, or when passes gain less than a share."""
+    """When to stop: after a number of passes, at a share of the noise's loss, or when passes gain too little."""
 
     iterations: int
     target: float
@@ -81,27 +81,27 @@ class Limits:
     progress: Progress | None = None
 
     def reached(self, used: int, loss: float, problem: Problem) -> bool:
-        """Tell whether the passes are used up or the loss is as low as the noise makes sensible."""
+        """Return whether the passes are used up or the loss is down to the level of the noise."""
         return used >= self.iterations or loss <= self.target * problem.noise
 
 
 class Optimiser(Protocol):
-    """Moves the logarithms from where a model stands to where it fits best."""
+    """Optimises the logarithms of a model from a starting point."""
 
     def __call__(
         self, passes: Passes, problem: Problem, logs: Floats, zeros: Zeros, limits: Limits
     ) -> tuple[Floats, float, int]:
-        """Return logarithms, loss and number of passes; the passes are left at that model."""
+        """Return logarithms, loss and number of passes; `passes` ends at that model."""
 
 
 def dual(passes: Passes, problem: Problem, logs: Floats, zeros: Zeros, limits: Limits) -> tuple[Floats, float, int]:
     """Proximal steps, each through its dual problem by limited-memory BFGS.
 
-    A step minimises the sum of squares plus `pull` * total times the divergence (Kullback and Leibler) from the model
-    before it. With x the change of logarithms, the dual is total * log mass - <x, values> + 1/2 <x, ridge x>: convex,
-    smooth and free of constraints, and one pass gives its gradient. The ridge of a cell is `pull` times its variance,
-    so no logarithm moves far however negative a noisy count is. The pull falls from step to step; the first model
-    is that of independent columns, so stopping early leaves the dependence that the noise could have made by itself.
+    A step minimises the sum of squares plus `pull` * total times the Kullback-Leibler divergence from the model before
+    it. With x the change of logarithms, the dual is total * log mass - <x, values> + 1/2 <x, ridge x>: convex, smooth
+    and unconstrained, and one pass gives its gradient. The ridge of a cell is `pull` times its variance, so no
+    logarithm changes much, however negative a noisy count is. The pull decreases from step to step. The first model has
+    independent columns, so stopping early leaves out dependence that could come from the noise alone.
     """
     active = problem.weights > 0
     variance = np.divide(1.0, problem.weights, out=np.ones_like(logs), where=active)
@@ -118,7 +118,7 @@ def dual(passes: Passes, problem: Problem, logs: Floats, zeros: Zeros, limits: L
         before, fresh = loss, problem.loss(search.residuals)
         if fresh < loss:
             best, loss = search.fixed + search.point, fresh
-        # a proximal step never loses if it is carried out well enough
+        # a proximal step never increases the loss if it is solved accurately enough
         if before - fresh < limits.tolerance * before and (pull < PULL or fresh > before):
             care /= 10
             continue
@@ -126,7 +126,7 @@ def dual(passes: Passes, problem: Problem, logs: Floats, zeros: Zeros, limits: L
         ridge = np.where(active, pull * variance, 0.0)
         search.stay(ridge)
         history.renew(ridge)
-    # also wipes out what rounding left; an interrupted line search is not kept
+    # also removes rounding errors; an interrupted line search is discarded
     passes.start(best, zeros)
     return best, loss, search.used
 
@@ -148,20 +148,20 @@ def _descend(search: "_Search", scale: Floats, history: "_History", zeros: Zeros
 
 @final
 class _Search:
-    """Where the dual stands, and moves along a direction. `fixed` is where the proximal step began."""
+    """The current point of the dual, and line search along a direction. `fixed` is the start of the proximal step."""
 
     def __init__(self, passes: Passes, problem: Problem, active: NDArray[np.bool_]) -> None:
         self.passes, self.problem, self.active = passes, problem, active
         self.used = self.begun = 0
 
     def begin(self, fixed: Floats, point: Floats, ridge: Floats, zeros: Zeros) -> None:
-        """Stand at a point, from log space."""
+        """Start at a point, computed in log space."""
         self.fixed, self.ridge, self.begun = fixed, ridge, self.used
         self.passes.start(fixed + point, zeros)
         self._stand(point)
 
     def stay(self, ridge: Floats) -> None:
-        """Begin the next proximal step here."""
+        """Start the next proximal step at the current point."""
         self.fixed, self.ridge = self.fixed + self.point, ridge
         self._stand(np.zeros_like(self.point))
 
@@ -172,12 +172,12 @@ class _Search:
         self.value = self.value_at(point)
 
     def value_at(self, point: Floats) -> float:
-        """Return the dual where the passes stand, which is at `point`."""
+        """Return the dual at the current state of the passes, which is at `point`."""
         linear = dot(point, self.problem.values)
         return self.problem.total * self.passes.log_total - linear + 0.5 * dot(self.ridge, point * point)
 
     def move(self, direction: Floats, iterations: int) -> None:
-        """Go along the direction as far as the value falls enough; take back in part what was too far."""
+        """Step along the direction until the value decreases enough; shorten a step that was too long."""
         slope = dot(self.gradient, direction)
         length = min(1.0, longest(self.passes, direction))
         moved = 0.0
@@ -195,27 +195,27 @@ class _Search:
 
 @final
 class _History:
-    """The last steps and the changes of the gradient they made, for limited-memory BFGS (Nocedal 1980)."""
+    """The last steps and the resulting changes of the gradient, for limited-memory BFGS (Nocedal 1980)."""
 
     def __init__(self, ridge: Floats) -> None:
         self.ridge = ridge
         self.pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=MEMORY)
 
     def add(self, step: Floats, change: Floats) -> None:
-        """Remember a step, unless the gradient hardly changed along it."""
+        """Store a step, unless the gradient hardly changed along it."""
         product = dot(step, change)
         if product > 1e-12 * np.sqrt(dot(step, step) * dot(change, change)):
             self.pairs.append((step, change, product))
 
     def renew(self, ridge: Floats) -> None:
-        """Turn the pairs into those of another ridge."""
+        """Adapt the stored pairs to another ridge."""
         old, self.pairs = self.pairs, deque(maxlen=MEMORY)
         for step, change, _ in old:
             self.add(step, change + (ridge - self.ridge) * step)
         self.ridge = ridge
 
     def direction(self, gradient: Floats, scale: Floats) -> Floats:
-        """Return where to go; the first guess of the curvature is diagonal."""
+        """Return the search direction; the initial approximation of the curvature is diagonal."""
         if not self.pairs:
             return -0.1 * gradient / scale
         result = -gradient

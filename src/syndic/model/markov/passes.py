@@ -18,18 +18,18 @@ from syndic.model.markov.kernels import Floats, Integers, Kernels
 from syndic.model.markov.log_space import calibrate
 from syndic.model.markov.tree import JunctionTree
 
-# of a clique: below it handing rows to another thread takes longer than the rows
+# cells of a clique below which another thread does not pay off
 THREADED_CELLS = 1 << 17
-# a cell's product with exp of as much is above the floor and below the largest number
+# a cell's product with exp of this stays above the floor and below the largest number
 SMALL_LOGARITHM = 300.0
 
 
 @final
 class Passes:
-    """All cliques of a tree with small tables in them: the state of a fit. Not to be shared between threads."""
+    """All cliques of a tree with their small tables: the state of a fit. Not thread-safe."""
 
     def __init__(self, tree: JunctionTree, sets: Sequence[tuple[str, ...]], kernels: Kernels, threads: int) -> None:
-        """Allocate. Every set must lie in a clique, with its columns in the domain's order."""
+        """Allocate. Every set must be inside a clique, with its columns in the domain's order."""
         self.tree = tree
         self.sets = list(sets)
         self.kernels = kernels
@@ -57,11 +57,11 @@ class Passes:
             self.cliques.append(CliqueState(domain.sizes, [(starts[one], counts[one]) for one in used], masks, own))
 
     def separator(self, place: int) -> slice:
-        """Return where the table of a clique's separator stands in the flat tables."""
+        """Return the slice of a clique's separator in the flat tables."""
         return self.slots[len(self.sets) + place - 1]
 
     def start(self, logs: Floats, impossible: Sequence[tuple[tuple[str, ...], NDArray[np.bool_]]] = ()) -> Floats:
-        """Begin anew from the logarithms of the sets' factors; return the sets' probabilities."""
+        """Restart from the logarithms of the sets' factors; return the sets' probabilities."""
         self.factors.fill(1.0)
         self.scale = 1.0
         sets = self.slots[: len(self.sets)]
@@ -78,7 +78,7 @@ class Passes:
         return self.values[: self.measured]
 
     def _start_uniform(self, logs: Floats) -> Floats:
-        """Begin at equal probabilities and go the whole way in one step, which no cell is too small for."""
+        """Restart from equal probabilities in one step, in which no cell is too small."""
         self.log_total = float(np.log(np.array(self.tree.domain.sizes, dtype=np.float64)).sum())
         for state in self.cliques:
             state.cells.fill(1 / len(state.cells))
@@ -97,7 +97,7 @@ class Passes:
         self._sweep(root, root.every_group, root.every_group, write=True)
         mass = float(root.sums[: root.shape.starts[1]].sum())
         if not 0 < mass < np.inf:
-            raise FloatingPointError("a step left no finite probability: take smaller steps")
+            raise FloatingPointError("a step left no finite probability: use smaller steps")
         self.scale = 1 / mass
         self.log_total += np.log(mass)
         root.sums *= self.scale
@@ -125,7 +125,7 @@ class Passes:
         self.kernels.drop(state.shape, state.inner, state.sums, self.values)
 
     def settle(self) -> list[NDArray[np.float64]]:
-        """Write what waits into the cells and return every clique's probabilities, columns in order (views)."""
+        """Apply pending factors to the cells and return every clique's probabilities, columns in order (views)."""
         self.cliques[0].cells *= self.scale
         self.scale = 1.0
         for place in range(1, len(self.cliques)):
@@ -158,5 +158,5 @@ class Passes:
 
 
 def _ratio(new: Floats, old: Floats) -> Floats:
-    # what was impossible stays so: 0 / 0 is 0
+    # impossible cells stay impossible: 0 / 0 is 0
     return np.divide(new, old, out=np.zeros_like(new), where=old > 0)

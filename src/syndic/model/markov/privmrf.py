@@ -1,16 +1,16 @@
 """PrivMRF: a trusted curator measures tables chosen by noisy scores (Cai, Lei, Wei and Xiao, VLDB 2021).
 
-Unit: one row. Neighbours: add/remove or replace, as the curator says. Trust: the curator sees all rows; what leaves it
-is Gaussian, on one account of mu^2:
+Unit: one row. Neighbours: add/remove or replace, as the curator is set up. Trust: the curator sees all rows; its
+releases have Gaussian noise, in one account of mu^2:
 
 - the number of rows, sensitivity 1 (public under replace);
 - R-scores of all pairs of columns: distance from independence, sensitivity 2, under replace 3, in rows;
 - l1 distances of candidate tables from the model, sensitivity 1, under replace 2;
 - the chosen tables, squared sensitivity 1 each, under replace 2.
 
-The authors' program releases the number of rows with a hundredth of the noise that its share of the budget buys,
+The authors' program releases the number of rows with a hundredth of the noise that its share of the budget requires,
 adds up R-scores of wrong pairs, and lowers the weight of candidates by their place in a list instead of their score.
-Here these are put right; `as_published` brings them back and charges what they cost, which is many times the budget.
+These errors are corrected here; `as_published` restores them and charges their cost, which is many times the budget.
 """
 
 import math
@@ -32,7 +32,7 @@ from syndic.model.markov.privmrf_tables import Scores, attribute_graph, candidat
 from syndic.model.markov.score import MEAN_ABSOLUTE, pairs_of
 from syndic.model.markov.tree import plan_tree
 
-# of the structure's share, for the number of rows
+# part of the structure's share that is for the number of rows
 PEOPLE_SHARE = Fraction(1, 100)
 # shares of the noise's loss at which fits stop
 TARGET, LAST_TARGET = 1.2, 0.7
@@ -45,7 +45,7 @@ class PrivMRF(Document):
     Args:
         structure_share: Share of the budget for the number of rows and the R-scores.
         distance_share: Share of the budget for distances of candidate tables from the model.
-        usefulness: A table is allowed if its mean count is more than so many mean absolute noises.
+        usefulness: A table is allowed if its mean count is more than this many times the mean absolute noise.
         refined: Tables chosen by distance, for each column.
         largest_clique: The most cells of a clique.
         cells: The most cells of all cliques.
@@ -81,7 +81,7 @@ class PrivMRF(Document):
         zeros: Sequence[Impossible] = (),
         threads: int = 2,
     ) -> Synthesis:
-        """Measure, choose and fit; `generator` makes the method's random choices, which protect nobody."""
+        """Measure, choose and fit; `generator` makes random choices that privacy does not depend on."""
         if self.as_published and not curator.simulated:
             raise InputError("as_published spends many times the budget: it is for simulation only")
         return _Run(self, curator, mu_squared, generator, zeros, threads).synthesis()
@@ -111,7 +111,7 @@ class _Run:
         self.rounds: list[list[Measurement]] = []
 
     def structure_scores(self) -> tuple[float, Scores]:
-        """Return the number of rows and the R-scores, paid from the structure's share."""
+        """Return the number of rows and the R-scores, charged to the structure's share."""
         share = self.settings.structure_share * self.mu_squared
         people = share * PEOPLE_SHARE if self.curator.people is None else Fraction(0)
         if self.settings.as_published and self.curator.people is None:
@@ -151,18 +151,18 @@ class _Run:
         return Synthesis(field, self.plain, one_way, tuple(tuple(one) for one in self.rounds))
 
     def deviation(self, left: Fraction, number: int) -> float:
-        """Return the standard deviation of a cell if so many tables share what is left."""
+        """Return the standard deviation of a cell if this many tables share the remaining budget."""
         return math.sqrt(self.curator.variance(left / number))
 
     def candidates(self, left: Fraction, first: int, refined: int) -> tuple[dict[Names, float], int]:
-        """Return the allowed tables with their weights, and how many of them will be measured."""
+        """Return the allowed tables with their weights, and the number to be measured."""
         noise = self.deviation(left, first + refined) * MEAN_ABSOLUTE
         limit = self.total / (self.settings.usefulness * noise)
         weights = candidate_weights(self.domain, self.tree.cliques, limit, self.settings.most_columns)
         return weights, min(refined, len(weights))
 
     def furthest(self, field: MarkovField, weights: dict[Names, float], quota: int, budget: Fraction) -> list[Names]:
-        """Return the candidates with the largest noisy distance from the model, and take them out of `weights`."""
+        """Return the candidates with the largest noisy distance from the model, and remove them from `weights`."""
         names = list(weights)
         if len(names) > self.settings.queries:
             shares = np.array([weights[one] for one in names])
@@ -180,11 +180,11 @@ class _Run:
         return chosen
 
     def measure(self, tables: Sequence[Names], budget: Fraction) -> None:
-        """Measure tables and keep them."""
+        """Measure tables and store them."""
         self.rounds.append(self.curator.measure(tables, budget, self.plain))
 
     def fitted(self, start: MarkovField | None, *, last: bool = False) -> MarkovField:
-        """Fit the model to all tables; the last time closer than the noise deserves, as the method has it."""
+        """Fit the model to all tables; the last time more closely than the noise justifies, as in the paper."""
         return fit(
             self.domain,
             [one for measured in self.rounds for one in measured],
@@ -199,5 +199,5 @@ class _Run:
 
 
 def quotas_of(number: int, steps: int) -> list[int]:
-    """Spread so many tables over steps, the remainder to the first; steps without any are left out."""
+    """Distribute this many tables over steps, the remainder to the first; empty steps are omitted."""
     return [quota for step in range(steps) if (quota := number // steps + (step < number % steps))]

@@ -1,4 +1,4 @@
-"""PrivMRF's choice of columns that belong together and of tables, from noisy R-scores."""
+"""PrivMRF's selection of the attribute graph and of tables, from noisy R-scores."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ PENALTY = 1e-8
 @final
 @dataclass(frozen=True)
 class Scores:
-    """Noisy R-scores, as shares of the rows. `by_position`: sums over parents take the columns at their places."""
+    """Noisy R-scores, as shares of the rows. `by_position`: sums over parents use columns by position, as published."""
 
     domain: Domain
     scores: dict[frozenset[str], float]
@@ -30,22 +30,22 @@ class Scores:
         return self.scores[frozenset((one, other))]
 
     def parents(self, name: str, parents: Sequence[str]) -> float:
-        """Return how well `parents` explain a column: its scores with them, less if they are much alike."""
+        """Return how well `parents` explain a column: its scores with them, reduced if they are strongly associated."""
         listed = [self.domain.names[place] for place in range(len(parents))] if self.by_position else parents
         alike = len(parents) + sum(self.of(*pair) for pair in combinations(listed, 2))
         return sum(self.of(name, parent) for parent in parents) / math.sqrt(max(1.0, alike))
 
 
 def attribute_graph(scores: Scores, sets: Iterable[Names], *, largest: int, most_cells: int) -> list[Names]:
-    """Return the cliques of a graph that takes the edge with the best total score until none fits any more.
+    """Return the cliques of a graph, grown by the edge with the best total score until no further edge fits.
 
-    The total counts all edges after triangulation. `sets` are held together from the start.
+    The total includes all edges after triangulation. `sets` are in the graph from the start.
     """
     domain = scores.domain
     edges = [tuple(names) for names in sets]
     cliques = eliminate(graph_of(domain, edges), domain.sizes, degree)
     if not _fits(domain, cliques, largest, most_cells):
-        raise InputError(f"the sets held together need more than {largest} cells in one clique: allow more")
+        raise InputError(f"the required sets need more than {largest} cells in one clique: allow more cells")
     left = list(combinations(domain.names, 2))
     while left:
         best: tuple[float, Names, list[int]] | None = None
@@ -81,10 +81,10 @@ def _total(scores: Scores, cliques: Sequence[int]) -> float:
 def initial_tables(
     scores: Scores, cliques: Sequence[Names], limit: float, generator: np.random.Generator
 ) -> list[Names]:
-    """Return about one table a column: the best of greedy Bayesian networks inside the cliques.
+    """Return about one table per column: the best of greedy Bayesian networks inside the cliques.
 
-    Each column's best table is taken unless another contains it; a column in none gets its own; others that were
-    met fill up to the number of columns.
+    Each column's best table is used unless another contains it; a column in no table gets its own; other tables of the
+    networks are added up to the number of columns.
     """
     domain = scores.domain
     best: dict[str, tuple[float, frozenset[str]]] = {}
@@ -126,7 +126,7 @@ def _network(
 
 
 def _parent_sets(domain: Domain, chosen: Sequence[str], limit: float) -> list[Names]:
-    """Return the largest sets of chosen columns whose table stays within the limit; one without any if none does."""
+    """Return the largest sets of chosen columns whose table stays within the limit; the empty set if none does."""
     fitting = [
         frozenset(names)
         for size in range(1, len(chosen) + 1)
@@ -137,7 +137,7 @@ def _parent_sets(domain: Domain, chosen: Sequence[str], limit: float) -> list[Na
 
 
 def _largest(tables: Iterable[frozenset[str]]) -> list[frozenset[str]]:
-    """Return the tables that are in no other, each once."""
+    """Return the tables that are contained in no other, each once."""
     kept: list[frozenset[str]] = []
     for table in sorted(dict.fromkeys(tables), key=len, reverse=True):
         if not any(table <= other for other in kept):
@@ -146,7 +146,7 @@ def _largest(tables: Iterable[frozenset[str]]) -> list[frozenset[str]]:
 
 
 def candidate_weights(domain: Domain, cliques: Sequence[Names], limit: float, most_columns: int) -> dict[Names, float]:
-    """Return the tables inside cliques with fewer cells than `limit`, columns alone always, and their weights."""
+    """Return the tables inside cliques with fewer cells than `limit`, single columns always, and their weights."""
     weights: dict[Names, float] = {}
     for clique in cliques:
         allowed = [

@@ -1,4 +1,4 @@
-"""Marginals of any columns: inside a clique, or by carrying columns along the tree."""
+"""Marginals of any columns: inside a clique, or by variable elimination along the tree."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,21 +17,21 @@ KEPT_CELLS = 1 << 22
 
 @final
 class _TooLargeError(InputError):
-    """A table on the way has too many cells."""
+    """An intermediate table has too many cells."""
 
     def __init__(self, cells: int, names: Names, most: int) -> None:
-        """Say how many and what to do."""
-        text = f"the table over {list(names)} needs {cells} cells on the way (at most {most}): ask for fewer columns"
+        """Name the table, its cells and the limit."""
+        text = f"the table over {list(names)} needs {cells} cells in between (at most {most}): ask for fewer columns"
         super().__init__(text)
         self.cells = cells
 
 
 @final
 class Queries:
-    """Answers questions about calibrated cliques; keeps partial sums that other questions can use."""
+    """Computes marginals of calibrated cliques; caches partial sums for later queries."""
 
     def __init__(self, tree: JunctionTree, beliefs: Sequence[Floats], most_cells: int) -> None:
-        """Take the cliques' probabilities; no table on the way may have more than `most_cells` cells."""
+        """Start with the cliques' probabilities; no intermediate table may have more than `most_cells` cells."""
         self.tree = tree
         self.beliefs = beliefs
         self.most_cells = most_cells
@@ -67,7 +67,7 @@ class Queries:
         return self.kept.get((place, names), np.asarray(found))
 
     def _across(self, names: Names) -> Floats:
-        """Carry the wanted columns along the smallest subtree that has them all; level by level of one if need be."""
+        """Sum along the smallest subtree that contains the columns; if too large, one level of a column at a time."""
         used = self._subtree(names)
         try:
             return self._carry(names, used, self.size, {})
@@ -83,7 +83,7 @@ class Queries:
         tables: dict[int, tuple[Names, Floats]] = {}
         for place in sorted(used, reverse=True):
             below = [child for up, child in self.tree.edges if up == place and child in used]
-            # small separators first: what they bring is summed out early
+            # small separators first: their columns are summed out early
             below.sort(key=lambda child: tables[child][1].size)
             separator = () if place == min(used) else self.tree.separators[place]
             needed = {name for child in below for name in self.tree.separators[child]} | set(separator)
@@ -134,7 +134,7 @@ class Queries:
 
 
 def contract(left_names: Names, left: Floats, right_names: Names, right: Floats, keep: Names) -> Floats:
-    """Multiply two tables and sum out what is not kept: as products of matrices, one for each shared cell kept."""
+    """Multiply two tables and sum out columns not in `keep`, by one matrix product for each kept shared cell."""
     both = [name for name in left_names if name in right_names and name in keep]
     summed = [name for name in left_names if name in right_names and name not in keep]
     mine = [name for name in left_names if name in keep and name not in right_names]
@@ -162,5 +162,5 @@ def _arranged(values: Floats, names: Sequence[str], order: Sequence[str]) -> Flo
 
 
 def _cut(names: Names, values: Floats, fixed: Mapping[str, int]) -> Floats:
-    """Return the part of a table at fixed levels, with axes of length 1 for them."""
+    """Return the slice of a table at fixed levels, with axes of length 1 for them."""
     return values[tuple(slice(fixed[name], fixed[name] + 1) if name in fixed else slice(None) for name in names)]

@@ -1,4 +1,4 @@
-"""Rows from a model: exact in law for each row, and closer to the model together than independent rows are."""
+"""Rows from a model: each row has the model's distribution; together they are closer to it than independent rows."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ BATCH_CELLS = 1 << 22
 def sample_rows(
     tree: JunctionTree, beliefs: Sequence[Floats], rows: int, generator: np.random.Generator
 ) -> dict[str, NDArray[Any]]:
-    """Walk the tree from the root; draw each column given the columns of its clique that are already there."""
+    """Walk the tree from the root; draw each column given the columns of its clique that are already drawn."""
     codes: dict[str, NDArray[Any]] = {}
     for place in tree.order:
         names, table = tree.cliques[place], beliefs[place]
@@ -39,8 +39,8 @@ def sample_rows(
 def draw_column(table: Floats, cells: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
     """Draw a level for each row from the line of `table` at its cell.
 
-    The rows of one cell share their levels out: each level gets its expected number rounded up or down, the chances
-    such that the expectation is exact (systematic sampling). Which row gets which level is random.
+    Systematic sampling within a cell: each level gets its expected number of rows rounded up or down, with
+    probabilities such that the expectation is exact. Which row gets which level is random.
     """
     shuffled = generator.permutation(len(cells))
     order = shuffled[np.argsort(cells[shuffled], kind="stable")]
@@ -62,7 +62,7 @@ def _shares(weights: Floats, numbers: NDArray[np.int64], generator: np.random.Ge
     whole = ends[:, -1:]
     uniform = np.arange(1, weights.shape[1] + 1) / weights.shape[1]
     ends = np.where(whole > 0, ends / np.where(whole > 0, whole, 1.0), uniform)
-    # from the last possible level on everything is given out, so that an impossible one gets nothing
+    # all rows are assigned by the last possible level, so that an impossible one gets none
     points = np.floor(ends * numbers[:, None] + generator.random((len(numbers), 1)))
     points = np.where(ends >= ends[:, -1:], numbers[:, None], np.minimum(points, numbers[:, None]))
     return np.diff(points, axis=1, prepend=0.0).astype(np.int64)

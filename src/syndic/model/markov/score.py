@@ -1,6 +1,6 @@
-"""How far a model is from the truth, and which tables inside its cliques lower the expected error most.
+"""The distance of a model from the data, and the tables inside its cliques that lower the expected error most.
 
-Both are judged by noisy tables only.
+Both are estimated from noisy tables only.
 """
 
 import math
@@ -20,15 +20,15 @@ from syndic.model.markov.measurement import Measurement
 Floats = NDArray[np.float64]
 # mean absolute value of a standard normal variable
 MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
-# cells the model takes for empty may still be wrong: each counts as if it had this share of an even distribution
+# cells that the model considers empty may still be wrong: each counts as this share of a uniform distribution
 EVEN_SHARE = 0.1
 
 
 def noisy_distance(noisy: Floats, expected: Floats, variance: float) -> float:
     """Estimate the l1 distance between the table behind `noisy` and `expected`, in rows; negative if noise explains it.
 
-    The squared deviation of a cell is taken to be c times its expected count. c is estimated by least squares from
-    squared deviations less the variance of the noise, so that large, telling cells count more than many small ones.
+    The squared deviation of a cell is assumed to be c times its expected count. c is estimated by least squares from
+    squared deviations minus the variance of the noise, so that large, informative cells count more than small ones.
     """
     weights = np.maximum(expected, 0.0)
     weights = weights + EVEN_SHARE * max(float(weights.sum()), 1.0) / weights.size
@@ -38,7 +38,7 @@ def noisy_distance(noisy: Floats, expected: Floats, variance: float) -> float:
 
 
 def outside_scores(field: MarkovField, pairs: Mapping[Names, Measurement]) -> dict[Names, float]:
-    """Return for each measured pair of columns that no clique holds how far the model is from it, in rows."""
+    """Return the model's distance from each measured pair of columns that no clique contains, in rows."""
     outside = [names for names in pairs if field.tree.home(names) is None]
     expected = field.marginals(outside)
     return {
@@ -61,14 +61,14 @@ def pairs_of(names: Sequence[str]) -> list[Names]:
     return list(combinations(names, 2))
 
 
-# What three columns have beyond their pairs, as a share of the geometric mean of the pairs' strengths.
+# Assumed dependence of three columns beyond their pairs, as a share of the geometric mean of the pairs' strengths.
 BEYOND_PAIRS = 0.25
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Pairs and triples of columns whose error counts: what is lost without them, and their cells in the model."""
+    """Pairs and triples of columns that count for the error: the loss without them, and their cells in the model."""
 
     names: list[Names]
     strength: Floats
@@ -76,7 +76,7 @@ class Parts:
     expected: list[Floats]
 
     def effective(self, deviation: float) -> Floats:
-        """Return how many cells of each part can be in error by noise of this size: an empty one hardly can."""
+        """Return the effective number of cells of each part for noise of this size; an empty cell hardly counts."""
         return np.array([np.minimum(table / deviation, 1.0).sum() for table in self.expected])
 
 
@@ -102,12 +102,12 @@ def choose_tables(
     most_columns: int,
     most_cells: int,
 ) -> list[Names]:
-    """Return the tables to measure next; how many is one of the keys of `variances`, the noise of so many tables.
+    """Return the tables to measure next. `variances` maps each allowed number of tables to the variance of their noise.
 
-    The error of a part is taken to be s e / (s + e): s is its strength, what is lost if it is not measured at all, and
-    e the mean absolute noise of its effective cells, from all tables that contain it. Tables are added greedily; the
-    number of tables that leaves the smallest sum is taken. `noisier` says how many times the variance a table has, None
-    if it cannot be had. Everything is computed from noisy tables.
+    The error of a part is modelled as s e / (s + e): s is its strength, the loss if it is not measured at all, and e
+    the mean absolute noise of its effective cells, from all tables that contain it. Tables are added greedily; the
+    number of tables with the smallest total error is used. `noisier` gives a table's relative variance, None if it
+    cannot be counted. Everything is computed from noisy tables.
     """
     parts = parts_of(field)
     found = {names: noisier(field.domain.project(names)) for names in _subsets(field, *range(2, most_columns + 1))}
@@ -135,12 +135,12 @@ def _greedy(
     place = {names: row for row, names in enumerate(parts.names)}
     inside = [[place[part] for size in (2, 3) for part in combinations(one, size)] for one in candidates]
     width = max(len(rows) for rows in inside)
-    # one more part, of no strength, fills the lines up
+    # one more part, of strength zero, pads the lines
     strength = np.append(parts.strength, 0.0)
     noise = np.append(MEAN_ABSOLUTE * parts.effective(math.sqrt(variance)), 1.0)
     rows = np.array([[*one, *[len(parts.names)] * (width - len(one))] for one in inside])
     cells = np.array([float(domain.project(names).size) for names in candidates])
-    # a cell of a part is the sum of cells / part cells of the table's, so it has that many times the variance
+    # a cell of a part is the sum of (cells / part cells) cells of the table, so its variance is that many times larger
     added = np.append(parts.cells, 1.0)[rows] / (variance * (np.array(list(times.values())) * cells)[:, None])
     precision = np.append(precision, 0.0)
 
@@ -159,7 +159,7 @@ def _greedy(
 
 
 def _subsets(field: MarkovField, *sizes: int) -> list[Names]:
-    """Return the sets of so many columns that cliques hold, each once."""
+    """Return the sets of these numbers of columns inside cliques, each once."""
     found: Iterable[Names] = (
         names for clique in field.tree.cliques for size in sizes for names in combinations(clique, size)
     )

@@ -1,10 +1,10 @@
-"""Choosing what to measure from noisy tables alone, so that it is the same whoever counts.
+"""Select tables to measure from noisy tables alone, so that the selection is the same whoever counts.
 
-All columns, then all pairs of columns are measured with a part of the budget. Pairs tell which columns belong together:
-the model grows towards pairs it is far from. Then tables of two to five columns inside its cliques are chosen by the
-error that is expected to remain, measured and fitted, in one round or several. Selection reads nothing but noisy
-tables, so it costs nothing beyond them. After PrivMRF (Cai et al. 2021) and AIM (McKenna et al. 2022), whose noisy
-scores of candidates are no sums over rows and so cannot be had from masked sums.
+All columns, then all pairs of columns are measured with a part of the budget. Pairs show which columns are associated:
+the model grows towards pairs it fits badly. Then tables of two to five columns inside its cliques are selected by the
+expected remaining error, measured and fitted, in one round or several. Selection reads only noisy tables, so it costs
+nothing more. After PrivMRF (Cai et al. 2021) and AIM (McKenna et al. 2022), whose noisy scores of candidates are not
+sums over rows and so cannot come from masked sums.
 """
 
 import math
@@ -28,7 +28,7 @@ from syndic.model.markov.structure import grow, grow_forest, start_structure
 from syndic.model.markov.tree import plan_tree
 
 Progress = Callable[[str], None]
-# numbers of tables tried in a round, as multiples of the number of columns divided by the rounds
+# candidate numbers of tables in a round, as multiples of the number of columns divided by the rounds
 TABLES_EACH_COLUMN = (Fraction(2, 3), Fraction(1), Fraction(4, 3), Fraction(2), Fraction(8, 3), Fraction(4))
 
 
@@ -37,7 +37,7 @@ LEAST_IN_TAIL = 4.0
 
 
 class RoundLimit(Document):
-    """The most a round asks for."""
+    """The most tables and cells that a round measures."""
 
     tables: int
     cells: int
@@ -51,17 +51,17 @@ class Adaptive(Document):
         cells: The most cells of the model, all cliques together.
         one_way_share: Share of the budget for all columns.
         pair_share: Share of the budget for all pairs.
-        usefulness: A table is measured if its mean count is at least so many mean absolute noises.
+        usefulness: A table is measured if its mean count is at least this many times the mean absolute noise.
         most_columns: The most columns of a table.
         most_table_cells: The most cells of a table.
         most_levels: The most groups of levels of a column.
-        ordered: Columns whose levels are fine and in order, with how many those are: neighbours are merged.
+        ordered: Columns with fine ordered levels, and the number of these levels: adjacent levels are merged.
         ordered_groups: The most groups of such levels.
-        target: A column whose relation to every other one the model holds.
-        keep: Sets of columns that the model holds together, and whose tables are measured.
+        target: A column that shares a clique of the model with every other column.
+        keep: Sets of columns that share a clique of the model, and whose tables are measured.
         with_target: Whether the first round counts every column together with the target.
-        merge_below: Levels with noisy counts below so many standard deviations are grouped.
-        least_distance: A pair this far from the model, as a share of rows, may be added to it.
+        merge_below: Levels with noisy counts below this many standard deviations are grouped.
+        least_distance: A pair at least this far from the model, as a share of rows, may be added to it.
         growth: Steps in which the model grows, each fitted before the next.
         iterations: The most passes of the last fit; fits in between take a fifth.
     """
@@ -90,15 +90,15 @@ class Adaptive(Document):
             if getattr(self, name) < value:
                 raise ValueError(f"{name} ({getattr(self, name)}) must be at least {value}")
         if not (self.one_way_share > 0 and self.pair_share > 0 and self.one_way_share + self.pair_share < 1):
-            raise ValueError("one_way_share and pair_share must be positive and leave something of the budget")
+            raise ValueError("one_way_share and pair_share must be positive and leave something: their sum is below 1")
 
     def budgets(self, mu_squared: Fraction) -> tuple[Fraction, ...]:
-        """Return each round's part of the budget, known before any row; they add up to it exactly."""
+        """Return each round's part of the budget, independent of the rows; the parts add up to it exactly."""
         rest = (1 - self.one_way_share - self.pair_share) / self.rounds
         return tuple(mu_squared * share for share in (self.one_way_share, self.pair_share, *[rest] * self.rounds))
 
     def limits(self, domain: Domain, zeros: Sequence[Impossible] = ()) -> tuple[RoundLimit, ...]:
-        """Return the most each round asks for, known before any row."""
+        """Return the most that each round measures, independent of the rows."""
         whole = {name for zero in zeros for name in zero.names}
         merged = self.merged(domain, zeros)
         grouped = Domain.of(
@@ -115,7 +115,7 @@ class Adaptive(Document):
         )
 
     def first(self, domain: Domain) -> list[Names]:
-        """Return the tables of the first round: every column, with the target where it is counted so."""
+        """Return the tables of the first round: every column, or every column with the target if `with_target`."""
         if not self.with_target or self.target is None:
             return [(name,) for name in domain.names]
         target = self.target
@@ -123,7 +123,7 @@ class Adaptive(Document):
         return pairs or [(target,)]
 
     def merged(self, domain: Domain, zeros: Sequence[Impossible] = ()) -> Domain:
-        """Return the columns with the most levels that fine ones can have once neighbours are merged."""
+        """Return the columns with the most levels that they can have after adjacent fine levels are merged."""
         whole = {name for zero in zeros for name in zero.names}
         ordered = {name: levels for name, levels in self.ordered if name not in whole}
         return Domain.of(
@@ -135,16 +135,16 @@ class Adaptive(Document):
         )
 
     def held(self, domain: Domain) -> list[Names]:
-        """Return the sets of columns that the model holds together from the start."""
+        """Return the sets of columns that share a clique of the model from the start."""
         pairs = [(name, self.target) for name in domain.names if self.target is not None and name != self.target]
         return [*self.keep, *pairs]
 
     def numbers(self, domain: Domain) -> list[int]:
-        """Return the numbers of tables to try in a round of chosen ones."""
+        """Return the candidate numbers of tables in a round of selected tables."""
         return sorted({max(1, math.ceil(share * len(domain) / self.rounds)) for share in TABLES_EACH_COLUMN})
 
     def pairs(self, domain: Domain) -> list[Names]:
-        """Return the pairs that are measured; the columns themselves if there is none."""
+        """Return the pairs that are measured; the columns themselves if there are no pairs."""
         pairs = [names for names in pairs_of(domain.names) if domain.project(names).size <= self.most_table_cells]
         return pairs or [(name,) for name in domain.names]
 
@@ -157,7 +157,7 @@ class Adaptive(Document):
         threads: int = 2,
         progress: Progress | None = None,
     ) -> Synthesis:
-        """Choose, measure and fit until the budget is spent."""
+        """Select, measure and fit until the budget is spent."""
         model = GrowingModel(self, counts, mu_squared, zeros=zeros, threads=threads, progress=progress)
         for budget in model.budgets:
             model.fit(counts.measure(model.choose(), budget, model.grouping))
@@ -166,16 +166,17 @@ class Adaptive(Document):
 
 @final
 class OneShot(Adaptive):
-    """All tables chosen at once, after one look at columns and pairs: three rounds in all."""
+    """All tables are selected at once, after columns and pairs were measured: three rounds in all."""
 
     rounds: int = 1
 
 
 @final
 class GrowingModel:
-    """The model during a run, and all that was measured for it; it reads nothing else of any row.
+    """The model during a run, and everything measured for it; it reads nothing else about the rows.
 
-    `choose` names what the next round measures, `fit` takes it in; after the last, `synthesis` can be sampled.
+    `choose` returns the tables of the next round, `fit` adds their noisy counts; after the last round, `synthesis` can
+    be sampled.
     """
 
     field: MarkovField
@@ -191,7 +192,7 @@ class GrowingModel:
         threads: int = 2,
         progress: Progress | None = None,
     ) -> None:
-        """Begin before the first round; `budgets` are the rounds' parts of `mu_squared`."""
+        """Start before the first round; `budgets` are the rounds' parts of `mu_squared`."""
         self.settings, self.counts, self.threads, self.progress = settings, counts, threads, progress
         self.budgets = settings.budgets(mu_squared)
         self.rounds: list[Sequence[Measurement]] = []
@@ -199,7 +200,7 @@ class GrowingModel:
         self._zeros = zeros
 
     def choose(self) -> list[Names]:
-        """Return the tables of the next round, over the groups of `grouping`: columns, pairs, then what helps most."""
+        """Return the tables of the next round, over the groups of `grouping`: columns, pairs, then selected tables."""
         settings, number = self.settings, len(self.rounds)
         if number == 0:
             return settings.first(self.counts.domain)
@@ -211,7 +212,7 @@ class GrowingModel:
         return self.chosen(self.budgets[number])
 
     def fit(self, opened: Sequence[Measurement]) -> None:
-        """Take in the noisy tables of a round, and fit the model to all that were measured."""
+        """Add the noisy tables of a round, and fit the model to all measured tables."""
         self.rounds.append(opened)
         if len(self.rounds) == 1:
             self.group(opened)
@@ -228,14 +229,14 @@ class GrowingModel:
         return Synthesis(self.field, self.grouping, self.one_way, tuple(tuple(one) for one in self.rounds))
 
     def group(self, opened: Sequence[Measurement]) -> None:
-        """Group rare levels, and begin with the columns by themselves and those that are held together."""
+        """Group rare levels, and start with single columns and the sets that must share a clique."""
         settings, domain, zeros = self.settings, self.counts.domain, self._zeros
         whole = {name for zero in zeros for name in zero.names}
         one_way = one_way_tables(domain, opened)
         ordered = dict(settings.ordered)
         deviations = {one.names[0]: math.sqrt(one.variance) for one in one_way}
         self.one_way = level_counts(one_way, ordered)
-        # where the round was lost no level is known to be rare
+        # if the round was lost, no level is known to be rare
         least = settings.merge_below if any(one.variance < UNKNOWN for one in one_way) else -math.inf
         self.grouping = group_rare(
             domain,
@@ -247,7 +248,7 @@ class GrowingModel:
         )
         self.zeros = self.grouping.zeros(zeros)
         self.domain = self.grouping.domain_of_groups
-        # held together as in the plan, which was made before any row and has room for it, whatever was grouped
+        # cliques as in the plan, which is made before any row is read and has space for them with any grouping
         sets = [*(zero.names for zero in zeros), *settings.held(domain)]
         held = plan_tree(settings.merged(domain, zeros), sets).cliques if sets else ()
         self.structure = start_structure(self.domain, held, settings.cells)
@@ -259,7 +260,7 @@ class GrowingModel:
         return np.append(groups, groups.max() + 1 + np.arange(counts.size - levels))
 
     def grow(self, step: int) -> None:
-        """Let the model grow towards pairs it is far from, up to its share of the cells, and fit it again."""
+        """Add edges for pairs that the model fits badly, up to its share of the cells, and fit it again."""
         settings = self.settings
         scores = outside_scores(self.field, self.pairs)
         least, most_cells = settings.least_distance * self.field.total, settings.cells * step // settings.growth
@@ -269,15 +270,15 @@ class GrowingModel:
             most = len(scores) if step == settings.growth else math.ceil(0.4 * len(self.domain))
             self.structure = grow(self.structure, scores, least=least, most_cells=most_cells, most=most)
         self.field = self.fitted(self.field, settings.iterations // 5)
-        self.tell(f"step {step} of {settings.growth}: {self.structure.cells} cells")
+        self.report(f"step {step} of {settings.growth}: {self.structure.cells} cells")
 
-    def tell(self, text: str) -> None:
-        """Report progress, in words made of public numbers."""
+    def report(self, text: str) -> None:
+        """Report progress; the text contains public numbers only."""
         if self.progress:
             self.progress(text)
 
     def chosen(self, budget: Fraction) -> list[Names]:
-        """Return the tables of the next round; the columns themselves where no table is useful."""
+        """Return the tables of the next round; the columns themselves if no table is useful."""
         settings = self.settings
         variances = {number: self.counts.variance(budget / number) for number in settings.numbers(self.domain)}
         precision: dict[Names, float] = {}
@@ -293,18 +294,18 @@ class GrowingModel:
             most_cells=settings.most_table_cells,
         )
         kept = [*settings.keep, *(names for names in found if set(names) not in map(set, settings.keep))]
-        self.tell(f"{len(kept)} tables chosen")
+        self.report(f"{len(kept)} tables selected")
         return kept or [(name,) for name in self.domain.names]
 
     def measurements(self) -> list[Measurement]:
-        """Return the noisy tables that the model can hold."""
+        """Return the noisy tables that fit into a clique of the model."""
         gathered = [self.grouping.gather(one) for one in self.rounds[0]]
         place = {name: 1 << axis for axis, name in enumerate(self.domain.names)}
         later = [one for tables in self.rounds[1:] for one in tables]
         return gathered + [one for one in later if self.structure.holds(sum(place[name] for name in one.names))]
 
     def fitted(self, start: MarkovField | None, iterations: int) -> MarkovField:
-        """Fit the model to all tables it can hold."""
+        """Fit the model to all tables that fit into its cliques."""
         people = self.counts.people
         tables = self.measurements()
         return fit(

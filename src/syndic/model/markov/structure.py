@@ -1,4 +1,4 @@
-"""Which columns a model holds together: a graph grown edge by edge, as far as the cells allow."""
+"""The graph of a model: which columns share a clique, grown edge by edge within a limit on cells."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,20 +11,20 @@ from syndic.errors import InputError
 from syndic.model.markov.counts import Names
 from syndic.model.markov.graph import Graph, bits, cells, fewest, fill, graph_of, weight
 
-# How much a cell counts against an edge: gain / cells^PRICE. 0 fills the model with the few largest columns, 1 with
-# the smallest; between 0.35 and 0.55 distances were lowest on two codings of census data and on fire calls.
+# The penalty of cells on an edge: gain / cells^PRICE. 0 fills the model with the few largest columns, 1 with the
+# smallest; between 0.35 and 0.55 distances were lowest on two codings of census data and on fire calls.
 PRICE = 0.4
 # triangulations tried for each edge that is added: TRIES / number of columns, and at least FEWEST
 TRIES = 600
 FEWEST = 8
-# two orders of elimination are tried up to so many columns; one of them takes time
+# two elimination orders are tried up to this many columns; one of them is slow
 FEW_COLUMNS = 40
 
 
 @final
 @dataclass(frozen=True)
 class Structure:
-    """Edges that are wanted and the maximal cliques, as bits of column places, of a chordal graph that has them."""
+    """Edges, and the maximal cliques of a chordal graph that contains them, as bits of column indices."""
 
     domain: Domain
     edges: tuple[Names, ...]
@@ -37,16 +37,16 @@ class Structure:
 
     @property
     def sets(self) -> list[Names]:
-        """The cliques as columns."""
+        """The cliques as sets of column names."""
         return [tuple(self.domain.names[axis] for axis in bits(one)) for one in self.cliques]
 
     @cached_property
     def joined(self) -> tuple[int, ...]:
-        """For each column the columns it is in a clique with, itself too."""
+        """For each column the columns that share a clique with it, including itself."""
         return tuple(reduce(or_, (one for one in self.cliques if one >> axis & 1)) for axis in range(len(self.domain)))
 
     def connected(self, axis: int) -> int:
-        """Return the columns that a path leads to from this one, itself too."""
+        """Return the columns that are connected to this one, including itself."""
         found, reached = 0, 1 << axis
         while found != reached:
             found = reached
@@ -54,21 +54,21 @@ class Structure:
         return found
 
     def holds(self, members: int) -> bool:
-        """Say whether one clique has all these columns."""
+        """Return whether one clique contains all these columns."""
         return any(members & ~one == 0 for one in self.cliques)
 
 
 def start_structure(domain: Domain, sets: Iterable[Names], most_cells: int) -> Structure:
-    """Return the structure that holds only the given sets together; refused if that is more than `most_cells`.
+    """Return the structure of only the given sets; refused if it has more than `most_cells` cells.
 
-    Sets that are the cliques of a junction tree stay as they are: the order by fill adds nothing to them.
+    Sets that are the cliques of a junction tree stay as they are: elimination by fill adds no edges to them.
     """
     edges = tuple(tuple(names) for names in sets)
     found = Structure(domain, edges, tuple(fewest(domain, graph_of(domain, edges), (fill, weight))))
     if found.cells > most_cells:
         raise InputError(
             f"the smallest model of {len(domain)} columns has {found.cells} cells, more than {most_cells}: "
-            "allow more cells, or take columns with fewer levels"
+            "allow more cells, or use columns with fewer levels"
         )
     return found
 
@@ -76,7 +76,7 @@ def start_structure(domain: Domain, sets: Iterable[Names], most_cells: int) -> S
 def grow_forest(structure: Structure, scores: Mapping[Names, float], *, least: float, most_cells: int) -> Structure:
     """Join columns that are not connected yet, the highest score first, while all cliques fit (Chow and Liu 1968).
 
-    Pairs that depend on each other only through a third column are not joined, which a step by scores alone would do.
+    Pairs that depend on each other only through a third column are not joined; growing by scores alone would join them.
     """
     domain = structure.domain
     for names in sorted((one for one in scores if scores[one] >= least), key=lambda one: (-scores[one], one)):
@@ -92,8 +92,8 @@ def grow_forest(structure: Structure, scores: Mapping[Names, float], *, least: f
 def grow(structure: Structure, scores: Mapping[Names, float], *, least: float, most_cells: int, most: int) -> Structure:
     """Add up to `most` edges with scores of at least `least`, while all cliques together fit in `most_cells`.
 
-    The edge added next has the greatest gain for the cells it needs; its gain is the score of all pairs that come
-    together with it. Pairs that are together already are kept so, for nothing.
+    The next edge has the greatest gain for the cells it needs; its gain is the score of all pairs that it brings into
+    one clique. Pairs that already share a clique become edges at no cost.
     """
     domain = structure.domain
     left = {domain.axes(names): score for names, score in scores.items() if score >= least}
@@ -115,7 +115,7 @@ def grow(structure: Structure, scores: Mapping[Names, float], *, least: float, m
 def _added(
     structure: Structure, pair: tuple[int, ...], left: Mapping[tuple[int, ...], float], most_cells: int
 ) -> tuple[float, Structure] | None:
-    """Return what one more edge is worth and the structure with it, or nothing if it does not fit."""
+    """Return the value of one more edge and the structure with it, or None if it does not fit."""
     domain = structure.domain
     edges = (*structure.edges, (domain.names[pair[0]], domain.names[pair[1]]))
     grown = Structure(domain, edges, tuple(_cliques(domain, graph_of(domain, edges))))
@@ -123,7 +123,7 @@ def _added(
         return None
     gain = 0.0
     for first, (now, before) in enumerate(zip(grown.joined, structure.joined, strict=True)):
-        # pairs are in the domain's order: only later columns are looked at
+        # pairs are in the domain's order: only later columns are checked
         for second in bits((now & ~before) >> (first + 1) << (first + 1)):
             gain += left.get((first, second), 0.0)
     return gain / max(1, grown.cells - structure.cells) ** PRICE, grown

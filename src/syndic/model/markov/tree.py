@@ -1,4 +1,4 @@
-"""Junction trees: what a model holds in memory, known before anything is allocated."""
+"""Junction trees: the memory of a model, known before anything is allocated."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -10,11 +10,11 @@ from syndic.data import Domain
 from syndic.errors import InputError
 from syndic.model.markov.graph import triangulate
 
-# probabilities, products and sums of the tables they are projected on, index tables
+# bytes per cell of a clique: probabilities, products and sums of its small tables, index tables
 BYTES_EACH_CELL = 32
-# of a fitted table: values, factors, and the optimiser's ten last steps
+# bytes per cell of a fitted table: values, factors, and the optimiser's last ten steps
 BYTES_MEASURED = 400
-# of the largest clique only: work space of one pass in log space
+# bytes per cell of the largest clique only: work space of one pass in log space
 BYTES_LARGEST = 24
 BYTES_EACH_CLIQUE = 1 << 16
 
@@ -24,8 +24,8 @@ BYTES_EACH_CLIQUE = 1 << 16
 class JunctionTree:
     """Maximal cliques of a chordal graph, joined so that the cliques of every column are connected.
 
-    Clique 0 is the root and has most cells; `parents[i] < i` for every other clique i (the root's is -1), so that
-    the order of the cliques is a walk from the root. `separators[i]` is what clique i shares with its parent.
+    Clique 0 is the root and has the most cells; `parents[i] < i` for every other clique i (the root's is -1), so that
+    the order of the cliques is a walk from the root. `separators[i]` has the columns shared by clique i and its parent.
     """
 
     domain: Domain
@@ -40,7 +40,7 @@ class JunctionTree:
             )
         if len(self.parents) != len(self.cliques) or any(up >= place for place, up in enumerate(self.parents)):
             raise InputError("every clique but the first must follow its parent")
-        # the cliques of a column are connected if and only if it enters the walk once
+        # the cliques of a column are connected if and only if the column enters the walk once
         for name in self.domain.names:
             tops = sum(
                 name in clique and (up < 0 or name not in self.cliques[up])
@@ -59,7 +59,7 @@ class JunctionTree:
 
     @property
     def order(self) -> range:
-        """Places of the cliques from the root on."""
+        """Indices of the cliques from the root on."""
         return range(len(self.cliques))
 
     @property
@@ -85,11 +85,11 @@ class JunctionTree:
 
     @property
     def memory_bytes(self) -> int:
-        """Upper bound of what the cliques take in a fit; the tables fitted to come on top, see `memory_for`."""
+        """Upper bound on the memory of the cliques in a fit, without the fitted tables; see `memory_for`."""
         return BYTES_EACH_CELL * self.cells + BYTES_LARGEST * self.largest + BYTES_EACH_CLIQUE * len(self.cliques)
 
     def memory_for(self, sets: Iterable[Sequence[str]]) -> int:
-        """Upper bound of what a fit to tables over these sets, and marginals inside cliques, allocate."""
+        """Upper bound on the memory of a fit to tables over these sets, including marginals inside cliques."""
         size = dict(zip(self.domain.names, self.domain.sizes, strict=True))
         measured = sum(math.prod(size[name] for name in names) for names in sets)
         return self.memory_bytes + BYTES_MEASURED * measured
@@ -106,18 +106,18 @@ class JunctionTree:
 
 
 def plan_tree(domain: Domain, cliques: Iterable[Sequence[str]]) -> JunctionTree:
-    """Return a junction tree in which every given set of columns lies in one clique. Allocates nothing."""
+    """Return a junction tree in which every given set of columns is inside one clique. Allocates nothing."""
     return join(domain, triangulate(domain, cliques))
 
 
 def join(domain: Domain, cliques: Sequence[tuple[str, ...]]) -> JunctionTree:
-    """Join the maximal cliques of a chordal graph by a spanning tree of greatest separators, largest clique first."""
+    """Join the maximal cliques of a chordal graph by a spanning tree of largest separators, largest clique first."""
     members = [frozenset(clique) for clique in cliques]
     size = dict(zip(domain.names, domain.sizes, strict=True))
     cells = [math.prod(size[name] for name in clique) for clique in cliques]
     root = max(range(len(cliques)), key=cells.__getitem__)
     order, up = [root], {root: -1}
-    # for each clique outside the tree: how much it shares with the tree, and with which clique (Prim)
+    # for each clique outside the tree: the size of its separator with the tree, and with which clique (Prim)
     best = {place: (len(members[place] & members[root]), root) for place in range(len(cliques)) if place != root}
     while best:
         place = max(best, key=lambda one: (best[one][0], -one))

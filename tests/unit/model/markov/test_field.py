@@ -100,7 +100,7 @@ def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
         ({"total": -5.0}, "total"),
         ({"total": 0.0}, "total"),
         ({"cliques": [["c", "b"], ["a", "b"]]}, "the domain's order"),
-        ({"cliques": [["b", "b", "c"], ["a", "b"]]}, "different ones"),
+        ({"cliques": [["b", "b", "c"], ["a", "b"]]}, "must be distinct"),
         ({"sizes": [2, 3, 10**12]}, "3,000,000,000,006 cells"),
         ({"potentials": [["a", "c"]]}, "potential_0 has shape"),
         ({"names": ["a", "b", "c", "d"], "sizes": [2, 3, 4, 2], "cliques": [["b", "c"], ["a", "b"], ["d"]]}, "parent"),

@@ -190,7 +190,7 @@ def test_progress_is_told_in_words() -> None:
     told: list[str] = []
     run(OneShot(cells=500, growth=2), chain(DOMAIN, 2000), progress=told.append)
     assert [text.split(":")[0] for text in told[:2]] == ["step 1 of 2", "step 2 of 2"]
-    assert told[2].endswith("tables chosen")
+    assert told[2].endswith("tables selected")
 
 
 def test_nothing_is_grouped_without_reason() -> None:

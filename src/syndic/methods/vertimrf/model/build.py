@@ -29,8 +29,8 @@ Floats = NDArray[np.float64]
 def r_score(table: Floats, margins: Sequence[Floats], variance: float | None = None) -> float:
     """Return half the l1 distance of a pair's table from the product of its columns' own counts, in people.
 
-    With the variance of a cell it is what noise alone does not explain, and negative where noise explains all of it;
-    without, as published: noise in the cells counts as dependence.
+    With the variance of a cell, the part that noise explains is subtracted; the result is negative if noise explains
+    all of it. Without, as published: noise in the cells counts as dependence.
     """
     product = np.outer(*margins) / max(1.0, float(margins[0].sum()))
     if variance is None:
@@ -47,12 +47,12 @@ def joined_graph(
     most_cells: int,
     edges: int | None = None,
 ) -> list[Names]:
-    """Return the maximal cliques after edges were added by decreasing score, as long as the model stays small.
+    """Return the maximal cliques after adding edges by decreasing score, as long as the model stays small enough.
 
     Args:
         domain: All columns, with all their values.
         sets: The cliques of the parties' own graphs.
-        scores: The R-score of pairs of columns; those that are not positive are no edges.
+        scores: The R-score of pairs of columns; only positive ones become edges.
         largest: The most cells of a clique after triangulation.
         most_cells: The most cells of all cliques.
         edges: The most edges added; None for as many as fit.
@@ -72,9 +72,9 @@ def joined_graph(
     return cliques
 
 
-# of the loss that the noise of tables across parties leaves, at which a fit to them stops
+# fraction of the loss due to the noise of tables across parties, at which a fit to them stops
 _TARGET = 0.3
-# of the variance of a table, what is about left when it has known margins and no negative cells
+# fraction of a table's variance that remains, approximately, after fixing its margins and removing negative cells
 _KNOWN = 0.1
 
 
@@ -95,7 +95,7 @@ class LocalModel:
 @final
 @dataclass(frozen=True, eq=False)
 class Built:
-    """The model over groups of values, every column's counts, tables within parties, and across them, binned."""
+    """The model over groups of values, every column's counts, tables within parties, and binned tables across them."""
 
     field: MarkovField
     groups: Grouping
@@ -107,18 +107,18 @@ class Built:
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Build:
-    """What the model is made of, and how large it may be.
+    """The inputs of the model, and its size limits.
 
     Args:
         bins: The bins that encodings count.
         people: The number of people, public or noisy.
         pairs: The pairs of columns that were encoded together.
         across: Tables of such pairs.
-        local: The parties' models, perhaps none.
+        local: The parties' models, if any.
         counts: Noisy counts of every value, for some columns.
-        spread: Whether bins are spread over values by what is known of the values, or evenly.
+        spread: Whether the count of a bin is divided among its values by their known counts, or evenly.
         consistency: Whether tables across parties are made to agree with the columns' own counts.
-        aware: Whether noise is told from dependence; if not, as published.
+        aware: Whether scores correct for noise; if not, as published.
         largest: The most cells of a clique.
         cells: The most cells of the model.
         edges: The most edges between parties.
@@ -144,7 +144,7 @@ class Build:
     iterations: int = 400
 
     def run(self) -> Built:
-        """Join the graphs, fit to what is known within parties, then refine with tables across them."""
+        """Join the graphs, fit to the parties' own models, then refine with tables across parties."""
         domain = self.groups.domain_of_groups
         scores = {names: self._score(names) for names in self.pairs}
         sets = [clique for one in self.local for clique in one.fitted.field.tree.cliques]
@@ -172,7 +172,7 @@ class Build:
         self, tree: JunctionTree, within: Sequence[Measurement], start: MarkovField | None, chosen: Sequence[Names]
     ) -> MarkovField:
         tables = [*within, *map(self._target, chosen)]
-        # what is within parties was a model's already and leaves no loss; a table has the noise of its bins only
+        # tables within parties come from a model and leave no loss; other tables have only the noise of their bins
         noisy = sum(self._raw[names].size for names in chosen) / sum(one.values.size for one in tables)
         return fit(
             self.groups.domain_of_groups,
@@ -188,7 +188,7 @@ class Build:
 
     @cached_property
     def groups(self) -> Grouping:
-        """The groups of values that the model tells apart: those of the local models."""
+        """The groups of values that the model distinguishes: those of the local models."""
         known = {
             name: groups
             for one in self.local
@@ -199,7 +199,7 @@ class Build:
 
     @cached_property
     def one_way(self) -> dict[str, Measurement]:
-        """Every column's own counts: of local models, or noisy ones, or those that encodings say."""
+        """Every column's own counts: from local models, or noisy counts, or estimated from encodings."""
         found = {
             name: Measurement((name,), np.maximum(one.fitted.marginal((name,)).values, 0.0), one.variance)
             for one in self.local
@@ -215,7 +215,7 @@ class Build:
         return Measurement(one.names, onto_simplex(one.values, self.people), one.variance)
 
     def _encoded(self, name: str) -> Measurement:
-        """Return the mean of what all tables across parties say about a column, its bins spread evenly."""
+        """Return a column's counts as the mean over all tables across parties, bins divided evenly."""
         held = [names for names in self.pairs if name in names]
         size = self.bins.domain_of_groups[name]
         sums = [self._raw[names].sum(axis=1 - names.index(name)) for names in held]
@@ -228,7 +228,7 @@ class Build:
 
     @cached_property
     def within(self) -> tuple[Measurement, ...]:
-        """The tables of several columns that local models were fitted to, as those models have them."""
+        """The tables of several columns that local models were fitted to, as computed from those models."""
         found = []
         for one in self.local:
             tables = [names for names in one.tables if len(names) > 1]
@@ -248,7 +248,7 @@ class Build:
 
     @cached_property
     def _shares(self) -> dict[str, Floats]:
-        """Where the people of each bin are; evenly over its values where nothing is known of them."""
+        """The share of each value in its bin; equal shares if nothing is known about the values."""
         known = {name for one in self.local for name in one.fitted.grouping.domain.names} | set(self.counts)
         used = known if self.spread else set()
         names = self.bins.domain.names
@@ -262,7 +262,7 @@ class Build:
         return r_score(table, [table.sum(axis=1), table.sum(axis=0)])
 
     def _low(self, names: Names) -> Floats:
-        """Return a table over bins without negative cells, made consistent."""
+        """Return a consistent table over bins, without negative cells."""
         if not self.consistency:
             return onto_simplex(self._raw[names], self.people)
         trust = 1.0 if self.aware and self.local else 0.5
@@ -275,7 +275,7 @@ class Build:
         return Measurement(names, recovered(self._low(names), shares), variance)
 
     def _furthest(self, field: MarkovField, candidates: Sequence[Names]) -> list[Names]:
-        """Return candidates by decreasing distance from the model; only those that noise does not explain."""
+        """Return candidates by decreasing distance from the model, without those that noise explains."""
         apart = {}
         weights = {name: one.values for name, one in self.one_way.items()}
         for names, table in zip(candidates, field.marginals(candidates), strict=True):

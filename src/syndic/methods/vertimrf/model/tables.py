@@ -1,9 +1,9 @@
-"""CarEst, and tables over bins: from what the parties encoded to counts that agree with the columns' own.
+"""CarEst and tables over bins: from the parties' encodings to counts that agree with the columns' own.
 
-Dimension reduction: columns with many values are encoded by bins, and spread over their values again afterwards.
+Dimension reduction: columns with many values are encoded by bins, and divided among their values again afterwards.
 
-The published formulas number bins beyond the last where the number of bins does not divide that of values, and the last
-value of a bin as its first; here a bin is what they mean: `width` values, the last bin all that are left.
+The published formulas number bins beyond the last if the number of bins does not divide the number of values, and give
+the last value of a bin as its first. Here a bin is what they intend: `width` values, the last bin all that remain.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,46 +25,46 @@ Floats = NDArray[np.float64]
 
 
 class Across(Protocol):
-    """Tables over bins that follow from encodings."""
+    """Tables over bins, estimated from encodings."""
 
     def table(self, names: Names) -> Floats:
         """Return unbiased counts, unrounded and perhaps negative."""
         ...
 
     def variance(self, names: Names) -> float:
-        """Return about the variance of one of their cells."""
+        """Return the approximate variance of a cell."""
         ...
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SketchTables:
-    """Sketches by key and column: a key for each pair of columns, or one for all, then called ()."""
+    """Sketches by key and column: one key for each pair of columns, or one key, (), for all."""
 
     plan: SketchPlan
     people: float
     ranks: Mapping[tuple[Names, str], NDArray[np.uint16]]
 
     def table(self, names: Names) -> Floats:
-        """Return everybody less the union of complements, by the likeliest number of elements."""
+        """Return all people minus the union of complements, by the maximum likelihood number of elements."""
         key = () if ((), names[0]) in self.ranks else names
         if any((key, name) not in self.ranks for name in names):
             raise InputError(f"the columns {list(names)} were not encoded under one key")
         return cell_table([self.ranks[key, name] for name in names], self.plan, self.people)
 
     def variance(self, names: Names) -> float:
-        """Return the variance by Fisher's information."""
+        """Return the variance by the Fisher information."""
         key = () if ((), names[0]) in self.ranks else names
         sketches = sum(self.ranks[key, name].shape[1] - 1 for name in names)
         people = max(1, round(self.people))
-        # where next to nothing can be told the error is infinite, and any large number says so
+        # if almost nothing can be estimated the error is infinite; any large number stands for it
         return min(cell_error(self.plan, people=people, sketches=sketches), 1e4 * people) ** 2
 
 
 def decoded_table(responses: Sequence[RandomisedResponse], columns: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
     """Return unbiased counts of the table of some columns from their responses, unrounded and perhaps negative."""
     if len(responses) != len(columns) or not columns:
-        raise InputError(f"{len(columns)} columns of answers for {len(responses)} responses")
+        raise InputError(f"{len(columns)} columns of answers were given for {len(responses)} responses")
     shape = tuple(response.size for response in responses)
     places = np.ravel_multi_index([np.asarray(column) for column in columns], shape)
     counts = np.bincount(places, minlength=int(np.prod(shape))).reshape(shape).astype(np.float64)
@@ -92,11 +92,11 @@ class OracleTables:
         return decoded_table([self.responses[name] for name in names], columns)
 
     def variance(self, names: Names) -> float:
-        """Return the variance if every response were equally frequent, which small epsilons make them nearly."""
+        """Return the variance if all responses were equally frequent, which is nearly so for small epsilon."""
         return self.factor(names) * len(self.codes[names[0]])
 
     def factor(self, names: Names) -> float:
-        """Return what each person adds to that variance."""
+        """Return each person's part of that variance."""
         each = 1.0
         for name in names:
             response = self.responses[name]
@@ -119,7 +119,7 @@ def _groups(size: int, bins: int) -> tuple[int, ...]:
 
 
 def gathered(values: Floats, names: Sequence[str], grouping: Grouping) -> Floats:
-    """Return a table over values summed to one over bins."""
+    """Return a table over bins, summed from a table over values."""
     groups = dict(zip(grouping.domain.names, grouping.groups, strict=True))
     for axis, name in enumerate(names):
         lines = np.moveaxis(values, axis, 0)
@@ -130,7 +130,7 @@ def gathered(values: Floats, names: Sequence[str], grouping: Grouping) -> Floats
 
 
 def shares_of_bins(name: str, bins: Grouping, groups: Grouping, weights: Mapping[str, Floats]) -> Floats:
-    """Return which share of each bin of a column is in each of the model's groups of values: a row a group."""
+    """Return the share of each bin of a column in each of the model's groups of values: one row per group."""
     axis = bins.domain.axes((name,))[0]
     found = np.zeros((max(groups.groups[axis]) + 1, max(bins.groups[axis]) + 1))
     np.add.at(found, (np.array(groups.groups[axis]), np.array(bins.groups[axis])), bins.shares(name, weights))
@@ -145,10 +145,10 @@ def recovered(table: Floats, shares: Sequence[Floats]) -> Floats:
 
 
 def recovered_variance(variance: float, shares: Sequence[Floats]) -> float:
-    """Return the variance of a cell at which the recovered table says as much as the table over bins did.
+    """Return the variance of a cell at which the recovered table carries as much information as the table over bins.
 
-    A bin that is wrong by e is wrong by e times the share of it in each group, in squared sum by e^2 times that of
-    the shares. So squares over the variance add up as before if it is multiplied by their sum over the number of bins.
+    An error e of a bin becomes e times the share of each group, so e^2 times the sum of squared shares. Squared errors
+    over the variance add up as before if the variance is multiplied by that sum over the number of bins.
     """
     for one in shares:
         variance *= float(np.square(one).sum()) / one.shape[1]
@@ -160,9 +160,9 @@ def consistent(
 ) -> Floats:
     """Return the table, without negative cells and of the same total, with margins that agree with `margins`.
 
-    Each sweep goes through the axes: the margin becomes the mean of what the table and the column's own counts say, the
-    difference is spread evenly over the cells of each value, and negative cells are set to 0. `trust` is the weight of
-    the column's own counts: 1/2 as published; 1 where they are much better known, so that they do not move.
+    Each sweep goes through the axes: the margin becomes the mean of the table's margin and the column's own counts, the
+    difference is divided evenly among the cells of each value, and negative cells are set to 0. `trust` is the weight
+    of the column's own counts: 1/2 as published; 1 if they are much more precise, so that they stay as they are.
     """
     total = sum(float(one.sum()) for one in margins) / len(margins)
     shares, own = _normalised(table), [_normalised(one) for one in margins]
@@ -183,7 +183,7 @@ def consistent(
 
 
 def _normalised(values: Floats) -> Floats:
-    """Return non-negative shares that sum to one; uniform if there is nothing positive."""
+    """Return non-negative shares that sum to one; uniform if no value is positive."""
     positive = np.maximum(values, 0.0)
     total = float(positive.sum())
     return positive / total if total > 0 else np.full(values.shape, 1 / values.size)

@@ -1,4 +1,4 @@
-"""Sketches and randomised response of the same people's columns: what they tell, and what they really cost.
+"""Sketches and randomised response of the same people's columns: estimates from them, and their true cost.
 
-Pure functions: arrays in, arrays out. Whoever sends `encode`'s result has charged `sketch_cost` before.
+Pure functions: arrays in, arrays out. Callers charge `sketch_cost` before they send the result of `encode`.
 """

@@ -2,18 +2,18 @@
 
 The delta at epsilon of T independent repetitions is E[(1 - exp(epsilon) Q_1 ... Q_T)_+], where Q = exp(-loss).
 
-Above: the expression is convex in each Q, so a Q may be replaced by two neighbours on the grid with the same mean, and
-losses may be raised. Losses above `REACH` are taken as infinite, which adds at most exp(-REACH) of their mass.
+Upper bound: the expression is convex in each Q, so a Q may be replaced by two neighbours on the grid with the same
+mean, and losses may be raised. Losses above `REACH` count as infinite, which adds at most exp(-REACH) of their mass.
 
-Below: losses above REACH are lowered to it, those below -REACH dropped. Putting a loss on its two neighbours moves it
-by a random amount within one step; by Hoeffding's inequality the sum of T such moves is within
-step sqrt(T log(2 / MISS) / 2) of its mean, but for a chance MISS. The sum of losses is lower than that on the grid by
-no more than mean + this.
+Lower bound: losses above REACH are lowered to it, those below -REACH dropped. Putting a loss on its two neighbours
+moves it by a random amount within one step; by Hoeffding's inequality the sum of T such moves is within
+step sqrt(T log(2 / MISS) / 2) of its mean, except with probability MISS. The sum of losses is lower than that on the
+grid by no more than mean + this.
 
-Floating point: every coefficient of a discrete Fourier transform of N points errs by at most 7 u log2(N) times the sum
+Floating point: each coefficient of a discrete Fourier transform of N points is off by at most 7 u log2(N) times the sum
 of its input (Higham 2002, section 24.1; u = 2^-53), which the T-th power multiplies by T times the (T-1)-th power of
 the coefficient. The error of the sum over all points is at most sqrt(N) times that of their Euclidean norm. Sums
-outside the window wrap around; Chernoff's bound is charged for them.
+outside the window wrap around; Chernoff's bound is added for them.
 """
 
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from syndic.errors import InputError
 
 Losses = tuple[NDArray[np.float64], NDArray[np.float64]]
-"""Chances, and the privacy loss that each is of."""
+"""Probabilities, and the privacy loss of each."""
 REACH: Final = 9.0
-"""How far from epsilon a loss is still followed."""
+"""How far from epsilon losses are still tracked."""
 MISS: Final = 1e-10
 POINTS: Final = 2**21
 _UNIT: Final = 2.0**-53
@@ -46,7 +46,7 @@ class Bracket:
 
 
 def delta_below(law: Losses, *, repetitions: int, epsilon: float, points: int = POINTS) -> float:
-    """Return no more than the delta at `epsilon` of so many independent repetitions of one law of privacy losses."""
+    """Return a lower bound on the delta at `epsilon` of independent repetitions of one privacy loss distribution."""
     (chances, losses), limit = law, epsilon + REACH
     kept = losses >= -limit
     grid = _grid(chances[kept], np.minimum(losses[kept], limit), epsilon, repetitions, points)
@@ -56,7 +56,7 @@ def delta_below(law: Losses, *, repetitions: int, epsilon: float, points: int = 
 
 
 def delta_above(law: Losses, *, repetitions: int, epsilon: float, points: int = POINTS) -> float:
-    """Return no less than that delta."""
+    """Return an upper bound on that delta."""
     (chances, losses), limit = law, epsilon + REACH
     infinite = float(chances[losses > limit].sum())
     finite = losses <= limit
@@ -69,7 +69,7 @@ def delta_above(law: Losses, *, repetitions: int, epsilon: float, points: int = 
 def _grid(
     chances: NDArray[np.float64], losses: NDArray[np.float64], epsilon: float, repetitions: int, points: int
 ) -> "_Grid":
-    """Return the law on the finest grid of so many points that hardly any sum leaves."""
+    """Return the distribution on the finest grid of this many points that almost no sum leaves."""
     if epsilon < 0 or repetitions < 1 or points < 2:
         raise InputError(f"epsilon ({epsilon:g}) must not be negative and repetitions ({repetitions}) at least 1")
     width, widest = max(2 * epsilon, 2.0**-6), 4 * (epsilon + REACH)
@@ -82,7 +82,7 @@ def _grid(
 
 
 class _Grid:
-    """One law of losses, each put on its two neighbours on a grid of so many steps."""
+    """A privacy loss distribution, each loss put on its two neighbours on a grid."""
 
     def __init__(self, chances: NDArray[np.float64], losses: NDArray[np.float64], step: float, points: int) -> None:
         self.step, self.points = step, points
@@ -93,7 +93,7 @@ class _Grid:
         self.drift = float(np.sum(chances * ((self.places + self.upward) * step - losses)))
 
     def delta(self, epsilon: float, repetitions: int) -> tuple[float, float]:
-        """Return the delta of what is on the grid, and a bound on what floating point changed."""
+        """Return the delta of the distribution on the grid, and a bound on the floating-point error."""
         masses = np.zeros(self.points)
         np.add.at(masses, self.places % self.points, self.chances * (1 - self.upward))
         np.add.at(masses, (self.places + 1) % self.points, self.chances * self.upward)
@@ -103,23 +103,23 @@ class _Grid:
         # half of the spectrum is stored; the other half has the same absolute values
         steep = sqrt(2 * float(np.sum(np.abs(spectrum) ** (2 * repetitions - 2))))
         back = sqrt(self.points) * float(np.linalg.norm(sums))
-        # the last term is for the chances and losses themselves, each right to about 1e-13
+        # the last term is for the probabilities and losses themselves, each accurate to about 1e-13
         rounding = 2 * transform * (repetitions * steep + back) + 1e3 * _UNIT * repetitions
         first = int(np.floor(epsilon / self.step)) + 1
         values = np.arange(first, max(first, int(self.points * (1 - _NEGATIVE)))) * self.step
         return float(np.dot(sums[first : first + len(values)], -np.expm1(epsilon - values))), rounding
 
     def hidden(self, repetitions: int) -> float:
-        """Bound the chance that a large sum wraps around to where it looks small."""
+        """Bound the probability that a large sum wraps around and looks small."""
         return self._chernoff(repetitions, self.points * self.step * (1 - _NEGATIVE), 1)
 
     def invented(self, repetitions: int) -> float:
-        """Bound the chance that a sum wraps around to where it looks large: from below, or by a whole turn."""
+        """Bound the probability that a sum wraps around and looks large: from below, or by a whole turn."""
         width = self.points * self.step
         return self._chernoff(repetitions, width * _NEGATIVE, -1) + self._chernoff(repetitions, width, 1)
 
     def _chernoff(self, repetitions: int, reach: float, sign: int) -> float:
-        """Bound the chance that the sum of so many losses on the grid, times the sign, is `reach` or more."""
+        """Bound the probability that the sum of this many losses on the grid, times the sign, is `reach` or more."""
         found = 1.0
         for tilt in sign * 2.0 ** np.arange(-3, 13):
             exponents = tilt * self.step * self.places

@@ -1,4 +1,4 @@
-"""What sketches of several columns under one key cost, or why they may not be released."""
+"""The privacy cost of sketches of several columns under one key."""
 
 from fractions import Fraction
 from math import ceil, exp, nextafter, sqrt
@@ -15,7 +15,7 @@ from syndic.privacy.event import ApproximateEvent
 
 Neighbours = Literal["add_remove", "replace"]
 
-# a replaced person is one removed and one added: the shares of epsilon that the first may get
+# replacing a person is removing one and adding one: the shares of epsilon tried for the first
 _SHARES: Final = (0.5, 0.65, 0.8, 0.9)
 _ATTO: Final = 10**18
 _MOST_PHANTOMS: Final = 2**36
@@ -33,10 +33,10 @@ def sketch_delta(
 ) -> Bracket:
     """Return the true delta at `epsilon` of sketches of `columns` columns under each of `keys` independent keys.
 
-    It holds against everybody who does not have the keys. `others` other people in each of the person's values are
-    the attacker's uncertainty only where they really are there: a promise takes 0. For `add_remove` both ends are
-    of the worst pair of tables. For `replace`, where any of the person's values may change, the upper end goes by way
-    of the table without the person; the lower end is that of `add_remove`, which is what the values left behind tell.
+    It holds against everybody who does not have the keys. `others`: other people in each of the person's values. They
+    add uncertainty for the attacker only if they are really present, so a guarantee uses 0. For `add_remove` both
+    bounds are for the worst pair of tables. For `replace`, where any of the person's values may change, the upper bound
+    passes through the table without the person; the lower bound is that of `add_remove`, from the old values alone.
     """
     law = loss_law(plan, columns, others)
     repetitions = plan.repetitions * keys
@@ -49,12 +49,12 @@ def sketch_delta(
 
 
 def _word_rounding(top: int, repetitions: int, epsilon: float) -> float:
-    """Bound what hashes of 64 bits change: each tail of the person's rank is rounded down by less than 2^-64."""
+    """Bound the effect of 64-bit hashes: each tail of the person's rank is rounded down by less than 2^-64."""
     return float(repetitions * top * 2.0**-WORD_BITS * (1 + exp(epsilon)))
 
 
 def _above(law: LossLaw, top: int, repetitions: int, epsilon: float, neighbours: Neighbours, points: int) -> float:
-    """Return a delta that holds for either way of being neighbours."""
+    """Return a delta that holds in both directions between neighbours."""
 
     def of(losses: Losses, at: float) -> float:
         return delta_above(losses, repetitions=repetitions, epsilon=at, points=points)
@@ -78,17 +78,17 @@ def sketch_cost(
     neighbours: Neighbours,
     keys: int = 1,
 ) -> ApproximateEvent:
-    """Return the event to charge for sketches that are (epsilon, delta)-DP, or refuse with the delta that they are.
+    """Return the event to charge for sketches that are (epsilon, delta)-DP; refuse others and state their true delta.
 
     The event covers one person over all `columns` of all parties and all `keys` together. It is more than the sum of
-    what the columns would cost under keys of their own, so no party can pay for its own columns alone.
+    the columns' costs under separate keys, so no party can be charged for its own columns alone.
     """
     law = loss_law(plan, columns)
     found = _above(law, plan.top, plan.repetitions * keys, nextafter(float(epsilon), 0), neighbours, POINTS)
     if found > delta:
         raise InputError(
             f"sketches of {columns} columns under each of {keys} key(s) with {plan.phantoms} phantoms have delta "
-            f"{found:.3g} at epsilon {float(epsilon):g}, not {float(delta):.3g}: take a key for each pair of "
+            f"{found:.3g} at epsilon {float(epsilon):g}, not {float(delta):.3g}: use a key for each pair of "
             "columns, more phantoms (phantoms_needed), a cap, or secure products instead"
         )
     charged = min(delta, Fraction(ceil(exact(found) * _ATTO) + 1, _ATTO))
@@ -105,9 +105,9 @@ def phantoms_needed(
     keys: int = 1,
     points: int = 2**19,
 ) -> SketchPlan:
-    """Return the plan with about the fewest phantoms (to 1 %), and their floor, at which the promise is kept.
+    """Return the plan with the fewest phantoms (to about 1 %), and their floor, that satisfies the guarantee.
 
-    Repetitions, gamma and cap are those of `plan`. A floor that would reach the cap is put one below it.
+    Repetitions, gamma and cap are those of `plan`. A floor that would reach the cap is set one below it.
     """
     if not (epsilon > 0 and 0 < delta < 1):
         raise InputError(f"epsilon ({epsilon:g}) must be positive and delta ({delta:g}) in (0, 1)")
@@ -125,7 +125,7 @@ def phantoms_needed(
     while not kept(fits):
         if fits >= _MOST_PHANTOMS:
             raise InputError(
-                f"no number of phantoms up to {_MOST_PHANTOMS} keeps epsilon {epsilon:g} and delta {delta:g}"
+                f"no number of phantoms up to {_MOST_PHANTOMS} satisfies epsilon {epsilon:g} and delta {delta:g}"
             )
         fails, fits = fits, 4 * fits
     while fits - fails > max(1, fits // 100):

@@ -1,11 +1,11 @@
-"""From people to what a party sends: keyed hashes, the largest of each value, and ranks with phantoms, floor and cap.
+"""Sketches of a party's people: keyed hashes, the largest of each value, and ranks with phantoms, floor and cap.
 
-A hash is 64 bits of AES-128 on a block made of a 96-bit keyed digest of the person and a counter: two repetitions a
-block. AES is a permutation, so blocks never repeat; telling it from independent words by that takes some 2^64 blocks.
+A hash is 64 bits of AES-128 on a block made of a 96-bit keyed digest of the person and a counter: two repetitions per
+block. AES is a permutation, so blocks never repeat; distinguishing it from independent words takes about 2^64 blocks.
 
 The rank of a person grows with the hash, so the largest hash of a value has its largest rank, and no logarithm is
-taken of any person. Where sketches have a floor, hashes that cannot rise above it are dropped at once: of 45,222 people
-about five are left in a repetition. What is kept depends on people and key, never on their values.
+computed for each person. If sketches have a floor, hashes below it are dropped at once: of 45,222 people about five
+remain in a repetition. Which hashes are kept depends on people and key, never on their values.
 """
 
 import hashlib
@@ -29,30 +29,30 @@ from syndic.random import Randomness
 KEY_BYTES: Final = 16
 DIGEST_BYTES: Final = 12
 _BLOCK: Final = 16
-# rows and pairs of repetitions at once: blocks and their hashes then fit a core's cache
+# rows and pairs of repetitions processed together: blocks and their hashes then fit a core's cache
 _ROWS: Final = 4096
 _PAIRS: Final = 8
-# hashes kept, as a share: above it, sorted rows are cheaper than scattered ones
+# share of hashes kept above which sorted rows are faster than scattered ones
 _DENSE: Final = 1 / 64
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class People:
-    """Some people: keyed digests, one row each, and their codes in every column (unsigned, below the column's size)."""
+    """Keyed digests of people, one row each, and their codes in every column (unsigned, below the column's size)."""
 
     digests: NDArray[np.uint8]
     codes: NDArray[np.integer]
 
     def __post_init__(self) -> None:
         if self.digests.dtype != np.uint8 or self.digests.ndim != 2 or self.digests.shape[1] != DIGEST_BYTES:
-            raise InputError(f"digests must be rows of {DIGEST_BYTES} bytes: make them with person_digests")
+            raise InputError(f"digests must be rows of {DIGEST_BYTES} bytes: create them with person_digests")
         if self.codes.ndim != 2 or len(self.codes) != len(self.digests):
             raise InputError("people need as many rows of codes as there are digests")
 
 
 def person_digests(key: bytes, people: Iterable[bytes]) -> NDArray[np.uint8]:
-    """Return a keyed digest of each person's canonical id, for `People`. Whoever has the key can repeat it."""
+    """Return a keyed digest of each person's canonical id, for `People`. Anyone with the key can recompute it."""
     _check_key(key)
     found = b"".join(
         hashlib.blake2b(person, digest_size=DIGEST_BYTES, key=key, person=b"syndic people").digest()
@@ -62,7 +62,7 @@ def person_digests(key: bytes, people: Iterable[bytes]) -> NDArray[np.uint8]:
 
 
 def person_words(key: bytes, digests: NDArray[np.uint8], repetitions: int, *, first: int = 0) -> NDArray[np.uint64]:
-    """Return the hashes of some repetitions from the `first` on: a row for each, a column for each person."""
+    """Return the hashes of `repetitions` repetitions from `first` on: one row each, one column per person."""
     sketcher = _Pass(key, sizes=(1,), repetitions=repetitions, least=0)
     pairs = range(first // 2, (first + repetitions + 1) // 2)
     words = sketcher.words(_blocks(digests), pairs)
@@ -78,9 +78,9 @@ def value_maxima(
     least: int = 0,
     threads: int = 2,
 ) -> NDArray[np.uint64]:
-    """Return the largest hash of each value (columns one after the other) in each repetition; 0 where there is none.
+    """Return the largest hash of each value (columns one after the other) in each repetition; 0 if there is none.
 
-    Hashes below `least` count as none. Memory is that of a batch, of the result, and about 2 MB a thread.
+    Hashes below `least` are ignored. Memory is that of a batch, of the result, and about 2 MB per thread.
     """
     _check_key(key)
     sketcher = _Pass(key, sizes=tuple(sizes), repetitions=repetitions, least=least)
@@ -92,7 +92,7 @@ def value_maxima(
             for start in range(0, len(places), _ROWS):
                 rows = slice(start, start + _ROWS)
                 part = _Part.of(batch.digests[rows], places[rows], dense=sketcher.dense)
-                # every thread works on repetitions of its own, so nobody waits and the result has no order
+                # every thread has its own repetitions: there is no locking, and the result does not depend on order
                 list(pool.map(lambda some, part=part: sketcher.add(part, some, maxima), pairs))
     return maxima[:repetitions]
 
@@ -124,7 +124,7 @@ class _Pass:
             raise InputError(f"sketches need columns of at least one value and repetitions ({repetitions}) above 0")
         # another key than that of the digests, so that no digest is ever a block's hash
         cipher_key = hashlib.blake2b(b"", digest_size=KEY_BYTES, key=key, person=b"syndic ranks").digest()
-        # every block is used once, as a keyed function and not to hide anything: there is nothing to chain
+        # every block is used once, as a keyed function and not for encryption: there is nothing to chain
         self.cipher = Cipher(algorithms.AES(cipher_key), modes.ECB())  # noqa: S305
         self.sizes = np.array(sizes, dtype=np.int64)
         self.starts = np.concatenate(([0], np.cumsum(self.sizes)[:-1]))
@@ -132,12 +132,12 @@ class _Pass:
         self.dense = 1 - least / 2**64 > _DENSE
 
     def places(self, codes: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Return where each code stands among all values of all columns."""
+        """Return the index of each code among all values of all columns."""
         if codes.shape[1] != len(self.sizes):
             raise InputError(f"rows have {codes.shape[1]} codes for {len(self.sizes)} columns")
         wide = codes.astype(np.int64)
         if wide.size and (int(wide.min()) < 0 or bool((wide >= self.sizes).any())):
-            raise InputError("a code is not below its column's size: map others to a code by the schema's rule first")
+            raise InputError("a code is not below its column's size: map unknown values to a code by the schema first")
         return wide + self.starts
 
     def words(self, blocks: NDArray[np.uint32], pairs: range) -> NDArray[np.uint64]:
@@ -173,7 +173,7 @@ class _Pass:
 
 
 def _blocks(digests: NDArray[np.uint8]) -> NDArray[np.uint32]:
-    """Return each person's block, with room for the number of the pair. Parties' machines must agree on its bytes."""
+    """Return each person's block, with space for the number of the pair. Its bytes must be the same on all machines."""
     blocks = np.zeros((len(digests), _BLOCK), dtype=np.uint8)
     blocks[:, :DIGEST_BYTES] = digests
     return blocks.view("<u4")
@@ -181,7 +181,7 @@ def _blocks(digests: NDArray[np.uint8]) -> NDArray[np.uint32]:
 
 def _check_key(key: bytes) -> None:
     if not KEY_BYTES <= len(key) <= 64:
-        raise InputError(f"a sketch key has {len(key)} bytes: it must have {KEY_BYTES} to 64, drawn by the parties")
+        raise InputError(f"a sketch key has {len(key)} bytes: it must have {KEY_BYTES} to 64 random bytes")
 
 
 def encode(
@@ -195,19 +195,19 @@ def encode(
 ) -> NDArray[np.uint16]:
     """Return the sketches of every value (columns one after the other), a row for each repetition.
 
-    They protect people against those who do not have the key, at the price of `sketch_cost`; whoever has the key
-    can often prove that somebody is absent from a value. Phantoms come from the party's own randomness.
+    They protect people against those who do not have the key, at the cost given by `sketch_cost`. Anyone with the key
+    can often prove that a person is absent from a value. Phantoms come from the party's own randomness.
     """
     least = int(rank_thresholds(plan.gamma)[plan.floor])
     maxima = value_maxima(key, batches, sizes, repetitions=plan.repetitions, least=least, threads=threads)
     phantoms = largest_ranks(plan, plan.phantoms, maxima.size, randomness).reshape(maxima.shape)
-    # a maximum of 0 stands for "nobody", whose rank of 1 is below any floor; without a floor it must not count
+    # a maximum of 0 means "nobody", whose rank of 1 is below any floor; without a floor it must not count
     ranks = np.where(maxima == 0, 0, ranks_of(maxima, plan.gamma)).astype(np.uint16)
     return np.clip(np.maximum(ranks, phantoms), plan.floor, plan.top).astype(np.uint16)
 
 
 def largest_ranks(plan: SketchPlan, elements: int, count: int, randomness: Randomness) -> NDArray[np.uint16]:
-    """Draw `count` independent sketches of any `elements` people and phantoms without hashing anybody. Exact."""
+    """Draw `count` independent sketches of `elements` people and phantoms, without hashing. Exact."""
     if elements == 0:
         return np.full(count, plan.floor, dtype=np.uint16)
     table = _table(plan.gamma, elements, plan.floor, plan.top)
@@ -220,7 +220,7 @@ def largest_ranks(plan: SketchPlan, elements: int, count: int, randomness: Rando
 
 @lru_cache(maxsize=256)
 def _table(gamma: Fraction, elements: int, floor: int, top: int) -> LazyTable:
-    """Return the law of max(largest rank, floor) - floor, where min(., top) has been taken."""
+    """Return the distribution of max(min(largest rank, top), floor) - floor."""
 
     def law(bits: int) -> Iterator[Enclosure]:
         remains = (1 + gamma) ** -floor

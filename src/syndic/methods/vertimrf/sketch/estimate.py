@@ -1,15 +1,14 @@
-"""How many elements there are, from the largest ranks of many repetitions.
+"""Estimate the number of elements from the largest ranks of many repetitions.
 
-An element is a person or a phantom: whoever wants people subtracts the phantoms that took part. Ranks come with
-repetitions along the first axis, and an estimate for every place of the other axes. All of this is after the
-release: it costs nothing.
+An element is a person or a phantom: to estimate people, subtract the phantoms included. Ranks have repetitions along
+the first axis, and there is an estimate for every index of the other axes. All of this is post-processing: it costs
+nothing.
 
-Tables across columns from sketches: a cell is everybody less the union of the complements.
+Tables across columns from sketches: a cell is everybody minus the union of the complements.
 
-The largest of several ranks is the rank of the union. For values v_1, ..., v_l of l columns, everybody who has not all
-of them is in the union of "not v_1", ..., "not v_l"; its sketch is the largest of those of all other values, and
-holds the phantoms of all of them, sum over columns of (size - 1) times as many as one sketch has. All of this is after
-the release: it costs nothing.
+The largest of several ranks is the rank of the union. For values v_1, ..., v_l of l columns, everybody without all of
+them is in the union of "not v_1", ..., "not v_l". Its sketch is the largest of the sketches of all other values, and
+includes the phantoms of all of them: sum over columns of (size - 1) times as many as one sketch has.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,10 +23,10 @@ _LARGEST = 2.0**62
 
 
 def likeliest(ranks: NDArray[np.integer], plan: SketchPlan) -> NDArray[np.float64]:
-    """Return the number of elements under which the ranks are likeliest.
+    """Return the maximum likelihood number of elements for the ranks.
 
-    A rank at the floor says "at most", one at the cap "at least". 0 where every rank is at the floor. Where every rank
-    is at the cap, any large number is as likely: the one is returned at which this has a chance of a half.
+    A rank at the floor means "at most", one at the cap "at least". The estimate is 0 if every rank is at the floor. If
+    every rank is at the cap, any large number is equally likely: the one with probability one half of that is returned.
     """
     shape = ranks.shape[1:]
     flat = ranks.reshape(len(ranks), -1).astype(np.int64) - plan.floor
@@ -62,13 +61,13 @@ def log_tails(plan: SketchPlan) -> tuple[NDArray[np.float64], NDArray[np.float64
 
 
 def relative_sd(plan: SketchPlan, elements: float) -> float:
-    """Return the sd of `likeliest` for so many elements, relative to their number, by Fisher's information.
+    """Return the sd of `likeliest` for this many elements, relative to their number, by the Fisher information.
 
     About 1.04, 1.006 and 1.0008 over the square root of the repetitions for gamma 1, 0.3 and 0.1 without a cap.
     """
     below, upto = log_tails(plan)
     chances = np.exp(elements * upto) - np.exp(elements * below)
-    # derivative of each chance by the logarithm of the number
+    # derivative of each probability by the logarithm of the number
     with np.errstate(invalid="ignore"):
         slopes = elements * (
             np.where(np.isinf(upto), 0.0, upto * np.exp(elements * upto))
@@ -99,16 +98,16 @@ def _score(
 
 
 def cell_error(plan: SketchPlan, *, people: int, sketches: int) -> float:
-    """Return the expected root mean square error of a cell, a small part of the people.
+    """Return the expected root mean square error of a cell that is a small part of the people.
 
-    `sketches` is how many sketches a union of complements has, the sum over columns of (size - 1).
+    `sketches` is the number of sketches in a union of complements, the sum over columns of (size - 1).
     """
     elements = people + sketches * plan.phantoms
     return elements * relative_sd(plan, elements)
 
 
 Decoder = Callable[[NDArray[np.uint16], SketchPlan], NDArray[np.float64]]
-"""Returns the number of elements under each column of ranks; likeliest, but where others are compared."""
+"""Returns the number of elements for each column of ranks: `likeliest`, except in comparisons."""
 
 
 def complements(ranks: NDArray[np.uint16], plan: SketchPlan) -> NDArray[np.uint16]:
@@ -129,10 +128,10 @@ def cell_table(
     """Return an estimate of every cell of the table of these columns, unrounded and perhaps negative.
 
     Args:
-        columns: for each column its sketches, a row a repetition, a column a value, all of one key.
+        columns: for each column its sketches, one row per repetition, one column per value, all under one key.
         plan: how they were made.
         people: the number of people, public or noisy.
-        decoder: how many elements ranks stand for.
+        decoder: estimates the number of elements from ranks.
     """
     if not columns or any(len(ranks) != plan.repetitions for ranks in columns):
         raise InputError(f"a table needs columns of {plan.repetitions} repetitions each")

@@ -1,20 +1,21 @@
-"""What one repetition of sketches tells about one person, exactly.
+"""The exact privacy loss of one repetition of sketches for one person.
 
 The person has one rank, hidden by the key, and is in one value of each of `columns` columns: all these sketches get the
-same rank. Without them the sketches are independent, each the largest of K geometric ranks. With q = 1 / (1 + gamma),
+same rank. Without the person the sketches are independent, each the largest of K geometric ranks. With
+q = 1 / (1 + gamma),
 F(a) = 1 - q^a, p(a) = F(a)^K - F(a-1)^K, m the smallest of the sketches and s how many of them show it,
 
     Pr[with the person] / Pr[without] = F(m-1) + gamma q^m (F(m)^K / p(m))^s         between floor and cap,
                                         F(floor)                                     at m = floor,
                                         F(cap-1) + q^(cap-1) / (1 - F(cap-1)^K)^d    at m = cap,
 
-since the person's rank is at most m, and where it is m, the s sketches need only stay at or below it. With s = 1 this
-is at most 1 + 1 / K, the published bound. With s >= 2 it grows without bound in m: that d sketches show the same large
-rank hardly ever happens by chance, and happens whenever the person's rank is the largest everywhere. The step of the
-published proof that fails is the case of ties (Zhao et al. 2024, Theorem 4).
+since the person's rank is at most m, and if it is m, the s sketches only need to stay at or below it. With s = 1 this
+is at most 1 + 1 / K, the published bound. With s >= 2 it grows without bound in m: d sketches with the same large rank
+are very rare without the person, and certain if the person's rank is the largest everywhere. The step of the published
+proof that fails is the case of ties (Zhao et al. 2024, Theorem 4).
 
 Other people in the same values only add elements whose ranks do not depend on the person, which is post-processing: the
-worst case is a person alone in each value. Sketches of values that the person has not tell nothing.
+worst case is a person alone in each value. Sketches of values that the person does not have reveal nothing.
 """
 
 from dataclasses import dataclass
@@ -33,32 +34,32 @@ from syndic.methods.vertimrf.sketch.plan import SketchPlan
 @final
 @dataclass(frozen=True, eq=False)
 class LossLaw:
-    """Outcomes of one repetition: log chance without the person, and log of the ratio with / without."""
+    """Outcomes of one repetition: log probability without the person, and log of the ratio with / without."""
 
     log_without: NDArray[np.float64]
     log_ratio: NDArray[np.float64]
 
     def added(self) -> Losses:
-        """Return chances and privacy losses where the person is there and the alternative is that not."""
+        """Return probabilities and privacy losses if the person is present, against the person being absent."""
         return np.exp(self.log_without + self.log_ratio), self.log_ratio
 
     def removed(self) -> Losses:
-        """Return chances and privacy losses where the person is absent and the alternative is that not."""
+        """Return probabilities and privacy losses if the person is absent, against the person being present."""
         return np.exp(self.log_without), -self.log_ratio
 
 
 def loss_law(plan: SketchPlan, columns: int, others: int = 0) -> LossLaw:
-    """Return the law for `columns` sketches of one key, `others` other people in each of the person's values."""
+    """Return the losses of `columns` sketches of one key, with `others` other people in each of the person's values."""
     elements = plan.phantoms + others
     if elements < 1 or columns < 1:
-        raise InputError(f"sketches of {columns} columns with {plan.phantoms} phantoms hide nobody")
+        raise InputError(f"sketches of {columns} columns with {plan.phantoms} phantoms hide nobody: use more phantoms")
     ranks = np.arange(plan.floor + 1, plan.top, dtype=np.float64)
     ties = np.arange(1, columns + 1, dtype=np.float64)[:, None]
-    # a cap at 64 bits' end costs nothing; the formulas below need no other case
+    # a cap at the end of 64 bits costs nothing, and the formulas below then need no other case
     bottom, top = _floor(plan, columns, elements), _cap(plan, columns, elements)
     log_q = -log1p(float(plan.gamma))
     below, upto = _log_below(ranks - 1, log_q), _log_below(ranks, log_q)
-    # log of p(m) / F(m)^K, and of the chance to be above m
+    # log of p(m) / F(m)^K, and of the probability to be above m
     log_share = np.log(-np.expm1(elements * (below - upto)))
     log_above = np.log(-np.expm1(elements * upto))
     log_factorial = scipy.special.gammaln
@@ -66,7 +67,7 @@ def loss_law(plan: SketchPlan, columns: int, others: int = 0) -> LossLaw:
     without = choose + ties * (elements * upto + log_share) + (columns - ties) * log_above
     excess = np.log(float(plan.gamma)) + ranks * log_q - ties * log_share
     ratio = np.where(
-        # ratios near 1 from their small parts, so that losses of 1e-6 have all their digits
+        # ratios near 1 are computed from their small parts, so that losses of 1e-6 keep all digits
         excess < 0,
         np.log1p(np.exp(np.minimum(excess, 0)) - np.exp((ranks - 1) * log_q)),
         np.logaddexp(excess, below),
@@ -78,13 +79,13 @@ def loss_law(plan: SketchPlan, columns: int, others: int = 0) -> LossLaw:
 
 
 def _log_below(ranks: NDArray[np.float64], log_q: float) -> NDArray[np.float64]:
-    """Return log F: that of no element being above; F(0) = 0."""
+    """Return log F, the log probability that one element is not above; F(0) = 0."""
     with np.errstate(divide="ignore"):
         return np.log1p(-np.exp(ranks * log_q))
 
 
 def _floor(plan: SketchPlan, columns: int, elements: int) -> tuple[float, float]:
-    """Return log chance and log ratio of the outcome that some sketch shows the floor."""
+    """Return log probability and log ratio of the outcome that some sketch shows the floor."""
     log_q = -log1p(float(plan.gamma))
     upto = float(_log_below(np.array([float(plan.floor)]), log_q)[0])
     if plan.floor == 0:
@@ -95,7 +96,7 @@ def _floor(plan: SketchPlan, columns: int, elements: int) -> tuple[float, float]
 
 
 def _cap(plan: SketchPlan, columns: int, elements: int) -> tuple[float, float]:
-    """Return log chance and log ratio of the outcome that every sketch shows the cap."""
+    """Return log probability and log ratio of the outcome that every sketch shows the cap."""
     log_q = -log1p(float(plan.gamma))
     below = float(_log_below(np.array([plan.top - 1.0]), log_q)[0])
     log_all = columns * float(np.log(-np.expm1(elements * below)))

@@ -1,4 +1,4 @@
-"""Public parameters of Flajolet-Martin sketches, as published and as needed (Smith, Song and Thakurta 2020)."""
+"""Public parameters of Flajolet-Martin sketches, published and sound (Smith, Song and Thakurta 2020)."""
 
 from fractions import Fraction
 from functools import lru_cache
@@ -20,8 +20,8 @@ class SketchPlan(Document):
     """Sketches of every value of every column: the largest rank among its people and its phantoms.
 
     A rank is geometric, Pr[rank > a] = (1 + gamma)^-a. Each sketch is the largest of the ranks of the people with that
-    value, which hang on a secret key and the person, and of `phantoms` ranks that its party draws afresh. It is raised
-    to `floor` and lowered to `cap`, where there is one. All of this is repeated under `repetitions` keys.
+    value, which depend on a secret key and the person, and of `phantoms` fresh random ranks of its party. It is raised
+    to `floor` and lowered to `cap`, if there is one. All of this is repeated `repetitions` times.
     """
 
     phantoms: int
@@ -49,7 +49,7 @@ class SketchPlan(Document):
 
 @lru_cache(maxsize=64)
 def rank_thresholds(gamma: Fraction) -> NDArray[np.uint64]:
-    """Return the 64-bit words at which the rank goes up: ceil(2^64 (1 - (1 + gamma)^-a)) for a = 0, 1, 2, ..."""
+    """Return the 64-bit words at which the rank increases: ceil(2^64 (1 - (1 + gamma)^-a)) for a = 0, 1, 2, ..."""
     found, remains = [], Fraction(2**WORD_BITS)
     while remains >= 1:
         found.append(2**WORD_BITS - int(remains))
@@ -60,13 +60,13 @@ def rank_thresholds(gamma: Fraction) -> NDArray[np.uint64]:
 def ranks_of(words: NDArray[np.uint64], gamma: Fraction) -> NDArray[np.uint16]:
     """Return the rank of each uniform 64-bit word; it grows with the word, so the largest word has the largest rank.
 
-    The law is that of a geometric with every tail probability rounded down to a multiple of 2^-64.
+    The distribution is geometric with every tail probability rounded down to a multiple of 2^-64.
     """
     return np.searchsorted(rank_thresholds(gamma), words, side="right").astype(np.uint16)
 
 
 def printed_epsilon(*, epsilon: float, delta: float, columns: int, repetitions: int) -> float:
-    """Return the epsilon of one sketch in the printed composition (Zhao et al. 2024, Algorithm 3)."""
+    """Return the epsilon of one sketch in the published composition (Zhao et al. 2024, Algorithm 3)."""
     if not (epsilon > 0 and 0 < delta < 1 and columns > 0 and repetitions > 0):
         raise InputError(
             f"epsilon ({epsilon:g}), columns ({columns}) and repetitions ({repetitions}) must be positive "
@@ -78,11 +78,11 @@ def printed_epsilon(*, epsilon: float, delta: float, columns: int, repetitions: 
 def printed_plan(
     *, epsilon: float, delta: float, columns: int, repetitions: int = 2000, gamma: Fraction = Fraction(1)
 ) -> SketchPlan:
-    """Return the printed parameters for a claim that does not hold for two columns or more under one key."""
+    """Return the published parameters; their claim is false for two or more columns under one key."""
     one = printed_epsilon(epsilon=epsilon, delta=delta, columns=columns, repetitions=repetitions)
     _check_gamma(gamma)
     floor = ceil(-log(-expm1(-one)) / log1p(float(gamma)))
-    # beyond that there is one phantom, and exp overflows
+    # beyond this there is one phantom, and exp overflows
     return SketchPlan(phantoms=ceil(1 / expm1(min(one, 700.0))), floor=floor, repetitions=repetitions, gamma=gamma)
 
 
