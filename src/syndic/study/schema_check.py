@@ -1,8 +1,8 @@
 """Write a schema and compare it with the owner's own rows.
 
 Everything shown here was read from rows and is for the owner only; it is sent to nobody and stored nowhere. A draft
-made from the rows is not public knowledge, and the bounds and values of a schema go into study files, which everybody reads.
-Saving therefore needs the owner's confirmation that the schema was known without looking at rows.
+made from the rows is not public knowledge: the bounds and values of a schema go into study files, which everybody
+reads. Saving therefore needs the owner's confirmation that the schema was known without looking at rows.
 """
 
 from pathlib import Path
