@@ -53,7 +53,9 @@ def test_a_study_of_strangers_is_refused(federation: tuple[Coordinator, Study]) 
     coordinator, study = federation
     visitor = Visitor(coordinator.folder)
     coordinator.remove("south")
-    assert "south: not admitted by this coordinator" in visitor.post("/studies", 400, action="receive", text=study_file(study))
+    assert "south: not admitted by this coordinator" in visitor.post(
+        "/studies", 400, action="receive", text=study_file(study)
+    )
     assert visitor.ask("GET", "/studies") == []
 
 
