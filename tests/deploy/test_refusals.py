@@ -135,7 +135,7 @@ def test_a_changed_policy_keeps_the_site_from_starting(federation: Federation) -
     extra = local / "more__resources.json"
     extra.write_text("{}")
     try:
-        with pytest.raises(IntegrityError, match="does not belong to the kit"):
+        with pytest.raises(IntegrityError, match="this file is not ours"):
             check_site(federation.home("south"))
     finally:
         extra.unlink()

@@ -149,7 +149,7 @@ def is_agreed_to(study: Study, homes: dict[str, PartyFolder], browser: Browser) 
 def is_run(study: Study, homes: dict[str, PartyFolder], running: Running, browser: Browser, folder: Path) -> None:
     """Three parties run, each a process of its own; the page is told without being opened anew."""
     browser.open(f"{running.place}/studies/{study.digest}/progress")
-    assert "has not begun" in browser.run("document.body.innerText")
+    assert "has not started" in browser.run("document.body.innerText")
     runtime = Processes({name: serving(study.digest, home.folder) for name, home in homes.items()}, most=10**8)
     try:
         run_study(study, runtime, folder=folder / "journal").write(folder / "releases" / "table")
@@ -185,7 +185,7 @@ def is_verified(home: PartyFolder, running: Running, browser: Browser) -> None:
     with Ledger.open(home.ledger) as ledger:
         head = ledger.head()
     told = browser.run("document.querySelector('#verified').textContent")
-    assert "The ledger is whole" in told
+    assert "The ledger is verified" in told
     assert head in told
     sound(browser, running.place)
 
@@ -203,7 +203,7 @@ def test_every_page_is_sound(place: tuple[Study, dict[str, PartyFolder]], runnin
     for path, wanted in (
         (f"/studies/{second.digest}", "2 differences"),
         (f"/studies/{second.digest}/difference?other={study.digest}", "another purpose"),
-        (f"/studies/{second.digest}/advice", "Is it worth it?"),
+        (f"/studies/{second.digest}/advice", "Is joining worth it?"),
         ("/releases", "NO: a rehearsal"),
         ("/releases/one", "protects nobody"),
         ("/releases/one/compare?other=two", "No difference"),
@@ -230,10 +230,10 @@ def test_a_coordinator_has_its_own(browser: Browser, shoot: Shoot, tmp_path: Pat
         assert "Your decision" not in text
         sound(browser, running.place)
         browser.open(f"{running.place}/studies/{study.digest}/progress")
-        assert "has not begun" in browser.run("document.body.innerText")
+        assert "has not started" in browser.run("document.body.innerText")
         sound(browser, running.place)
         browser.open(f"{running.place}/parties")
-        assert "the server does not run" in browser.run("document.body.innerText")
+        assert "the server is not running" in browser.run("document.body.innerText")
         sound(browser, running.place)
         shoot("parties", 500)
     finally:

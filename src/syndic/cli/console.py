@@ -19,7 +19,7 @@ def console(folder: Path, host: str, port: int, new_secret: bool) -> None:
     try:
         from syndic.console.access import has_secret  # noqa: PLC0415
         from syndic.console.access import new_secret as make_secret  # noqa: PLC0415
-        from syndic.console.serve import is_loopback, open_door, role_of, serve  # noqa: PLC0415
+        from syndic.console.serve import is_loopback, open_socket, role_of, serve  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name).partition(".")[0], "console") from None
     role = role_of(folder)
@@ -28,7 +28,7 @@ def console(folder: Path, host: str, port: int, new_secret: bool) -> None:
     # a browser may look for this name at another address, where somebody else listens
     host = "127.0.0.1" if host == "localhost" else host
     # before the link is shown: whoever has the port already would be given the secret
-    door = open_door(host, port)
+    door = open_socket(host, port)
     place = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     if new_secret or not has_secret(folder):
         click.echo(f"open {place}/login#{make_secret(folder)}")

@@ -1,7 +1,7 @@
-"""Who may use the console: one local secret, kept as a digest, and sessions that end by themselves.
+"""Access to the console: one local secret, stored as a digest, and sessions that expire.
 
-The secret has 256 random bits, so a plain digest of it cannot be searched. It is shown once. Sessions live in the
-memory of the process: stopping the console ends them.
+The secret has 256 random bits, so its digest cannot be searched. It is shown once. Sessions are in the memory of the
+process: stopping the console ends them.
 """
 
 import hmac
@@ -31,7 +31,7 @@ class _Kept(Document):
 
 
 def new_secret(folder: Path) -> str:
-    """Make the folder's secret anew and return it; only its digest is kept, in a file that its owner may read."""
+    """Make a new secret for the folder and return it; only its digest is stored, readable by its owner only."""
     secret = SystemRandomness().bytes(_BYTES).hex()
     path = folder / _FILE
     draft = path.with_name(f"{_FILE}.{os.getpid()}")
@@ -50,13 +50,13 @@ def is_secret(folder: Path, offered: str) -> bool:
     """Return whether this is the folder's secret, in the same time whatever was offered."""
     path = folder / _FILE
     if not path.is_file():
-        raise InputError("the console's secret was removed: start the console anew")
+        raise InputError("the console's secret was removed: restart the console")
     kept = from_json(path.read_bytes(), _Kept, where=_FILE)
     return hmac.compare_digest(kept.sha256, _digest(offered))
 
 
 def edition_of(folder: Path) -> str:
-    """Return what changes with the folder's secret, so that a new one ends the sessions of the old one."""
+    """Return a value that changes with the folder's secret, so that a new secret ends old sessions."""
     path = folder / _FILE
     return _digest(path.read_text(encoding="utf-8")) if path.is_file() else ""
 
@@ -64,7 +64,7 @@ def edition_of(folder: Path) -> str:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Visit:
-    """A session: the token that its forms carry, under which secret it began, when, and when it was used last."""
+    """A session: its token for forms, the edition of the secret, and the times of its start and last use."""
 
     token: str
     under: str
@@ -77,7 +77,7 @@ class Sessions:
     """The sessions of one console."""
 
     def __init__(self) -> None:
-        """Nobody is in."""
+        """Begin without sessions."""
         self._visits: dict[str, Visit] = {}
         self._lock = threading.Lock()
 

@@ -1,6 +1,6 @@
-"""The local interface for programs: every function of the console with its path, what it takes and what it returns.
+"""The local interface for programs: every function of the console with its path, input and output.
 
-Its description, OpenAPI 3.1, is made of the same table that answers it.
+Its OpenAPI 3.1 description is generated from the same table.
 """
 
 import re
@@ -37,7 +37,7 @@ BASE: Final = "/api/v1"
 @final
 @dataclass(frozen=True)
 class Media:
-    """A body or an answer that is a file."""
+    """A request body or an answer that is a file."""
 
     kind: str
 
@@ -52,7 +52,7 @@ _BYTES: Final = Media("application/octet-stream")
 @final
 @dataclass(frozen=True)
 class Endpoint:
-    """One thing that a program may ask: `call` gets the folder, what stands in the path, and the body if any."""
+    """One operation for programs: `call` gets the folder, the parts of the path, and the body if any."""
 
     method: Literal["GET", "POST", "PUT"]
     path: str
@@ -70,10 +70,10 @@ _post: Final = partial(Endpoint, "POST")
 _RELEASES: Final = (
     _get("/releases", "releases", "The releases in this folder", releases.releases, tuple[ReleaseLine, ...]),
     _post(
-        "/releases", "add_release", "Keep a release that arrived as an archive", releases.add_release, ReleaseLine,
+        "/releases", "add_release", "Add a release from an archive", releases.add_release, ReleaseLine,
         body=_ZIP, status=201,
     ),
-    _get("/releases/{name}", "release", "What a release states, and its files", releases.release, ReleaseView),
+    _get("/releases/{name}", "release", "The statement of a release, and its files", releases.release, ReleaseView),
     _get("/releases/{name}/archive", "archive", "All files in one archive", releases.archive, _ZIP),
     _get("/releases/{name}/report", "report", "The report for reading", releases.report_page, _HTML),
     _get("/releases/{name}/files/{file}", "release_file", "One file of a release", releases.release_file, _BYTES),
@@ -82,17 +82,17 @@ _RELEASES: Final = (
 
 PARTY: Final = (
     _get("/overview", "overview", "Whose console this is", studies.overview, Overview),
-    _get("/studies", "studies", "The studies in this home", studies.studies, tuple[StudyLine, ...]),
-    _post("/studies", "receive", "Keep a study file as pending", studies.receive, StudyLine, studies.Sent),
+    _get("/studies", "studies", "The studies in this party folder", studies.studies, tuple[StudyLine, ...]),
+    _post("/studies", "receive", "Add a study file as pending", studies.receive, StudyLine, studies.Sent),
     _get("/studies/{run}", "study", "What the owner decides about", studies.study, StudyView),
-    _get("/studies/{run}/advice", "advice", "Is it worth it?", studies.advice, Advice),
+    _get("/studies/{run}/advice", "advice", "Is joining worth it?", studies.advice, Advice),
     _get("/studies/{run}/difference/{other}", "difference", "What changed", studies.difference, Difference),
-    _get("/studies/{run}/progress", "progress", "How far the run is", studies.progress, ProgressView),
+    _get("/studies/{run}/progress", "progress", "Progress of the run", studies.progress, ProgressView),
     _post("/studies/{run}/agreement", "agree", "Sign the agreement", studies.agree, StudyLine, studies.Agree),
-    _post("/studies/{run}/refusal", "decline", "Say no", studies.decline, StudyLine, studies.Decline),
-    _post("/studies/{run}/withdrawal", "withdraw", "Take it back", studies.withdraw, StudyLine, studies.Withdraw),
-    _get("/ledger", "ledger", "Spent and left, and the entries", ledgers.ledger, LedgerView),
-    _post("/ledger/verification", "verify", "Check the chain", ledgers.verify, Verified, ledgers.Verify),
+    _post("/studies/{run}/refusal", "decline", "Decline", studies.decline, StudyLine, studies.Decline),
+    _post("/studies/{run}/withdrawal", "withdraw", "Withdraw", studies.withdraw, StudyLine, studies.Withdraw),
+    _get("/ledger", "ledger", "What was spent, and the entries", ledgers.ledger, LedgerView),
+    _post("/ledger/verification", "verify", "Verify the chain", ledgers.verify, Verified, ledgers.Verify),
     _get("/ledger/export.json", "export_json", "All entries as JSON", ledgers.export_json, _JSON),
     _get("/ledger/export.csv", "export_csv", "All entries as CSV", ledgers.export_csv, _CSV),
     _get("/schema", "schema", "The schema that the owner saved", schema_check.saved_schema, SchemaText),
@@ -101,7 +101,7 @@ PARTY: Final = (
         schema_check.Save,
     ),
     _post(
-        "/schema/check", "check_schema", "Hold a schema against the rows", schema_check.check_schema, SchemaCheck,
+        "/schema/check", "check_schema", "Compare a schema with the rows", schema_check.check_schema, SchemaCheck,
         schema_check.Write,
     ),
     *_RELEASES,
@@ -110,34 +110,34 @@ PARTY: Final = (
 COORDINATOR: Final = (
     _get("/overview", "overview", "Which federation this is", federation.overview, Overview),
     _get("/studies", "studies", "The studies in this folder", federation.studies, tuple[StudyLine, ...]),
-    _post("/studies", "receive", "Keep a study file", federation.receive, StudyLine, studies.Sent),
+    _post("/studies", "receive", "Add a study file", federation.receive, StudyLine, studies.Sent),
     _get("/studies/{run}", "study", "The plan and the parties", federation.study, StudyView),
-    _get("/studies/{run}/progress", "progress", "How far the run is", federation.progress, ProgressView),
-    _post("/studies/{run}/run", "run", "Start the run, or go on with it", federation.run, StudyLine, federation.Run),
-    _get("/parties", "parties", "Who is admitted, and who is connected", federation.parties, tuple[PartyLine, ...]),
+    _get("/studies/{run}/progress", "progress", "Progress of the run", federation.progress, ProgressView),
+    _post("/studies/{run}/run", "run", "Start or continue the run", federation.run, StudyLine, federation.Run),
+    _get("/parties", "parties", "Admitted and connected parties", federation.parties, tuple[PartyLine, ...]),
     *_RELEASES,
 )
 
 
 _FAULTS: Final = {
-    "400": "the request cannot be used as it stands",
+    "400": "the request is not valid",
     "401": "the secret is missing or wrong",
     "403": "a form's token is missing, or another site asked",
-    "404": "there is no such thing here",
+    "404": "not found",
     "409": "refused: the state of the folder does not allow it",
     "413": "too large",
-    "415": "another kind of body is expected",
+    "415": "unsupported type of body",
 }
 _PATTERNS: Final = {"run": "^[0-9a-f]{16,64}$", "other": "^[0-9A-Za-z_-]{1,80}$", "name": "^[0-9A-Za-z_-]{1,80}$"}
 
 
 def endpoints_of(role: Role) -> tuple[Endpoint, ...]:
-    """Return what a console of this kind answers."""
+    """Return the operations of a console for this role."""
     return PARTY if role == "party" else COORDINATOR
 
 
 def description(role: Role) -> dict[str, Any]:
-    """Return the OpenAPI document of a console of this kind."""
+    """Return the OpenAPI document of a console for this role."""
     endpoints = endpoints_of(role)
     kinds = [kind for one in endpoints for kind in (one.answer, one.body) if not isinstance(kind, Media | None)]
     schemas, components = schema_parts([*kinds, Fault], "#/components/schemas/{name}")
@@ -150,7 +150,7 @@ def description(role: Role) -> dict[str, Any]:
         "info": {
             "title": f"Syndic console of a {role}",
             "version": __version__,
-            "description": "Local, for programs of the same person. Send the console's secret as a bearer token.",
+            "description": "Local, for programs of the same user. Send the console's secret as a bearer token.",
         },
         "paths": paths,
         "components": {

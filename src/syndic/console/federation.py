@@ -1,4 +1,4 @@
-"""A coordinator's studies, parties and runs. Nothing here is an owner's: no ledger, no cap, no rows."""
+"""A coordinator's studies, parties and runs; without anything of an owner: no ledger, cap or rows."""
 
 import subprocess
 import sys
@@ -20,12 +20,12 @@ from syndic.study.statement import plan
 from syndic.study.study_folder import StudyFolder
 from syndic.version import __version__
 
-# two requests at once would both find that nothing runs
+# two simultaneous requests would both find that nothing is running
 _STARTING = threading.Lock()
 
 
 class Run(Document):
-    """Run a study with the connected parties; `rehearsal` is the seed of one that they agreed to."""
+    """Run a study with the connected parties; `rehearsal` is the seed of a rehearsal that they agreed to."""
 
     rehearsal: int | None = None
 
@@ -44,7 +44,7 @@ def studies(folder: Path) -> tuple[StudyLine, ...]:
 
 
 def receive(folder: Path, sent: Sent) -> StudyLine:
-    """Keep a study file, if every party of it is on the list."""
+    """Store a study file, if every party of it is admitted."""
     study = read_study(sent)
     study.check()
     check_list(study, Coordinator.open(folder))
@@ -53,7 +53,7 @@ def receive(folder: Path, sent: Sent) -> StudyLine:
 
 
 def study(folder: Path, run: str) -> StudyView:
-    """Return all about a study: its plan, its parties, and whether it could run."""
+    """Return a study's plan and parties, and whether it could run."""
     line, content = _line(folder, run), folder_of_study(folder, run).study()
     problem, planned = "", None
     try:
@@ -73,12 +73,12 @@ def study(folder: Path, run: str) -> StudyView:
 
 
 def parties(folder: Path) -> tuple[PartyLine, ...]:
-    """Return who is on the list, and who is connected now."""
+    """Return the admitted parties, and which are connected now."""
     coordinator = Coordinator.open(folder)
     try:
         here: set[str] | None = set(Flare(coordinator.socket, study="", most=0).connected())
     except InputError:
-        # the server does not run
+        # the server is not running
         here = None
     return tuple(
         PartyLine(
@@ -92,7 +92,7 @@ def parties(folder: Path) -> tuple[PartyLine, ...]:
 
 
 def run(folder: Path, which: str, asked: Run) -> StudyLine:
-    """Start the run in a process of its own; it goes on from its journal if it was stopped before."""
+    """Start the run in its own process; a stopped run continues from its journal."""
     with _STARTING:
         return _run(folder, folder_of_study(folder, which).study(), asked)
 
@@ -101,7 +101,7 @@ def _run(folder: Path, content: Study, asked: Run) -> StudyLine:
     digest = run_digest(content, asked.rehearsal)
     state = read_state(folder, digest)
     if state is not None and state.state == "running" and state.alive:
-        raise RefusedError("this run is running already")
+        raise RefusedError("this run is already running")
     check_list(content, Coordinator.open(folder))
     stored = StudyFolder.of(folder, digest)
     stored.put_study(content)
@@ -113,13 +113,13 @@ def _run(folder: Path, content: Study, asked: Run) -> StudyLine:
     with (stored.folder / "run.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
     note_start(folder, digest, process.pid)
-    # somebody has to hear that it ended, or it would count as alive
+    # without a wait, the ended process would count as alive
     threading.Thread(target=process.wait, daemon=True).start()
     return _line(folder, digest)
 
 
 def progress(folder: Path, run: str) -> ProgressView:
-    """Return which steps were asked, and whom the run waits for."""
+    """Return which steps were asked, and which parties the run waits for."""
     content, line, state = folder_of_study(folder, run).study(), _line(folder, run), read_state(folder, run)
     return ProgressView(
         run=run,
@@ -173,14 +173,14 @@ def _steps(content: Study, state: RunState | None) -> tuple[StepLine, ...]:
 
 def _words(line: State, state: RunState | None) -> str:
     if state is None:
-        return "The run has not begun."
+        return "The run has not started."
     if line == "running":
         if not state.step:
             return "The run is starting."
         waiting = f", waiting for {', '.join(state.waiting)}" if state.waiting else ""
         return f"Step '{state.step}'{waiting}."
     if line == "stopped":
-        return "The run was stopped; run it again, it goes on where it was and nothing is charged twice."
+        return "The run was stopped. Run it again: it continues where it stopped, and nothing is charged twice."
     return (
         "The run is finished; its release is listed as soon as it is written."
         if line == "finished"

@@ -1,7 +1,7 @@
-"""What every request passes first: the right host, no foreign origin, a bounded body; and what every answer carries.
+"""Checks of every request (host, origin, size of the body), and headers of every answer.
 
-A page on another site may send requests to this machine, also under a name of its own that leads here (DNS
-rebinding). So the host must be one that the console was started under, and what changes anything must come from it.
+A page of another site may send requests to this machine, also under its own name (DNS rebinding). So the host must be
+one of the console's own, and every request that changes something must come from there.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
@@ -16,7 +16,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
-TOO_LARGE: Final = "the body is larger than this place takes"
+TOO_LARGE: Final = "the body is too large"
 _MOST_DIGITS: Final = 18
 _SAFE: Final = {"GET", "HEAD", "OPTIONS"}
 POLICY: Final = (
@@ -43,7 +43,7 @@ class Guard:
     def __init__(
         self, inner: Application, *, hosts: Iterable[str], most: int, larger: Callable[[str], int | None]
     ) -> None:
-        """Let requests for `hosts` (with port) through, with bodies of `most` bytes, or as `larger` says by path."""
+        """Accept requests for `hosts` (with port) and bodies of at most `most` bytes, or `larger` by path."""
         self._inner = inner
         self._hosts = frozenset(host.lower() for host in hosts)
         self._origins = frozenset(f"http://{host}" for host in self._hosts)
@@ -74,19 +74,19 @@ class Guard:
         try:
             await self._inner(scope, self._counted(receive, self._limit(scope["path"])), sending)
         except Exception:
-            # it was told; raised again, the server would log its text, which may quote a row
+            # already answered; raising it would log its text, which may quote a row
             if not answered:
                 await _refuse(send, 500, "internal error")
 
     def _refusal(self, scope: MutableMapping[str, Any], headers: dict[str, str]) -> tuple[int, str] | None:
         if headers.get("host", "").lower() not in self._hosts:
-            return 403, "this console is not known under that host"
+            return 403, "this console does not answer under that host name"
         if scope["method"] not in _SAFE:
             origin = headers.get("origin")
             if origin is not None and origin.lower() not in self._origins:
-                return 403, "another site may not ask this"
+                return 403, "requests from another site are refused"
             if headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
-                return 403, "another site may not ask this"
+                return 403, "requests from another site are refused"
         length = headers.get("content-length", "0")
         if not length.isdecimal():
             return 400, "the length of the body is not a number"

@@ -1,8 +1,10 @@
-"""An owner's studies: what arrived, what was agreed to, declined and taken back, what each costs, how far a run is."""
+"""An owner's studies: received, agreed to, declined and withdrawn; their costs, and the progress of runs."""
 
 import re
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from math import isinf
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,6 +33,7 @@ from syndic.study import PartyFolder, Study
 from syndic.study import agreement as owner
 from syndic.study.differences import changes
 from syndic.study.identity import Identity
+from syndic.study.price import price_of
 from syndic.study.statement import PlanSummary, plan
 from syndic.study.study_folder import StudyFolder
 from syndic.version import __version__
@@ -43,14 +46,14 @@ _DIGEST_LETTERS = 64
 
 
 class Sent(Document):
-    """The text of a study file that somebody sent."""
+    """The text of a study file."""
 
     text: str
     kind: Kind = "toml"
 
 
 class Agree(Document):
-    """The owner's yes: the first letters of the study's digest, typed, and for how many days it holds."""
+    """The owner's agreement: the typed first letters of the study's digest, and the days until it expires."""
 
     typed: str
     days: int = owner.DEFAULT_DAYS
@@ -58,20 +61,20 @@ class Agree(Document):
 
 
 class Withdraw(Document):
-    """The owner takes its yes back: the first letters of the run's digest, typed."""
+    """The owner's withdrawal: the typed first letters of the run's digest."""
 
     typed: str
     why: str = ""
 
 
 class Decline(Document):
-    """The owner says no; the reason stays here."""
+    """The owner declines; the reason stays in the party folder."""
 
     why: str = ""
 
 
 def overview(folder: Path) -> Overview:
-    """Return whose home this is, and how many studies are in which state."""
+    """Return whose party folder this is, and how many studies are in which state."""
     home = PartyFolder(folder=folder)
     found = [line.state for line in studies(folder)]
     keys = home.keys.exists()
@@ -85,7 +88,7 @@ def overview(folder: Path) -> Overview:
 
 
 def studies(folder: Path) -> tuple[StudyLine, ...]:
-    """Return the home's studies, those that wait for the owner first."""
+    """Return the studies of the party folder, those that wait for the owner first."""
     home = PartyFolder(folder=folder)
     lines = [_line(home, one) for one in owner.studies(home)]
     order = ("pending", "running", "agreed")
@@ -93,7 +96,7 @@ def studies(folder: Path) -> tuple[StudyLine, ...]:
 
 
 def receive(folder: Path, sent: Sent) -> StudyLine:
-    """Keep a study file that arrived, as pending. Nothing is agreed to."""
+    """Store a study file as pending. Nothing is agreed to."""
     return _found(folder, owner.receive(PartyFolder(folder=folder), read_study(sent)))
 
 
@@ -103,7 +106,7 @@ def read_study(sent: Sent) -> Study:
 
 
 def study(folder: Path, run: str) -> StudyView:
-    """Return all that the owner looks at before deciding. Reads no row."""
+    """Return everything that the owner needs to decide. Reads no row."""
     home, line = PartyFolder(folder=folder), _found(folder, run)
     if line.state == "damaged":
         return StudyView(line=line, digest="", purpose="", plan=None, members=(), columns=(), problem=line.study)
@@ -126,10 +129,10 @@ def study(folder: Path, run: str) -> StudyView:
 
 
 def agree(folder: Path, run: str, answer: Agree) -> StudyLine:
-    """Sign the owner's agreement; the typed letters show that the digest was looked at."""
+    """Sign the owner's agreement; the typed letters show that the owner read the digest."""
     home, content, line = PartyFolder(folder=folder), folder_of_study(folder, run).study(), _found(folder, run)
     if not content.digest.startswith(run) and not line.run.startswith(run):
-        raise RefusedError("the study in this folder is not the one that was shown: open its page anew")
+        raise RefusedError("the study in this folder is not the one that was shown: reload its page")
     _check_typed(answer.typed, content.digest)
     if not 1 <= answer.days <= _MOST_DAYS:
         raise InputError(f"days ({answer.days}) must be 1 to {_MOST_DAYS}")
@@ -138,13 +141,13 @@ def agree(folder: Path, run: str, answer: Agree) -> StudyLine:
 
 
 def decline(folder: Path, run: str, answer: Decline) -> StudyLine:
-    """Keep the owner's no to a study that was never agreed to. Nobody is told; nothing is answered anyway."""
+    """Store the owner's refusal of a study that was never agreed to. Nobody else learns of it."""
     owner.decline(PartyFolder(folder=folder), _found(folder, run).run, why=answer.why)
     return _found(folder, run)
 
 
 def withdraw(folder: Path, run: str, answer: Withdraw) -> StudyLine:
-    """Take back the agreement. From the next call on nothing is answered."""
+    """Withdraw the agreement. From the next call on, nothing is answered."""
     line = _found(folder, run)
     _check_typed(answer.typed, line.run)
     owner.withdraw(PartyFolder(folder=folder), line.run, why=answer.why[:1000])
@@ -152,30 +155,30 @@ def withdraw(folder: Path, run: str, answer: Withdraw) -> StudyLine:
 
 
 def difference(folder: Path, run: str, other: str) -> Difference:
-    """Return what differs between two studies of the home."""
+    """Return the differences between two studies of the party folder."""
     one, two = folder_of_study(folder, run).study(), folder_of_study(folder, other).study()
     return _difference(one, two, run=_found(folder, run).run, other=_found(folder, other).run)
 
 
 def advice(folder: Path, run: str) -> Advice:
-    """Return what the advisor says about the study's worth. Made of public numbers; takes some seconds.
+    """Return the advice on what the study gains, from public numbers; takes some seconds.
 
     Raises:
-        InputError: where the advisor does not know the method, or misses a public number.
+        InputError: if the advisor does not support the method, or if a public number is missing.
     """
     try:
         found = advise_on(folder_of_study(folder, run).study())
     except InputError:
         raise
     except (SyndicError, ValueError, NotImplementedError) as error:
-        raise InputError(f"the advisor cannot judge this study: {error}") from None
+        raise InputError(f"there is no advice for this study: {error}") from None
     if not isinstance(found, Advice):
         raise InputError("the console does not show advice on this method yet: run `syndic advise` on the study file")
     return found
 
 
 def progress(folder: Path, run: str) -> ProgressView:
-    """Return which steps of a run the owner's party answered. It is told nothing about the others."""
+    """Return which steps of a run the owner's party answered. It learns nothing about other parties."""
     line, study, book = _found(folder, run), folder_of_study(folder, run).study(), PartyFolder(folder=folder).ledger
     calls = _calls(book, line.run)
     steps = _steps(study, calls)
@@ -192,23 +195,23 @@ def progress(folder: Path, run: str) -> ProgressView:
 
 
 def folder_of_study(folder: Path, run: str) -> StudyFolder:
-    """Return the folder of a run that is stored here; only digests ever become part of a path."""
+    """Return the folder of a stored run; only digests ever become part of a path."""
     if not re.fullmatch("[0-9a-f]{16,64}", run):
-        raise UnknownError("a run is named by its digest, 16 to 64 hexadecimal letters")
+        raise UnknownError("a run is named by 16 to 64 hexadecimal letters of its digest")
     stored = StudyFolder.of(folder, run)
     if not (stored.folder / "study.json").is_file():
-        raise UnknownError(f"there is no study {run[:12]} here")
+        raise UnknownError(f"there is no study {run[:12]} in this folder")
     return stored
 
 
 def members(content: Study, mine: str) -> tuple[MemberLine, ...]:
-    """Return the organisations of a study with the fingerprints to compare."""
+    """Return the parties of a study with their costs and fingerprints."""
     costs = _costs(content)
     return tuple(
         MemberLine(
             name=one.name,
             fingerprint=PublicIdentity.read(one.identity).fingerprint if one.identity else "",
-            epsilon=costs.get(one.name, 0.0),
+            cost=costs.get(one.name, ""),
             mine=one.name == mine,
             columns=content.schema.names if one.columns is None else one.columns,
             people=one.people,
@@ -228,33 +231,47 @@ def column_line(column: Column) -> ColumnLine:
     return ColumnLine(name=column.name, kind=str(kind), levels=column.size, words=words)
 
 
-def _costs(content: Study) -> dict[str, float]:
+def _costs(content: Study) -> dict[str, str]:
     try:
-        return {name: float(cost.epsilon(content.delta)) for name, cost in content.costs.items()}
+        return {one.name: str(price_of(content, one.name)) for one in content.parties}
     except (SyndicError, ValueError):
-        # the plan says what is wrong
+        # the plan names the problem
         return {}
 
 
 def _judged(
     home: PartyFolder, content: Study, rehearsal: int | None
 ) -> tuple[PlanSummary | None, CostLine | None, str]:
-    """Return the plan and the cost as far as they can be told, and what stands in the way."""
+    """Return the plan and the cost, as far as they can be computed, and the problem if there is one."""
     planned = None
     try:
         planned = plan(content)
         offer = owner.consider(home, content, rehearsal=rehearsal)
     except SyndicError as error:
         return planned, None, str(error)
-    spending = offer.spending
+    before, after = offer.spending, offer.after
     cost = CostLine(
-        dataset=spending.dataset,
-        charge=offer.charge,
-        left=float(spending.left),
-        cap=float(spending.cap.epsilon),
-        delta=float(spending.delta),
+        dataset=before.dataset,
+        epsilon=finite(offer.price.epsilon),
+        delta=float(offer.price.delta),
+        spent=finite(before.epsilon),
+        after=finite(after.epsilon),
+        cap=float(after.cap.epsilon),
+        cap_delta=float(after.delta),
+        fits=after.fits,
+        words=sentence(offer.cost),
     )
     return planned, cost, ""
+
+
+def finite(epsilon: Fraction | float | None) -> float | None:
+    """Return an epsilon for JSON, which has no infinity."""
+    return None if epsilon is None or isinf(epsilon) else float(epsilon)
+
+
+def sentence(text: str) -> str:
+    """Return a text with a capital letter and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _line(home: PartyFolder, one: owner.Standing) -> StudyLine:
@@ -265,7 +282,7 @@ def _line(home: PartyFolder, one: owner.Standing) -> StudyLine:
     state: State = one.state
     calls = _calls(home.ledger, one.run) if state == "agreed" else ()
     if calls and datetime.now(UTC) - datetime.fromisoformat(calls[-1].time) < _LIVE:
-        # asked about not long ago
+        # the last call was not long ago
         state = "running"
     return StudyLine(
         study=one.study,
@@ -283,7 +300,7 @@ def _found(folder: Path, run: str) -> StudyLine:
     for line in studies(folder):
         if line.run[:16] == run[:16]:
             return line
-    raise RefusedError(f"study {run[:12]}: its file was changed, nothing is answered: ask for the study again")
+    raise RefusedError(f"study {run[:12]}: its file was changed, so nothing is answered: ask for the study file again")
 
 
 def _check_typed(typed: str, digest: str) -> None:
@@ -293,7 +310,7 @@ def _check_typed(typed: str, digest: str) -> None:
 
 
 def _earlier(folder: Path, content: Study, others: tuple[StudyLine, ...]) -> Difference | None:
-    """Return what changed since the study of the same name that was in the home with the next lower edition."""
+    """Return the changes since the last earlier edition of the study of the same name."""
     alike = [one for one in others if one.study == content.name and one.rehearsal is None]
     before = [one for one in alike if one.edition <= content.edition]
     if not before:
@@ -312,7 +329,7 @@ def _calls(book: Path, run: str) -> tuple[Entry, ...]:
 
 
 def _steps(study: Study, calls: tuple[Entry, ...]) -> tuple[StepLine, ...]:
-    """Return the steps that the study asks, with the calls of each; a reply that is no digest is a refusal's code."""
+    """Return the steps of the study with their calls; a reply that is not a digest is the code of a refusal."""
     known = study.steps
     answered = Counter(one.why for one in calls if len(one.reply) == _DIGEST_LETTERS)
     refused = Counter(one.why for one in calls if len(one.reply) != _DIGEST_LETTERS)
@@ -332,7 +349,7 @@ def _steps(study: Study, calls: tuple[Entry, ...]) -> tuple[StepLine, ...]:
 
 
 def shown_time(time: str) -> str:
-    """Return a time of a log as people read it, in UTC."""
+    """Return a time of a log for reading, in UTC."""
     return time[:19].replace("T", " ")
 
 
@@ -341,8 +358,8 @@ def _words(state: State, steps: tuple[StepLine, ...]) -> str:
     refused = sum(one.refused for one in steps)
     told = f"{done} of {all_steps} steps were answered" + (f", {refused} calls were refused" if refused else "")
     ends = {
-        "finished": "; all that the study may charge was charged",
-        "agreed": "; the coordinator has not asked lately" if done else "; the coordinator has not begun",
+        "finished": "; everything that the study may charge was charged",
+        "agreed": "; no call came recently" if done else "; the coordinator has not started the run",
         "withdrawn": "; nothing more is answered",
         "expired": "; the agreement has expired, and nothing more is answered",
     }

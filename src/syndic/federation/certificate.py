@@ -19,7 +19,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from syndic.errors import InputError
 
 _KEY_BITS = 3072
-# A clock that is a little behind must not refuse a certificate that was just made.
+# a clock that is slightly behind must not refuse a new certificate
 _EARLIER = datetime.timedelta(hours=1)
 
 
@@ -29,7 +29,7 @@ def new_key() -> rsa.RSAPrivateKey:
 
 
 def write_key(path: Path, key: rsa.RSAPrivateKey) -> None:
-    """Write a private key that only its owner's account can read, whole or not at all."""
+    """Write a private key in one step, readable by its owner's account only."""
     content = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
@@ -46,9 +46,9 @@ def read_key(path: Path) -> rsa.RSAPrivateKey:
     except FileNotFoundError:
         raise InputError(f"{path}: no such key") from None
     except (ValueError, TypeError):
-        raise InputError(f"{path}: is no private key") from None
+        raise InputError(f"{path}: this is not a private key") from None
     if not isinstance(key, rsa.RSAPrivateKey):
-        raise InputError(f"{path}: is no RSA key")
+        raise InputError(f"{path}: this is not an RSA key")
     return key
 
 
@@ -57,7 +57,7 @@ def read_certificate(content: bytes, where: str) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(content)
     except ValueError:
-        raise InputError(f"{where}: is no certificate") from None
+        raise InputError(f"{where}: this is not a certificate") from None
 
 
 def make_root(name: str, key: rsa.RSAPrivateKey, *, days: int) -> x509.Certificate:
@@ -77,14 +77,14 @@ def make_request(name: str, key: rsa.RSAPrivateKey) -> str:
 
 
 def read_request(text: str, *, name: str) -> rsa.RSAPublicKey:
-    """Return the public key of a request made by the holder of its private key, for exactly this name."""
+    """Return the public key of a request for exactly this name, signed with its private key."""
     try:
         request = x509.load_pem_x509_csr(text.encode())
         key = request.public_key()
     except ValueError:
         raise InputError("the certificate request cannot be read: ask the party to send it again") from None
     if not request.is_signature_valid or not isinstance(key, rsa.RSAPublicKey) or key.key_size < _KEY_BITS:
-        raise InputError("the certificate request is not signed by its own key: ask the party to make it anew")
+        raise InputError("the certificate request is not signed by its own key: ask the party to make a new one")
     if common_name(request.subject) != name:
         raise InputError(f"the certificate request is not for '{name}'")
     return key
@@ -118,7 +118,7 @@ def check_certificate(certificate: x509.Certificate, root: x509.Certificate, *, 
     """Raise `InputError` unless the root signed this certificate, for this name, and it is valid now."""
     key = root.public_key()
     if not isinstance(key, rsa.RSAPublicKey) or certificate.signature_hash_algorithm is None:
-        raise InputError("the root certificate has a key of another kind")
+        raise InputError("the root certificate has a key of another kind: RSA is expected")
     try:
         key.verify(
             certificate.signature,
@@ -129,11 +129,11 @@ def check_certificate(certificate: x509.Certificate, root: x509.Certificate, *, 
     except InvalidSignature:
         raise InputError(f"the certificate of '{name}' was not signed by this federation's root") from None
     if common_name(certificate.subject) != name:
-        raise InputError(f"the certificate is not of '{name}' but of '{common_name(certificate.subject)}'")
+        raise InputError(f"the certificate is not for '{name}' but for '{common_name(certificate.subject)}'")
     now = datetime.datetime.now(datetime.UTC)
     if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
         raise InputError(
-            f"the certificate of '{name}' holds from {certificate.not_valid_before_utc:%Y-%m-%d} to "
+            f"the certificate of '{name}' is valid from {certificate.not_valid_before_utc:%Y-%m-%d} to "
             f"{certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC: check the clock, or renew it"
         )
 
@@ -145,7 +145,7 @@ def common_name(name: x509.Name) -> str:
 
 
 def same_key(key: rsa.RSAPrivateKey, certificate: x509.Certificate) -> bool:
-    """Tell whether the certificate is of this key."""
+    """Return whether the certificate is for this key."""
     return _spki(key.public_key()) == _spki(certificate.public_key())
 
 

@@ -1,4 +1,4 @@
-"""A coordinator's folder: the federation's root, the server's kit, the list of parties, the studies it ran.
+"""A coordinator's folder: the federation's root, the server's files, the admitted parties, the studies it ran.
 
 `authority/root.key` signs certificates and is needed for nothing else; it may be kept on another machine between
 approvals.
@@ -37,7 +37,7 @@ class Coordinator:
         """Make root, server key and server certificate; an existing folder is never overwritten."""
         check_name(name)
         if (folder / "coordinator.json").exists():
-            raise InputError(f"{folder}: is a coordinator's folder already; its keys are never overwritten")
+            raise InputError(f"{folder}: this is a coordinator's folder already; its keys are never overwritten")
         made = cls(folder=folder)
         for place in (folder, folder / "authority", folder / "parties", made.workspace / "startup"):
             place.mkdir(parents=True, exist_ok=True)
@@ -55,9 +55,9 @@ class Coordinator:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open a folder that `create` made, here or elsewhere: a server's kit follows the folder."""
+        """Open a folder that `create` made; if it was moved, its server files are rewritten."""
         if not (folder / "coordinator.json").is_file():
-            raise InputError(f"{folder}: is no coordinator's folder: syndic coordinator init makes one")
+            raise InputError(f"{folder}: this is not a coordinator's folder: make one with syndic coordinator init")
         opened = cls(folder=folder.absolute())
         if not made_for(opened.workspace):
             opened._write_kit()
@@ -75,20 +75,20 @@ class Coordinator:
 
     @property
     def workspace(self) -> Path:
-        """What the engine's server starts from."""
+        """The workspace of the engine's server."""
         return self.folder.absolute() / "flare"
 
     @property
     def socket(self) -> Path:
-        """Where the running server listens for this coordinator."""
+        """The socket on which the running server accepts this coordinator."""
         return self.workspace / "relay.sock"
 
     def admitted(self) -> tuple[Admitted, ...]:
-        """Return the parties on the list, by name."""
+        """Return the admitted parties by name."""
         return tuple(from_file(path, Admitted) for path in sorted((self.folder / "parties").glob("*.json")))
 
     def renew(self, *, days: int = DEFAULT_DAYS) -> None:
-        """Make a new key and certificate for the server; it takes effect when the server is started next."""
+        """Make a new key and certificate for the server, used from its next start."""
         federation = self.federation
         key = certificates.new_key()
         root = certificates.read_certificate(self.root.read_bytes(), "root.crt")
@@ -104,7 +104,7 @@ class Coordinator:
         write_whole(self.workspace / "startup" / "server.crt", certificates.pem(signed).encode())
 
     def approve(self, request: Request, *, days: int = DEFAULT_DAYS) -> Approval:
-        """Sign a party's certificate and put it on the list; the one before stays until the next renewal.
+        """Sign a party's certificate and admit the party; its previous certificate stays valid until the next renewal.
 
         Raises:
             InputError: if the party is on the list with another identity: somebody may be taking its place.
@@ -140,26 +140,26 @@ class Coordinator:
         )
 
     def remove(self, party: str) -> None:
-        """Take a party off the list: its connection ends and its certificate is refused from now on."""
+        """Remove a party: its connection ends and its certificate is refused from now on."""
         if not self._entry(party).is_file():
             known = ", ".join(one.party for one in self.admitted()) or "nobody"
-            raise InputError(f"{party}: is not on the list; on it are {known}")
+            raise InputError(f"party '{party}' is not admitted; admitted are {known}")
         self._entry(party).unlink()
         self._write_list()
-        # a server that is not running has nobody to drop
+        # a server that is not running has no connections
         ask_server(self.socket, Forward(site=party, kind="drop", body=b"", seconds=10.0))
 
     def _check_same(self, request: Request) -> None:
-        """Raise `InputError` if somebody else is on the list under this name; capitals do not count."""
+        """Raise `InputError` if another party is admitted under this name; case does not count."""
         known = {one.party.lower(): one for one in self.admitted()}.get(request.party.lower())
         if known is not None and (known.party, known.identity) != (request.party, request.identity):
             raise InputError(
-                f"{known.party} is on the list with another identity: telephone it; if it really has new keys, "
+                f"{known.party} is admitted with another identity: telephone it; if it really has new keys, "
                 "remove it first"
             )
 
     def _certificate(self, party: str) -> str:
-        """Return the certificate that the party has on the list, if it is there."""
+        """Return the admitted certificate of the party, if any."""
         path = self._entry(party)
         return from_file(path, Admitted).certificate_sha256 if path.is_file() else ""
 
@@ -167,13 +167,13 @@ class Coordinator:
         return self.folder / "parties" / f"{check_name(party)}.json"
 
     def _write_kit(self) -> None:
-        """Write what the engine's server starts from, keys and certificates apart."""
+        """Write the files of the engine's server, except keys and certificates."""
         place = self.federation
         kit = server_kit(self.workspace, host=place.host, port=place.port, federation=place.name)
         write_files(self.workspace, kit)
 
     def _write_list(self) -> None:
-        """Write what the server reads at every registration."""
+        """Write the list that the server reads at every registration."""
         names = {
             one.party: [mark for mark in (one.certificate_sha256, one.former_sha256) if mark] for one in self.admitted()
         }

@@ -1,4 +1,4 @@
-"""Looks a party's or a coordinator's folder over and names what is wrong. Reads no row and asks no party anything."""
+"""Check a party folder or a coordinator's folder and name the problems. Reads no row and asks no party anything."""
 
 import datetime
 import socket
@@ -30,7 +30,7 @@ _ENGINE = "2.9."
 
 
 class Finding(Document):
-    """One thing that was looked at; `advice` says what to do unless all is well."""
+    """The result of one check; `advice` says what to do if it is not good."""
 
     what: str
     state: Literal["good", "look", "bad"]
@@ -39,12 +39,12 @@ class Finding(Document):
 
 
 def examine(folder: Path, study: Study | None = None) -> tuple[Finding, ...]:
-    """Examine a folder of either kind; with a study also whether it could run with it."""
+    """Check a folder of either kind; with a study, also whether it could run."""
     if (folder / "coordinator.json").is_file():
         return (_versions(), *_coordinator(Coordinator.open(folder), study))
     if (folder / "connection.json").is_file() or (folder / "flare").is_dir():
         return (_versions(), *_party(folder, study))
-    raise InputError(f"{folder}: is neither a party's nor a coordinator's folder")
+    raise InputError(f"{folder}: this is neither a party folder nor a coordinator's folder: give one of them")
 
 
 def _versions() -> Finding:
@@ -76,7 +76,7 @@ def _party(home: Path, study: Study | None) -> Iterator[Finding]:
 
 def _coordinator(coordinator: Coordinator, study: Study | None) -> Iterator[Finding]:
     startup = coordinator.workspace / "startup"
-    yield from _dates("root certificate", coordinator.root, "a new root is a new federation: plan it in time")
+    yield from _dates("root certificate", coordinator.root, "a new root means a new federation: plan it in time")
     yield from _dates("server certificate", startup / "server.crt", "syndic coordinator renew, then start again")
     yield _tried("server key", lambda: _server_pair(coordinator))
     yield _resolved(coordinator.federation.host)
@@ -126,7 +126,7 @@ def _resolved(host: str) -> Finding:
 
 
 def _connected(approval: Approval, startup: Path) -> Finding:
-    """Shake hands with the server as a site would, and hang up."""
+    """Make the TLS handshake with the server as a site does, and disconnect."""
     where = f"{approval.host}:{approval.port}"
     context = ssl.create_default_context(cafile=str(startup / "rootCA.pem"))
     context.set_alpn_protocols(["h2"])
@@ -138,7 +138,7 @@ def _connected(approval: Approval, startup: Path) -> Finding:
         ):
             _check_server(line)
             line.settimeout(2.0)
-            # a server that refuses our certificate says so with the first bytes
+            # a server that refuses our certificate does so with the first bytes
             line.recv(1)
     except ssl.SSLCertVerificationError as error:
         return _bad("server's certificate", error.verify_message, "compare the root's fingerprint with the coordinator")
@@ -154,14 +154,14 @@ def _connected(approval: Approval, startup: Path) -> Finding:
 def _check_server(line: ssl.SSLSocket) -> None:
     shown = line.getpeercert(binary_form=True)
     if shown is None or certificates.common_name(x509.load_der_x509_certificate(shown).subject) != SERVER_NAME:
-        raise OSError("another kind of server answers there")
+        raise OSError("another kind of server answers at this address")
 
 
 def _agreed(home: Path, study: Study | None) -> Iterator[Finding]:
     try:
         standings = studies(PartyFolder(folder=home))
     except SyndicError as error:
-        yield _bad("party.toml", str(error), "write it as in the guide")
+        yield _bad("party.toml", str(error), "correct party.toml: see docs/how-to/agree.md")
         return
     for one in standings:
         yield _good(f"study {one.run[:12]}", f"{one.study}: {one.state}")
@@ -176,13 +176,13 @@ def _server_pair(coordinator: Coordinator) -> str:
     startup = coordinator.workspace / "startup"
     signed = certificates.read_certificate((startup / "server.crt").read_bytes(), "server.crt")
     if not certificates.same_key(certificates.read_key(startup / "server.key"), signed):
-        raise InputError("server.key is not the key of server.crt")
-    return "fits its certificate"
+        raise InputError("server.key does not match server.crt")
+    return "matches its certificate"
 
 
 def _on_the_list(study: Study, coordinator: Coordinator) -> str:
     check_list(study, coordinator)
-    return f"{study.name}: digest {study.digest[:12]}, every party is on the list"
+    return f"{study.name}: digest {study.digest[:12]}, every party is admitted"
 
 
 def _tried(what: str, look: Callable[[], str]) -> Finding:

@@ -18,7 +18,7 @@ _ROLES = ("project_admin", "org_admin", "lead", "member")
 
 
 def server_kit(workspace: Path, *, host: str, port: int, federation: str) -> dict[str, Any]:
-    """Return the files of a server by their place in its workspace, keys and certificates apart."""
+    """Return the files of a server by their place in its workspace, except keys and certificates."""
     server = {
         "name": federation,
         "service": {"target": f"{host}:{port}", "scheme": "grpc"},
@@ -46,17 +46,17 @@ def server_kit(workspace: Path, *, host: str, port: int, federation: str) -> dic
 
 
 def made_for(workspace: Path) -> bool:
-    """Tell whether a server's kit was written for the place where it is now: the engine wants whole paths."""
+    """Return whether a server's files were written for their present place: the engine needs absolute paths."""
     try:
         resources = json.loads((workspace / "local" / "resources.json").read_bytes())
     except (OSError, ValueError, RecursionError):
-        # damaged: it is written anew
+        # damaged: it is rewritten
         return False
     return isinstance(resources, dict) and bool(resources.get("snapshot_persistor") == _storage(workspace))
 
 
 def site_kit(*, name: str, host: str, port: int, federation: str) -> dict[str, Any]:
-    """Return the files of a site by their place in its workspace, keys and certificates apart."""
+    """Return the files of a site by their place in its workspace, except keys and certificates."""
     server = {
         "name": federation,
         "service": {"target": f"{host}:{port}", "scheme": "grpc"},
@@ -69,7 +69,7 @@ def site_kit(*, name: str, host: str, port: int, federation: str) -> dict[str, A
         "fqsn": name,
         "is_leaf": True,
         "connection_security": "mtls",
-        # told to the server at registration: nothing
+        # nothing is sent to the server at registration
         "site_config": {},
     }
     resources = {
@@ -78,7 +78,7 @@ def site_kit(*, name: str, host: str, port: int, federation: str) -> dict[str, A
         "class_allow_list": [SITE_CLASS],
         "allow_log_streaming": False,
         "client": {"retry_timeout": 30},
-        # from the workspace, where the engine runs: a folder that was put back elsewhere is as good
+        # relative to the workspace, where the engine runs: the folder may be moved
         "components": [{"id": "syndic", "path": SITE_CLASS, "args": {"home": ".."}}],
     }
     return {
@@ -89,13 +89,13 @@ def site_kit(*, name: str, host: str, port: int, federation: str) -> dict[str, A
 
 
 def write_files(workspace: Path, files: dict[str, Any]) -> None:
-    """Write a kit's files."""
+    """Write the files of a server or a site."""
     for name, content in files.items():
         _write(workspace / name, content)
 
 
 def check_files(workspace: Path, files: dict[str, Any]) -> None:
-    """Raise `IntegrityError` unless the workspace holds these files as written and no others that would be read."""
+    """Raise `IntegrityError` unless the workspace has these files unchanged and no others that would be read."""
     for name, content in files.items():
         path = workspace / name
         if not path.is_file() or path.read_text() != _text(content):
@@ -107,7 +107,7 @@ def check_files(workspace: Path, files: dict[str, Any]) -> None:
     for folder in ("startup", "local"):
         for path in (workspace / folder).iterdir():
             if path not in expected and path.suffix not in allowed:
-                raise IntegrityError(f"{path}: does not belong to the kit and would be read at the start; remove it")
+                raise IntegrityError(f"{path}: this file is not ours and would be read at the start: remove it")
 
 
 def _policy() -> dict[str, Any]:
@@ -131,7 +131,7 @@ def _storage(workspace: Path) -> dict[str, Any]:
 
 
 def _job_components(workspace: Path) -> list[dict[str, Any]]:
-    """Return what the engine wants to have at its start; no job is ever submitted to it."""
+    """Return the components that the engine needs at its start; no job is ever submitted to it."""
     return [
         {"id": "job_scheduler", "path": "nvflare.app_common.job_schedulers.job_scheduler.DefaultJobScheduler"},
         {

@@ -1,4 +1,4 @@
-"""A party's home as a site of a federation: its keys are made here and stay; requests and approvals travel.
+"""A party folder as a site of a federation: its keys never leave it; requests and approvals are exchanged.
 
 A renewal keeps the old key and certificate in use until the approval of the new ones is accepted.
 """
@@ -22,7 +22,7 @@ _CONNECTION = "connection.json"
 
 
 def workspace_of(home: Path) -> Path:
-    """Return what the engine's site starts from: a folder inside the party's own."""
+    """Return the workspace of the engine's site, inside the party folder."""
     return home.absolute() / "flare"
 
 
@@ -38,11 +38,11 @@ def prepare(home: Path, *, name: str, renew: bool = False) -> Request:
     for folder in (home, workspace_of(home), startup):
         folder.chmod(0o700)
     if (startup / "client.key").exists() and not renew:
-        raise InputError(f"{home}: has a key already: add --renew to replace it")
+        raise InputError(f"{home}: there is a key already: add --renew to replace it")
     keys = PartyFolder(folder=home).keys
     identity = Identity.load(keys) if keys.exists() else Identity.make(keys)
     key = certificates.new_key()
-    # beside the one in use, so that the site goes on until the approval is here
+    # beside the key in use, so that the site works until the approval arrives
     (startup / "next.key").unlink(missing_ok=True)
     certificates.write_key(startup / "next.key", key)
     request = Request(
@@ -56,9 +56,9 @@ def prepare(home: Path, *, name: str, renew: bool = False) -> Request:
 
 
 def accept(home: Path, approval: Approval) -> None:
-    """Install an approval that fits the key of the last request, and write the site's policy.
+    """Install an approval for the key of the last request, and write the site's policy.
 
-    The approval that is installed already may be accepted again: that restores the policy.
+    Accepting the installed approval again restores the policy.
     """
     startup = workspace_of(home) / "startup"
     root = certificates.read_certificate(approval.root.encode(), "the root of the approval")
@@ -74,9 +74,11 @@ def accept(home: Path, approval: Approval) -> None:
 
 
 def connection_of(home: Path) -> Approval:
-    """Return the approval that the home was set up with."""
+    """Return the approval that was installed."""
     if not (home / _CONNECTION).is_file():
-        raise InputError(f"{home}: was not admitted yet: syndic party accept installs the coordinator's approval")
+        raise InputError(
+            f"{home}: this party is not admitted yet: install the coordinator's approval with syndic party accept"
+        )
     return from_file(home / _CONNECTION, Approval)
 
 
@@ -93,15 +95,15 @@ def check_site(home: Path) -> Approval:
     signed = certificates.read_certificate((startup / "client.crt").read_bytes(), "client.crt")
     certificates.check_certificate(signed, root, name=approval.party)
     if not certificates.same_key(certificates.read_key(startup / "client.key"), signed):
-        raise InputError("client.key is not the key of client.crt: restore the pair, or renew it")
+        raise InputError("client.key does not match client.crt: restore both files, or renew them")
     owner = PartyFolder(folder=home).owner()
     if owner.name != approval.party:
-        raise InputError(f"party.toml is of '{owner.name}', but the site was admitted as '{approval.party}'")
+        raise InputError(f"party.toml belongs to '{owner.name}', but the site was admitted as '{approval.party}'")
     return approval
 
 
 def keep_inside(workspace: Path) -> None:
-    """Keep what the engine writes to temporary folders inside this one."""
+    """Keep the engine's temporary files inside this folder."""
     temporary = workspace / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
     temporary.chmod(0o700)
@@ -118,10 +120,10 @@ def _kit(approval: Approval) -> dict[str, object]:
 
 
 def _key_of(signed: x509.Certificate, startup: Path) -> Path:
-    """Return the key that a certificate is for: of the last request, or the one in use."""
+    """Return the key of a certificate: that of the last request, or the one in use."""
     keys = [path for path in (startup / "next.key", startup / "client.key") if path.is_file()]
     if not keys:
-        raise InputError("no request is waiting for an approval here: syndic party init makes one")
+        raise InputError("no request is waiting for an approval: make one with syndic party init")
     for path in keys:
         if certificates.same_key(certificates.read_key(path), signed):
             return path
@@ -129,7 +131,7 @@ def _key_of(signed: x509.Certificate, startup: Path) -> Path:
 
 
 def _check_same_root(path: Path, root: x509.Certificate) -> None:
-    """Refuse to change the federation by an approval: that is a new home, or a deliberate removal of the file."""
+    """Refuse an approval of another federation: that needs a new party folder, or removing the file on purpose."""
     if path.is_file() and certificates.pem(root) != path.read_text():
         raise InputError(
             f"the approval comes from another root than {path.name}: compare fingerprints by telephone; remove "

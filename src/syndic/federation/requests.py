@@ -1,4 +1,4 @@
-"""What coordinator and parties send each other by post before anything runs. Nothing in it is secret."""
+"""The files that coordinator and parties exchange before a run. Nothing in them is secret."""
 
 from typing import Final
 
@@ -7,12 +7,12 @@ from syndic.errors import InputError
 from syndic.federation.flare_config import SERVER_NAME
 from syndic.kernel import Member, PublicIdentity
 
-# the engine tells the server from sites by these
+# the engine tells the server from the sites by these names
 _TAKEN: Final = frozenset({"server", SERVER_NAME})
 
 
 def check_name(name: str) -> str:
-    """Return a name that a study could give a party; raise `InputError` for any other."""
+    """Return the name if it is valid for a party of a study; raise `InputError` otherwise."""
     try:
         return _checked(name)
     except ValueError as error:
@@ -21,12 +21,12 @@ def check_name(name: str) -> str:
 
 def _checked(name: str) -> str:
     if name.lower() in _TAKEN:
-        raise ValueError(f"name ({name!r}) is that of the server: take another one")
+        raise ValueError(f"name ({name!r}) belongs to the server: choose another one")
     return Member(name=name).name
 
 
 class Request(Document):
-    """A party asks to be admitted: its name, its certificate request, and its identity for study files."""
+    """A party's request for admission: its name, its certificate request, and its identity for study files."""
 
     party: str
     certificate_request: str
@@ -34,13 +34,13 @@ class Request(Document):
     syndic: str
 
     def __post_init__(self) -> None:
-        """Check the name and the identity as a study would."""
+        """Check the name and the identity as a study does."""
         _checked(self.party)
         PublicIdentity.read(self.identity)
 
 
 class Approval(Document):
-    """A coordinator admits a party: its certificate, the federation's root, and where the server is."""
+    """A coordinator's approval of a party: its certificate, the federation's root, and the server's address."""
 
     party: str
     certificate: str
@@ -52,7 +52,7 @@ class Approval(Document):
 
 
 class Federation(Document):
-    """What a coordinator's folder is about."""
+    """The name and address of a federation."""
 
     name: str
     host: str
@@ -60,9 +60,9 @@ class Federation(Document):
 
 
 class Admitted(Document):
-    """One party on a coordinator's list: its certificate, until when, the one before it, and its identity.
+    """One admitted party: its certificate and expiry, the previous certificate, and its identity.
 
-    The one before serves until the new one is installed; a party that was removed first starts without it.
+    The previous certificate is valid until the new one is installed; a removed party has none.
     """
 
     party: str

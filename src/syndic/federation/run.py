@@ -86,7 +86,7 @@ def run_federated(
     kept = coordinator.folder / "studies"
     kept.mkdir(exist_ok=True)
     kept.chmod(0o700)
-    # its own copy and how far the run is, for whoever looks at the folder meanwhile
+    # the study and the progress of the run, for other readers of the folder
     StudyFolder.of(coordinator.folder, digest).put_study(study)
     runtime = Watched(server, folder=coordinator.folder, run=digest, progress=progress)
     try:
@@ -102,21 +102,21 @@ def run_federated(
 
 
 def check_list(study: Study, coordinator: Coordinator) -> None:
-    """Say before anything is asked which party cannot be reached, or is not the one that was admitted."""
+    """Raise `InputError`, before anything is asked, if a party is not admitted or has another identity."""
     admitted = {one.party: one for one in coordinator.admitted()}
     strangers = [party.name for party in study.parties if party.name not in admitted]
     if strangers:
-        raise InputError(f"{', '.join(strangers)}: not on this coordinator's list; approve the request first")
+        raise InputError(f"{', '.join(strangers)}: not admitted by this coordinator: approve the request first")
     for party in study.parties:
         if party.identity != admitted[party.name].identity:
             raise InputError(
-                f"party '{party.name}': the study does not give the identity that was approved: "
+                f"party '{party.name}': the study does not contain the identity that was approved: "
                 f'identity = "{admitted[party.name].identity}"'
             )
 
 
 def _wait_for(runtime: Flare, study: Study, patience: float, progress: Progress) -> None:
-    """Give every party's site some time to connect; which absences a study bears is its method's business."""
+    """Wait some time for every party's site to connect; the method decides which absences a study tolerates."""
     names = {party.name for party in study.parties}
     end = time.monotonic() + patience
     while True:
@@ -128,11 +128,11 @@ def _wait_for(runtime: Flare, study: Study, patience: float, progress: Progress)
             break
         time.sleep(1.0)
     if not here:
-        raise PartyError("no party is connected: each starts its site with `syndic join`, then run again")
+        raise PartyError("no party is connected: start every site with `syndic join`, then run again")
 
 
 class Asked(Document):
-    """A step: how often it was asked, and who gave no answer the last time."""
+    """A step: how often it was asked, and which parties did not answer the last time."""
 
     step: str
     times: int
@@ -141,7 +141,7 @@ class Asked(Document):
 
 
 class RunState(Document, frozen=True, kw_only=True):
-    """How far a run is; `process` is the one that runs it, `text` why it ended if it failed."""
+    """The progress of a run; `process` is its process id, `text` the error if it failed."""
 
     run: str
     state: Literal["running", "finished", "failed"] = "running"
@@ -156,7 +156,7 @@ class RunState(Document, frozen=True, kw_only=True):
 
     @property
     def alive(self) -> bool:
-        """Whether the process that runs it is still there."""
+        """Whether its process is still running."""
         try:
             os.kill(self.process, 0)
         except ProcessLookupError:
@@ -167,13 +167,13 @@ class RunState(Document, frozen=True, kw_only=True):
 
 
 def read_state(folder: Path, run: str) -> RunState | None:
-    """Return how far a run of a coordinator's folder is; None if it never began."""
+    """Return the progress of a run in a coordinator's folder; None if it never started."""
     path = StudyFolder.of(folder, run).folder / _FILE
     return from_file(path, RunState) if path.is_file() else None
 
 
 def note_start(folder: Path, run: str, process: int) -> None:
-    """Note that a process was started for a run, before it can say so itself."""
+    """Record that a process was started for a run, before the process can do so."""
     _write(folder, RunState(run=run, process=process, updated=datetime.now(UTC)))
 
 
@@ -188,10 +188,10 @@ def _write(folder: Path, state: RunState) -> None:
 
 @final
 class Watched:
-    """A runtime that writes down how far it is; each party is asked by itself, so that the slow one has a name."""
+    """A runtime that records its progress; each party is asked separately, so that a slow one can be named."""
 
     def __init__(self, runtime: Runtime, *, folder: Path, run: str, progress: Progress) -> None:
-        """Watch `runtime` in a run with that digest; its own folder below `folder` gets the file."""
+        """Record the progress of `runtime` in the folder of the run with that digest."""
         self._runtime = runtime
         self._folder = folder
         self._progress = progress
@@ -199,18 +199,18 @@ class Watched:
         self._put()
 
     def progress(self, what: str, done: int, total: int) -> None:
-        """Note the step, and hand on."""
+        """Record the step, and pass it on."""
         if what != self._state.step:
             self._put(step=what)
         self._progress(what, done, total)
 
     def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
-        """Send every party its bytes by the runtime below."""
+        """Send every party its bytes through the wrapped runtime."""
         replies: dict[str, bytes] = {}
         silent: dict[str, str] = {}
         self._put(waiting=tuple(calls), sent_bytes=self._state.sent_bytes + sum(map(len, calls.values())))
         with ThreadPoolExecutor(max_workers=min(_MOST_AT_ONCE, len(calls))) as pool:
-            # one call has no progress of its own
+            # a single call has no progress
             one = partial(self._runtime.send, seconds=seconds, arrived=lambda _done: None)
             for future in as_completed([pool.submit(one, {party: data}) for party, data in calls.items()]):
                 delivery = future.result()
@@ -225,11 +225,11 @@ class Watched:
         return Delivery(replies=replies, silent=silent)
 
     def end(self, error: BaseException | None) -> None:
-        """Note how the run ended."""
+        """Record how the run ended."""
         self._put(state="finished" if error is None else "failed", waiting=(), text="" if error is None else str(error))
 
     def close(self) -> None:
-        """Close the runtime below."""
+        """Close the wrapped runtime."""
         self._runtime.close()
 
     def _asked(self, silent: tuple[str, ...]) -> tuple[Asked, ...]:

@@ -1,4 +1,4 @@
-"""What a party's site does with a call: the owner's agreements decide, and a process per study answers.
+"""A party's site: the owner's agreements decide which calls are answered, and one process per study answers them.
 
 The class is named in the site's own configuration, never by a message. The engine's process holds no rows: these
 are read by the study's own process, which is started anew if it dies and goes on from its files.
@@ -20,52 +20,52 @@ from syndic.runtime.flare.site import Site
 from syndic.study import PartyFolder
 from syndic.study.study_folder import StudyFolder
 
-# A step that takes longer is stopped; its party's memory makes the next attempt no dearer.
+# A step that takes longer is stopped; with the party's memory the next attempt costs nothing more.
 _LONGEST_SECONDS = 24 * 3600.0
 _IDLE_SECONDS = 120.0
 _LOOK_SECONDS = 15.0
 _ATTEMPTS = 3
-# the engine runs in its workspace, and no module is to be found there
+# the engine runs in its workspace, where no module is found
 _PYTHON = (sys.executable, "-P", "-m")
 
 
 @final
 class PartySite(Site):
-    """Answers the studies that the owner of a home agreed to."""
+    """Answers the studies that the owner of a party folder agreed to."""
 
     def __init__(self, home: str) -> None:
-        """Answer from this home."""
+        """Answer from this party folder."""
         super().__init__()
         self._home = PartyFolder(folder=Path(home).resolve())
         self._workers: dict[str, _Worker] = {}
         self._guard = threading.Lock()
 
     def connected(self) -> None:
-        """Tell the person who started the site, and begin to look after idle processes."""
+        """Report that the site runs, and start ending idle processes."""
         threading.Thread(target=self._stop_idle, name="syndic idle", daemon=True).start()
         sys.stdout.write("connected; answers the studies that were agreed to. Stop with Ctrl-C\n")
         sys.stdout.flush()
 
     def lost(self) -> None:
-        """Register anew, by starting this process over: everything that matters is in files."""
+        """Register again by restarting this process; its state is in files."""
         sys.stdout.write("the server does not answer; connecting anew\n")
         sys.stdout.flush()
         os.execv(sys.executable, [*_PYTHON, "syndic", "join", str(self._home.folder)])  # noqa: S606
 
     def most(self, study: str) -> int:
-        """Return the largest message of the study in bytes; refuse one that nobody here agreed to."""
+        """Return the largest message of the study in bytes; refuse a study that the owner has not agreed to."""
         if not re.fullmatch("[0-9a-f]{64}", study):
             raise RefusedError("the call names no study")
         name = self._home.owner().name
         stored = StudyFolder.of(self._home.folder, study)
         agreement = stored.agreement(name)
-        # the folder's name is the beginning of a digest only: others would start a process each
+        # the folder's name is only the beginning of a digest: other digests must not start a process
         if agreement is None or agreement.run != study:
             raise RefusedError(f"{name} has not agreed to study {study[:12]}: its owner runs syndic agree")
         return stored.study().limits.message_mb * 10**6
 
     def answer(self, study: str, data: bytes) -> bytes:
-        """Let the study's own process answer; calls of one study wait for each other."""
+        """Return the answer of the study's own process; calls of one study wait for each other."""
         with self._guard:
             worker = self._workers.setdefault(study, _Worker(study, self._home.folder, self.most(study)))
         return worker.answer(data)
@@ -89,11 +89,11 @@ class _Worker:
         self._used = time.monotonic()
 
     def idle(self) -> bool:
-        """Tell whether nothing was asked for a while."""
+        """Return whether no call came for a while."""
         return not self._lock.locked() and time.monotonic() - self._used > _IDLE_SECONDS
 
     def answer(self, data: bytes) -> bytes:
-        """Return the process's reply. One that died is started anew: its files tell it what it had answered."""
+        """Return the process's reply; restart a process that died, which continues from its files."""
         with self._lock:
             for _attempt in range(_ATTEMPTS):
                 delivery = self._runtime.send({self._study: data}, seconds=_LONGEST_SECONDS, arrived=lambda _done: None)
@@ -103,12 +103,12 @@ class _Worker:
         return encode(Reply(code="internal", text="internal error; the reason is in the party's own log"))
 
     def stop(self) -> None:
-        """Let the process close its files and end."""
+        """Close the connection, so that the process closes its files and ends."""
         self._runtime.close()
 
 
 def serving(study: str, home: Path) -> Callable[[int], Sequence[str]]:
-    """Return what starts the process that answers a study from a home, on an inherited socket."""
+    """Return the command of the process that answers a study of a party folder on an inherited socket."""
 
     def command(descriptor: int) -> Sequence[str]:
         return [*_PYTHON, "syndic.study.serve", "--home", str(home), "--study", study, "--socket", str(descriptor)]

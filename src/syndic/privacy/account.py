@@ -1,6 +1,6 @@
-"""Accountants: what events cost one unit, and how much noise a budget buys.
+"""Accountants: the cost of events for one unit, and the noise that a budget needs.
 
-The only file that knows the accounting library. It is imported when first needed, because it takes a second.
+Only this file and `sampled` import the accounting library, when first needed, because that takes a second.
 """
 
 from collections import Counter
@@ -33,16 +33,16 @@ Accountant = Literal["best", "pure", "zcdp", "pld"]
 _POINTS: Final = 2**20
 # points of the grid for each standard deviation of the loss of Gaussian events
 _POINTS_PER_SD: Final = 500
-# of delta, kept for the convolutions of the library, which are in floating point
+# the part of delta reserved for the floating-point convolutions of the library
 _NUMERICAL_DELTA: Final = Fraction(1, 10**10)
-# the shares of delta that the bounded events may get where concentrated events need the rest
+# shares of delta for the bounded events; concentrated events get the rest
 _SHARES: Final = tuple(Fraction(share, 100) for share in (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99))
 
 
 def epsilon_of(events: Iterable[Event], delta: Fraction, accountant: Accountant = "best") -> Fraction | float:
     """Return an epsilon such that the events together are (epsilon, delta)-DP for one unit.
 
-    `pure` adds epsilons and deltas and knows nothing of concentrated and Gaussian events. `zcdp` turns pure and
+    `pure` adds epsilons and deltas; concentrated and Gaussian events have no bound there. `zcdp` turns pure and
     Gaussian events into rho. `pld` composes the worst distributions of privacy loss of pure and approximate events,
     which is exact where nothing else is known of them (Kairouz, Oh and Viswanath 2015), and those of Gaussian
     events, and adds concentrated events by rho at a share of delta: of a concentrated event only rho is proven, so
@@ -75,7 +75,7 @@ def curve(spent: Cost | Iterable[Event], deltas: Sequence[Fraction]) -> list[tup
 def pure_for(epsilon: Fraction, delta: Fraction, count: int = 1) -> Fraction:
     """Return the largest epsilon up to the budget's, in steps of 1e-12, that each of `count` pure events may have.
 
-    A ledger with cap (epsilon, delta) lets it through, by `Cost.epsilon`.
+    A ledger with the cap (epsilon, delta) accepts all of them, by `Cost.epsilon`.
     """
     if epsilon <= 0 or not 0 <= delta < 1 or count < 1:
         raise InputError(
@@ -165,7 +165,7 @@ def _loss(bounded: Counter[tuple[Fraction, Fraction]], mu_squared: Fraction) -> 
 
 
 def _grid(bounded: Counter[tuple[Fraction, Fraction]], mu: Fraction) -> Fraction:
-    """Return a step that holds every epsilon exactly, or the finest one there is memory for."""
+    """Return a step of which every epsilon is a multiple, or the finest that memory allows."""
     epsilons = [epsilon for epsilon, _ in bounded]
     denominator = lcm(*(epsilon.denominator for epsilon in epsilons))
     exact_step = Fraction(gcd(*(int(epsilon * denominator) for epsilon in epsilons)), denominator)

@@ -1,8 +1,8 @@
-"""From zero-concentrated privacy (rho) to epsilon at a delta and back, rounded to the safe side.
+"""Convert zero-concentrated privacy (rho) to epsilon at a delta and back, rounded to the safe side.
 
 The tight conversion (Canonne, Kamath and Steinke 2020, Proposition 12, at Renyi divergence a rho of order a):
 epsilon = a rho + log(1 - 1/a) + (log(1/delta) - log a) / (a - 1) holds for EVERY order a > 1. So the order
-may be found in floating point; only the value at that order has to be rounded up.
+may be searched in floating point; only the value at that order has to be rounded up.
 """
 
 from fractions import Fraction
@@ -12,7 +12,7 @@ from syndic.errors import InputError
 
 PICO = 10**12
 
-# every term below is a handful of operations, each off by at most 2^-52 of its size
+# every term below is a few operations, each with a relative error of at most 2^-52
 _ROUNDING = 2.0**-44
 
 

@@ -1,7 +1,7 @@
-"""What events cost one unit, as whole numbers that add up exactly.
+"""The cost of events for one unit, as integers that add exactly.
 
-A cost is kept as sums that compose by addition, and turned into an epsilon at some delta only when asked: two
-halves of a Gaussian budget then cost the whole, which sums of epsilons would overstate.
+A cost is a set of sums that compose by addition. It is converted into an epsilon at a delta only when needed: two
+halves of a Gaussian budget then cost the whole budget, which a sum of epsilons would overstate.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from syndic.privacy.unit import Unit
 
 __all__ = ["ATTO", "Cost", "joint_cost"]
 
-# the parts of delta that concentrated events may get where the rest pays for Gaussian events by their exact profile
+# shares of delta for concentrated events; the rest is for Gaussian events by their exact profile
 _SHARES: Final = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2), Fraction(9, 10))
 
 
@@ -88,13 +88,13 @@ class Cost(Document, frozen=True, kw_only=True):
         return type(self)(**{name: ceil(getattr(self, name) * factor) for name in self.__struct_fields__})
 
     def covers(self, other: Self) -> bool:
-        """Say whether every sum is at least that of `other`; the epsilon then is too, at every delta."""
+        """Return whether every sum is at least that of `other`; then so is the epsilon at every delta."""
         return all(getattr(self, name) >= getattr(other, name) for name in self.__struct_fields__)
 
     def epsilon(self, delta: Fraction) -> Fraction | float:
         """Return an epsilon such that all together is (epsilon, delta)-DP; `inf` at too small a delta.
 
-        The approximate events add their epsilons and deltas. What is left of delta pays for the others: Gaussian
+        The approximate events add their epsilons and deltas. What is left of delta is for the others: Gaussian
         events alone by their exact profile, concentrated ones by rho, both together by rho or each at a part of
         delta. Pure events are either added as epsilons (their privacy loss is bounded for certain) or as rho. The
         smallest of these holds. All of it is of releases within `slack` of the real ones, which `with_slack` adds.
@@ -115,10 +115,10 @@ class Cost(Document, frozen=True, kw_only=True):
 
 
 def joint_cost(costs: Mapping[str, Cost], unit: Unit) -> Cost:
-    """Return a cost that covers what all parties together spend on any one person.
+    """Return a cost that covers what all parties together spend on one person.
 
-    A person is at no more than `unit.parties` parties, and what the other parties release does not depend on
-    them (parallel composition), so they pay the sum over their own parties. Taking the largest values of each
+    A person is at no more than `unit.parties` parties, and releases of other parties do not depend on the person
+    (parallel composition), so the cost is the sum over the person's own parties. Taking the largest values of each
     sum separately covers every choice of parties, since epsilon grows with each of the sums.
     """
     return Cost(

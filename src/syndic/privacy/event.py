@@ -1,6 +1,6 @@
-"""What a mechanism did, in terms of the guarantee proven for it. An accountant turns events into a cost.
+"""Events: what a mechanism did, as the guarantee proven for it. An accountant turns events into a cost.
 
-Each event is for one unit (see `syndic.privacy.unit`) at one party. Events hold public parameters only.
+Each event is for one unit (see `syndic.privacy.unit`) at one party. Events contain public parameters only.
 """
 
 from fractions import Fraction
@@ -11,7 +11,7 @@ from syndic.document import Document
 
 
 class PureEvent(Document, frozen=True, kw_only=True, tag_field="kind", tag="pure"):
-    """A release that is `epsilon`-DP with delta 0; `what` says in plain words how it was made."""
+    """A release that is `epsilon`-DP with delta 0; `what` describes it in words."""
 
     epsilon: Fraction
     what: str = ""
@@ -67,7 +67,7 @@ Event = PureEvent | ConcentratedEvent | ApproximateEvent | GaussianEvent
 
 def check_positive(name: str, value: Fraction) -> None:
     """Raise `ValueError` unless the value is an exact positive number."""
-    # other number types would give the same event another digest, and floats may be infinite or NaN
+    # another number type would give the same event another digest, and floats may be infinite or NaN
     if type(value) is not Fraction:
         raise ValueError(f"{name} ({value}) must be a Fraction: write syndic.document.exact({value!r})")
     if value <= 0:

@@ -1,8 +1,7 @@
-"""The tables of a party's SQLite file: an append-only chain of entries with its head, and what a party remembers.
+"""The tables of a party's SQLite file: an append-only chain of entries with its head, and the party's memory.
 
-Triggers keep programs from changing entries by mistake; the digests show it when someone does so on purpose. Answers
-and what steps keep are written by `syndic.kernel.memory`, in one transaction with the entry that says a call was
-answered.
+Triggers prevent changes of entries by mistake; the digests reveal changes on purpose. `syndic.kernel.memory` writes
+answers and what steps keep, in one transaction with the entry that a call was answered.
 """
 
 from collections.abc import Iterator
@@ -19,9 +18,10 @@ from syndic.sqlite import Database, Format
 _PAGE: Final = 1000
 _COSTS: Final = Cost.__struct_fields__
 _TEXTS: Final = ("dataset", "study", "call", "door", "reply", "why", "previous", "hash", "asked")
-_COLUMNS: Final = ("number", "time", "kind", "events", "cap", *_TEXTS, *_COSTS)
+_JSON: Final = ("events", "cap", "stated")
+_COLUMNS: Final = ("number", "time", "kind", *_JSON, *_TEXTS, *_COSTS)
 
-# `calls` counts, for every study, the calls that left something here
+# `calls` counts, for every study, the calls that wrote something
 _MEMORY: Final = (
     """CREATE TABLE answers (study TEXT, call TEXT, asked TEXT NOT NULL, charged INTEGER NOT NULL, reply BLOB NOT NULL,
         PRIMARY KEY (study, call)) STRICT""",
@@ -32,7 +32,7 @@ _MEMORY: Final = (
 _LAYOUT: Final = (
     f"""CREATE TABLE entry (
         number INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL,
-        events TEXT NOT NULL, cap TEXT NOT NULL,
+        {", ".join(f"{name} TEXT NOT NULL" for name in _JSON)},
         {", ".join(f"{name} TEXT NOT NULL" for name in _TEXTS)},
         {", ".join(f"{name} INTEGER NOT NULL" for name in _COSTS)}) STRICT""",
     "CREATE UNIQUE INDEX one_charge ON entry (call, door) WHERE kind = 'reserve'",
@@ -51,9 +51,9 @@ _LAYOUT: Final = (
         BEGIN SELECT RAISE(ABORT, 'a ledger grows by one entry at a time'); END""",
     *_MEMORY,
 )
-FORMAT: Final = Format(name="ledger", application=0x53594E44, version=1, layout=_LAYOUT)
+FORMAT: Final = Format(name="ledger", application=0x53594E44, version=2, layout=_LAYOUT)
 
-# only names of columns are ever put together into a query
+# queries are composed of column names only
 _INSERT: Final = f"INSERT INTO entry ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in _COLUMNS)})"  # noqa: S608
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM entry WHERE "  # noqa: S608
 _SUM: Final = f"SELECT {', '.join(f'COALESCE(SUM({name}), 0)' for name in _COSTS)} FROM entry WHERE "  # noqa: S608
@@ -64,11 +64,11 @@ class Store:
     """The entries in a party's file."""
 
     def __init__(self, path: Path, patience: float, *, create: bool = True, keep_answers: bool = True) -> None:
-        """Open the file, or create it if `create`; unless `keep_answers`, answers vanish when it is closed."""
+        """Open the file, or create it if `create`; without `keep_answers`, answers are lost when it is closed."""
         self.path = path
         self.database = Database(path, FORMAT, patience=patience, create=create)
         if not keep_answers:
-            # they hide the tables of the file and are part of the same transactions
+            # temporary tables hide those of the file and take part in the same transactions
             for statement in ("PRAGMA temp_store = MEMORY", *_MEMORY):
                 self.database.rows(statement.replace("CREATE TABLE", "CREATE TEMP TABLE"))
 
@@ -77,13 +77,14 @@ class Store:
         number, previous = self.head()
         last = self.database.rows("SELECT number, hash FROM entry ORDER BY number DESC LIMIT 1") or [(0, GENESIS)]
         if last[0] != (number, previous):
-            raise IntegrityError(f"{self.path}: entry {last[0][0]} is not the head, entry {number}: verify it")
+            raise IntegrityError(
+                f"{self.path}: entry {last[0][0]} is not the head, entry {number}: run syndic ledger verify"
+            )
         now = datetime.now(UTC).isoformat(timespec="microseconds")
         entry = sealed(Entry(number=number + 1, time=now, previous=previous, **fields))
         values = {name: getattr(entry, name) for name in ("number", "time", "kind", *_TEXTS)}
         values |= {name: getattr(entry.cost, name) for name in _COSTS}
-        values["events"] = to_json(entry.events).decode()
-        values["cap"] = to_json(entry.cap).decode()
+        values |= {name: to_json(getattr(entry, name)).decode() for name in _JSON}
         self.database.rows(_INSERT, values)
         self.database.rows("UPDATE head SET number = ?, hash = ?", (entry.number, entry.hash))
         return entry
@@ -107,8 +108,8 @@ class Store:
         return next(self._select("ORDER BY number DESC LIMIT 1", where), None)
 
     def each(self, **where: str) -> Iterator[Entry]:
-        """Return the entries with these values in order, a page at a time."""
-        after = ""  # no least number: one that was put in below the first is seen, too
+        """Yield the entries with these values in order, a page at a time."""
+        after = ""  # without a least number, so that an entry inserted below the first is seen
         while page := list(self._select(f"{after} ORDER BY number LIMIT {_PAGE}", where)):
             yield from page
             after = f"AND number > {page[-1].number}"
@@ -138,7 +139,7 @@ class Store:
     def _entry(self, row: dict[str, Any]) -> Entry:
         where = f"{self.path}: entry {row['number']}"
         try:
-            for name in ("events", "cap"):
+            for name in _JSON:
                 row[name] = from_json(row[name], Any, where=name)
             row["cost"] = {name: row.pop(name) for name in _COSTS}
             return from_builtins(row, Entry, where="columns")

@@ -1,4 +1,4 @@
-"""Who is protected, and how much may be spent on them."""
+"""The protected unit and its privacy budget."""
 
 from fractions import Fraction
 from math import isqrt
@@ -16,7 +16,7 @@ class Unit(Document, frozen=True, kw_only=True):
 
     `add_remove`: neighbouring tables differ by the presence of the person, so table sizes are private too.
     `replace`: the person's rows take any other values at the same parties, and table sizes are public.
-    `person` names the public column that tells which rows are one person's; without it each row is a person.
+    `person` names the public column that links the rows of a person; without it each row is a person.
     """
 
     neighbours: Literal["add_remove", "replace"]
@@ -49,7 +49,7 @@ class Unit(Document, frozen=True, kw_only=True):
 
 
 LARGEST_EPSILON: Final = 10**6
-"""What a ledger's sums can hold with room to spare."""
+"""The largest epsilon, far below the limit of a ledger's sums."""
 
 
 class Budget(Document, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ class Budget(Document, frozen=True, kw_only=True):
 def check_delta(delta: Fraction, people: int) -> None:
     """Raise `InputError` unless delta is at most 1e-2 / `people`, a public bound on the number of people.
 
-    With delta = 1 / n, publishing one person's record at random would pass as private.
+    With delta = 1 / n, publishing the record of one random person would count as private.
     """
     largest = largest_delta(people)
     if delta > largest:
@@ -104,7 +104,7 @@ def default_delta(people: int) -> Fraction:
 
 
 def largest_delta(people: int) -> Fraction:
-    """Return the largest delta that `check_delta` lets pass."""
+    """Return the largest delta that `check_delta` accepts."""
     if people < 1:
         raise InputError(f"people ({people}) must be at least 1")
     return Fraction(1, 100 * people)

@@ -1,4 +1,4 @@
-"""What differs between two studies, statements or releases."""
+"""The differences between two studies, statements or releases."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ _MOST_LEVELS = 64
 
 
 class Change(Document):
-    """One key of a document that differs; empty where it is not there."""
+    """A key in which two documents differ; a missing value is empty."""
 
     key: str
     before: str
@@ -23,7 +23,7 @@ class Change(Document):
 
 
 class ColumnDistance(Document):
-    """How far the shares of a column differ between two releases: 0 alike, 1 nothing in common."""
+    """The distance of a column's shares between two releases: 0 if equal, 1 if nothing is in common."""
 
     column: str
     distance: float
@@ -55,24 +55,24 @@ def _flat(value: Any, key: str = "") -> list[tuple[str, str]]:
 
 
 def _name(value: Any, place: int) -> str:
-    """Return what a member of a list is known by, so that one that moved is not told as two changes."""
+    """Return the name of a list member, so that a moved one is not listed as two changes."""
     found = value.get("name") or value.get("party") if isinstance(value, dict) else None
     return str(found or place + 1)
 
 
 def _item(value: Any) -> str:
-    """Return a member of a list so that two lists never read alike: one that holds a comma is quoted."""
+    """Return a list member as text, quoted if it has a comma, so that different lists never look the same."""
     text = str(value)
     return json.dumps(text, ensure_ascii=False) if "," in text or '"' in text else text
 
 
 def _shared(one: str, two: str) -> int:
-    """Return how many letters two texts share at their beginning."""
+    """Return the length of the common beginning of two texts."""
     return next((place for place, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
 
 
 def _cut(text: str, start: int) -> str:
-    """Return the part of a long text in which it begins to differ."""
+    """Return the part of a long text around the first difference."""
     if len(text) <= _LONGEST:
         return text
     begin = max(0, start - _LONGEST // 4)
@@ -81,7 +81,7 @@ def _cut(text: str, start: int) -> str:
 
 
 def differences(one: Release, two: Release) -> tuple[tuple[Change, ...], tuple[ColumnDistance, ...]]:
-    """Return what two releases state differently, and how far the shares of their common columns differ."""
+    """Return the differences of two statements, and the distances of the common columns' shares."""
     return changes(one.statement, two.statement), _distances(one, two)
 
 

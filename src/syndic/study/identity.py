@@ -1,9 +1,9 @@
-"""An organisation's private keys: made once, at home, and never sent anywhere.
+"""An organisation's private keys: made once, on its own machine, and never sent anywhere.
 
-With the first key it signs agreements (Ed25519). With the second one (X25519) and another organisation's public key it
-computes a bond, which both mix into every secret that they agree on in a run: a coordinator that passes on keys of its
-own then cannot read along. Whoever has taken a copy of an organisation's file can sign in its name, and can pretend to
-this organisation to be any other; what was sealed before stays sealed, since every run makes keys of its own as well.
+It signs agreements with the first key (Ed25519). From the second key (X25519) and another organisation's public key it
+computes a bond. Both organisations mix the bond into every secret that they agree on in a run, so a coordinator that
+substitutes keys cannot read what they seal. Whoever copies an organisation's file can sign in its name, and can pretend
+to this organisation to be any other. What was sealed before stays sealed: every run also makes its own keys.
 """
 
 import os
@@ -34,14 +34,14 @@ class _File(Document):
 @final
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Identity:
-    """An organisation's private keys. Private: it has no text form."""
+    """An organisation's private keys. Private: without a text form."""
 
     signing: bytes
     sealing: bytes
 
     @classmethod
     def make(cls, path: Path) -> Self:
-        """Make new keys and keep them in a file that only its owner may read; a file that is there stays as it is."""
+        """Make new keys in a file that only its owner may read; an existing file is never changed."""
         source = SystemRandomness()
         made = cls(signing=source.bytes(KEY_BYTES), sealing=source.bytes(KEY_BYTES))
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -52,7 +52,7 @@ class Identity:
             file.flush()
             os.fsync(file.fileno())
         try:
-            # unlike a rename, a link never replaces what is there
+            # unlike a rename, a link never replaces an existing file
             path.hardlink_to(draft)
         except FileExistsError:
             raise InputError(f"{path}: there are keys already; they are never overwritten") from None
@@ -62,16 +62,16 @@ class Identity:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read the keys; refuse a file that others may read, or that was damaged."""
+        """Read the keys; refuse a file that others may read or that is damaged."""
         try:
             text, mode = path.read_bytes(), path.stat().st_mode
         except FileNotFoundError:
             raise InputError(
-                f"{path}: there are no keys yet: syndic identity --home {path.parent} makes them"
+                f"{path}: there are no keys yet: make them with syndic identity --home {path.parent}"
             ) from None
         if stat.S_IMODE(mode) & 0o077:
             raise InputError(
-                f"{path}: others may read these private keys: chmod 600 {path.name}, and think of new ones"
+                f"{path}: others may read these private keys: chmod 600 {path.name}, and consider new keys"
             )
         try:
             written = from_json(text, _File, where=path.name)
@@ -81,7 +81,7 @@ class Identity:
             whole = False
         if not whole:
             # without the text of the error, which may quote a key
-            raise IntegrityError(f"{path}: the private keys were damaged: put back the copy that you keep")
+            raise IntegrityError(f"{path}: the private keys are damaged: restore your copy")
         return found
 
     @property
@@ -95,9 +95,9 @@ class Identity:
         return Ed25519PrivateKey.from_private_bytes(self.signing).sign(text)
 
     def bonds(self, terms: Terms, run: str, name: str) -> Callable[[str], bytes]:
-        """Return what gives the bond with each party in one run: 32 bytes that only the two can compute.
+        """Return a function from a party to the bond with it in one run: 32 bytes that only the two can compute.
 
-        A party may write to itself through the coordinator, so it has a bond with itself too.
+        A party may send messages to itself through the coordinator, so it also has a bond with itself.
         """
         known: dict[str, bytes] = {}
 
@@ -117,5 +117,5 @@ class Identity:
 
 
 def rehearsed_bonds(run: str, name: str) -> Callable[[str], bytes]:
-    """Return stand-ins for bonds in a run that repeats itself from a seed: the same wherever it runs, and no secret."""
+    """Return substitutes for bonds in a seeded run: reproducible, and not secret."""
     return lambda peer: derive(run.encode(), "rehearsed bond", *sorted((name, peer)))

@@ -1,8 +1,8 @@
-"""Write a schema and check it against the owner's own rows.
+"""Write a schema and compare it with the owner's own rows.
 
-Everything that is shown here was read from rows and is for the owner alone; it is sent to nobody and written nowhere.
-A draft that was read off the rows is no public knowledge: bounds and values of a schema go into study files, which
-everybody reads. Saving therefore needs the owner's word that the schema was known before anybody looked.
+Everything shown here was read from rows and is for the owner only; it is sent to nobody and stored nowhere. A draft
+made from the rows is not public knowledge: the bounds and values of a schema go into study files, which everybody
+reads. Saving therefore needs the owner's confirmation that the schema was known without looking at rows.
 """
 
 from pathlib import Path
@@ -34,7 +34,7 @@ class LevelLine(Document):
 
 
 class ColumnCheck(Document):
-    """What the owner's own rows look like through a column's description. Private."""
+    """How the owner's own rows fit a column's description. Private."""
 
     name: str
     kind: str
@@ -44,7 +44,7 @@ class ColumnCheck(Document):
 
 
 class SchemaCheck(Document):
-    """A schema held against the owner's source. Private: it stays at the owner and is written nowhere."""
+    """A schema compared with the owner's source. Private: it stays with the owner and is stored nowhere."""
 
     source: str
     names: tuple[str, ...]
@@ -56,7 +56,7 @@ class SchemaCheck(Document):
 
 
 class SchemaText(Document):
-    """The schema that the owner wrote and declared public; empty if there is none yet."""
+    """The schema that the owner wrote and declared public; empty if there is none."""
 
     text: str
 
@@ -68,7 +68,7 @@ class Write(Document):
 
 
 class Save(Document):
-    """Save a schema; `public` is the owner's word that it was known without looking at rows."""
+    """Save a schema; `public` confirms that it was known without looking at rows."""
 
     text: str
     public: bool
@@ -81,16 +81,18 @@ def saved_schema(folder: Path) -> SchemaText:
 
 
 def save_schema(folder: Path, asked: Save) -> SchemaText:
-    """Keep a schema in the home, if the owner says that all of it is public knowledge."""
+    """Save a schema in the party folder, if the owner confirms that all of it is public knowledge."""
     if not asked.public:
-        raise RefusedError("tick that names, bounds and values are public knowledge and were not read off the rows")
+        raise RefusedError(
+            "confirm that names, bounds and values are public knowledge and were not taken from the rows"
+        )
     from_toml(asked.text, Schema, where="schema")
     write_whole(folder / _FILE, asked.text.encode())
     return saved_schema(folder)
 
 
 def check_schema(folder: Path, asked: Write) -> SchemaCheck:
-    """Hold a schema against the rows of the home. Private, for the owner's screen."""
+    """Compare a schema with the rows of the party folder. Private, for the owner's screen."""
     source = open_source(PartyFolder(folder=folder).owner().source)
     names = source.names()
     problem, schema = "", None
@@ -126,7 +128,7 @@ def _first_rows(source: Source, names: tuple[str, ...]) -> pa.Table:
             break
     if not batches:
         return pa.table({name: pa.array([], pa.null()) for name in names})
-    # a file's batches may hold the same text as text and as a dictionary
+    # batches of one file may have the same column as text and as a dictionary
     return pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="permissive")
 
 
@@ -143,7 +145,7 @@ def _check(column: Column, values: pa.ChunkedArray) -> ColumnCheck:
 
 
 def _outside(column: Column, values: pa.ChunkedArray) -> int:
-    """Return how many values lie outside bounds or list: those that are missing only if outside counts as missing."""
+    """Return how many values are outside the bounds or the list."""
     if not hasattr(column, "outside"):
         return 0
     inside: Any = "clip" if hasattr(column, "lower") else Instead(value=getattr(column, "values", ("",))[0])
@@ -155,7 +157,7 @@ def _outside(column: Column, values: pa.ChunkedArray) -> int:
 
 
 def _draft(table: pa.Table) -> str:
-    """Return a schema as read off the rows: a private draft to think about, not to publish."""
+    """Return a schema made from the rows: a private draft, not for publishing."""
     return "\n".join(_drafted(name, table[name].combine_chunks()) for name in table.column_names)
 
 
@@ -173,7 +175,7 @@ def _drafted(name: str, values: Any) -> str:
             return f"# {_comment(name)}: too few different values to draft bounds\n"
         return f'{head}kind = "{word}"\nlower = {found["min"]}\nupper = {found["max"]}\nbins = 8\n'
     if pa.types.is_nested(kind):
-        return f"# {_comment(name)}: lists and records are no column of a schema\n"
+        return f"# {_comment(name)}: lists and records cannot be a column of a schema\n"
     different = [value for value in pc.unique(values).to_pylist()[: _MOST_LISTED + 1] if value is not None]
     if not different or len(different) > _MOST_LISTED:
         return f"# {_comment(name)}: more than {_MOST_LISTED} different values, or none: an id or free text?\n"
@@ -182,7 +184,7 @@ def _drafted(name: str, values: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as TOML writes it."""
+    """Return a text as a TOML string."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     safe = (letter if letter.isprintable() else f"\\U{ord(letter):08x}" for letter in escaped)
     return f'"{"".join(safe)}"'

@@ -1,6 +1,6 @@
 """A party's process: `python -m syndic.study.serve --home FOLDER --socket DESCRIPTOR`.
 
-It answers the one study of a simulation's folder, or with `--study DIGEST` a study that the owner of a home agreed to.
+It answers the study of a simulation's party folder, or with `--study DIGEST` one that the owner agreed to.
 """
 
 import argparse
@@ -31,8 +31,8 @@ def main() -> None:
         except RefusedError as error:
             if options.study is None:
                 raise
-            # one refusal, then the process ends: the owner may have agreed before the next call. Other errors end the
-            # process: they name files of the owner, whose terminal shows them
+            # refuse once, then end: the owner may have agreed before the next call. Other errors end the process at
+            # once: they name the owner's files and belong on the owner's terminal
             data = receive_frame(connection, most=_MOST)
             if data is not None:
                 home.log_refusal(options.study, data, error.code)

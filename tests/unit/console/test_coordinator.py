@@ -46,14 +46,16 @@ def test_a_study_is_kept_and_shown(federation: tuple[Coordinator, Study]) -> Non
     assert "Run with the connected parties" in page
     assert "coordinator&#39;s console" in page
     assert visitor.ask("GET", "/studies")[0]["state"] == "pending"
-    assert "The run has not begun" in visitor.get(f"{place}/progress")
+    assert "The run has not started" in visitor.get(f"{place}/progress")
 
 
 def test_a_study_of_strangers_is_refused(federation: tuple[Coordinator, Study]) -> None:
     coordinator, study = federation
     visitor = Visitor(coordinator.folder)
     coordinator.remove("south")
-    assert "south: not on this coordinator" in visitor.post("/studies", 400, action="receive", text=study_file(study))
+    assert "south: not admitted by this coordinator" in visitor.post(
+        "/studies", 400, action="receive", text=study_file(study)
+    )
     assert visitor.ask("GET", "/studies") == []
 
 
@@ -62,7 +64,7 @@ def test_parties_are_listed(federation: tuple[Coordinator, Study]) -> None:
     lines = visitor.ask("GET", "/parties")
     assert [(one["party"], one["connected"]) for one in lines] == [("north", None), ("south", None)]
     page = visitor.get("/parties")
-    assert "the server does not run" in page
+    assert "the server is not running" in page
     assert lines[0]["fingerprint"] in page
 
 

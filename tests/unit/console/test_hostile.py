@@ -22,7 +22,7 @@ from syndic.console import federation
 from syndic.console.access import has_secret, new_secret
 from syndic.console.guard import Guard
 from syndic.console.releases import _check_sizes
-from syndic.console.serve import open_door
+from syndic.console.serve import open_socket
 from syndic.console.studies import Agree, agree
 from syndic.errors import InputError, RefusedError
 from syndic.privacy import Ledger
@@ -51,8 +51,8 @@ def test_no_secret_is_shown_for_a_port_that_somebody_else_has(place: Place) -> N
 
 
 def test_a_door_is_taken_at_once() -> None:
-    with open_door("127.0.0.1", 0) as door, pytest.raises(InputError, match="cannot listen"):
-        open_door("127.0.0.1", door.getsockname()[1])
+    with open_socket("127.0.0.1", 0) as door, pytest.raises(InputError, match="cannot listen"):
+        open_socket("127.0.0.1", door.getsockname()[1])
 
 
 def test_a_new_secret_ends_the_sessions_of_the_old_one(place: Place) -> None:

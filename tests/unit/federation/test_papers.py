@@ -127,7 +127,7 @@ def test_the_doctor_names_what_is_wrong(made: tuple[Coordinator, Path]) -> None:
     assert found["port"].state == "bad"
     assert found["certificate"].state == found["kit, key and policy"].state == "good"
     (home / "party.toml").write_text(PARTY.replace("north", "south"))
-    assert "is of 'south'" in {one.what: one for one in examine(home)}["kit, key and policy"].found
+    assert "belongs to 'south'" in {one.what: one for one in examine(home)}["kit, key and policy"].found
     (home / "party.toml").write_text(PARTY)
     server = {one.what: one for one in examine(coordinator.folder)}
     assert server["server"].state == "bad"
@@ -179,7 +179,7 @@ def test_the_doctor_sees_dates(made: tuple[Coordinator, Path], days: int, state:
 def test_a_study_with_strangers_or_other_identities_is_not_run(made: tuple[Coordinator, Path]) -> None:
     coordinator, _ = made
     study = Study.loads(study_text())
-    with pytest.raises(InputError, match="south: not on this coordinator's list"):
+    with pytest.raises(InputError, match="south: not admitted by this coordinator"):
         check_list(study, coordinator)
     alone = replace(study, parties=(study.parties[0],))
     with pytest.raises(InputError, match="identity that was approved"):

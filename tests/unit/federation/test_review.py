@@ -32,17 +32,17 @@ def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Coordinator:
 @pytest.mark.parametrize("name", ["server", "syndic-server", "Server"])
 def test_no_party_is_called_like_the_server(coordinator: Coordinator, tmp_path: Path, name: str) -> None:
     """The engine tells who is the server by these names."""
-    with pytest.raises(InputError, match="that of the server"):
+    with pytest.raises(InputError, match="belongs to the server"):
         prepare(tmp_path, name=name)
     honest = (coordinator.folder.parent / "north" / "request.json").read_text()
-    with pytest.raises(InputError, match="that of the server"):
+    with pytest.raises(InputError, match="belongs to the server"):
         from_json(honest.replace('"north"', f'"{name}"'), Request, where="request.json")
 
 
 @pytest.mark.parametrize("name", ["north", "North"])
 def test_nobody_takes_the_place_of_a_party_on_the_list(coordinator: Coordinator, tmp_path: Path, name: str) -> None:
     before = to_json(coordinator.admitted())
-    with pytest.raises(InputError, match="north is on the list with another identity"):
+    with pytest.raises(InputError, match="north is admitted with another identity"):
         coordinator.approve(prepare(tmp_path / "other", name=name))
     assert to_json(coordinator.admitted()) == before
 
