@@ -88,7 +88,8 @@ def test_a_model_from_all_parties(tmp_path: Path) -> None:
     release = simulate(study, columns, seed=2)
     release.write(tmp_path)
     model = GramRegression("score", features=["age"]).fit(Release.load(tmp_path))
-    assert model.coef_[0] == pytest.approx(0.01, abs=6 * model.inference_.standard_errors()[1])
+    # bins of ten years flatten the slope a little, 0.0092 in expectation; the noise comes on top
+    assert model.coef_[0] == pytest.approx(0.0092, abs=6 * model.inference_.standard_errors()[1])
     assert model.predict(columns["north"]).shape == (1500,)
     (tmp_path / "study.json").write_text((tmp_path / "study.json").read_text().replace('"bits": 10', '"bits": 8'))
     with pytest.raises(InputError, match="does not belong to this study"):
