@@ -187,7 +187,7 @@ def reproduce_section(release: Release) -> Section:
         ),
         commands=(
             f"pip install syndic=={statement.syndic}",
-            "syndic check study.json",
+            "syndic plan study.json",
             "syndic plan study.json",
             f"syndic simulate study.json {sources} --out again",
             "syndic report again",

@@ -15,7 +15,7 @@ from syndic_lab.audit.page import summary_of, tables_of, write_page
 @click.command(epilog="\b\nExample: syndic audit homm marginals --quick")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--quick/--full", default=True, help="About two minutes, or a quarter of an hour.  [default: quick]")
-@click.option("--planted", is_flag=True, help="Plant faults instead, and see whether audits find them.")
+@click.option("--planted", is_flag=True, help="Plant faults instead, and check that the audits find them.")
 @click.option("--list", "listed", is_flag=True, help="Only name the audits, or with --planted the faults.")
 @click.option("--seed", type=int, help="Repeat a run: its report names its seed.")
 @click.option(
@@ -31,9 +31,9 @@ def audit(
     target: Path | None,
     as_json: bool,
 ) -> None:
-    """Try to break the privacy claims of every mechanism, part and method, or of those that are NAMEd.
+    """Try to break the privacy claims of mechanisms and methods.
 
-    A name stands for itself and for all that begin with it. Ends with status 1 if a claim is broken.
+    Audits all of them, or those whose names begin with a NAME. Ends with status 1 if a claim is broken.
     """
     if listed:
         _list(planted, as_json)

@@ -29,10 +29,10 @@ from syndic_lab.reproduce.run import reason_not_to
 @click.option("--list", "listed", is_flag=True, help="Only name the items, with what each takes or lacks here.")
 @JSON
 def reproduce(names: tuple[str, ...], quick: bool, folder: Path, listed: bool, as_json: bool) -> None:
-    """Run the tables and figures of the published methods again, and hold ours beside them.
+    """Repeat published experiments and compare the results.
 
-    Writes report.html, report.md and one JSON file for each item. Interrupted, it goes on where it was. Ends with
-    status 1 if a measurement failed. Data sets are taken from the folder that SYNDIC_DATA names.
+    Writes report.html, report.md and one JSON file for each item. The same command continues an interrupted run.
+    Ends with status 1 if a measurement failed. Reads data sets from the folder that SYNDIC_DATA names.
     """
     items = chosen(names)
     if listed:
