@@ -20,7 +20,7 @@ HOME = click.option(
     "folder",
     required=True,
     type=PATH,
-    help="The party folder, with party.toml and identity.key.",
+    help="The party folder.",
 )
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 

@@ -16,7 +16,9 @@ from syndic.errors import MissingExtraError
     show_default=True,
     help="Address to listen at. Other machines cannot reach the default.",
 )
-@click.option("--port", type=click.IntRange(1, 65535), default=8765, show_default=True, help="Port to listen at.")
+@click.option(
+    "--port", metavar="PORT", type=click.IntRange(1, 65535), default=8765, show_default=True, help="Port to listen at."
+)
 @click.option("--new-secret", is_flag=True, help="Create and print a new login secret. The old one becomes invalid.")
 def console(folder: Path, host: str, port: int, new_secret: bool) -> None:
     """Show studies, runs and releases in a browser.

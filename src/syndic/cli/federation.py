@@ -22,7 +22,12 @@ from syndic.study import Study
 
 FOLDER = click.argument("folder", type=PATH)
 DAYS = click.option(
-    "--days", type=click.IntRange(1), default=365, show_default=True, help="Days that the certificate is valid."
+    "--days",
+    metavar="DAYS",
+    type=click.IntRange(1),
+    default=365,
+    show_default=True,
+    help="Validity of the certificate.",
 )
 HOME = click.option("--home", "folder", required=True, type=PATH, help="The coordinator's folder.")
 
@@ -40,6 +45,7 @@ def coordinator() -> None:
 @click.option("--host", required=True, help="Name or address at which the parties reach this machine.")
 @click.option(
     "--port",
+    metavar="PORT",
     type=click.IntRange(1, 65535),
     default=8002,
     show_default=True,
@@ -185,8 +191,12 @@ def join(folder: Path) -> None:
     "--out", "target", type=PATH, default=Path("syndic-run"), show_default=True, help="Folder for the release."
 )
 @click.option("--rehearsal", type=int, metavar="SEED", help="Run the rehearsal that was agreed to. It is not private.")
-@click.option("--seconds", default=600.0, show_default=True, help="Time limit for each step of a party.")
-@click.option("--patience", default=60.0, show_default=True, help="Seconds that a party may be disconnected.")
+@click.option(
+    "--seconds", metavar="SECONDS", default=600.0, show_default=True, help="Time limit for each step of a party."
+)
+@click.option(
+    "--patience", metavar="SECONDS", default=60.0, show_default=True, help="Time that a party may be disconnected."
+)
 @JSON
 def run(
     study_file: Path,

@@ -45,7 +45,7 @@ def report(
         else:
             target = path or Path(f"owner-report-{party}.html")
             written = owner_report(release, target, party=party, source=source, ledger=ledger)
-    text = f"wrote {written}" + (f" - PRIVATE, for {party} only" if party else "")
+    text = f"wrote {written}" + (f" - OWNER ONLY, for {party} alone" if party else "")
     facts = {"file": str(written), "owner": party, "digest": release.statement.digest}
     show.as_json_or(text, facts, as_json=as_json)
 

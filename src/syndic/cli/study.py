@@ -66,6 +66,7 @@ def plan(study_file: Path, as_json: bool) -> None:
 @click.option("--seed", type=int, help="Seed for a reproducible run. Its output is not private and says so.")
 @click.option(
     "--seconds",
+    metavar="SECONDS",
     type=click.FloatRange(min=0, min_open=True),
     default=600.0,
     show_default=True,
