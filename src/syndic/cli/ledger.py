@@ -1,4 +1,4 @@
-"""`ledger`: what was spent on a party's people, and whether the record is whole."""
+"""`ledger`: show, verify and export what was spent on a party's people."""
 
 from pathlib import Path
 
@@ -7,7 +7,8 @@ import click
 from syndic.cli import show
 from syndic.cli.show import JSON, PATH
 from syndic.errors import InputError
-from syndic.privacy import Ledger
+from syndic.privacy import Ledger, shown
+from syndic.privacy.spending import STUDY_COLUMNS
 
 LEDGER = click.argument("file", type=PATH)
 
@@ -25,9 +26,10 @@ def show_entries(file: Path, calls: bool, as_json: bool) -> None:
     """Show what was spent per data set, and every agreement, withdrawal and charge."""
     with _existing(file) as book:
         spendings = [book.spent(dataset) for dataset in book.datasets()]
+        studies = book.studies()
         entries = [entry for entry in book.entries() if calls or entry.kind != "call"]
     if as_json:
-        show.as_json({"spent": spendings, "entries": entries})
+        show.as_json({"spent": spendings, "studies": studies, "entries": entries})
         return
     show.as_table(
         str(file),
@@ -35,14 +37,19 @@ def show_entries(file: Path, calls: bool, as_json: bool) -> None:
         (
             (
                 one.dataset,
-                f"{float(one.epsilon):g}",
-                f"{float(one.cap.epsilon):g}",
+                shown(one.epsilon),
+                shown(one.cap.epsilon),
                 f"{float(one.delta):g}",
-                f"{float(one.left):g}",
+                f"{float(one.left):.4g}",
             )
             for one in spendings
         ),
     )
+    if studies:
+        show.as_table("studies", STUDY_COLUMNS, (one.row for one in studies))
+    for one in studies:
+        for text in one.price.discloses:
+            click.echo(f"study {one.study[:12]} DISCLOSES: {text}")
     show.as_table(
         "entries",
         ("no.", "time", "kind", "data set", "study", "charge", "why"),
@@ -70,7 +77,7 @@ def verify(file: Path, published: str | None, as_json: bool) -> None:
     with _existing(file) as book:
         book.verify(published=published)
         facts = {"file": str(file), "entries": sum(1 for _ in book.entries()), "head": book.head()}
-    told = f"{file} is whole: {facts['entries']} entries, head {facts['head']}"
+    told = f"{file} verified: {facts['entries']} entries, head {facts['head']}"
     show.as_json_or(told, facts, as_json=as_json)
 
 

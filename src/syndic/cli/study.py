@@ -10,10 +10,11 @@ from syndic.cli.show import JSON, PATH
 from syndic.data import Schema
 from syndic.document import json_schema as json_schema_of
 from syndic.errors import InputError
-from syndic.privacy import Ledger, Spending
+from syndic.privacy import Ledger, Price, Spending, shown
 from syndic.study import PartyFile, Release, Study
 from syndic.study import plan as plan_of
 from syndic.study import simulate as run_simulation
+from syndic.study.price import price_of
 from syndic.study.simulate import RuntimeName
 
 STUDY = click.argument("study_file", metavar="STUDY", type=PATH)
@@ -116,11 +117,17 @@ def run_and_show(
     for party in study.parties:
         with Ledger.open(folder / "parties" / party.name / "ledger.sqlite") as book:
             spendings[party.name] = [book.spent(dataset) for dataset in book.datasets()]
-    show_release(release, folder, as_json=as_json, ledgers=spendings)
+    costs = {party.name: price_of(study, party.name) for party in study.parties}
+    show_release(release, folder, as_json=as_json, ledgers=spendings, costs=costs)
 
 
 def show_release(
-    release: Release, folder: Path, *, as_json: bool, ledgers: Mapping[str, list[Spending]] | None = None
+    release: Release,
+    folder: Path,
+    *,
+    as_json: bool,
+    ledgers: Mapping[str, list[Spending]] | None = None,
+    costs: Mapping[str, Price] | None = None,
 ) -> None:
     """Write a release with its report into a folder, and show it with what each ledger says."""
     paths = [*release.write(folder), release.report(folder / "report.html")]
@@ -129,12 +136,12 @@ def show_release(
         show.as_json(facts if ledgers is None else {**facts, "ledgers": ledgers})
         return
     show.as_lines(release.summary())
-    if ledgers is not None:
+    if ledgers is not None and costs is not None:
         show.as_table(
             "ledgers",
-            ("party", "data set", "spent", "cap"),
+            ("party", "data set", "this study costs", "spent after it", "cap"),
             (
-                (name, one.dataset, f"epsilon {float(one.epsilon):g}", f"epsilon {float(one.cap.epsilon):g}")
+                (name, one.dataset, str(costs[name]), shown(one.epsilon), shown(one.cap.epsilon))
                 for name, spending in ledgers.items()
                 for one in spending
             ),
