@@ -110,7 +110,7 @@ def test_registry_entry_has_the_fields_of_the_template(folder: Path) -> None:
     assert set(deployment["basic"]) == REGISTRY["basic"]
     for (section, name), choices in CHOICES.items():
         assert deployment[section][name] in choices
-    assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0}
+    assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": 1e-06}
     for source in deployment["administrative"]["evidence_sources"].values():
         assert set(source) == {"evidence_source_type", "misc"}
 
@@ -154,7 +154,7 @@ def test_croissant_names_the_files_and_columns_that_are_there(folder: Path) -> N
     words = {"integer": "sc:Integer", "real": "sc:Float", "boolean": "sc:Boolean", "date": "sc:Date"}
     assert fields == {name: words.get(kind, "sc:Text") for name, kind in schema.items()}
     assert content["license"].startswith("https://")
-    assert "epsilon 1, delta 0" in content["rai:personalSensitiveInformation"]
+    assert "epsilon 1, delta 1e-06" in content["rai:personalSensitiveInformation"]
 
 
 def test_a_file_that_is_gone_is_named(folder: Path, tmp_path: Path) -> None:
