@@ -1,6 +1,7 @@
 """The owner's verbs: nothing is signed without a yes, and what is shown is what is signed."""
 
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -52,7 +53,7 @@ def test_no_means_that_nothing_is_signed(run: Run) -> None:
     for answer in ("n\n", "\n"):
         result = run("agree", "joint.json", "--home", "north", input=answer)
         assert isinstance(result.exception, RefusedError)
-        assert "charges 1" in result.output
+        assert "this study costs epsilon 1 " in result.output
     assert studies(north()) == ()
     with Ledger.open(north().ledger) as ledger:
         assert [entry.kind for entry in ledger.entries()] == ["declare"]
@@ -102,11 +103,12 @@ def test_calls_are_shown_when_asked_for(run: Run) -> None:
     run_study(joint(), carrier)
     carrier.close()
     file = str(north().ledger)
+    assert "│ epsilon 1 │ in full │ 1 " in re.sub(" +", " ", run("ledger", "show", file).output)
     kinds = [
-        [line.split("│")[3].strip() for line in shown.splitlines() if line.startswith("│")]
+        [line.split("│")[3].strip() for line in shown.partition("entries")[2].splitlines() if line.startswith("│")]
         for shown in (run("ledger", "show", file).output, run("ledger", "show", file, "--calls").output)
     ]
-    assert kinds[0][1:] == ["declare", "agree", "reserve", "commit"]
-    assert kinds[1][1:] == ["declare", "agree", "call", "call", "reserve", "commit", "call"]
-    assert "is whole: 7 entries" in run("ledger", "verify", file).output
+    assert kinds[0] == ["declare", "agree", "reserve", "commit"]
+    assert kinds[1] == ["declare", "agree", "call", "call", "reserve", "commit", "call"]
+    assert "verified: 7 entries, head " in run("ledger", "verify", file).output
     assert "sanitise: " in run("ledger", "show", file, "--calls").output

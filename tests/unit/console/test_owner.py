@@ -41,7 +41,8 @@ def test_a_study_arrives_and_is_pending(tmp_path: Path) -> None:
     assert [(one.run, one.state) for one in studies(home)] == [(study.digest, "pending")]
     assert "1 study waits" in visitor.get("/studies")
     page = visitor.get(place)
-    for wanted in (study.digest, "epsilon 1", "after it 1 of your cap 50 is spent", "nobody: each party trusts only itself"):
+    cost = "after it 1 of your cap 50 is spent"
+    for wanted in (study.digest, "epsilon 1", cost, "nobody: each party trusts only itself"):
         assert wanted in page
     # the owner's own fingerprint and those of the others
     fingerprints = {one["fingerprint"] for one in visitor.ask("GET", f"/studies/{study.digest}")["members"]}

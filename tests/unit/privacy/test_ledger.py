@@ -156,7 +156,7 @@ def test_a_charge_that_needs_more_delta_says_so(ledger: Ledger) -> None:
     reserve(ledger, "d", [ConcentratedEvent(rho=Fraction(1, 100))], dataset="lowered")
     ledger.declare("lowered", Budget(epsilon=Fraction(1)))
     with pytest.raises(
-        BudgetError, match="spent unbounded .* for what was charged before, this party's cap has no delta"
+        BudgetError, match=r"spent unbounded .* for what was charged before, this party's cap has no delta"
     ):
         reserve(ledger, "e", pure("0.1"), dataset="lowered")
     with pytest.raises(

@@ -296,7 +296,7 @@ def test_the_owners_page_is_marked_everywhere_and_private(tmp_path: Path) -> Non
     exact = f"{100 * colours.count('green') / 60:.3g}"
     assert f"{exact} %" in page.of("td")
     assert "The ledger is verified: 3 entries" in page.text
-    assert "1 charge(s) carry this study's digest" in page.text
+    assert "1 charge(s) have this study's digest" in page.text
     assert "noisy full histogram" in page.of("td")
     public = read(release, tmp_path)
     assert "noisy full histogram" not in public.text
