@@ -135,7 +135,7 @@ def test_what_an_owner_cannot_agree_to(
 
 def test_the_owner_is_shown_what_the_cap_leaves(organisations: Organisations) -> None:
     offer = consider(organisations.home, organisations.study)
-    assert (offer.price.epsilon, offer.spending.left, offer.after.left) == (1, Fraction(50), Fraction(49))
+    assert (offer.price.epsilon, offer.spending.left, offer.after.left) == (Fraction(1), Fraction(50), Fraction(49))
     shown = str(offer)
     for member in organisations.study.parties:
         identity = Identity.load(organisations.homes[member.name].keys)
