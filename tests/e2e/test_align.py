@@ -121,10 +121,10 @@ def test_the_rows_of_both_parties_are_the_same_peoples(tmp_path: Path) -> None:
 
 def test_a_study_whose_alignment_was_not_run_is_refused_before_anything_is_spent(tmp_path: Path) -> None:
     sources = written(tmp_path)
-    with pytest.raises(PartyError, match="no such alignment"):
+    with pytest.raises(PartyError, match="uses the alignment of study"):
         simulate(using(aligning()), sources, folder=tmp_path / "run")
     simulate(aligning(), sources, seed=SEED, folder=tmp_path / "run")
-    with pytest.raises(PartyError, match="no such alignment"):
+    with pytest.raises(PartyError, match="uses the alignment of study"):
         simulate(using(aligning()), sources, folder=tmp_path / "run")
 
 
@@ -185,7 +185,7 @@ def test_organisations_with_agreements_align_and_use_it_as_the_simulation_does(t
         for party, known in zip(table.parties, align.parties, strict=True)
     )
     study = msgspec.structs.replace(table, alignment=align.digest, parties=members)
-    with pytest.raises(PartyError, match="no such alignment"):
+    with pytest.raises(PartyError, match="uses the alignment of study"):
         rehearse(study, homes, seed=SEED)
     assert people(rehearse(align, homes, seed=SEED)) == 50
     rehearsed = rehearse(study, homes, seed=SEED)

@@ -47,14 +47,14 @@ def test_plan_checks_the_study_and_reads_no_row(place: Path) -> None:
     assert planned["statement"]["epsilon"] == 1.0
     assert planned["resources"]["memory_bytes"] > 0
     assert (planned["study"], planned["digest"], planned["parties"]) == ("test", digest, ["north", "south"])
-    assert "charges    north: epsilon 1" in text
+    assert "costs        epsilon 1 for one person at each party" in text
     assert not (place / "syndic-run").exists()
 
 
 @pytest.mark.parametrize("runtime", ["local", "processes"])
 def test_simulate_then_ledger(runtime: str, place: Path) -> None:
     told = syndic("simulate", "study.toml", *SOURCES, "--out", "run", "--runtime", runtime, cwd=place)
-    assert "guarantee" in told
+    assert "epsilon 1 for one person at each party" in told
     ledger = "run/parties/north/ledger.sqlite"
     assert "reserve" in syndic("ledger", "show", ledger, cwd=place)
     shown = json.loads(syndic("ledger", "show", ledger, "--json", cwd=place))

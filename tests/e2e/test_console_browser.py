@@ -185,7 +185,7 @@ def is_verified(home: PartyFolder, running: Running, browser: Browser) -> None:
     with Ledger.open(home.ledger) as ledger:
         head = ledger.head()
     told = browser.run("document.querySelector('#verified').textContent")
-    assert "The ledger is whole" in told
+    assert "The ledger is verified" in told
     assert head in told
     sound(browser, running.place)
 

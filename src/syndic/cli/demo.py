@@ -17,8 +17,9 @@ from syndic.data import Table, open_source
 from syndic.document import Document
 from syndic.evaluation.distance import column_sets, distances
 from syndic.evaluation.rows import kept, pooled, released
-from syndic.privacy import Spending
+from syndic.privacy import Spending, cost_sentence
 from syndic.study import Release, Study, simulate
+from syndic.study.price import price_of
 from syndic.study.simulate import RuntimeName
 from syndic.study.statement import odds_for
 
@@ -95,10 +96,9 @@ def _gains(study: Study, sources: Mapping[str, Path], joint: Release) -> tuple[G
 def _costs(release: Release, ledgers: Mapping[str, list[Spending]]) -> dict[str, str]:
     """Return for each party what the study costs, and what its ledger says after it."""
     return {
-        party.party: f"this study costs epsilon {party.epsilon:g}; after it {float(one.epsilon):g} of your cap "
-        f"{float(one.cap.epsilon):g} is spent, at delta {float(one.delta):g}"
-        for party in release.statement.parties
-        for one in ledgers[party.party]
+        party.name: cost_sentence(price_of(release.study, party.name), one)
+        for party in release.study.parties
+        for one in ledgers[party.name]
     }
 
 

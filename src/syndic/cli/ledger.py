@@ -8,7 +8,8 @@ from syndic.cli import show
 from syndic.cli.groups import Listed, example
 from syndic.cli.show import JSON, PATH
 from syndic.errors import InputError
-from syndic.privacy import Entry, Ledger
+from syndic.privacy import Entry, Ledger, shown
+from syndic.privacy.spending import STUDY_COLUMNS
 
 LEDGER = click.argument("file", type=PATH)
 
@@ -32,9 +33,10 @@ def show_entries(file: Path, calls: bool, as_json: bool) -> None:
     """Show what was spent on each data set, and every agreement, withdrawal and charge."""
     with show.progress_bar("read the ledger", shown=not as_json), _existing(file) as book:
         spendings = [book.spent(dataset) for dataset in book.datasets()]
+        studies = book.studies()
         entries = [entry for entry in book.entries() if calls or entry.kind != "call"]
     if as_json:
-        show.as_json({"spent": spendings, "entries": entries})
+        show.as_json({"spent": spendings, "studies": studies, "entries": entries})
         return
     show.as_table(
         str(file),
@@ -42,14 +44,19 @@ def show_entries(file: Path, calls: bool, as_json: bool) -> None:
         (
             (
                 one.dataset,
-                f"{float(one.epsilon):g}",
-                f"{float(one.cap.epsilon):g}",
+                shown(one.epsilon),
+                shown(one.cap.epsilon),
                 f"{float(one.delta):g}",
-                f"{float(one.left):g}",
+                f"{float(one.left):.4g}",
             )
             for one in spendings
         ),
     )
+    if studies:
+        show.as_table("studies", STUDY_COLUMNS, (one.row for one in studies))
+    for one in studies:
+        for text in one.price.discloses:
+            show.wrapped("", f"study {one.study[:12]} DISCLOSES: {text}")
     click.echo("entries (times in UTC)")
     for entry in entries:
         _show_entry(entry)

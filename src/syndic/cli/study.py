@@ -13,10 +13,11 @@ from syndic.data import Schema
 from syndic.document import json_schema as json_schema_of
 from syndic.document import to_builtins
 from syndic.errors import InputError
-from syndic.privacy import Ledger, Spending
+from syndic.privacy import Ledger, Price, Spending, shown
 from syndic.study import PartyFile, Release, Study
 from syndic.study import plan as plan_of
 from syndic.study import simulate as run_simulation
+from syndic.study.price import price_of
 from syndic.study.simulate import RuntimeName
 
 STUDY = click.argument("study_file", metavar="STUDY", type=PATH)
@@ -115,7 +116,8 @@ def run_and_show(
             study, sources, seed=seed, runtime=runtime, folder=folder, progress=progress, seconds=seconds
         )
         files = write_release(release, folder)
-    show_release(release, files, as_json=as_json, ledgers=spendings_of(study, folder))
+    costs = {party.name: price_of(study, party.name) for party in study.parties}
+    show_release(release, files, as_json=as_json, ledgers=spendings_of(study, folder), costs=costs)
 
 
 def write_release(release: Release, folder: Path) -> list[Path]:
@@ -133,19 +135,24 @@ def spendings_of(study: Study, folder: Path) -> dict[str, list[Spending]]:
 
 
 def show_release(
-    release: Release, files: list[Path], *, as_json: bool, ledgers: Mapping[str, list[Spending]] | None = None
+    release: Release,
+    files: list[Path],
+    *,
+    as_json: bool,
+    ledgers: Mapping[str, list[Spending]] | None = None,
+    costs: Mapping[str, Price] | None = None,
 ) -> None:
     """Show a release that was written to `files`, and the state of each ledger."""
     if as_json:
         show.as_json(facts_of(release, files, ledgers))
         return
     show.as_lines(release.summary())
-    if ledgers is not None:
+    if ledgers is not None and costs is not None:
         show.as_table(
             "ledgers",
-            ("party", "data set", "spent", "cap"),
+            ("party", "data set", "this study costs", "spent after it", "cap"),
             (
-                (name, one.dataset, f"epsilon {float(one.epsilon):g}", f"epsilon {float(one.cap.epsilon):g}")
+                (name, one.dataset, str(costs[name]), shown(one.epsilon), shown(one.cap.epsilon))
                 for name, spending in ledgers.items()
                 for one in spending
             ),

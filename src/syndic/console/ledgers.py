@@ -1,4 +1,4 @@
-"""The owner's ledger for reading: spent and left over time, entries, the check of the chain, exports."""
+"""The owner's ledger for reading: what was spent over time and by each study, entries, verification, exports."""
 
 import tempfile
 from datetime import UTC, datetime
@@ -6,11 +6,11 @@ from fractions import Fraction
 from math import isfinite
 from pathlib import Path
 
-from syndic.console.studies import shown_time
-from syndic.console.views import EntryLine, LedgerView, Point, SetLine, Verified
+from syndic.console.studies import finite, shown_time
+from syndic.console.views import EntryLine, LedgerView, Point, SetLine, StudyCostLine, Verified
 from syndic.document import Document
 from syndic.errors import IntegrityError
-from syndic.privacy import Cost, Entry, Ledger
+from syndic.privacy import Cost, Entry, Ledger, StudySpending, shown
 from syndic.report import Curve, Line
 from syndic.study import PartyFolder
 from syndic.study import agreement as owner
@@ -20,19 +20,20 @@ _UNITS = (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0), ("seconds", 1
 
 
 class Verify(Document):
-    """Check the chain; `published` is a head that somebody else kept."""
+    """Verify the chain; `published` is a head that somebody else kept."""
 
     published: str = ""
 
 
 def ledger(folder: Path) -> LedgerView:
-    """Return the ledger of the home: per data set, over time, and its last entries, calls left out."""
+    """Return the ledger of the party folder: per data set, per study, over time, and its last entries without calls."""
     with _open(folder) as book:
         try:
-            spendings, whole = [book.spent(dataset) for dataset in book.datasets()], True
+            spendings, of_studies = [book.spent(dataset) for dataset in book.datasets()], book.studies()
+            whole = True
         except IntegrityError:
-            # a ledger that was changed counts nothing, but its entries can still be looked at
-            spendings, whole = [], False
+            # a ledger that was changed counts nothing, but its entries can still be read
+            spendings, of_studies, whole = [], (), False
         entries = list(book.entries())
         head = book.head()
     told = [one for one in entries if one.kind != "call"]
@@ -40,13 +41,14 @@ def ledger(folder: Path) -> LedgerView:
         sets=tuple(
             SetLine(
                 dataset=one.dataset,
-                epsilon=float(one.epsilon) if isfinite(one.epsilon) else None,
+                epsilon=finite(one.epsilon),
                 cap=float(one.cap.epsilon),
                 delta=float(one.delta),
                 left=float(one.left),
             )
             for one in spendings
         ),
+        studies=tuple(_study_cost(one) for one in of_studies),
         history={one.dataset: _history(entries, one.dataset) for one in spendings},
         entries=tuple(_line(one) for one in told[: -_MOST_ENTRIES - 1 : -1]),
         total=len(entries),
@@ -56,13 +58,13 @@ def ledger(folder: Path) -> LedgerView:
 
 
 def verify(folder: Path, asked: Verify) -> Verified:
-    """Check that nothing in the ledger was changed, cut or put in another order."""
+    """Check that no entry of the ledger was changed, removed or reordered."""
     with _open(folder) as book:
         try:
             book.verify(published=asked.published.strip() or None)
-            words, whole = "The ledger is whole: every entry follows from the one before.", True
+            words, whole = "The ledger is verified: every entry follows from the one before.", True
         except IntegrityError as error:
-            # without the folder: the owner knows it, and a screenshot need not
+            # without the folder: a screenshot need not show it
             words, whole = str(error).removeprefix(f"{PartyFolder(folder=folder).ledger}: "), False
         try:
             return Verified(whole=whole, words=words, entries=sum(1 for _ in book.entries()), head=book.head())
@@ -86,7 +88,7 @@ def spending_figure(dataset: str, points: tuple[Point, ...]) -> str:
     last = points[-1]
     figure = Curve(
         title=f"Spent on {dataset}",
-        description=f"Epsilon {last.epsilon:.4g} of {last.cap:.4g} is spent after entry {last.number}.",
+        description=f"Epsilon {shown(last.epsilon)} of the cap {shown(last.cap)} is spent after entry {last.number}.",
         width=640,
         lines=(
             Line("spent", _stairs(times, [point.epsilon for point in points])),
@@ -107,7 +109,7 @@ def _exported(folder: Path, name: str) -> bytes:
 
 def _open(folder: Path) -> Ledger:
     home = PartyFolder(folder=folder)
-    # with the cap that the owner's file says now
+    # puts the cap of the owner's party file in force
     owner.studies(home)
     return Ledger.open(home.ledger, create=False)
 
@@ -122,12 +124,23 @@ def _history(entries: list[Entry], dataset: str) -> tuple[Point, ...]:
             continue
         if entry.cap is not None:
             cap = (entry.cap.epsilon, entry.cap.delta)
-        # each charge rounded up: quick, and a hair above what `spent` says
+        # each charge is rounded up: quick, and slightly above `spent`
         cost = cost + entry.cost
         epsilon = cost.epsilon(cap[1])
         if isfinite(epsilon):
             points.append(Point(number=entry.number, time=entry.time, epsilon=float(epsilon), cap=float(cap[0])))
     return tuple(points)
+
+
+def _study_cost(one: StudySpending) -> StudyCostLine:
+    return StudyCostLine(
+        study=one.study,
+        epsilon=finite(one.price.epsilon),
+        delta=float(one.price.delta),
+        charged=finite(one.charged),
+        row=one.row,
+        discloses=one.price.discloses,
+    )
 
 
 def _line(entry: Entry) -> EntryLine:
@@ -144,7 +157,7 @@ def _line(entry: Entry) -> EntryLine:
 
 
 def _times(points: tuple[Point, ...]) -> tuple[str, list[float]]:
-    """Return a fitting unit and how many of them lie between the first point and each, and now."""
+    """Return a unit of time, and the times of all points and of now, in that unit since the first point."""
     moments = [datetime.fromisoformat(point.time) for point in points] + [datetime.now(UTC)]
     seconds = [max((moment - moments[0]).total_seconds(), 0.0) for moment in moments]
     unit, size = next((one for one in _UNITS if seconds[-1] > 2 * one[1]), _UNITS[-1])
@@ -152,7 +165,7 @@ def _times(points: tuple[Point, ...]) -> tuple[str, list[float]]:
 
 
 def _stairs(times: list[float], values: list[float]) -> tuple[tuple[float, float], ...]:
-    """Return the values joined by steps up to now: nothing is spent between entries."""
+    """Return the values as a step function up to now: nothing is spent between entries."""
     stairs: list[tuple[float, float]] = []
     for time, value in zip(times, [*values, values[-1]], strict=True):
         if stairs:

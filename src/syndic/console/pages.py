@@ -1,4 +1,4 @@
-"""The pages of the console: what each shows, and what its forms do. Plain functions; templates turn it into HTML."""
+"""The pages of the console: what each shows and what its forms do. Templates turn the content into HTML."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,8 +10,9 @@ from syndic.console import federation, ledgers, releases, studies
 from syndic.console.views import Role
 from syndic.document import from_builtins
 from syndic.errors import InputError, SyndicError
+from syndic.privacy.spending import STUDY_COLUMNS
 from syndic.study import schema_check
-from syndic.study.statement import odds_for
+from syndic.study.statement import Statement, costs_of, meaning_of
 
 Fields = Mapping[str, str]
 Content = dict[str, Any]
@@ -20,7 +21,7 @@ Content = dict[str, Any]
 @final
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What a request asks a page: parts of its path, of its query, and the fields of its form."""
+    """A request to a page: the parts of its path and query, and the fields of its form."""
 
     path: Fields
     query: Fields = field(default_factory=dict)
@@ -35,7 +36,7 @@ Action = Callable[[Path, Asked], str | Content]
 @final
 @dataclass(frozen=True)
 class Page:
-    """A page: its address, its template, what it shows, and its forms by the value of their button."""
+    """A page: its path, its template, its content, and its actions by the value of their button."""
 
     path: str
     template: str
@@ -44,7 +45,7 @@ class Page:
     actions: Mapping[str, Action] = field(default_factory=dict)
 
 
-# a party's console and a coordinator's show the same pages, each by the functions of its own module
+# both roles have these pages; each uses the functions of its own module
 
 
 def _studies(of: ModuleType) -> Show:
@@ -59,10 +60,14 @@ def _study(of: ModuleType) -> Show:
     def show(folder: Path, asked: Asked) -> Content:
         view = of.study(folder, asked.path["run"])
         stated = view.plan.statement if view.plan else None
-        odds = odds_for(stated.epsilon, stated.delta) if stated else ""
-        return {"view": view, "odds": odds, "letters": studies.TYPED_LETTERS}
+        words = _cost_words(stated) if stated else {}
+        return {"view": view, "letters": studies.TYPED_LETTERS, **words}
 
     return show
+
+
+def _cost_words(statement: Statement) -> Content:
+    return {"costs": costs_of(statement), "meaning": meaning_of(statement)}
 
 
 def _progress(of: ModuleType) -> Show:
@@ -76,7 +81,7 @@ def _sent(asked: Asked) -> studies.Sent:
 
 def _agree(folder: Path, asked: Asked) -> str:
     if asked.form.get("read") != "yes":
-        raise InputError("tick that you have read what the study costs and reveals")
+        raise InputError("confirm that you have read what the study costs and reveals: tick the box")
     fields = {"typed": asked.form.get("typed", ""), "days": _whole(asked.form.get("days", "90"), "days")}
     if asked.form.get("rehearsal", "").strip():
         fields["rehearsal"] = _whole(asked.form["rehearsal"], "rehearsal")
@@ -111,7 +116,7 @@ def _ledger(folder: Path, _asked: Asked) -> Content:
     view = ledgers.ledger(folder)
     figures = {name: ledgers.spending_figure(name, points) for name, points in view.history.items() if points}
     verified = None if view.whole else ledgers.verify(folder, ledgers.Verify())
-    return {"ledger": view, "figures": figures, "verified": verified}
+    return {"ledger": view, "figures": figures, "verified": verified, "columns": STUDY_COLUMNS}
 
 
 def _verify(folder: Path, asked: Asked) -> Content:
@@ -120,7 +125,7 @@ def _verify(folder: Path, asked: Asked) -> Content:
 
 def _release(folder: Path, asked: Asked) -> Content:
     view = releases.release(folder, asked.path["name"])
-    return {"view": view, "odds": odds_for(view.statement.epsilon, view.statement.delta)}
+    return {"view": view, **_cost_words(view.statement)}
 
 
 def _compare(folder: Path, asked: Asked) -> Content:
@@ -169,7 +174,7 @@ _SCHEMA: Final[Mapping[str, Action]] = {"check": _check_schema, "save": _save_sc
 PARTY_PAGES: Final = (
     Page("/studies", "studies.html", "Studies", _studies(studies), {"receive": _receive(studies)}),
     Page("/studies/{run}", "study.html", "Study", _study(studies), _AGREE),
-    Page("/studies/{run}/advice", "advice.html", "Is it worth it?", _advice),
+    Page("/studies/{run}/advice", "advice.html", "Is joining worth it?", _advice),
     Page("/studies/{run}/difference", "difference.html", "What changed", _difference),
     Page("/studies/{run}/progress", "progress.html", "Run", _progress(studies)),
     Page("/ledger", "ledger.html", "Ledger", _ledger, {"verify": _verify}),
@@ -187,5 +192,5 @@ COORDINATOR_PAGES: Final = (
 
 
 def pages_of(role: Role) -> tuple[Page, ...]:
-    """Return the pages of a console of this kind."""
+    """Return the pages of a console for this role."""
     return PARTY_PAGES if role == "party" else COORDINATOR_PAGES

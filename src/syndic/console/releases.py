@@ -1,7 +1,7 @@
-"""Releases in a folder: what they state, their files, how two of them differ, and releases that arrive as archives.
+"""Releases in a folder: their statements and files, how two of them differ, and releases added as archives.
 
-A release lies in `releases/NAME` of the folder. Names in requests are looked up in the list of what is there; none of
-them is ever joined to a path.
+A release is in `releases/NAME` of the folder. Names in requests are looked up in a listing of that folder; none is ever
+joined to a path.
 """
 
 import io
@@ -29,7 +29,7 @@ from syndic.errors import InputError, SyndicError
 from syndic.report import Bars, Series, report
 from syndic.study import Release
 from syndic.study.differences import ColumnDistance, differences
-from syndic.study.statement import Statement, state
+from syndic.study.statement import Statement, costs_of, state
 from syndic.study.study_folder import StudyFolder
 
 ARCHIVE_BYTES: Final = 64 * 10**6
@@ -82,7 +82,7 @@ def archive(folder: Path, name: str) -> bytes:
 
 
 def add_release(folder: Path, content: bytes) -> ReleaseLine:
-    """Unpack an archive that somebody sent, if it is a release; its report is left out, it is made anew when read."""
+    """Unpack an archive if it is a release, without its report: the console makes its own."""
     stored = folder / "releases"
     stored.mkdir(exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(dir=stored, prefix=".arriving-") as draft:
@@ -92,17 +92,17 @@ def add_release(folder: Path, content: bytes) -> ReleaseLine:
         _check_statement(read)
         name = f"{read.statement.digest[:16]}{'' if read.statement.protects else '-rehearsal'}"
         if (stored / name).exists():
-            raise InputError(f"release {name} is here already")
+            raise InputError(f"release {name} is already in this folder")
         target = stored / name
         try:
             shutil.copytree(draft, target)
         except FileExistsError:
-            raise InputError(f"release {name} is here already") from None
+            raise InputError(f"release {name} is already in this folder") from None
     return _line(folder, name, read.statement)
 
 
 def report_page(folder: Path, name: str) -> bytes:
-    """Return the report of a release, made anew from its files."""
+    """Return the report of a release, made from its files."""
     loaded = _loaded(_place(folder, name))
     with tempfile.TemporaryDirectory() as place:
         return report(loaded, Path(place) / "report.html").read_bytes()
@@ -139,8 +139,8 @@ def _loaded(place: Path) -> Release:
     except SyndicError:
         raise
     except Exception as error:
-        # readers of other formats raise errors of their own, which may quote the content
-        raise InputError("this is no release: a file of it cannot be read") from error
+        # other readers raise their own errors, which may quote the content
+        raise InputError("this is not a release: one of its files cannot be read") from error
 
 
 def _line(folder: Path, name: str, statement: Statement) -> ReleaseLine:
@@ -155,13 +155,14 @@ def _line(folder: Path, name: str, statement: Statement) -> ReleaseLine:
         method=statement.method,
         epsilon=statement.epsilon,
         delta=statement.delta,
+        cost="; ".join(costs_of(statement)),
         protects=statement.protects,
         agreed=known,
     )
 
 
 def _places(folder: Path) -> dict[str, Path]:
-    """Return the folders of releases by name; links that lead elsewhere are left out."""
+    """Return the folders of releases by name, without links to other places."""
     stored = (folder / "releases").resolve()
     return {
         place.name: place
@@ -186,7 +187,7 @@ def _files(place: Path) -> dict[str, Path]:
 
 
 def _check_sizes(place: Path) -> None:
-    """Refuse files that are small here and would not fit into memory when they are read."""
+    """Refuse small files that would not fit into memory when read."""
     room = _READ_BYTES
     try:
         for path in sorted(place.iterdir()):
@@ -198,11 +199,11 @@ def _check_sizes(place: Path) -> None:
             if room < 0:
                 raise InputError(f"the release takes more than {_READ_BYTES // 10**6} MB of memory")
     except (zipfile.BadZipFile, pa.ArrowException, OSError) as error:
-        raise InputError("this is no release: a file of it cannot be read") from error
+        raise InputError("this is not a release: one of its files cannot be read") from error
 
 
 def _table_bytes(path: Path, room: int) -> int:
-    """Return what a table takes in memory, or more than `room`: a text that repeats is written once and read often."""
+    """Return the bytes of a table in memory, or more than `room`: a repeated text is stored once and read often."""
     taken = 0
     with pq.ParquetFile(path) as found:
         texts = [one.name for one in found.schema_arrow if pa.types.is_string(one.type) or pa.types.is_binary(one.type)]
@@ -222,16 +223,20 @@ def _array_bytes(values: Any) -> int:
 
 
 def _check_statement(read: Release) -> None:
-    """Refuse a statement that is of another study, or promises more than its study gives."""
+    """Refuse a statement that belongs to another study, or claims more protection than its study gives."""
     if read.statement.digest != read.study.digest:
         raise InputError("statement and study of the archive do not belong together")
     try:
         due = state(read.study, simulated=not read.statement.protects, version=read.statement.syndic)
     except (SyndicError, ValueError, ArithmeticError) as error:
-        raise InputError("the study of the archive is none that could have run") from error
+        raise InputError("the study of the archive could not have run") from error
     # versions round a little differently
-    less = read.statement.epsilon < due.epsilon * _ROUNDING or read.statement.delta < due.delta * _ROUNDING
-    if less or read.statement.unit != due.unit:
+    pairs = [(read.statement.epsilon, due.epsilon), (read.statement.delta, due.delta)]
+    found = {party.party: party.epsilon for party in read.statement.parties}
+    pairs += [(found.get(party.party, 0.0), party.epsilon) for party in due.parties]
+    pairs += [(read.statement.against.get(who, 0.0), epsilon) for who, epsilon in due.against.items()]
+    less = any(stated < true * _ROUNDING for stated, true in pairs)
+    if less or read.statement.unit != due.unit or set(due.discloses) - set(read.statement.discloses):
         raise InputError("the statement of the archive promises more than its study gives")
 
 
@@ -244,9 +249,9 @@ def _unpack(content: bytes, target: Path) -> None:
             room = _UNPACKED_BYTES
             for member in members:
                 if not _NAME.fullmatch(member.filename) or "." not in member.filename:
-                    raise InputError("the archive holds a file that is no part of a release")
+                    raise InputError("the archive contains a file that is not part of a release")
                 if member.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-                    raise InputError("the archive is packed in a way that the console does not read")
+                    raise InputError("the archive uses a compression that the console does not read: use deflate")
                 with packed.open(member) as file:
                     unpacked = file.read(room + 1)
                 room -= len(unpacked)
@@ -255,4 +260,4 @@ def _unpack(content: bytes, target: Path) -> None:
                 if not member.filename.endswith(".html"):
                     (target / member.filename).write_bytes(unpacked)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, EOFError, ValueError) as error:
-        raise InputError("the file is no archive of a release, or it is damaged") from error
+        raise InputError("the file is not an archive of a release, or it is damaged") from error

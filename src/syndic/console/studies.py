@@ -3,6 +3,8 @@
 import re
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from math import isinf
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,6 +33,7 @@ from syndic.study import PartyFolder, Study
 from syndic.study import agreement as owner
 from syndic.study.differences import changes
 from syndic.study.identity import Identity
+from syndic.study.price import price_of
 from syndic.study.statement import PlanSummary, plan
 from syndic.study.study_folder import StudyFolder
 from syndic.version import __version__
@@ -205,7 +208,7 @@ def members(content: Study, mine: str) -> tuple[MemberLine, ...]:
         MemberLine(
             name=one.name,
             fingerprint=PublicIdentity.read(one.identity).fingerprint if one.identity else "",
-            epsilon=costs.get(one.name, 0.0),
+            cost=costs.get(one.name, ""),
             mine=one.name == mine,
             columns=content.schema.names if one.columns is None else one.columns,
             people=one.people,
@@ -225,9 +228,9 @@ def column_line(column: Column) -> ColumnLine:
     return ColumnLine(name=column.name, kind=str(kind), levels=column.size, words=words)
 
 
-def _costs(content: Study) -> dict[str, float]:
+def _costs(content: Study) -> dict[str, str]:
     try:
-        return {name: float(cost.epsilon(content.delta)) for name, cost in content.costs.items()}
+        return {one.name: str(price_of(content, one.name)) for one in content.parties}
     except (SyndicError, ValueError):
         # the plan says what is wrong
         return {}
@@ -243,15 +246,29 @@ def _judged(
         offer = owner.consider(home, content, rehearsal=rehearsal)
     except SyndicError as error:
         return planned, None, str(error)
-    spending = offer.spending
+    before, after = offer.spending, offer.after
     cost = CostLine(
-        dataset=spending.dataset,
-        charge=offer.charge,
-        left=float(spending.left),
-        cap=float(spending.cap.epsilon),
-        delta=float(spending.delta),
+        dataset=before.dataset,
+        epsilon=finite(offer.price.epsilon),
+        delta=float(offer.price.delta),
+        spent=finite(before.epsilon),
+        after=finite(after.epsilon),
+        cap=float(after.cap.epsilon),
+        cap_delta=float(after.delta),
+        fits=after.fits,
+        words=sentence(offer.cost),
     )
     return planned, cost, ""
+
+
+def finite(epsilon: Fraction | float | None) -> float | None:
+    """Return an epsilon for JSON, which has no infinity."""
+    return None if epsilon is None or isinf(epsilon) else float(epsilon)
+
+
+def sentence(text: str) -> str:
+    """Return a text with a capital letter and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _line(home: PartyFolder, one: owner.Standing) -> StudyLine:

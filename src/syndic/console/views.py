@@ -1,6 +1,6 @@
-"""What the console shows, as documents: the local interface sends these, and the pages are made of them.
+"""What the console shows, as documents: the local interface sends them, and the pages are made from them.
 
-All of it is for the person at this machine. Documents of a coordinator hold nothing that only an owner may see.
+All of it is for the person at this machine. Documents of a coordinator contain nothing that only an owner may see.
 """
 
 from datetime import datetime
@@ -32,7 +32,7 @@ class Overview(Document):
 
 
 class StudyLine(Document):
-    """A study in a list; `run` is the digest that calls carry, another one for a rehearsal."""
+    """A study in a list; `run` is the digest of the run, which differs from the study's for a rehearsal."""
 
     study: str
     run: str
@@ -44,28 +44,36 @@ class StudyLine(Document):
 
 
 class MemberLine(Document):
-    """An organisation of a study: what it charges its own people, and the fingerprint to compare by telephone."""
+    """An organisation of a study: what the study costs its people, and the fingerprint to compare by telephone."""
 
     name: str
     fingerprint: str
-    epsilon: float
+    cost: str
     mine: bool
     columns: tuple[str, ...]
     people: int | None = None
 
 
 class CostLine(Document):
-    """What a study would charge the owner's data set, against what its cap leaves now. For the owner only."""
+    """What a study costs one person in the owner's data set. For the owner only.
+
+    `epsilon` is at the study's `delta`. `spent` before the study, `after` it and the `cap` are at `cap_delta`; None
+    where no epsilon at that delta covers it. `words` is the sentence for the owner.
+    """
 
     dataset: str
-    charge: float
-    left: float
-    cap: float
+    epsilon: float | None
     delta: float
+    spent: float | None
+    after: float | None
+    cap: float
+    cap_delta: float
+    fits: bool
+    words: str
 
 
 class Difference(Document):
-    """What differs between two studies, key by key."""
+    """The keys in which two studies differ."""
 
     run: str
     other: str
@@ -84,7 +92,7 @@ class ColumnLine(Document):
 
 
 class StudyView(Document):
-    """All about one study. `problem` says why it cannot be agreed to or run, if it cannot."""
+    """All about one study. `problem` says why it cannot be agreed to or run, if so."""
 
     line: StudyLine
     digest: str
@@ -99,7 +107,7 @@ class StudyView(Document):
 
 
 class StepLine(Document):
-    """A step of a run: how many calls of it were answered and refused, and when the last one was."""
+    """A step of a run: how many of its calls were answered and refused, and the time of the last one."""
 
     step: str
     reveals: str
@@ -110,7 +118,7 @@ class StepLine(Document):
 
 
 class ProgressView(Document):
-    """How far a run is. A party knows what it answered; a coordinator also knows whom it waits for."""
+    """The progress of a run. A party knows what it answered; a coordinator also knows which parties it waits for."""
 
     run: str
     study: str
@@ -123,7 +131,7 @@ class ProgressView(Document):
 
 
 class SetLine(Document):
-    """What was spent on a data set at the cap's delta; None where no epsilon at that delta covers it."""
+    """What was spent on a data set, at the cap's delta; `epsilon` is None if none at that delta covers it."""
 
     dataset: str
     epsilon: float | None
@@ -154,10 +162,22 @@ class Point(Document):
     cap: float
 
 
+class StudyCostLine(Document):
+    """What one study cost, as the ledger has it; `row` has the texts of a table."""
+
+    study: str
+    epsilon: float | None
+    delta: float
+    charged: float | None
+    row: tuple[str, ...]
+    discloses: tuple[str, ...]
+
+
 class LedgerView(Document):
-    """The owner's ledger: what was spent per data set, over time, and the last entries without calls."""
+    """The owner's ledger: spent per data set, by each study and over time, and the last entries without calls."""
 
     sets: tuple[SetLine, ...]
+    studies: tuple[StudyCostLine, ...]
     history: dict[str, tuple[Point, ...]]
     entries: tuple[EntryLine, ...]
     total: int
@@ -166,7 +186,7 @@ class LedgerView(Document):
 
 
 class Verified(Document):
-    """What checking the chain of the ledger found."""
+    """The result of verifying the ledger."""
 
     whole: bool
     words: str
@@ -182,7 +202,7 @@ class FileLine(Document):
 
 
 class ReleaseLine(Document):
-    """A release in a list; `agreed` says whether its study is one that lies in this folder."""
+    """A release in a list: `cost` in words; `agreed` says whether its study is in this folder."""
 
     name: str
     study: str
@@ -190,6 +210,7 @@ class ReleaseLine(Document):
     method: str
     epsilon: float
     delta: float
+    cost: str
     protects: bool
     agreed: bool
 
@@ -204,7 +225,7 @@ class ReleaseView(Document):
 
 
 class Comparison(Document):
-    """Two releases beside each other."""
+    """A comparison of two releases."""
 
     first: ReleaseLine
     second: ReleaseLine
@@ -213,7 +234,7 @@ class Comparison(Document):
 
 
 class PartyLine(Document):
-    """A party on a coordinator's list; `connected` is None while the server does not run."""
+    """A party that a coordinator admitted; `connected` is None while the server is not running."""
 
     party: str
     fingerprint: str
@@ -222,6 +243,6 @@ class PartyLine(Document):
 
 
 class Fault(Document):
-    """Why a request was not done."""
+    """Why a request was refused or failed."""
 
     error: str

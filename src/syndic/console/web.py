@@ -1,4 +1,4 @@
-"""The console as a web application: who is let in, which page or function answers, and how errors are told."""
+"""The console as a web application: signing in, routing to pages and functions, and reporting errors."""
 
 import base64
 import hashlib
@@ -26,6 +26,7 @@ from syndic.console.pages import Asked, Page, pages_of
 from syndic.console.views import Fault, Role, UnknownError
 from syndic.document import from_json, to_json
 from syndic.errors import InputError, MissingExtraError, SyndicError
+from syndic.privacy import shown
 from syndic.report.svg import STYLE
 from syndic.version import __version__
 
@@ -45,7 +46,7 @@ _LOG = logging.getLogger("syndic.console")
 @final
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """One console: its folder, what kind of folder it is, whose it is, and who is in."""
+    """One console: its folder, its role, its name and its sessions."""
 
     folder: Path
     role: Role
@@ -86,7 +87,7 @@ async def _login(site: Site, request: Request) -> Response:
         return _html(site, "login.html", {"title": "Sign in"})
     form = await _form(request)
     if not access.is_secret(site.folder, form.get("secret", "").strip()):
-        return _html(site, "login.html", {"title": "Sign in", "alert": "That is not this console's secret."}, 401)
+        return _html(site, "login.html", {"title": "Sign in", "alert": "This is not the secret of this console."}, 401)
     response = RedirectResponse("/studies", status_code=303)
     session = site.sessions.begin(access.edition_of(site.folder))
     response.set_cookie(_cookie(request), session, httponly=True, samesite="strict", path="/")
@@ -113,7 +114,7 @@ async def _page(site: Site, page: Page, request: Request) -> Response:
     if request.method == "POST":
         form = await _form(request)
         if not access.same(visit.token, form.get("token", "")):
-            alert = {"title": "Refused", "alert": "The form's token is missing: open the page anew.", **extra}
+            alert = {"title": "Refused", "alert": "The form's token is missing or wrong: reload the page.", **extra}
             return _html(site, "error.html", alert, 403)
         asked = Asked(path=asked.path, query=asked.query, form=form)
         status, done = await run_in_threadpool(_done, site, page, asked)
@@ -124,11 +125,11 @@ async def _page(site: Site, page: Page, request: Request) -> Response:
 
 
 def _done(site: Site, page: Page, asked: Asked) -> tuple[int, str | dict[str, Any]]:
-    """Do what a form asks; return where to go next, or what to show in addition."""
+    """Do what a form asks; return the next page, or what to show in addition."""
     try:
         action = page.actions.get(asked.form.get("action", ""))
         if action is None:
-            raise InputError("the form names no action of this page")
+            raise InputError("the form names no action of this page: reload the page")
         return 200, action(site.folder, asked)
     except SyndicError as error:
         kept = {"text": asked.form["text"]} if "text" in asked.form else {}
@@ -139,8 +140,8 @@ def _shown(site: Site, page: Page, asked: Asked, extra: dict[str, Any], status: 
     try:
         content = page.show(site.folder, asked)
     except SyndicError as error:
-        told = {"title": "This cannot be shown", "alert": str(error), "token": extra["token"]}
-        return _html(site, "error.html", told, _status(error))
+        content = {"title": "This cannot be shown", "alert": str(error), "token": extra["token"]}
+        return _html(site, "error.html", content, _status(error))
     return _html(site, page.template, {"title": page.title, **content, **extra}, status)
 
 
@@ -155,7 +156,7 @@ async def _report(site: Site, request: Request) -> Response:
 
 
 def _standalone(content: bytes) -> Response:
-    """Return a report: no script at all, and no style but its own."""
+    """Return a report under a policy that allows no script and only its own style."""
     styles = re.findall(rb"<style>(.*?)</style>", content, re.DOTALL)
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(one).digest()).decode()}'" for one in styles)
     allowed = hashes or "'none'"
@@ -213,10 +214,14 @@ def _described(site: Site, request: Request) -> Response:
 
 
 def _unwelcome(site: Site, request: Request) -> Response | None:
-    """Return why a program's request is refused: no secret; or a cookie without the token, where it would change."""
+    """Return the refusal of a request without the secret, or of a change by a session without its token."""
     scheme, _, offered = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        return None if access.is_secret(site.folder, offered.strip()) else _fault(401, "that is not the secret")
+        return (
+            None
+            if access.is_secret(site.folder, offered.strip())
+            else _fault(401, "this is not the secret of this console")
+        )
     visit = _visit(site, request)
     if visit is None:
         return _fault(401, "send the console's secret: Authorization: Bearer ...")
@@ -242,7 +247,7 @@ class _OtherKindError(InputError):
 
 
 def _cookie(request: Request) -> str:
-    """Return the cookie's name: browsers send a cookie to every port, and two consoles must not sign each other out."""
+    """Return the cookie's name, with the port: a browser sends cookies to every port of a host."""
     return f"{COOKIE}_{request.headers.get('host', '').rpartition(':')[2]}"
 
 
@@ -274,8 +279,8 @@ def _fault(status: int, text: str) -> Response:
 
 
 def _html(site: Site, template: str, content: dict[str, Any], status: int = 200) -> Response:
-    shown = {"site": site, "version": __version__, "alert": "", "token": "", **content}
-    return Response(_TEMPLATES.get_template(template).render(**shown), status_code=status, media_type="text/html")
+    values = {"site": site, "version": __version__, "alert": "", "token": "", **content}
+    return Response(_TEMPLATES.get_template(template).render(**values), status_code=status, media_type="text/html")
 
 
 def _not_found(_request: Request, _error: Exception) -> Response:
@@ -283,13 +288,13 @@ def _not_found(_request: Request, _error: Exception) -> Response:
 
 
 def _not_allowed(_request: Request, error: Exception) -> Response:
-    response = _fault(405, "this cannot be done here")
+    response = _fault(405, "this method is not allowed here")
     response.headers.update(getattr(error, "headers", None) or {})
     return response
 
 
 def _broken(_request: Request, error: Exception) -> Response:
-    # the text may quote a row, and logs travel: only the place is told
+    # the text may quote a row, and logs are passed on: only the place is logged
     places = [f"{Path(one.filename).name}:{one.lineno}" for one in traceback.extract_tb(error.__traceback__)]
     _LOG.error("a page failed: %s at %s", type(error).__name__, ", ".join(places[-8:]))
     return _fault(500, "internal error; the place is in the console's own log")
@@ -312,3 +317,4 @@ _TEMPLATES: Final = Environment(
     lstrip_blocks=True,
 )
 _TEMPLATES.filters["size"] = _megabytes
+_TEMPLATES.filters["epsilon"] = shown

@@ -11,6 +11,7 @@ from syndic.kernel.disclosure import ALIGNED as ALIGNED
 from syndic.kernel.disclosure import GROUPS as GROUPS
 from syndic.kernel.disclosure import MADE_UP as MADE_UP
 from syndic.kernel.disclosure import Disclosure as Disclosure
+from syndic.kernel.disclosure import against_partners as against_partners
 from syndic.kernel.disclosure import beyond_unit as beyond_unit
 from syndic.kernel.disclosure import change_of as change_of
 from syndic.kernel.disclosure import everybody as everybody

@@ -3,6 +3,8 @@
 Sentences that hold for many methods stand here once.
 """
 
+import msgspec
+
 from syndic.document import Document
 from syndic.privacy import Unit
 
@@ -14,18 +16,30 @@ ALIGNED = "who the people are and how many, and which rows belong together: alig
 class Disclosure(Document):
     """What each role sees, why the stated sensitivity holds, and what is not protected.
 
-    `departures` is for published variants: which claim of the paper is not met, and what holds instead.
+    `against` has the epsilon against adversaries other than the one that the cost is stated for. `discloses` lists what
+    the method shows exactly, outside any epsilon. `departures` is for published variants: which claim of the paper is
+    not met, and what holds instead.
     """
 
     sees: dict[str, str]
     sensitivity: str
     not_protected: tuple[str, ...]
     departures: tuple[str, ...] = ()
+    against: dict[str, float] = msgspec.field(default_factory=dict)
+    discloses: tuple[str, ...] = ()
 
 
 def everybody(what: str) -> dict[str, str]:
     """Return the disclosure of a method whose every message is public: all roles see the same."""
     return dict.fromkeys(("coordinator", "other parties", "anyone with the release"), what)
+
+
+def against_partners(outside: float, partner: float) -> dict[str, float]:
+    """Return the epsilons of a method in which the two partners of a table each know a share of its noise."""
+    return {
+        "all but the partners of a table": outside,
+        "a partner of a table, which can take its own share of the noise off": partner,
+    }
 
 
 def beyond_unit(unit: Unit) -> str:

@@ -14,7 +14,7 @@ from syndic.kernel.plan import Planned
 from syndic.kernel.step import Step
 from syndic.kernel.terms import Terms
 from syndic.noise import Mechanism
-from syndic.privacy import Cost, Event, Ledger
+from syndic.privacy import Cost, Event, Ledger, Price
 from syndic.random import Randomness
 from syndic.version import __version__
 
@@ -41,9 +41,10 @@ class PartyState(Generic[Planned]):
 
     `study` is the digest of this party's own copy, `plan` what it works out from that copy, and `randomness` gives an
     independent stream for every label. `charges` is all that the study may charge to `dataset`, if that is more than
-    this party's own events. Between organisations `bond` returns 32 bytes that only this party and the named one know,
-    `agreement` this party's signed agreement, or raises if none is in force, and `sign` its identity's signature;
-    `note_answered` notes outside the ledger, before a reply is sent, that a call was answered.
+    this party's own events. `price` is the cost that the study states, for the ledger. Between organisations `bond`
+    returns 32 bytes that only this party and the named one know, `agreement` this party's signed agreement, or raises
+    if none is in force, and `sign` its identity's signature; `note_answered` notes outside the ledger, before a reply
+    is sent, that a call was answered.
     """
 
     name: str
@@ -55,6 +56,7 @@ class PartyState(Generic[Planned]):
     open_table: Callable[[], Table]
     randomness: Callable[[str], Randomness]
     charges: tuple[Event, ...] | None = None
+    price: Price | None = None
     bond: Callable[[str], bytes] = no_bond
     agreement: Callable[[], bytes] | None = None
     sign: Callable[[bytes], bytes] | None = None
@@ -165,11 +167,22 @@ class Party(Generic[Planned]):
             events=(event,),
             why=why,
             limit=self._state.limit,
+            stated=self._state.price,
         )
         if reservation.reply is not None:
             # new noise on an old charge would be a second release: only the stored answer may be given
             raise RefusedError("this call was answered before and its stored answer is gone: use a new edition")
         return self._state.randomness(f"{self._call}/{door}")
+
+    def disclose(self, what: str) -> None:
+        """Record in the ledger, durably and before the reply, that this step shows something outside any epsilon."""
+        self._state.ledger.log_disclosure(
+            dataset=self._state.dataset,
+            study=self._state.study,
+            call=self._call,
+            why=what,
+            stated=self._state.price,
+        )
 
     def key_randomness(self, label: str) -> Randomness:
         """Return randomness for keys and masks, another stream for every label.

@@ -34,6 +34,7 @@ from syndic.mpc.seal import OVERHEAD_BYTES
 from syndic.mpc.secret import SharedSecret
 from syndic.privacy import Event
 
+LEARNT = "every party learns exactly which of its people are common to all parties"
 _HASH_SECONDS, _POWER_SECONDS, _TABLE_SECONDS = 3.2e-5, 4e-5, 1.5e-5
 
 
@@ -123,6 +124,7 @@ class AlignPlan(Plan):
                 "nothing is charged: no value but the ids is read, and the one number that is released is the size of "
                 "the joined table, which neighbours = replace holds public"
             ),
+            discloses=(LEARNT,),
             not_protected=(
                 "who the common people are: every party learns it, exactly and for good, outside any epsilon. Somebody "
                 "whose presence in one of the tables is a secret must not be aligned",
@@ -197,6 +199,7 @@ class Align(Method, tag="align"):
         """Read this party's ids, hash them, and fill up with random ones to the public bound. Sends nothing."""
         intersection = party.plan.intersection
         intersection.begin(party)
+        party.disclose(LEARNT)
         table = party.table
         ids = distinct_ids(table.source, table.id_columns, intersection.rule)
         intersection.keep(party, ids, table.id_columns)

@@ -1,4 +1,4 @@
-"""Who is protected, what was done with their data, what it costs, and the ledger that remembers it."""
+"""Units, events, costs and budgets, and the ledger that records them."""
 
 from syndic.privacy.account import Accountant as Accountant
 from syndic.privacy.account import curve as curve
@@ -20,7 +20,12 @@ from syndic.privacy.event import PureEvent as PureEvent
 from syndic.privacy.ledger import Called as Called
 from syndic.privacy.ledger import Ledger as Ledger
 from syndic.privacy.ledger import Reservation as Reservation
-from syndic.privacy.ledger import Spending as Spending
+from syndic.privacy.price import Price as Price
+from syndic.privacy.price import at_delta as at_delta
+from syndic.privacy.price import shown as shown
+from syndic.privacy.spending import Spending as Spending
+from syndic.privacy.spending import StudySpending as StudySpending
+from syndic.privacy.spending import cost_sentence as cost_sentence
 from syndic.privacy.unit import Budget as Budget
 from syndic.privacy.unit import Unit as Unit
 from syndic.privacy.unit import check_delta as check_delta

@@ -1,4 +1,4 @@
-"""Entries of a ledger and the chain of digests that ties each one to all before it."""
+"""Entries of a ledger, and the chain of digests that links each entry to all earlier ones."""
 
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -10,21 +10,24 @@ from syndic.document import Document, to_json
 from syndic.errors import IntegrityError
 from syndic.privacy.cost import Cost
 from syndic.privacy.event import Event
+from syndic.privacy.price import Price
 from syndic.privacy.unit import Budget
 
 GENESIS: Final = hashlib.sha256(b"syndic ledger 1").hexdigest()
 
-Kind = Literal["declare", "reserve", "commit", "agree", "withdraw", "call"]
+Kind = Literal["declare", "reserve", "commit", "agree", "withdraw", "call", "disclose"]
 
 
 class Entry(Document, frozen=True, kw_only=True):
-    """One line of a ledger. Everything in it is public to whoever may read the ledger; `time` is in UTC.
+    """One entry of a ledger. Whoever may read the ledger may read all of it; `time` is in UTC.
 
-    `declare` sets the cap of a data set, `reserve` charges events to it, `commit` says that a call was
-    answered with the reply of that digest. Between organisations `agree` says that the owner signed the agreement
-    whose digest is `reply`, `withdraw` that it took it back, and `call` that the question of the digest `asked`, about
-    the step `why`, got the reply of that digest, or a refusal of that code. `hash` is of all other fields, so of the
-    previous hash too.
+    `declare` sets the cap of a data set. `reserve` charges events to it. `commit` records the digest of the reply to a
+    charged call. `disclose` records that a study showed something exactly, outside any epsilon.
+    Between organisations, `agree` records that the owner signed the agreement whose digest is `reply`, and `withdraw`
+    that the owner withdrew it. `call` records a question by its digest, `asked`, its step, `why`, and its `reply`: a
+    digest, or the code of a refusal.
+    `stated` is the study's cost as stated before it ran; agreements, disclosures and a study's first charge carry it.
+    `hash` covers all other fields, and so the previous hash.
     """
 
     number: int
@@ -37,6 +40,7 @@ class Entry(Document, frozen=True, kw_only=True):
     events: tuple[Event, ...] = ()
     cost: Cost = Cost()
     cap: Budget | None = None
+    stated: Price | None = None
     asked: str = ""
     reply: str = ""
     why: str = ""
@@ -51,7 +55,7 @@ def sealed(entry: Entry) -> Entry:
 
 
 def checked(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Hand on the entries; `IntegrityError` at the first that was changed or does not follow the last."""
+    """Yield the entries; raise `IntegrityError` at the first that was changed or does not follow the one before."""
     previous = GENESIS
     for number, entry in enumerate(entries, start=1):
         if entry.number != number:

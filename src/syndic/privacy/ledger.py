@@ -1,17 +1,14 @@
-"""The account of what was spent on a party's people: durable, append-only, hash-chained, capped.
+"""The ledger: the durable, append-only, hash-chained record of what was spent on a party's people, under a cap.
 
-Spend, then draw: a charge is on disk when `reserve` returns, and it stays spent whatever happens next. A
-reply may leave the party only after `commit`, which lets one reply pass for a call even if two processes work
-on it.
+Charge first, then draw noise: a charge is on disk when `reserve` returns, and stays whatever happens next. A reply may
+leave the party only after `commit`, which accepts one reply for each call even if two processes work on it.
 
-A data set is the set of people, not a file or a job: give the same name to every table about the same people.
+A data set is a set of people, not a file or a job: give the same name to every table about the same people.
 """
 
 import csv
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from fractions import Fraction
-from math import inf
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self, final
@@ -21,7 +18,9 @@ from syndic.errors import BudgetError, InputError, IntegrityError, RefusedError
 from syndic.privacy.chain import Entry, checked
 from syndic.privacy.cost import Cost
 from syndic.privacy.event import Event
-from syndic.privacy.room import fits, largest_fitting, rounded_down
+from syndic.privacy.price import Price
+from syndic.privacy.room import fits, refusal
+from syndic.privacy.spending import Spending, StudySpending, by_study
 from syndic.privacy.store import Store
 from syndic.privacy.unit import Budget
 
@@ -29,8 +28,8 @@ from syndic.privacy.unit import Budget
 class Reservation(Document, frozen=True, kw_only=True):
     """A charge that is on disk.
 
-    `fresh` is false where the call had been charged before. `reply` is the digest of the answer the call was
-    given, if it was: then no noise may be drawn for it again, the stored reply is the answer.
+    `fresh` is false if the call was charged before. `reply` is the digest of the answer that the call got, if any: then
+    no noise may be drawn for it again, and the stored reply is the answer.
     """
 
     number: int
@@ -43,22 +42,11 @@ class Reservation(Document, frozen=True, kw_only=True):
     reply: str | None = None
 
 
-class Spending(Document, frozen=True, kw_only=True):
-    """What was spent on a data set: `epsilon` at the cap's `delta`, and what is `left` of the cap."""
-
-    dataset: str
-    cost: Cost
-    epsilon: Fraction | float
-    delta: Fraction
-    cap: Budget
-    left: Fraction
-
-
 class Called(Document, frozen=True, kw_only=True):
-    """A call as the owner's log has it.
+    """A call, for the owner's log.
 
-    `asked` is the digest of the question, `reply` that of the answer or the code of a refusal. `call` and `step` are
-    empty where the question could not be read.
+    `asked` is the digest of the question; `reply` is the digest of the answer, or the code of a refusal. `call` and
+    `step` are empty if the question could not be read.
     """
 
     dataset: str
@@ -73,7 +61,8 @@ class Called(Document, frozen=True, kw_only=True):
 class Ledger:
     """One party's ledger, in the party's SQLite file. Threads may share it; each process opens its own.
 
-    What is written within `database.writing()` becomes durable together; a charge cannot be among it.
+    Everything written within one `database.writing()` becomes durable together. A charge is refused there: it must be
+    on disk at once.
     """
 
     def __init__(self, store: Store) -> None:
@@ -86,8 +75,7 @@ class Ledger:
     def open(cls, path: str | Path, *, patience: float = 30.0, create: bool = True, keep_answers: bool = True) -> Self:
         """Open the ledger, or create it unless `create` is false; wait up to `patience` seconds for other writers.
 
-        The file also holds the answers that a party gave and what it remembers; unless `keep_answers`, those of this
-        opening are not written to it.
+        The file also holds the party's answers and its memory. Without `keep_answers`, they are kept in memory only.
         """
         return cls(Store(Path(path), patience, create=create, keep_answers=keep_answers))
 
@@ -104,9 +92,9 @@ class Ledger:
         self.close()
 
     def declare(self, dataset: str, cap: Budget, *, why: str = "") -> None:
-        """Set the cap of a data set, higher or lower than before; the cap in force is not written again.
+        """Set the cap of a data set, higher or lower than before; nothing is written if it is already in force.
 
-        Lowering it below what was spent gives nothing back, and refuses every charge from then on.
+        A cap below what was spent refuses every later charge; it does not undo earlier ones.
         """
         _check_names(dataset=dataset)
         with self.database.writing():
@@ -123,17 +111,31 @@ class Ledger:
         events: Sequence[Event],
         why: str,
         limit: Cost | None = None,
+        stated: Price | None = None,
     ) -> Reservation:
         """Charge the events to the data set; the charge is on disk on return, before any noise is drawn.
 
-        A call is charged once for each door: asked again with the same content, it gets the same reservation.
-        `limit` is the most that this study may cost this data set, so that asking a step again under another
-        call id does not spend more than was agreed. `why` is public text. Raises `BudgetError`, with nothing
-        spent, where the charge does not fit, and `RefusedError` where the call id stands for something else.
+        A call is charged once for each `door`, the number of the release within the call; the same call again gets the
+        same reservation.
+
+        Args:
+            dataset: whose people are charged.
+            study: the digest of the run.
+            call: the id of the call.
+            door: the number of the release within the call.
+            events: what is charged.
+            why: public text.
+            limit: the most that this study may cost this data set. A step asked again under another call id then
+                cannot spend more than was agreed.
+            stated: the study's cost as stated before it ran, kept with its first charge.
+
+        Raises:
+            BudgetError: if the charge does not fit under the cap or the limit. Nothing was spent.
+            RefusedError: if the call id was used for something else.
         """
         _check_names(dataset=dataset, study=study, call=call, door=door)
         if not events:
-            raise InputError(f"door {door!r} of call {call!r}: there are no events to charge")
+            raise InputError(f"call {call!r}: there are no events to charge for release {door}")
         cost, asked = Cost.of(events), (dataset, study, tuple(events))
         with self.database.writing(alone=True):
             self._check_once()
@@ -143,14 +145,16 @@ class Ledger:
             self._check_cap(dataset, events, cost)
             if limit is not None:
                 self._check_limit(dataset, study, events, cost, limit)
-            place = {"dataset": dataset, "study": study, "call": call, "door": door}
-            entry = self._store.append(kind="reserve", **place, events=tuple(events), cost=cost, why=why)
+            first = self._store.first(kind="reserve", dataset=dataset, study=study) is None
+            place = {"dataset": dataset, "study": study, "call": call, "door": door, "why": why}
+            charge = {"events": tuple(events), "cost": cost, "stated": stated if first else None}
+            entry = self._store.append(kind="reserve", **place, **charge)
         return _reservation(entry, fresh=True, reply=None)
 
     def commit(self, call: str, reply_digest: str) -> None:
-        """Record that the call was answered by the reply of this digest; on disk on return.
+        """Record that the call was answered by the reply with this digest; on disk on return.
 
-        The same digest again changes nothing. Another one is refused: that reply must not leave the party.
+        Repeating the same digest changes nothing. Another digest is refused: that reply must not leave the party.
         """
         _check_names(call=call, reply_digest=reply_digest)
         with self.database.writing():
@@ -167,29 +171,37 @@ class Ledger:
             raise RefusedError(f"call {call!r} was never charged here: reserve first")
         self._store.append(kind="commit", dataset=charge.dataset, study=charge.study, call=call, reply=reply_digest)
 
-    def log_agreement(self, *, dataset: str, study: str, agreement: str, why: str) -> None:
+    def log_agreement(self, *, dataset: str, study: str, agreement: str, why: str, stated: Price | None = None) -> None:
         """Record that the owner signed an agreement to the study; `agreement` is the digest of what was signed."""
         _check_names(dataset=dataset, study=study, agreement=agreement)
         with self.database.writing():
-            self._store.append(kind="agree", dataset=dataset, study=study, reply=agreement, why=why)
+            self._store.append(kind="agree", dataset=dataset, study=study, reply=agreement, why=why, stated=stated)
+
+    def log_disclosure(self, *, dataset: str, study: str, call: str, why: str, stated: Price | None = None) -> None:
+        """Record that the study shows something exactly, outside any epsilon; on disk on return, once for each call."""
+        _check_names(dataset=dataset, study=study, call=call, why=why)
+        with self.database.writing(alone=True):
+            if self._store.first(kind="disclose", study=study, call=call) is None:
+                place = {"dataset": dataset, "study": study, "call": call}
+                self._store.append(kind="disclose", **place, why=why, stated=stated)
 
     def log_withdrawal(self, *, dataset: str, study: str, why: str) -> None:
-        """Record that the owner takes back its agreement to the study. What was spent stays spent."""
+        """Record that the owner withdrew its agreement to the study. What was spent stays spent."""
         _check_names(dataset=dataset, study=study)
         with self.database.writing():
             self._store.append(kind="withdraw", dataset=dataset, study=study, why=why)
 
     def standing(self, study: str) -> Entry | None:
-        """Return the owner's last word about a study: the entry of its agreement or of its withdrawal."""
+        """Return the owner's last decision about a study: the entry of its agreement or of its withdrawal."""
         with self.database.reading():
             return self._store.standing(study)
 
     def agreed(self) -> tuple[str, ...]:
-        """Return every study that the owner ever agreed to, whatever it said later."""
+        """Return every study that the owner ever agreed to, also if it withdrew later."""
         return tuple(dict.fromkeys(entry.study for entry in self._store.each(kind="agree")))
 
     def log_call(self, called: Called, *, charged: bool = False) -> None:
-        """Record a call and what it got; for a call that was `charged`, in one go with `commit`. On disk on return."""
+        """Record a call and its reply; for a call that was `charged`, together with `commit`. On disk on return."""
         with self.database.writing():
             if charged:
                 self._commit(called.call, called.reply)
@@ -197,26 +209,46 @@ class Ledger:
             self._store.append(kind="call", **place, asked=called.asked, reply=called.reply, why=called.step)
 
     def spent(self, dataset: str) -> Spending:
-        """Return what was spent on a data set, answered or not."""
+        """Return what was spent on a data set, whether its calls were answered or not."""
+        return self._spent(dataset, lambda: ())
+
+    def spent_after(self, *, dataset: str, study: str, events: Sequence[Event]) -> Spending:
+        """Return what will be spent on a data set once the study has charged all of these events. Spends nothing.
+
+        It is the composition of all charges in the ledger and of those events that are not charged yet.
+        """
+        return self._spent(dataset, lambda: self._open_events(dataset, study, events))
+
+    def studies(self) -> tuple[StudySpending, ...]:
+        """Return what each study cost: the cost it stated, what was charged, and what was spent after it."""
         with self.database.reading():
             self._check_once()
-            cap = self._cap(dataset)
-            cost = self._exact(dataset=dataset)
-        if cap is None:
-            raise InputError(f"data set {dataset!r} is not in the ledger {self._store.path}: declare its cap")
-        return _spending(dataset, cost, cap)
+            caps = {dataset: cap for dataset in self.datasets() if (cap := self._cap(dataset)) is not None}
+            return by_study(self._store.each(), caps)
 
     def check(self, *, dataset: str, study: str, events: Sequence[Event]) -> None:
-        """Raise `BudgetError` unless those events fit that the study was not charged for yet. Spends nothing."""
+        """Raise `BudgetError` unless the study's uncharged events fit under the cap. Spends nothing."""
         with self.database.reading():
             self._check_once()
-            charged = Counter(self.charged(study, dataset=dataset))
-            open_events = tuple((Counter(events) - charged).elements())
+            open_events = self._open_events(dataset, study, events)
             if open_events:
                 self._check_cap(dataset, open_events, Cost.of(open_events))
 
+    def _spent(self, dataset: str, more: Callable[[], Sequence[Event]]) -> Spending:
+        with self.database.reading():
+            self._check_once()
+            cap = self._cap(dataset)
+            cost = self._exact(*more(), dataset=dataset)
+        if cap is None:
+            raise InputError(f"data set {dataset!r} is not in the ledger {self._store.path}: declare its cap")
+        return Spending.of(dataset, cost, cap)
+
+    def _open_events(self, dataset: str, study: str, events: Sequence[Event]) -> tuple[Event, ...]:
+        charged = Counter(self.charged(study, dataset=dataset))
+        return tuple((Counter(events) - charged).elements())
+
     def charged(self, study: str, **where: str) -> tuple[Event, ...]:
-        """Return everything that a study was charged for so far."""
+        """Return all events that a study has charged so far."""
         charges = self._store.each(kind="reserve", study=study, **where)
         return tuple(event for entry in charges for event in entry.events)
 
@@ -225,33 +257,33 @@ class Ledger:
         return self._store.datasets()
 
     def entries(self, dataset: str | None = None) -> Iterator[Entry]:
-        """Return the entries in order, of one data set or of all."""
+        """Yield the entries in order, of one data set or of all."""
         return self._store.each() if dataset is None else self._store.each(dataset=dataset)
 
     def calls(self, study: str) -> tuple[Entry, ...]:
-        """Return every call about a study that was answered or refused, in order."""
+        """Return every answered or refused call of a study, in order."""
         return tuple(self._store.each(kind="call", study=study))
 
     def head(self) -> str:
-        """Return the digest of the last entry; it stands for the whole ledger: publish or countersign it."""
+        """Return the digest of the last entry, which covers the whole ledger. Publish it or have it countersigned."""
         return self._store.head()[1]
 
     def verify(self, *, published: str | None = None) -> None:
         """Raise `IntegrityError`, naming the first bad entry, unless the ledger is as it was written.
 
-        Found are entries changed, missing or out of order, and a tail cut without rewriting the head. Whoever
-        can write the file can also replace all of it, or put back an older copy, with fitting digests: only a
-        `published` head, kept by somebody else, shows that. It must then be the digest of some entry.
-        Before an opened ledger first counts what was spent it verifies itself.
+        It finds entries that were changed, removed or reordered, and a tail that was cut without rewriting the head.
+        Whoever can write the file can also replace all of it, or restore an older copy, with matching digests. Only a
+        `published` head, kept by somebody else, reveals that: it must be the digest of some entry.
+        A ledger verifies itself before it first counts what was spent.
         """
         with self.database.reading():
             self.database.check()
             self._verify(published)
 
     def _check_once(self) -> None:
-        """Count nothing in a file that was damaged: a charge that cannot be found would be spent again."""
+        """Verify the file before the first count: a charge lost by damage would be spent again."""
         if not self._verified:
-            # the tables that are counted; answers may be as large as the file
+            # only the tables that are counted: the answers may be as large as the file
             self.database.check("entry", "head")
             self._verify(None)
             self._verified = True
@@ -268,14 +300,14 @@ class Ledger:
             raise IntegrityError(f"{self._store.path}: {error}") from None
         if last != (number, digest):
             raise IntegrityError(
-                f"{self._store.path}: the chain ends at entry {last[0]}, its head says entry {number}: "
-                f"entry {last[0] + 1 if last[0] < number else last[0]} was cut or replaced"
+                f"{self._store.path}: the chain ends at entry {last[0]}, but its head names entry {number}: "
+                f"entry {last[0] + 1 if last[0] < number else last[0]} was removed or replaced"
             )
         if not seen:
             raise IntegrityError(f"{self._store.path}: no entry has the published digest {published}")
 
     def export(self, path: str | Path) -> None:
-        """Write all entries to a `.json` or `.csv` file; an entry holds nothing read from rows."""
+        """Write all entries to a `.json` or `.csv` file; no entry contains anything read from rows."""
         path = Path(path)
         if path.suffix not in {".json", ".csv"}:
             raise InputError(f"{path.name}: expected a .json or .csv file")
@@ -290,9 +322,9 @@ class Ledger:
             writer.writeheader()
             for entry in entries:
                 row = to_builtins(entry)
-                texts = {name: to_json(row[name]).decode() for name in ("events", "cap")}
-                told = {name: _as_text(value) for name, value in row.items() if isinstance(value, str)}
-                writer.writerow({**row, **told, **row["cost"], **texts})
+                texts = {name: to_json(row[name]).decode() for name in ("events", "cap", "stated")}
+                safe = {name: _as_text(value) for name, value in row.items() if isinstance(value, str)}
+                writer.writerow({**row, **safe, **row["cost"], **texts})
 
     def _known(self, call: str, door: str, asked: tuple[str, str, tuple[Event, ...]]) -> Reservation | None:
         answer = self._store.first(kind="commit", call=call)
@@ -310,37 +342,28 @@ class Ledger:
         return declared.cap if declared else None
 
     def _exact(self, *more: Event, **where: str) -> Cost:
-        """Return the cost of the charges with these values and `more` events, rounded up only once."""
+        """Return the cost of the charges with these values and of `more` events, rounded up once."""
         charges = self._store.each(kind="reserve", **where)
         return Cost.of([*(event for entry in charges for event in entry.events), *more])
 
     def _check_cap(self, dataset: str, events: Sequence[Event], cost: Cost) -> None:
         cap = self._cap(dataset)
         if cap is None:
-            raise BudgetError(f"data set {dataset!r} has no cap in this party's ledger: its owner declares one")
-        # sums of charges that were rounded up one by one are quick, and decide unless three thirds make a whole
+            raise BudgetError(f"data set {dataset!r} has no cap in this party's ledger: its owner must declare one")
+        # the sum of charges rounded up one by one is quick and usually enough; only the exact sum may refuse
         if fits(self._store.total(kind="reserve", dataset=dataset) + cost, cap):
             return
         if fits(self._exact(*events, dataset=dataset), cap):
             return
-        spent = self._exact(dataset=dataset)
-        now, asked = _spending(dataset, spent, cap), cost.epsilon(cap.delta)
-        text = (
-            f"data set {dataset!r}: spent {float(now.epsilon):.6g} of epsilon {float(cap.epsilon):.6g} "
-            f"(delta {float(cap.delta):g}), asked {float(asked):.6g}, left {rounded_down(now.left)}; "
-        )
-        if asked == inf:
-            raise BudgetError(f"{text}this kind of charge needs a larger delta")
-        largest = largest_fitting(spent, events, cap)
-        told = f"the largest charge of this kind that fits is {rounded_down(largest)}"
-        raise BudgetError(text + (told if largest else "no charge of this kind fits"))
+        charged = [event for entry in self._store.each(kind="reserve", dataset=dataset) for event in entry.events]
+        raise BudgetError(refusal(dataset, charged, events, cap))
 
     def _check_limit(self, dataset: str, study: str, events: Sequence[Event], cost: Cost, limit: Cost) -> None:
         quick = self._store.total(kind="reserve", dataset=dataset, study=study) + cost
         if not limit.covers(quick) and not limit.covers(self._exact(*events, dataset=dataset, study=study)):
             raise BudgetError(
                 f"data set {dataset!r}: with this call, study {study!r} would spend more than it declares; "
-                "a step that was answered is not charged again under another call id"
+                "a step that was answered cannot be charged again under another call id"
             )
 
 
@@ -363,12 +386,6 @@ def _reservation(entry: Entry, *, fresh: bool, reply: str | None) -> Reservation
     )
 
 
-def _spending(dataset: str, cost: Cost, cap: Budget) -> Spending:
-    epsilon = cost.epsilon(cap.delta)
-    left = Fraction(max(Fraction(0), cap.epsilon - epsilon)) if epsilon != inf else Fraction(0)
-    return Spending(dataset=dataset, cost=cost, epsilon=epsilon, delta=cap.delta, cap=cap, left=left)
-
-
 def _as_text(value: str) -> str:
-    """Return a text as a spreadsheet shows it; the coordinator chooses names of calls, and one may be a formula."""
+    """Return a text that a spreadsheet does not run: the coordinator chooses call ids, and one may be a formula."""
     return f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else value

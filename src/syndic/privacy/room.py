@@ -1,14 +1,16 @@
-"""How much room a cap leaves, and the largest charge that fits into it."""
+"""Whether a cap covers a charge, what its refusal says, and the largest charge that fits."""
 
 from collections.abc import Sequence
 from decimal import ROUND_DOWN, Context
 from fractions import Fraction
+from math import inf
 from typing import Final
 
 import msgspec
 
 from syndic.privacy.cost import Cost
 from syndic.privacy.event import ConcentratedEvent, Event, GaussianEvent
+from syndic.privacy.spending import Spending, delta_needed
 from syndic.privacy.unit import Budget
 
 # sums are kept in SQLite integers of 64 bits: this is four million epsilons
@@ -20,6 +22,24 @@ def fits(cost: Cost, cap: Budget) -> bool:
     if max(getattr(cost, name) for name in Cost.__struct_fields__) > _LARGEST_SUM:
         return False
     return cost.epsilon(cap.delta) <= cap.epsilon
+
+
+def refusal(dataset: str, charged: Sequence[Event], events: Sequence[Event], cap: Budget) -> str:
+    """Return why these events do not fit on top of what was charged, what would fit, and what the owner can do."""
+    spent, asked = Cost.of(charged), Cost.of(events).epsilon(cap.delta)
+    now = Spending.of(dataset, spent, cap)
+    text = (
+        f"data set {dataset!r}: spent {_number(now.epsilon)} of epsilon {float(cap.epsilon):.6g} "
+        f"(delta {float(cap.delta):g}), asked {_number(asked)}, left {rounded_down(now.left)}; "
+    )
+    if asked == inf:
+        return text + delta_needed(events, cap)
+    if now.epsilon == inf:
+        return f"{text}for what was charged before, {delta_needed(charged, cap)}"
+    largest = largest_fitting(spent, events, cap)
+    if not largest:
+        return f"{text}the cap is used up, and only its owner can raise it, in party.toml"
+    return f"{text}the largest charge of this kind that fits is {rounded_down(largest)}"
 
 
 def largest_fitting(spent: Cost, events: Sequence[Event], cap: Budget) -> Fraction:
@@ -37,9 +57,13 @@ def largest_fitting(spent: Cost, events: Sequence[Event], cap: Budget) -> Fracti
 
 
 def rounded_down(number: Fraction) -> str:
-    """Return the number with six digits, not above it."""
+    """Return the number with six digits, rounded down."""
     digits = Context(prec=6, rounding=ROUND_DOWN).divide(number.numerator, number.denominator)
     return f"{digits.normalize():f}"
+
+
+def _number(epsilon: Fraction | float) -> str:
+    return "unbounded" if epsilon == inf else f"{float(epsilon):.6g}"
 
 
 def _weaker(event: Event, factor: Fraction) -> Event:

@@ -19,7 +19,8 @@ from syndic.sqlite import Database, Format
 _PAGE: Final = 1000
 _COSTS: Final = Cost.__struct_fields__
 _TEXTS: Final = ("dataset", "study", "call", "door", "reply", "why", "previous", "hash", "asked")
-_COLUMNS: Final = ("number", "time", "kind", "events", "cap", *_TEXTS, *_COSTS)
+_JSON: Final = ("events", "cap", "stated")
+_COLUMNS: Final = ("number", "time", "kind", *_JSON, *_TEXTS, *_COSTS)
 
 # `calls` counts, for every study, the calls that left something here
 _MEMORY: Final = (
@@ -32,7 +33,7 @@ _MEMORY: Final = (
 _LAYOUT: Final = (
     f"""CREATE TABLE entry (
         number INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL,
-        events TEXT NOT NULL, cap TEXT NOT NULL,
+        {", ".join(f"{name} TEXT NOT NULL" for name in _JSON)},
         {", ".join(f"{name} TEXT NOT NULL" for name in _TEXTS)},
         {", ".join(f"{name} INTEGER NOT NULL" for name in _COSTS)}) STRICT""",
     "CREATE UNIQUE INDEX one_charge ON entry (call, door) WHERE kind = 'reserve'",
@@ -51,7 +52,7 @@ _LAYOUT: Final = (
         BEGIN SELECT RAISE(ABORT, 'a ledger grows by one entry at a time'); END""",
     *_MEMORY,
 )
-FORMAT: Final = Format(name="ledger", application=0x53594E44, version=1, layout=_LAYOUT)
+FORMAT: Final = Format(name="ledger", application=0x53594E44, version=2, layout=_LAYOUT)
 
 # only names of columns are ever put together into a query
 _INSERT: Final = f"INSERT INTO entry ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in _COLUMNS)})"  # noqa: S608
@@ -82,8 +83,7 @@ class Store:
         entry = sealed(Entry(number=number + 1, time=now, previous=previous, **fields))
         values = {name: getattr(entry, name) for name in ("number", "time", "kind", *_TEXTS)}
         values |= {name: getattr(entry.cost, name) for name in _COSTS}
-        values["events"] = to_json(entry.events).decode()
-        values["cap"] = to_json(entry.cap).decode()
+        values |= {name: to_json(getattr(entry, name)).decode() for name in _JSON}
         self.database.rows(_INSERT, values)
         self.database.rows("UPDATE head SET number = ?, hash = ?", (entry.number, entry.hash))
         return entry
@@ -138,7 +138,7 @@ class Store:
     def _entry(self, row: dict[str, Any]) -> Entry:
         where = f"{self.path}: entry {row['number']}"
         try:
-            for name in ("events", "cap"):
+            for name in _JSON:
                 row[name] = from_json(row[name], Any, where=name)
             row["cost"] = {name: row.pop(name) for name in _COSTS}
             return from_builtins(row, Entry, where="columns")

@@ -1,6 +1,6 @@
-"""The report of a release: one HTML file that a person can read, with pictures.
+"""The report of a release as one HTML file, and its metadata for catalogues.
 
-`Section` is what a method adds to a report; `figure` has the pictures, for other parts too.
+A method adds a `Section` to a report; `figure` has the figures, also for other modules.
 """
 
 from syndic.report.about import About as About

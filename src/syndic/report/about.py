@@ -1,4 +1,4 @@
-"""What a catalogue asks about a release and the release itself cannot know: who publishes it, where, for what."""
+"""What a catalogue asks about a release beyond its statement: who publishes it, where, for what."""
 
 import re
 from pathlib import Path
@@ -55,7 +55,7 @@ class About(Document):
 
 
 def refuse_unprotected(release: Release) -> None:
-    """Raise `RefusedError` if the release keeps no promise that a catalogue could carry."""
+    """Raise `RefusedError` if the release has no guarantee that a catalogue could state."""
     if not release.statement.protects:
         raise RefusedError(f"{release.statement.study}: {release.statement.randomness}; it must not be published")
     if isinstance(release.study.protocol, Align):

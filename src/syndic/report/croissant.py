@@ -13,6 +13,7 @@ import pyarrow as pa
 from syndic.data import Schema
 from syndic.document import to_readable_json
 from syndic.errors import InputError
+from syndic.privacy import shown
 from syndic.report.about import About, refuse_unprotected
 from syndic.study.release import Release
 from syndic.study.statement import odds_for
@@ -65,7 +66,7 @@ _FILES: Final = {
 
 
 def croissant(release: Release, folder: str | Path, about: About) -> dict[str, Any]:
-    """Return the metadata of the table in a release's folder. Raises `RefusedError` where nobody is protected."""
+    """Return the metadata of the table in a release's folder; raise `RefusedError` if nobody is protected."""
     refuse_unprotected(release)
     folder, statement = Path(folder), release.statement
     # raises if the method publishes no table
@@ -109,7 +110,7 @@ def write_croissant(release: Release, folder: str | Path, about: About, path: st
 
 def _notes(release: Release, about: About) -> dict[str, Any]:
     statement = release.statement
-    promise = f"epsilon {statement.epsilon:g}, delta {statement.delta:g}"
+    promise = f"epsilon {shown(statement.epsilon)}, delta {statement.delta:g}"
     return {
         "rai:dataCollection": f"Synthetic rows made by {statement.method} from the tables of "
         f"{len(release.study.parties)} organisation(s), which were not pooled.",
@@ -117,7 +118,7 @@ def _notes(release: Release, about: About) -> dict[str, Any]:
         f"{odds_for(statement.epsilon, statement.delta)}. {statement.unit_in_words} "
         f"Not protected: {'; '.join(statement.not_protected)}.",
         "rai:dataUseCases": about.intended_use or release.study.purpose or "not stated",
-        "rai:dataLimitations": "Counts and averages carry noise; rare groups and columns that were not modelled "
+        "rai:dataLimitations": "Counts and averages are noisy; rare groups and columns that were not modelled "
         "together are unreliable. statement.json goes wherever the table goes.",
         "rai:dataPreprocessingProtocol": [
             "Columns, bounds and lists were declared; values outside are clipped or mapped."

@@ -15,7 +15,7 @@ def homm_sections(release: Release) -> tuple[Section, ...]:
     protocol: Method = release.study.protocol
     result, study = release.result, release.study
     if not isinstance(protocol, Homm) or not isinstance(result, MergedTable):
-        raise InputError("this section is of HOMM's merged table only")
+        raise InputError("this section is for the merged table of HOMM only")
     size = study.schema.domain.size
     rows = []
     for name, counts in result.histograms.items():
@@ -39,11 +39,11 @@ def homm_sections(release: Release) -> tuple[Section, ...]:
             title="How the table was made: noisy counts",
             paragraphs=(
                 f"The public grid of all columns has {number(size)} cells. Each party counted its rows in every cell "
-                "and added noise to every count, empty cells too. What was left is published and rows were drawn from "
-                "it: a category as it stands, a number uniformly within its bin.",
+                "and added noise to every count, empty cells too. The cells that were kept are published and rows were "
+                "drawn from them: a category as it is, a number uniformly within its bin.",
                 _rule(protocol),
             ),
-            points=tuple(f"Foreseen before any row was read: {note}." for note in study.plan.resources.notes[1:2]),
+            points=tuple(f"Known before any row was read: {note}." for note in study.plan.resources.notes[1:2]),
             tables=(table,),
             figures=_figures(release, result),
         ),
@@ -55,8 +55,8 @@ def _rule(protocol: Homm) -> str:
         return "Every cell is published with its signed count; rows of negative cells carry the weight -1."
     least = protocol.at_least
     return (
-        f"Cells with a noisy count below {least} are left out. Because noise cannot take away what is left out, small "
-        "cells that noise raised remain: the table has more rows, and flatter columns, than the data."
+        f"Cells with a noisy count below {least} are left out. Small cells that noise raised remain, and nothing "
+        "balances them: the table has more rows, and flatter columns, than the data."
     )
 
 
@@ -76,7 +76,7 @@ def _figures(release: Release, result: MergedTable) -> tuple[Figure, ...]:
         ),
         Bars(
             title="Noise on one count",
-            description="Standard deviation, in rows. More noise protects more and blurs more.",
+            description="Standard deviation, in rows. More noise protects more and makes counts less exact.",
             labels=names,
             series=(Series("standard deviation", deviations),),
             lying=True,

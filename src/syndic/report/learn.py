@@ -1,4 +1,4 @@
-"""The section of a learnt model: its coefficients, and what each iterate cost."""
+"""The section of a learnt model: its coefficients, and the cost of its rounds."""
 
 import numpy as np
 
@@ -13,10 +13,10 @@ _SHOWN = 12
 
 
 def learn_sections(release: Release) -> tuple[Section, ...]:
-    """Return the coefficients that weigh most, how noisy they are, and the guarantee along the rounds."""
+    """Return the largest coefficients, their noise, and the guarantee along the rounds."""
     result = release.result
     if not isinstance(result, LearnResult):
-        raise InputError("this section is of a learnt model only")
+        raise InputError("this section is for a learnt model only")
     model = result.model
     lost = f" {model.lost} of them were lost: a party fell silent before its sum could open." if model.lost else ""
     return (
@@ -25,8 +25,8 @@ def learn_sections(release: Release) -> tuple[Section, ...]:
             paragraphs=(
                 f"A linear model of {model.label} (loss {model.loss}, scheme {model.scheme}) from "
                 f"{number(model.people)} people, in {number(model.rounds)} round(s).{lost}",
-                "A score is the intercept plus the sum of coefficients times features; above 0 it speaks for the class."
-                " Features are scaled by the declared bounds, and long rows are shortened.",
+                "A score is the intercept plus the sum of coefficients times features; above 0 it predicts the class. "
+                "Features are scaled by the declared bounds, and long rows are clipped.",
                 f"Noise of standard deviation {model.noise:.3g} was added to each number of every round's average.",
             ),
             figures=(_coefficients(model), *_guarantee(model)),
@@ -50,7 +50,7 @@ def _coefficients(model: LearnModel) -> Figure:
     few = f" The first three of {len(model.classes)} classes." if len(model.classes) > 3 else ""
     return Bars(
         title="Largest coefficients",
-        description=f"The {len(order)} of {len(model.features)} features that weigh most.{few}",
+        description=f"The {len(order)} of {len(model.features)} features with the largest coefficients.{few}",
         labels=tuple(model.features[place] for place in order),
         series=tuple(Series(name, tuple(row[place] for place in order)) for name, row in named),
         lying=True,
@@ -65,7 +65,7 @@ def _guarantee(model: LearnModel) -> tuple[Figure, ...]:
     return (
         Curve(
             title="Guarantee along the rounds",
-            description="Epsilon of all that was published up to a round: whoever stops early pays less.",
+            description="Epsilon of everything published up to a round: a run that stops early costs less.",
             lines=(Line("epsilon", points),),
             x_axis="round",
             y_axis=f"epsilon at delta {model.delta:g}",
@@ -78,7 +78,7 @@ def _table(model: LearnModel) -> Grid:
     rows = [(model.features[place], *(f"{row[place]:.4g}" for row in model.coefficients)) for place in _order(model)]
     intercepts = ("(intercept)", *(f"{value:.4g}" for value in model.intercepts))
     return Grid(
-        caption="Coefficients that weigh most (all of them: coefficients.csv)",
+        caption="Largest coefficients (all of them: coefficients.csv)",
         head=("feature", *_names(model)),
         rows=(*rows, intercepts),
         numbers=tuple(range(1, 1 + len(_names(model)))),

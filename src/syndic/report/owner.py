@@ -1,4 +1,4 @@
-"""What only the owner of the rows may see: exact shares beside synthetic ones, and the ledger."""
+"""The private sections of an owner's report: exact shares beside synthetic ones, and the ledger."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from syndic.data import Table, open_source
 from syndic.errors import InputError
 from syndic.kernel import schema_of
-from syndic.privacy import Entry, Ledger, Spending
+from syndic.privacy import Entry, Ledger, Spending, StudySpending, shown
+from syndic.privacy.spending import STUDY_COLUMNS
 from syndic.report.counts import own_counts
 from syndic.report.figure import Series
 from syndic.report.page import Grid, Section
@@ -26,7 +27,7 @@ def own_columns_section(release: Release, table: Coded | None, party: str, sourc
     own = Table(schema=schema, source=open_source(source), person=unit.person, rows_per_person=unit.rows)
     groupings = [] if table is None else [one for name, one in table.groupings.items() if name in schema.names]
     if table is None or not groupings:
-        raise InputError("source: the release has no columns of this party to compare with")
+        raise InputError("source: the release has no columns of this party to compare with: leave it out")
     counts, rows = own_counts(own, groupings)
     figures = []
     for one, exact in zip(groupings, counts, strict=True):
@@ -37,8 +38,8 @@ def own_columns_section(release: Release, table: Coded | None, party: str, sourc
     return Section(
         title=f"{party}'s own rows beside the synthetic table",
         paragraphs=(
-            f"{party} has {number(rows)} rows that count.{aligned} Shares are shown, because the synthetic table is of "
-            "all parties together. Bars differ by noise, by what is left out, and because the parties differ.",
+            f"{party} has {number(rows)} rows that count.{aligned} The figures show shares: the synthetic table is "
+            "about all parties together. Bars differ by noise, by what is left out, and because the parties differ.",
         ),
         figures=tuple(figures),
         owner=True,
@@ -46,29 +47,39 @@ def own_columns_section(release: Release, table: Coded | None, party: str, sourc
 
 
 def ledger_section(release: Release, party: str, path: str | Path) -> Section:
-    """Return what the party's ledger says, after checking that it is whole."""
+    """Return the content of the party's ledger, after verifying it."""
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such ledger")
     with Ledger.open(path) as book:
         book.verify()
-        spendings = [book.spent(dataset) for dataset in book.datasets()]
+        spendings, studies = [book.spent(dataset) for dataset in book.datasets()], book.studies()
         entries = list(book.entries())
         head = book.head()
     ours = sum(entry.study == release.study.digest for entry in entries if entry.kind == "reserve")
-    told = [entry for entry in entries if entry.kind != "call"]
-    shown = told[-_MOST_ENTRIES:]
-    cut = f" The last {len(shown)} are shown." if len(shown) < len(told) else ""
+    listed = [entry for entry in entries if entry.kind != "call"]
+    last = listed[-_MOST_ENTRIES:]
+    cut = f" The last {len(last)} are shown." if len(last) < len(listed) else ""
     return Section(
         title=f"{party}'s ledger",
         paragraphs=(
-            f"The ledger is whole: {len(entries)} entries, each tied to the one before. {ours} charge(s) carry this "
-            f"study's digest.{cut}",
+            f"The ledger is verified: {len(entries)} entries, each linked to the one before. {ours} charge(s) have "
+            f"this study's digest.{cut}",
+            *(
+                f"Study {one.study[:12]} disclosed, exactly and outside any epsilon: {text}."
+                for one in studies
+                for text in one.price.discloses
+            ),
         ),
-        tables=(_spent(spendings), _entries(shown)),
-        notes=(f"Head of the chain: {head}. Publish or countersign it to make later changes visible.",),
+        tables=(_spent(spendings), _studies(studies), _entries(last)),
+        notes=(f"Head of the chain: {head}. Publish it or have it countersigned, to make later changes visible.",),
         owner=True,
     )
+
+
+def _studies(studies: tuple[StudySpending, ...]) -> Grid:
+    rows = tuple(one.row for one in studies)
+    return Grid(caption="What each study cost, and what was spent after it", head=STUDY_COLUMNS, rows=rows)
 
 
 def _spent(spendings: list[Spending]) -> Grid:
@@ -78,10 +89,10 @@ def _spent(spendings: list[Spending]) -> Grid:
         rows=tuple(
             (
                 one.dataset,
-                f"{float(one.epsilon):.6g}",
+                shown(one.epsilon),
                 f"{float(one.delta):g}",
-                f"{float(one.cap.epsilon):.6g}",
-                f"{float(one.left):.6g}",
+                shown(one.cap.epsilon),
+                f"{float(one.left):.4g}",
             )
             for one in spendings
         ),

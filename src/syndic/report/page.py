@@ -1,4 +1,4 @@
-"""One self-contained HTML page: no script, no outside file, light, dark and on paper, by keyboard and read aloud."""
+"""One self-contained HTML page: no script, no outside file; light, dark, printed, by keyboard and by screen reader."""
 
 import base64
 import hashlib
@@ -28,9 +28,9 @@ class Grid:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A heading, what it says, and pictures and tables that show it. All of it is plain text, escaped later.
+    """A heading, paragraphs, figures and tables. All of it is plain text, escaped later.
 
-    `points` are a list, `commands` are lines to type. `owner` marks a section that holds something private.
+    `points` are a list, `commands` are lines to type. `owner` marks a private section.
     """
 
     title: str
@@ -55,9 +55,9 @@ class Alert:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A report: what it is of, what to beware of, the few numbers that matter, the sections.
+    """A report: its title, warnings, main numbers and sections.
 
-    `owner` names the party whose private numbers the page holds; every section of it is then marked.
+    `owner` names the party whose private numbers the page contains; every section is then marked.
     """
 
     title: str
@@ -125,7 +125,7 @@ class Page:
 
 
 def grid_html(table: Grid) -> str:
-    """Return a table that a screen reader can walk and that scrolls where it is too wide."""
+    """Return a table that a screen reader can navigate and that scrolls if it is too wide."""
     kinds = ["number" if place in table.numbers else "text" for place in range(len(table.head))]
     head = "".join(
         element("th", escape(text), scope="col", class_=kind) for text, kind in zip(table.head, kinds, strict=True)
@@ -159,7 +159,7 @@ def _numbers(figure: Bars) -> Grid:
     )
     names = tuple(one.name for one in figure.series)
     return Grid(
-        caption=f"{figure.title}: the numbers of the picture",
+        caption=f"{figure.title}: the numbers of the figure",
         head=("value", *names),
         rows=rows,
         numbers=tuple(range(1, 1 + len(names))),

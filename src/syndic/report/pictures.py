@@ -1,4 +1,4 @@
-"""Pictures of the synthetic table: every column, and the pairs of columns that hang together most."""
+"""Figures of the synthetic table: every column, and the pairs of columns with the strongest association."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Coded:
 
 
 def coded(release: Release) -> Coded | None:
-    """Return the released table for pictures; None where the method publishes no table."""
+    """Return the released table for figures; None if the method publishes no table."""
     table = getattr(release.result, "table", None)
     if not isinstance(table, ReleasedTable):
         return None
@@ -50,16 +50,16 @@ def coded(release: Release) -> Coded | None:
 
 
 def columns_section(table: Coded) -> Section:
-    """Return a picture of every column's counts."""
+    """Return a figure of every column's counts."""
     figures = tuple(
         marginal(one, (Series("synthetic", tuple(map(float, one.count(table.codes[name], table.weights)))),))
         for name, one in table.groupings.items()
     )
-    weighted = " Rows have weights, so that counts may be negative." if table.weights is not None else ""
+    weighted = " Rows have weights, so counts may be negative." if table.weights is not None else ""
     return Section(
         title="The columns of the synthetic table",
         paragraphs=(
-            f"{number(table.rows)} synthetic rows. Every picture is made from the release alone: anybody who has it "
+            f"{number(table.rows)} synthetic rows. Every figure is made from the release alone: anybody who has it "
             f"can draw the same.{weighted}",
         ),
         figures=figures,
@@ -67,7 +67,7 @@ def columns_section(table: Coded) -> Section:
 
 
 def marginal(one: Grouping, series: tuple[Series, ...], *, percent: bool = False) -> Bars:
-    """Return the bars of one column, standing where its values have an order."""
+    """Return the bars of one column, vertical if its values have an order."""
     column = one.column
     merged = f" Shown in {len(one.labels)} groups of its {number(column.size)} values." if _is_merged(one) else ""
     top = max(range(len(one.labels)), key=lambda place: series[0].values[place])
@@ -86,7 +86,7 @@ def marginal(one: Grouping, series: tuple[Series, ...], *, percent: bool = False
 
 
 def pairs_section(table: Coded) -> Section | None:
-    """Return heat maps of the pairs that depend on each other most, and how much all pairs do."""
+    """Return heat maps of the pairs with the strongest association, and the association of all pairs."""
     names = list(table.groupings)
     if len(names) < 2 or not table.rows:
         return None
@@ -98,14 +98,14 @@ def pairs_section(table: Coded) -> Section | None:
     chosen = (
         f"All {len(ranked)} pairs of columns"
         if len(shown) == len(ranked)
-        else f"The {len(shown)} of {number(len(ranked))} pairs of columns that hang together most"
+        else f"The {len(shown)} of {number(len(ranked))} pairs of columns with the strongest association"
     )
     return Section(
         title="Pairs of columns of the synthetic table",
         paragraphs=(
-            f"{chosen}, the strongest first. Darker cells (in dark mode: brighter) hold more synthetic rows.",
-            "The strength is Cramer's V: 0 if the columns have nothing to do with each other, 1 if one determines the "
-            "other. Noise alone also gives small values.",
+            f"{chosen}, the strongest first. Darker cells (in dark mode: brighter) have more synthetic rows.",
+            "The strength is Cramer's V: 0 if the columns are independent, 1 if one determines the other. Noise alone "
+            "also gives small values.",
         ),
         figures=(*((_overview(names, strength),) if len(names) > 2 else ()), *figures),
     )
@@ -130,7 +130,7 @@ def _overview(names: list[str], strength: Mapping[tuple[str, str], float]) -> He
 
     first, second = max(strength, key=lambda both: strength[both])
     return Heat(
-        title="How strongly columns hang together",
+        title="Association between columns",
         description=f"Strongest: {first} and {second} ({strength[first, second]:.2f}).",
         width=320 if len(names) <= 12 else 680,
         rows=tuple(names),
@@ -140,7 +140,7 @@ def _overview(names: list[str], strength: Mapping[tuple[str, str], float]) -> He
 
 
 def _heat(table: Coded, small: Mapping[str, Grouping], both: tuple[str, str], strength: float) -> Heat:
-    # the longer texts stand beside the rows, where there is room for them
+    # the longer labels go beside the rows, where there is room
     first, second = sorted(both, key=lambda name: -max(len(text) for text in small[name].labels))
     counts = pair(small[first], table.codes[first], small[second], table.codes[second], table.weights)
     row, column = np.unravel_index(int(np.argmax(counts)), counts.shape)

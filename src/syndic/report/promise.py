@@ -1,19 +1,18 @@
-"""The privacy statement for people: in plain words, in numbers, as odds, as a curve."""
+"""The privacy statement for readers: in plain words, in numbers, as odds, as a curve."""
 
-from collections import Counter
 from math import exp, isfinite
 
-from syndic.privacy import Unit
+from syndic.privacy import Unit, at_delta, shown
 from syndic.report.figure import Bars, Curve, Figure, Line, Series
 from syndic.report.page import Grid, Section
 from syndic.report.svg import HARD, number
-from syndic.study.statement import PartyCost, Statement
+from syndic.study.statement import OTHER_ADVERSARIES, WHOLE_RELEASE, PartyCost, Statement, events_in_words
 
 _PRIORS = ((0.001, "1 in 1,000"), (0.01, "1 in 100"), (0.1, "1 in 10"), (0.5, "1 in 2"))
 
 
 def guess(epsilon: float, delta: float) -> float:
-    """Return the largest chance to guess one even yes-or-no question about a person right, from the release.
+    """Return the largest chance of a right guess about one person, if it is 1/2 without the release.
 
     For two neighbouring tables, each with chance 1/2, the best test is right with chance at most
     (e^epsilon + delta) / (1 + e^epsilon): Kairouz, Oh and Viswanath 2015, Theorem 2.1, at equal errors.
@@ -23,34 +22,50 @@ def guess(epsilon: float, delta: float) -> float:
 
 
 def posterior(prior: float, epsilon: float) -> float:
-    """Return the largest belief after the release of someone whose belief was `prior`, for delta 0."""
+    """Return the largest posterior probability after the release for a prior probability, at delta 0."""
     return prior / (prior + (1 - prior) * exp(-min(epsilon, 700.0)))
 
 
 def percent(share: float) -> str:
-    """Return a share as "73.1 %", never rounded up to certainty."""
+    """Return a share as "73.1 %"; less than 1 is never shown as 100 %."""
     return f"{100 * share:.1f}{HARD}%" if share < 0.9995 or share >= 1.0 else f"over 99.9{HARD}%"
 
 
+def cost_section(statement: Statement) -> Section:
+    """Return what the study cost at each party: the number that the party's plan, agreement and ledger show."""
+    same = " It is also the cost over the whole release, all parties together." if statement.one_number else ""
+    disclosed = tuple(f"Disclosed exactly, outside any epsilon: {text}." for text in statement.discloses)
+    return Section(
+        title="What the study cost",
+        paragraphs=(
+            *disclosed,
+            "The cost for one person at each party, at the study's delta. Plan, agreement and ledger show the same "
+            f"number.{same}",
+        ),
+        tables=(_charges(statement),),
+    )
+
+
 def promise_section(statement: Statement) -> Section:
-    """Return the promise in plain words, with the odds and the curve."""
-    figures: list[Figure] = [_even_odds(statement)]
-    if statement.delta == 0:
+    """Return the guarantee in plain words, with the odds and the curve."""
+    figures: list[Figure] = []
+    if statement.epsilon or not statement.discloses:
+        figures.append(_even_odds(statement))
+    if statement.delta == 0 and figures:
         figures.append(_beliefs(statement))
     figures += _curve(statement)
     return Section(
-        title="The privacy promise",
+        title=f"The privacy guarantee. {WHOLE_RELEASE}",
         paragraphs=(
             *_caution(statement),
             f"Who is protected: {statement.unit_in_words[:1].lower()}{statement.unit_in_words[1:]}",
-            _in_words(statement),
+            *_in_words(statement),
             _delta_in_words(statement),
-            "Whoever sees the release may have any computer and any other knowledge, now and later: the promise "
-            'holds. Against those who took part it holds under the trust that "Who saw what, and whom to trust" '
-            "names. It is for the whole joint release, all parties together.",
+            "The guarantee holds whatever computers and other knowledge a reader of the release has, now and later. "
+            'Against those who took part it holds under the trust assumptions of "Who saw what, and whom to trust".',
         ),
         figures=tuple(figures),
-        tables=(_numbers(statement), _charges(statement)),
+        tables=(_numbers(statement), *_adversaries(statement)),
     )
 
 
@@ -58,17 +73,21 @@ def _caution(statement: Statement) -> tuple[str, ...]:
     if statement.protects:
         return ()
     return (
-        "This run protects nobody: see the warning at the top. What follows is what the study would promise, run "
-        "by its sound method with fresh noise.",
+        "This run protects nobody: see the warning at the top. What follows is what the study would guarantee if its "
+        "sound method ran with fresh noise.",
     )
 
 
-def _in_words(statement: Statement) -> str:
+def _in_words(statement: Statement) -> tuple[str, ...]:
+    if statement.discloses and not statement.epsilon:
+        return (
+            "Nothing was charged, and epsilon 0 does not mean that nothing is learnt: see what was disclosed, above.",
+        )
     chance = percent(guess(statement.epsilon, statement.delta))
     return (
-        f"Suppose somebody knows everything about everybody else in the data and wonders about one person: "
+        f"Suppose somebody knows everything about everybody else in the data and wants to know about one person: "
         f"{_question(statement.unit)} Without the release a guess would be right half of the time. With it, the best "
-        f"possible guess is right at most {chance} of the time. The nearer to 50{HARD}%, the stronger the protection."
+        f"possible guess is right at most {chance} of the time. The nearer to 50{HARD}%, the stronger the protection.",
     )
 
 
@@ -80,11 +99,11 @@ def _question(unit: Unit) -> str:
 
 def _delta_in_words(statement: Statement) -> str:
     if statement.delta == 0:
-        return "Delta is 0: the promise holds for every possible outcome, without exception."
+        return "Delta is 0: the guarantee holds for every possible outcome, without exception."
     one_in = 1 / statement.delta
     return (
-        f"Delta is {statement.delta:g}: a slack of one in {one_in:,.0f} is left for outcomes that may tell more "
-        "than epsilon says. It is counted in the percentage above."
+        f"Delta is {statement.delta:g}: a slack of one in {one_in:,.0f} remains for outcomes that may reveal more than "
+        "epsilon allows. The percentages here include it."
     )
 
 
@@ -107,8 +126,8 @@ def _even_odds(statement: Statement) -> Bars:
 def _beliefs(statement: Statement) -> Bars:
     pairs = [(prior, posterior(prior, statement.epsilon)) for prior, _ in _PRIORS]
     return Bars(
-        title="What somebody believed, and can believe at most",
-        description=f"Whatever was believed of a person before, the release multiplies the odds by at most "
+        title="Belief about a person before the release, and the largest after it",
+        description=f"Whatever the belief before, the release multiplies the odds by at most "
         f"{number(exp(min(statement.epsilon, 700.0)))} (e to the power epsilon).",
         labels=tuple(f"believed {text}" for _, text in _PRIORS),
         series=(
@@ -127,7 +146,7 @@ def _curve(statement: Statement) -> tuple[Curve, ...]:
         return ()
     flat = len({epsilon for _, epsilon in points}) == 1
     shape = (
-        "Epsilon is the same at every delta: nothing is bought by accepting a larger one."
+        "Epsilon is the same at every delta: a larger delta gains nothing."
         if flat
         else "All points hold at once: at a smaller delta the same release has a larger epsilon."
     )
@@ -150,40 +169,41 @@ def _numbers(statement: Statement) -> Grid:
     unit = statement.unit
     change = "adding or removing one person" if unit.neighbours == "add_remove" else "replacing one person's rows"
     rows = (
-        ("epsilon, for one person over the whole release", f"{statement.epsilon:.6g}"),
+        ("epsilon, for one person over the whole release", shown(statement.epsilon)),
         ("delta", f"{statement.delta:g}"),
-        ("a right guess at even odds, at most", percent(guess(statement.epsilon, statement.delta))),
-        ("what is hidden", change),
+        *_guess_row(statement),
+        ("neighbouring data sets differ by", change),
         ("rows of a person at a party, at most", str(unit.rows)),
         ("parties that a person may be at, at most", str(unit.parties)),
         (
-            "rows of one person are told by",
-            f"column '{unit.person}'" if unit.person else "no column: the owners vouch for it",
+            "rows of one person are linked by",
+            f"column '{unit.person}'" if unit.person else "no column: the owners vouch for the bound",
         ),
         ("accountant", statement.accountant),
         ("why the noise is large enough", statement.sensitivity),
         ("where the noise comes from", statement.randomness),
     )
-    return Grid(caption="The promise in numbers", head=("what", "value"), rows=rows)
+    return Grid(caption=f"{WHOLE_RELEASE}, in numbers", head=("what", "value"), rows=rows)
+
+
+def _guess_row(statement: Statement) -> tuple[tuple[str, str], ...]:
+    if statement.discloses and not statement.epsilon:
+        return ()
+    return (("a right guess at even odds, at most", percent(guess(statement.epsilon, statement.delta))),)
+
+
+def _adversaries(statement: Statement) -> tuple[Grid, ...]:
+    rows = tuple((who, f"epsilon {shown(epsilon)}") for who, epsilon in statement.other_adversaries.items())
+    return (Grid(caption=OTHER_ADVERSARIES, head=("against", "for one person"), rows=rows),) if rows else ()
 
 
 def _charges(statement: Statement) -> Grid:
     return Grid(
-        caption="What each party's ledger was charged, for one of its people",
-        head=("party", "epsilon", "delta", "right guesses, at most", "what was done"),
+        caption="The cost for one person at each party, and what its ledger was charged for",
+        head=("party", "cost", "charged for"),
         rows=tuple(_charge(party) for party in statement.parties),
-        numbers=(1, 2, 3),
     )
 
 
 def _charge(party: PartyCost) -> tuple[str, ...]:
-    counted = Counter(event.what for event in party.events if event.what)
-    said = (what if times == 1 else f"{times} times {what}" for what, times in counted.items())
-    what = "; ".join(said) or "nothing was released"
-    return (
-        party.party,
-        f"{party.epsilon:.6g}",
-        f"{party.delta:g}",
-        percent(guess(party.epsilon, party.delta)),
-        what,
-    )
+    return (party.party, at_delta(party.epsilon, party.delta), events_in_words(party.events) or "nothing")

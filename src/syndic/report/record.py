@@ -1,4 +1,4 @@
-"""What was released, who saw what, what was said, what is not protected, how to do it again."""
+"""Sections of a report: what was released, who saw what, the messages, what is not protected, how to reproduce it."""
 
 from collections import Counter
 
@@ -11,8 +11,8 @@ from syndic.study.release import Release
 _MOST_MESSAGES = 60
 _REVEALS = {
     "public": "nothing of any row",
-    "noisy": "a result with noise in it, charged to the party's ledger before the noise was drawn",
-    "masked": "numbers that look random to whoever lacks the other shares",
+    "noisy": "a noisy result, charged to the party's ledger before the noise was drawn",
+    "masked": "numbers that look uniformly random without the other shares",
     "sealed": "a message encrypted for another party",
 }
 
@@ -28,7 +28,7 @@ def released_section(release: Release) -> Section:
     if isinstance(table, ReleasedTable):
         what.append(
             f"A synthetic table of {number(len(table))} rows and {len(table.names)} columns. Its rows are drawn from "
-            "noisy numbers; none is copied from anybody's."
+            "noisy numbers; none is copied from a party."
         )
         extra = [name for name in table.names if name not in study.schema.names]
         if extra:
@@ -52,7 +52,7 @@ def released_section(release: Release) -> Section:
 
 
 def _in_short(release: Release) -> tuple[Grid, ...]:
-    """Return what the result says of itself, for methods whose result is no table."""
+    """Return the summary of a result that is not a table."""
     facts = tuple((str(name), str(value)) for name, value in release.result.summary().items())
     if isinstance(getattr(release.result, "table", None), ReleasedTable) or not facts:
         return ()
@@ -60,12 +60,12 @@ def _in_short(release: Release) -> tuple[Grid, ...]:
 
 
 def roles_section(release: Release) -> Section:
-    """Return who saw what and whom one has to trust."""
+    """Return who saw what, and whom to trust."""
     statement = release.statement
     return Section(
         title="Who saw what, and whom to trust",
         paragraphs=(
-            "Rows themselves are no part of any message. This is all that the method lets the others see.",
+            "No message contains rows. This is everything that the method shows to others.",
             f"Trust: {statement.trust}. Data are split by {_split(statement.partition)}.",
         ),
         tables=(
@@ -83,13 +83,13 @@ def roles_section(release: Release) -> Section:
 
 def _split(partition: str) -> str:
     return {
-        "horizontal": "people (every party has other people, the same columns)",
-        "vertical": "columns (every party has other columns, the same people)",
+        "horizontal": "people (every party has different people, the same columns)",
+        "vertical": "columns (every party has different columns, the same people)",
     }.get(partition, partition)
 
 
 def messages_section(release: Release) -> Section:
-    """Return every message of the transcript, or sums by step where there are many."""
+    """Return every message of the transcript, or sums by step if there are many."""
     steps = release.study.steps
     asked = dict.fromkeys(exchange.step for exchange in release.transcript)
     meanings = [f"{name}: {steps[name].means}" for name in asked if name in steps]
@@ -98,7 +98,7 @@ def messages_section(release: Release) -> Section:
         title="Messages",
         paragraphs=(
             f"The parties were asked {len(release.transcript)} times. These are all the replies that left them, with "
-            "their size and the digest by which a party finds the reply in its own records.",
+            "their size and digest. A party can find each reply in its own records by the digest.",
         ),
         points=(*meanings, *(f'"{kind}" means: {_REVEALS.get(kind, kind)}.' for kind in kinds)),
         tables=(_messages(release.transcript),),
@@ -141,25 +141,25 @@ def unprotected_section(release: Release) -> Section:
     """Return what is not protected."""
     return Section(
         title="What is not protected",
-        paragraphs=("The promise does not cover:",),
+        paragraphs=("The guarantee does not cover:",),
         points=tuple(sentence(text) for text in release.statement.not_protected),
     )
 
 
 def assumptions_section(release: Release) -> Section:
-    """Return what the promise rests on."""
+    """Return the assumptions of the guarantee."""
     unit = release.statement.unit
     rows = "one row" if unit.rows == 1 else f"{unit.rows} rows"
     places = "one of the parties" if unit.parties == 1 else f"{unit.parties} of the parties"
     assumed = (
         f"A person has at most {rows} at a party and is at no more than {places}.",
-        "The columns, their bounds and their lists were written by people, not read off the rows.",
-        "Each party runs the software as it is, and nobody can foresee its randomness.",
-        "Whoever ran the parties may see their rows. Where one machine ran all of them (syndic simulate), that is "
-        "whoever has this machine.",
+        "The columns, their bounds and their lists were written by people, not computed from the rows.",
+        "Each party runs the software unchanged, and nobody can predict its randomness.",
+        "Whoever runs a party can see its rows. If one machine ran all of them (syndic simulate), that is whoever "
+        "controls this machine.",
         "Every release about the same people is charged to the same ledger: costs add up.",
     )
-    return Section(title="What is assumed", paragraphs=("The promise holds as long as:",), points=assumed)
+    return Section(title="What is assumed", paragraphs=("The guarantee holds if:",), points=assumed)
 
 
 def reproduce_section(release: Release) -> Section:
@@ -169,9 +169,9 @@ def reproduce_section(release: Release) -> Section:
     return Section(
         title="How to reproduce",
         paragraphs=(
-            "The study file fixes everything but the rows and the noise. Its digest is the fingerprint that every "
-            "message carried. Running it again costs again, unless in the same folder, where stored answers are given. "
-            "New noise gives another table with the same promise.",
+            "The study file fixes everything but the rows and the noise. Every message carried its digest. Running it "
+            "again costs again, unless in the same folder, which has the stored answers. New noise gives another table "
+            "with the same guarantee.",
         ),
         tables=(
             Grid(
@@ -188,7 +188,6 @@ def reproduce_section(release: Release) -> Section:
         commands=(
             f"pip install syndic=={statement.syndic}",
             "syndic plan study.json",
-            "syndic plan study.json",
             f"syndic simulate study.json {sources} --out again",
             "syndic report again",
         ),
@@ -196,5 +195,5 @@ def reproduce_section(release: Release) -> Section:
 
 
 def sentence(text: str) -> str:
-    """Return the text with a capital and a full stop."""
+    """Return the text with a capital letter and a full stop."""
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")

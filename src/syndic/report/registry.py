@@ -16,12 +16,13 @@ from syndic.document import to_readable_json
 from syndic.errors import InputError
 from syndic.kernel import people_of
 from syndic.methods import Learn
+from syndic.privacy import at_delta, shown
 from syndic.report.about import About, refuse_unprotected
 from syndic.study.release import Release
 
 
 def registry_entry(release: Release, about: About) -> dict[str, Any]:
-    """Return the entry. Raises `RefusedError` for a rehearsal or a printed variant: it protects nobody."""
+    """Return the entry; raise `RefusedError` for a rehearsal or a published variant, which protects nobody."""
     refuse_unprotected(release)
     statement, study = release.statement, release.study
     return {
@@ -80,7 +81,8 @@ def _basic(release: Release, about: About) -> dict[str, Any]:
 
 def _domain(release: Release) -> str:
     columns = ", ".join(f"{column.name} ({column.size} levels)" for column in release.study.schema.columns)
-    return f"Tables with the columns {columns}. Columns, bounds and lists are declared in the study, not read off rows."
+    declared = "Columns, bounds and lists are declared in the study, not computed from rows."
+    return f"Tables with the columns {columns}. {declared}"
 
 
 def _privacy_loss(release: Release) -> dict[str, Any]:
@@ -89,21 +91,21 @@ def _privacy_loss(release: Release) -> dict[str, Any]:
         # all parties have the same people
         people = max(party.people or 0 for party in release.study.parties)
     delta = {} if statement.delta == 0 else {"delta": statement.delta}
-    costs = "; ".join(f"{party.party}: epsilon {party.epsilon:g}" for party in statement.parties)
+    costs = "; ".join(f"{party.party}: {at_delta(party.epsilon, party.delta)}" for party in statement.parties)
     return {
         "privacy_unit": "Person" if statement.unit.rows == 1 else f"Person with up to {statement.unit.rows} rows",
         "privacy_unit_details": f"Neighbours: {statement.unit.neighbours}. {statement.unit_in_words}",
         **({} if people is None else {"number_of_privacy_units": people}),
-        "privacy_parameters": {"epsilon": statement.epsilon, **delta},
-        "privacy_parameters_details": f"For one person over the whole release. Charged at each party: {costs}.",
+        "privacy_parameters": {"epsilon": float(shown(statement.epsilon)), **delta},
+        "privacy_parameters_details": f"For one person over the whole release. Cost at each party: {costs}.",
     }
 
 
 def _model(release: Release) -> dict[str, Any]:
     statement, parties = release.statement, release.study.parties
     split = {
-        "horizontal": "each with rows about other people",
-        "vertical": "each with other columns about the same people",
+        "horizontal": "each with rows about different people",
+        "vertical": "each with different columns about the same people",
     }[statement.partition]
     alone = "One organisation with its own rows."
     return {

@@ -1,4 +1,4 @@
-"""The synthesis' own section: what was measured, how well the model follows it, and the model's graph."""
+"""The section of the synthesis: what was measured, how well the model fits it, and the model's graph."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ class Graph(Figure):
         return float(min(60 + 7 * len(self.nodes), (self.width - 2 * names - 40) / 2))
 
     def _place(self, node: int) -> tuple[float, float, float, float]:
-        """Return where a node is, and which way is outwards from it."""
+        """Return the place of a node, and the outward direction."""
         turn = 2 * pi * node / max(1, len(self.nodes)) - pi / 2
         right, down = cos(turn), sin(turn)
         return (
@@ -89,10 +89,10 @@ _LEVELS = 24
 
 
 def synthesis_sections(release: Release) -> tuple[Section, ...]:
-    """Return how the table was made."""
+    """Return the section on how the table was made."""
     result = release.result
     if not isinstance(result, SyntheticTable):
-        raise InputError("this section is of a synthesis' table only")
+        raise InputError("this section is for the table of a synthesis only")
     note = result.note
     opened = sum(len(one.tables) for one in note.rounds)
     return (
@@ -102,9 +102,9 @@ def synthesis_sections(release: Release) -> tuple[Section, ...]:
                 f"In {len(note.rounds)} rounds {number(opened)} tables of counts of all rows together were opened, "
                 "each with noise, and no other table. What later rounds asked was chosen from what earlier ones had "
                 "opened. A model was fitted to all of them, and every row of the synthetic table was drawn from it.",
-                f"The noisy counts say that there are about {number(round(note.total))} rows. The model has "
-                f"{number(note.cells)} cells in {number(len(note.cliques))} groups of columns. What no group holds "
-                "together, the model takes as related through the columns that the groups share, and no further.",
+                f"By the noisy counts there are about {number(round(note.total))} rows. The model has "
+                f"{number(note.cells)} cells in {number(len(note.cliques))} groups of columns. Columns in no "
+                "common group are related only through the columns that the groups share.",
             ),
             figures=(_graph(release, result), *_fitted(result), *_pairs(release, result)),
             tables=(_rounds(result), _measured(result)),
@@ -128,8 +128,8 @@ def _graph(release: Release, result: SyntheticTable) -> Graph:
     }
     edges = tuple((one, other, float(1 + pairs[one, other])) for one, other in sorted(held))
     return Graph(
-        title="Which columns the model ties together",
-        description=f"{len(edges)} of {len(names) * (len(names) - 1) // 2} pairs of columns lie in one group of the "
+        title="Which columns the model links",
+        description=f"{len(edges)} of {len(names) * (len(names) - 1) // 2} pairs of columns are in one group of the "
         "model. A darker line: more of the noisy tables have both columns.",
         nodes=names,
         edges=edges,
@@ -146,7 +146,7 @@ def _made(result: SyntheticTable, table: Measurement) -> NDArray[np.float64] | N
 
 
 def _fitted(result: SyntheticTable) -> tuple[Bars, ...]:
-    """Return the root mean square of what the model's tables and the noisy ones differ by, in standard deviations."""
+    """Return the root mean square difference of the model's tables and the noisy ones, in standard deviations."""
     made = [(one, _made(result, one)) for one in _largest(result)]
     errors = [
         (" x ".join(one.names), float(np.sqrt(np.mean((own - one.values) ** 2) / one.variance)))
@@ -158,7 +158,7 @@ def _fitted(result: SyntheticTable) -> tuple[Bars, ...]:
 
 def _followed(errors: Sequence[tuple[str, float]]) -> Bars:
     return Bars(
-        title="How well the model follows the noisy tables",
+        title="How well the model fits the noisy tables",
         description="Distance from the noisy table in standard deviations of its noise: about 1 is what noise "
         "explains, more is what the model leaves out.",
         labels=tuple(name for name, _ in errors),

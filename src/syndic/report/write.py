@@ -1,4 +1,4 @@
-"""A release's report for anyone, and the version that only an owner may see."""
+"""The public report of a release, and the version that only an owner may see."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,12 +10,13 @@ from syndic.kernel import Result, member
 from syndic.methods.histogram.homm import MergedTable
 from syndic.methods.learning.result import LearnResult
 from syndic.methods.synthesis.result import SyntheticTable
+from syndic.privacy import at_delta
 from syndic.report.homm import homm_sections
 from syndic.report.learn import learn_sections
 from syndic.report.owner import ledger_section, own_columns_section
 from syndic.report.page import Alert, Page, Section
 from syndic.report.pictures import Coded, coded, columns_section, pairs_section
-from syndic.report.promise import guess, percent, promise_section
+from syndic.report.promise import cost_section, guess, percent, promise_section
 from syndic.report.record import (
     assumptions_section,
     messages_section,
@@ -28,6 +29,7 @@ from syndic.report.record import (
 from syndic.report.svg import HARD, number
 from syndic.report.synthesis import synthesis_sections
 from syndic.study.release import Release
+from syndic.study.statement import WHOLE_RELEASE, costs_of
 
 # A method adds its own sections here, under the class of its result.
 METHOD_SECTIONS: Final[Mapping[type[Result], Callable[[Release], tuple[Section, ...]]]] = {
@@ -48,10 +50,10 @@ def report(release: Release, path: str | Path) -> Path:
 def owner_report(
     release: Release, path: str | Path, *, party: str, source: Any = None, ledger: str | Path | None = None
 ) -> Path:
-    """Write the report with the party's exact shares (`source`) and its ledger. Private: for this party alone.
+    """Write the report with the party's exact shares (`source`) and its ledger. Private: for this party only.
 
     Raises:
-        RefusedError: if the file would lie in a release's folder, from where it could be passed on.
+        RefusedError: if the file would be in a release's folder, where it could be passed on by mistake.
     """
     path = Path(path)
     member(release.study, party)
@@ -68,7 +70,7 @@ def owner_report(
 
 
 def method_sections(release: Release) -> tuple[Section, ...]:
-    """Return the sections that the release's own method adds; none if it has none."""
+    """Return the sections that the release's method adds, if any."""
     for kind in type(release.result).__mro__:
         if kind in METHOD_SECTIONS:
             return METHOD_SECTIONS[kind](release)
@@ -80,6 +82,7 @@ def _page(release: Release, table: Coded | None, owner: str, private: tuple[Sect
     sections = (
         *private,
         released_section(release),
+        cost_section(release.statement),
         promise_section(release.statement),
         unprotected_section(release),
         assumptions_section(release),
@@ -98,7 +101,7 @@ def _page(release: Release, table: Coded | None, owner: str, private: tuple[Sect
         facts=_facts(release),
         sections=sections,
         footer=f"Written by Syndic {statement.syndic} from the release itself. Study digest {statement.digest}. "
-        "This file stands alone: it loads nothing and runs no script.",
+        "This file is self-contained: it loads nothing and runs no script.",
         owner=owner,
     )
 
@@ -110,6 +113,8 @@ def _lead(release: Release) -> str:
     released = f"{who if len(names) > 1 else names[0]} released {what} by a method that does not pool rows."
     if not statement.protects:
         return f"{released} This run is a rehearsal: it protects nobody and must not be published."
+    if statement.discloses:
+        return f"{released} It disclosed something exactly, outside any epsilon: {'; '.join(statement.discloses)}."
     chance = percent(guess(statement.epsilon, statement.delta))
     return (
         f"{released} Whoever studies it, the best possible guess about any one person is right at most {chance} of "
@@ -124,14 +129,17 @@ def _warnings(release: Release) -> tuple[Alert, ...]:
     if not statement.protects:
         reasons = [sentence(statement.randomness)] if statement.randomness.startswith("simulated") else []
         if release.study.protocol.simulation_only:
-            reasons.append("The method is run as its paper prints it, which does not keep the promise.")
+            reasons.append("The method runs as published, which does not satisfy the guarantee it states.")
         reasons.append("Do not publish this run and do not use it with data about real people.")
         found.append(Alert(title="This run protects nobody", points=tuple(reasons)))
+    if statement.discloses:
+        points = tuple(sentence(text) for text in statement.discloses)
+        found.append(Alert(title="Disclosed exactly, outside any epsilon", points=points))
     if statement.departures:
         found.append(Alert(title="Claims of the paper that are not met", points=statement.departures))
     if statement.digest != release.study.digest:
-        text = f"The statement is of study {statement.digest[:12]}, the study file is {release.study.digest[:12]}."
-        found.append(Alert(title="Statement and study do not belong together", points=(text, "Do not rely on it.")))
+        text = f"The statement belongs to study {statement.digest[:12]}, the study file is {release.study.digest[:12]}."
+        found.append(Alert(title="Statement and study do not match", points=(text, "Do not rely on this report.")))
     return tuple(found)
 
 
@@ -143,28 +151,31 @@ def _facts(release: Release) -> tuple[tuple[str, str, str], ...]:
     facts = [("Parties", str(len(names)), shown)]
     if isinstance(table, ReleasedTable):
         facts.append(("Released", f"{number(len(table))} rows", f"{len(table.names)} columns, all synthetic"))
-    delta = "delta 0" if statement.delta == 0 else f"delta {statement.delta:g}"
-    if statement.protects:
+    first, *more = costs_of(statement)
+    if not statement.protects:
+        facts.append(("Protection of one person", "none", "see the warning above"))
+        facts.append(("Would cost, with fresh noise", first, "; ".join(more)))
+        return tuple(facts)
+    facts.append(("Cost for one person", first, "; ".join(more)))
+    if not statement.discloses:
         chance = percent(guess(statement.epsilon, statement.delta))
         facts.append(
             ("Protection of one person", f"50{HARD}% → {chance}", "a right guess, without and with the release")
         )
-        facts.append(("Privacy cost", f"epsilon {statement.epsilon:.4g}", f"{delta}, for the whole joint release"))
-    else:
-        facts.append(("Protection of one person", "none", "see the warning above"))
-        facts.append(("Would cost", f"epsilon {statement.epsilon:.4g}", f"{delta}, run with fresh noise"))
+    if not statement.one_number:
+        facts.append((WHOLE_RELEASE, at_delta(statement.epsilon, statement.delta), "for one person"))
     return tuple(facts)
 
 
 def _refuse_release_folder(path: Path) -> None:
-    """Refuse a release's folder and what lies in it, except a party's own folder."""
+    """Refuse a release's folder and everything in it, except a party folder."""
     for folder in path.resolve().parents:
         if (folder / "party.json").exists():
             return
         if (folder / "statement.json").exists():
             raise RefusedError(
-                f"{path.name}: an owner's report must not be written into a release's folder, from where it could be "
-                "passed on: write it to the party's own folder"
+                f"{path.name}: an owner's report must not be written into a release's folder, where it could be passed "
+                "on by mistake: write it to the party folder"
             )
 
 

@@ -1,8 +1,8 @@
-"""The owner's side of an agreement: look at the plan, sign, withdraw, and see where every study stands.
+"""The owner's side of an agreement: read the plan, sign, decline, withdraw, and list the state of every study.
 
-An owner agrees to one run of one study: to its digest, with this version of Syndic, until a day of its choice. The
-agreement is signed with the organisation's identity and goes to every other party before the first step. It is an
-entry of the owner's ledger, like a withdrawal, and like every call that is answered or refused.
+An owner agrees to one run of one study: to its digest, with this version of Syndic, until a day that the owner chooses.
+The agreement is signed with the organisation's identity and sent to every other party before the first step. The
+owner's ledger records it, and also every withdrawal and every call that is answered or refused.
 """
 
 from collections import Counter
@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from syndic.document import Document, to_readable_json
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import Agreement, PublicIdentity, identified
-from syndic.privacy import Ledger, Spending
+from syndic.privacy import Ledger, Price, Spending, cost_sentence
 from syndic.study.document import Study
 from syndic.study.party_folder import PartyFile, PartyFolder, run_digest
+from syndic.study.price import price_of
 from syndic.study.statement import PlanSummary, plan
 from syndic.study.study_folder import StudyFolder, write_whole
 from syndic.version import __version__
@@ -30,38 +31,47 @@ State = Literal["pending", "declined", "agreed", "withdrawn", "expired", "finish
 
 @final
 class Offer(Document):
-    """What an owner decides about: the plan, who else takes part, and what its own cap leaves. For the owner only."""
+    """What an owner decides about: the plan, who else takes part, and the cost. For the owner only.
+
+    `price` is what the study costs one person here, at the study's delta. `spending` is what was spent on the owner's
+    data set before the study, and `after` what will be spent after it, both at the cap's delta.
+    """
 
     run: str
     party: str
     plan: PlanSummary
     peers: dict[str, str]
     syndic: str
-    charge: float
+    price: Price
     spending: Spending
+    after: Spending
     rehearsal: int | None = None
 
+    @property
+    def cost(self) -> str:
+        """The sentence "this study costs X; after it Y of your cap Z is spent"."""
+        return cost_sentence(self.price, self.after)
+
     def __str__(self) -> str:
-        """Return the plan and what the owner alone knows, for reading."""
-        left, cap = float(self.spending.left), float(self.spending.cap.epsilon)
+        """Return the plan and what only the owner knows, for reading."""
         lines = [
             str(self.plan),
-            *(f"  peer       {name}: {fingerprint}" for name, fingerprint in self.peers.items()),
-            f"  code       Syndic {self.syndic}, the same at every party",
-            f"  your cap   data set '{self.spending.dataset}': epsilon {left:g} is left of {cap:g}, "
-            f"and this study charges {self.charge:g}",
+            *(f"  peer         {name}: {fingerprint}" for name, fingerprint in self.peers.items()),
+            f"  code         Syndic {self.syndic}, the same at every party",
+            f"  YOUR COST    data set '{self.spending.dataset}': {self.cost}",
+            *(f"  DISCLOSES    {text}" for text in self.price.discloses),
         ]
         if self.rehearsal is not None:
             lines.append(
-                f"  REHEARSAL  the noise repeats from the seed {self.rehearsal}: the run protects nobody, and is "
-                "charged all the same. Use rows that are made up"
+                f"  REHEARSAL    the noise is reproducible from the seed {self.rehearsal}: the run protects nobody, "
+                "and is charged all the same. Use made-up rows"
             )
         return "\n".join(lines)
 
 
 @final
 class Declined(Document):
-    """The owner's no to a study, kept in its folder."""
+    """The owner's refusal of a study, kept in the study's folder."""
 
     why: str
     at: datetime
@@ -69,7 +79,7 @@ class Declined(Document):
 
 @final
 class Standing(Document):
-    """Where one study stands with this owner."""
+    """The state of one study at this owner."""
 
     study: str
     run: str
@@ -82,25 +92,29 @@ def consider(home: PartyFolder, study: Study, *, rehearsal: int | None = None) -
     """Return what the owner would agree to. Reads no row, signs nothing, spends nothing.
 
     Raises:
-        InputError: if the study cannot run, has no identities, or not this organisation's under its name.
+        InputError: if the study cannot run, if a party has no identity in it, or if this party's is not ours.
     """
     party = home.owner()
     if not identified(study):
-        raise InputError(f"{study.name}: a study between organisations gives the identity of every party")
+        raise InputError(f"{study.name}: a study between organisations must have the identity of every party")
     home.identity(study, party.name)
     if study.protocol.simulation_only and rehearsal is None:
-        raise InputError(f"{study.protocol.title} as published does not keep its promise: it can only be rehearsed")
-    planned = plan(study)
+        raise InputError(
+            f"{study.protocol.title} as published does not satisfy the guarantee it states: it can only be rehearsed"
+        )
+    planned, run = plan(study), run_digest(study, rehearsal)
     with _ledger(home, party) as ledger:
         spending = ledger.spent(party.dataset)
+        after = ledger.spent_after(dataset=party.dataset, study=run, events=study.plan.events(party.name))
     return Offer(
-        run=run_digest(study, rehearsal),
+        run=run,
         party=party.name,
         plan=planned,
         peers={one.name: PublicIdentity.read(one.identity or "").fingerprint for one in study.parties},
         syndic=__version__,
-        charge=float(study.costs[party.name].epsilon(spending.delta)),
+        price=price_of(study, party.name),
         spending=spending,
+        after=after,
         rehearsal=rehearsal,
     )
 
@@ -112,9 +126,9 @@ def agree(
     lasts: timedelta = timedelta(days=DEFAULT_DAYS),
     rehearsal: int | None = None,
 ) -> Agreement:
-    """Sign the owner's agreement to a run, keep it in the home, and write it into the ledger.
+    """Sign the owner's agreement to a run, store it in the party folder, and record it in the ledger.
 
-    Agreeing again replaces the agreement: with another expiry, another version, or after a withdrawal.
+    Agreeing again replaces the agreement, for another expiry or version, or after a withdrawal.
     """
     offer, party = consider(home, study, rehearsal=rehearsal), home.owner()
     now = datetime.now(UTC)
@@ -129,20 +143,20 @@ def agree(
     (stored.folder / _DECLINED).unlink(missing_ok=True)
     with _ledger(home, party) as ledger:
         why = f"until {agreement.expires:%Y-%m-%d %H:%M} UTC, Syndic {__version__}"
-        ledger.log_agreement(dataset=party.dataset, study=offer.run, agreement=digest, why=why)
+        ledger.log_agreement(dataset=party.dataset, study=offer.run, agreement=digest, why=why, stated=offer.price)
     return agreement
 
 
 def receive(home: PartyFolder, study: Study) -> str:
-    """Keep a study that the owner is asked about, so that `studies` lists it as pending; return its digest."""
+    """Store a study that the owner is asked about, so that `studies` lists it as pending; return its digest."""
     if not any(party.identity for party in study.parties):
-        raise InputError(f"{study.name}: a study between organisations gives the identity of every party")
+        raise InputError(f"{study.name}: a study between organisations must have the identity of every party")
     StudyFolder.of(home.folder, study.digest).put_study(study)
     return study.digest
 
 
 def decline(home: PartyFolder, run: str, *, why: str = "") -> None:
-    """Keep the owner's no to a study that was never agreed to. Nobody is told; nothing is answered anyway."""
+    """Store the owner's refusal of a study that was never agreed to. Nobody else learns of it."""
     for one in studies(home):
         if one.run == run:
             if one.state not in {"pending", "declined"}:
@@ -150,29 +164,29 @@ def decline(home: PartyFolder, run: str, *, why: str = "") -> None:
             declined = Declined(why=why[:1000], at=datetime.now(UTC))
             write_whole(StudyFolder.of(home.folder, run).folder / _DECLINED, to_readable_json(declined))
             return
-    raise InputError(f"there is no study {run[:12]} here")
+    raise InputError(f"there is no study {run[:12]} in this party folder")
 
 
 def withdraw(home: PartyFolder, digest: str, *, why: str = "") -> str:
-    """Take back the agreement to a run, found by the first letters of its digest; return the whole digest.
+    """Withdraw the agreement to a run, named by the first letters of its digest; return the whole digest.
 
-    From the next call on nothing is answered, not even what was answered before. What was spent stays spent.
+    From the next call on, nothing is answered, not even stored answers. What was spent stays spent.
     """
     party = home.owner()
     with _ledger(home, party) as ledger:
-        # the ledger decides what is answered: a study whose files were damaged can be withdrawn from all the same
+        # the ledger decides what is answered, so the owner can also withdraw from a study whose files are damaged
         agreed = ledger.agreed()
         found = [run for run in agreed if digest and run.startswith(digest)]
         if len(found) != 1:
             known = ", ".join(run[:12] for run in agreed) or "none"
-            told = digest or "an empty digest"
-            raise InputError(f"{told} is not the beginning of one run's digest; here are {known}")
+            asked = f"'{digest}'" if digest else "an empty digest"
+            raise InputError(f"{asked} does not begin the digest of exactly one agreed run; agreed runs: {known}")
         ledger.log_withdrawal(dataset=party.dataset, study=found[0], why=why)
     return found[0]
 
 
 def studies(home: PartyFolder) -> tuple[Standing, ...]:
-    """Return where every study in the home stands, by folder."""
+    """Return the state of every study in the party folder."""
     party = home.owner()
     folders = sorted(path.parent for path in home.folder.glob("studies/*/study.json"))
     with _ledger(home, party) as ledger:
@@ -183,7 +197,7 @@ def _standing(stored: StudyFolder, party: PartyFile, ledger: Ledger) -> Standing
     try:
         study, agreement = stored.study(), stored.agreement(party.name)
     except (InputError, RefusedError) as error:
-        # nothing is answered for it, and it must not stand in the way of the others
+        # nothing is answered for it, and the other studies are still listed
         return Standing(study=f"damaged: {error}", run=stored.digest, state="pending")
     if agreement is None:
         declined = (stored.folder / _DECLINED).exists()
@@ -203,13 +217,13 @@ def _standing(stored: StudyFolder, party: PartyFile, ledger: Ledger) -> Standing
 
 
 def _charged_in_full(study: Study, party: str, run: str, ledger: Ledger) -> bool:
-    """Return whether all that the study may charge here was charged: nothing more can be asked that costs."""
+    """Return whether everything that the study may charge here was charged."""
     spends = Counter(study.plan.events(party))
     return bool(spends) and not spends - Counter(ledger.charged(run))
 
 
 def _ledger(home: PartyFolder, party: PartyFile) -> Ledger:
-    """Open the ledger with the cap that the owner's file says now."""
+    """Open the ledger and put the cap of the owner's party file in force."""
     home.folder.chmod(0o700)
     ledger = home.open_ledger()
     ledger.declare(party.dataset, party.cap, why="the owner's party file")

@@ -1,8 +1,8 @@
-"""A party's own folder: its copy of the study, where its rows are, its ledger with its memory, its log.
+"""A party's own folder: its copy of the study, the place of its rows, its ledger and memory, its log.
 
-Nothing in it travels. `party.toml` says where the rows live and how much the owner lets all studies together
-spend on the people in them. A party of a simulation has one study in its folder. An organisation has its keys, one
-ledger for all studies, and a folder for each study that its owner was asked to agree to.
+Nothing in it is sent to anybody. `party.toml` names the source of the rows and the cap: the most that all studies
+together may spend on the people in them. In a simulation a party folder has one study. An organisation's folder has its
+keys, one ledger for all studies, and a folder for each study that its owner was asked to agree to.
 """
 
 import hashlib
@@ -27,13 +27,14 @@ from syndic.privacy import Budget, Called, Ledger
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
 from syndic.study.document import Study
 from syndic.study.identity import Identity, rehearsed_bonds
+from syndic.study.price import price_of
 from syndic.study.study_folder import StudyFolder, write_whole
 
 
 class PartyFile(Document):
-    """What an owner writes into `party.toml`: the data set's name, where it is, and the most it may cost.
+    """What an owner writes into `party.toml`: the name of the data set, its source, and its cap.
 
-    `id` is the column of the source by which its people are aligned with other organisations', or several columns.
+    `id` names the column or columns by which its people are aligned with those of other organisations.
     """
 
     name: str
@@ -51,13 +52,13 @@ class PartyFile(Document):
 @final
 @dataclass(frozen=True, kw_only=True)
 class PartyFolder:
-    """A folder of one party."""
+    """The folder of one party."""
 
     folder: Path
 
     @property
     def ledger(self) -> Path:
-        """The party's one SQLite file: its ledger, the answers it gave, what it remembers."""
+        """The party's one SQLite file: its ledger, its answers and its memory."""
         return self.folder / "ledger.sqlite"
 
     @property
@@ -67,7 +68,7 @@ class PartyFolder:
 
     @property
     def party(self) -> Path:
-        """Where the rows are and what they may cost."""
+        """The party's own copy of its party file."""
         return self.folder / "party.json"
 
     @property
@@ -76,37 +77,37 @@ class PartyFolder:
         return self.folder / "identity.key"
 
     def owner(self) -> PartyFile:
-        """Return what the owner wrote into the home's `party.toml`."""
+        """Return the owner's `party.toml`."""
         party = from_file(self.folder / "party.toml", PartyFile)
         return msgspec.structs.replace(party, source=beside(self.folder, party.source))
 
     def identity(self, study: Study, name: str) -> Identity:
-        """Return the organisation's keys; raise `InputError` if the study has other ones under this name."""
+        """Return the organisation's keys; raise `InputError` if the study names other keys for this party."""
         identity = Identity.load(self.keys)
         if member(study, name).identity != str(identity.public):
             raise InputError(
-                f"party '{name}': the study does not carry the identity of {self.keys}: send its line to whoever "
-                "writes the study"
+                f"party '{name}': the study does not contain the identity of {self.keys}: run syndic identity and send "
+                "the line to the author of the study"
             )
         return identity
 
     def open_ledger(self) -> Ledger:
-        """Open the ledger; where the owner has agreed to a study before, a lost one is not begun anew.
+        """Open the ledger; create it only if the owner never agreed to a study.
 
         Raises:
-            IntegrityError: if it is missing or empty then: what was spent would be forgotten.
+            IntegrityError: if the owner agreed before and the ledger is missing or empty: its charges would be lost.
         """
         return Ledger.open(self.ledger, create=not any(self.folder.glob("studies/*/agreement.json")))
 
     def cap(self, dataset: str) -> Budget | None:
-        """Return the cap that the ledger has for the data set, if there is one."""
+        """Return the cap of the data set in the ledger, if there is one."""
         if not self.ledger.exists():
             return None
         with Ledger.open(self.ledger) as ledger:
             return ledger.spent(dataset).cap if dataset in ledger.datasets() else None
 
     def keep(self, study: Study, party: PartyFile) -> None:
-        """Write the party's own copies; a cap that the party file did not say before goes into the ledger."""
+        """Store the party's copies of study and party file; declare the cap in the ledger if it is new."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o700)
         before = self.known()
@@ -117,20 +118,20 @@ class PartyFolder:
             write_whole(path, to_readable_json(content))
 
     def known(self) -> PartyFile | None:
-        """Return what an earlier run kept of the party's file, if there was one."""
+        """Return the party file that an earlier run stored, if any."""
         return from_file(self.party, PartyFile) if self.party.exists() else None
 
     def node(self, *, seed: int | None, source: Any = None) -> Node:
-        """Open the party's side of its study; `source` stands in for the file's when rows are in memory."""
+        """Open the party's side of its study; `source` replaces that of the party file if rows are in memory."""
         study = from_file(self.study, Study)
         party = from_file(self.party, PartyFile)
         return self._node(study, party, seed, source)
 
     def agreed_node(self, digest: str) -> Node:
-        """Open the organisation's side of the run with this digest; every call checks again that its owner agrees.
+        """Open the organisation's side of the run with this digest; every call checks the agreement again.
 
         Raises:
-            RefusedError: unless the owner agreed to it, and has not withdrawn, and the agreement has not expired.
+            RefusedError: if the owner has not agreed or has withdrawn, or if the agreement has expired.
         """
         stored, party = StudyFolder.of(self.folder, digest), self.owner()
         agreement = stored.agreement(party.name)
@@ -142,7 +143,7 @@ class PartyFolder:
         identity = self.identity(study, party.name)
         node = self._node(study, party, agreement.rehearsal)
         ledger, memory = node.state.ledger, node.state.memory
-        # the owner may have lowered it since it agreed
+        # the owner may have lowered the cap after agreeing
         ledger.declare(party.dataset, party.cap, why="the owner's party file")
         state = replace(
             node.state,
@@ -161,12 +162,12 @@ class PartyFolder:
         return replace(node, state=state)
 
     def forget(self, run: str) -> None:
-        """Delete the answers and secrets of a run that is over; what it was charged stays in the ledger."""
+        """Delete the answers and secrets of a finished run; its charges stay in the ledger."""
         with Ledger.open(self.ledger, create=False) as ledger:
             Memory(ledger.database, run).forget()
 
     def log_refusal(self, run: str, data: bytes, code: str) -> None:
-        """Put a call into the owner's log that was refused because no agreement to its run is in force."""
+        """Log a call that was refused because no agreement to its run is in force."""
         asked = hashlib.sha256(data).hexdigest()
         with self.open_ledger() as ledger:
             ledger.log_call(Called(dataset=self.owner().dataset, study=run, call="", step="", asked=asked, reply=code))
@@ -183,6 +184,7 @@ class PartyFolder:
             dataset=party.dataset,
             ledger=ledger,
             memory=Memory(ledger.database, digest),
+            price=price_of(study, party.name),
             open_table=lambda: open_table(
                 study,
                 party.name,
@@ -198,7 +200,7 @@ class PartyFolder:
 
     @contextmanager
     def logging(self, name: str) -> Iterator[None]:
-        """Send what the party has to say about its calls to its own log file and nowhere else."""
+        """Write the party's log messages to its own log file only."""
         log = logging.getLogger("syndic.party").getChild(name)
         handler = logging.FileHandler(self.folder / "party.log", delay=True)
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
@@ -213,21 +215,21 @@ class PartyFolder:
 
 
 def beside(folder: Path, source: SourceSpec) -> SourceSpec:
-    """Return the source with its file found from the folder of the party's file, not from where we are."""
+    """Return the source with its paths taken relative to the folder of the party file."""
     here = folder.absolute()
     found = {name: str(here / file) for name in ("path", "duckdb") if (file := getattr(source, name)) is not None}
     return msgspec.structs.replace(source, **found)
 
 
 def run_digest(study: Study, seed: int | None) -> str:
-    """Return the digest that calls carry. A seeded run has another one, so it can never pass for the real study."""
+    """Return the digest that calls carry. A seeded run has its own, so it can never pass for the real study."""
     if seed is None:
         return study.digest
     return hashlib.sha256(f"simulation {seed} of {study.digest}".encode()).hexdigest()
 
 
 def randomness_of(study: Study, seed: int | None, role: str) -> Callable[[str], Randomness]:
-    """Return where a role gets its randomness: the operating system, or a stream per label in simulation."""
+    """Return the randomness of a role by label: from the operating system, or from the seed of a simulation."""
     if seed is None:
         return lambda _label: SystemRandomness()
     return lambda label: SimulationRandomness(seed, study.digest, role, label)
@@ -236,10 +238,10 @@ def randomness_of(study: Study, seed: int | None, role: str) -> Callable[[str], 
 def open_table(
     study: Study, name: str, source: Any, *, ledger: Path, id_columns: tuple[str, ...], seed: int | None
 ) -> Table:
-    """Return the rows of a party; `id_columns` are the columns of people's ids that its owner named, if any.
+    """Return the rows of a party; `id_columns` are the id columns that its owner named, if any.
 
     Raises:
-        InputError: if a column is missing, or the study names an alignment that this party has not.
+        InputError: if a column is missing, or if this party does not have the alignment that the study names.
     """
     try:
         rows = open_source(source)
@@ -255,17 +257,17 @@ def open_table(
 
 
 def id_columns_of(study: Study, id_columns: tuple[str, ...], ledger: Path, seed: int | None) -> tuple[str, ...]:
-    """Return the columns of people's ids that a study reads: none unless it aligns or is aligned."""
+    """Return the id columns that a study reads: none unless it aligns people or uses an alignment."""
     if isinstance(study.protocol, Align):
         return id_columns or study.protocol.id
     return () if study.alignment is None else id_columns or stored_alignment(ledger, study.alignment, seed).columns
 
 
 def stored_alignment(ledger: Path, alignment: str, seed: int | None) -> Alignment:
-    """Return what a party keeps of the alignment with this study digest: of a seeded run that of its own seed first.
+    """Return a party's stored alignment by the digest of its study; a seeded run looks for that of its seed first.
 
     Raises:
-        InputError: if it keeps none.
+        InputError: if there is none.
     """
     seeded = [] if seed is None else [hashlib.sha256(f"simulation {seed} of {alignment}".encode()).hexdigest()]
     for digest in (*seeded, alignment):
@@ -273,8 +275,8 @@ def stored_alignment(ledger: Path, alignment: str, seed: int | None) -> Alignmen
         if value is not None:
             return decode(value, StoredOrder).alignment
     raise InputError(
-        f"the study's people were to be aligned by study {alignment[:12]}, and this party has no such alignment: run "
-        "that study first, with the same folder"
+        f"the study uses the alignment of study {alignment[:12]}, which this party does not have: run that study "
+        "first, with the same folder"
     )
 
 

@@ -1,21 +1,32 @@
-"""What a study costs, protects and shows to whom: the plan before any row is read, the statement of a release."""
+"""What a study costs, protects and shows to whom: the plan before a row is read, and the statement of a release."""
 
 from collections import Counter
+from collections.abc import Iterable
 from fractions import Fraction
 from math import exp, inf
-from typing import Any, final
+from typing import Any, Final, final
+
+import msgspec
 
 from syndic.document import Document
 from syndic.kernel import Disclosure, Resources
-from syndic.privacy import Cost, Event, Unit, curve
+from syndic.privacy import Cost, Event, Unit, at_delta, curve, shown
 from syndic.study.document import Study
+from syndic.study.price import disclosures_of, price_of
 from syndic.version import __version__
 
+WHOLE_RELEASE: Final = "The whole release, all parties together"
+OTHER_ADVERSARIES: Final = "Against other adversaries"
 _DELTAS = tuple(Fraction(1, 10**power) for power in range(3, 13))
+_PARTITIONS: Final = {
+    "horizontal": "horizontal partition (different people, same columns)",
+    "vertical": "vertical partition (same people, different columns)",
+}
+_WIDTH: Final = 13
 
 
 class PartyCost(Document):
-    """What one party's people paid: its events and the epsilon they come to at `delta`."""
+    """What the study costs one person at one party: its events, and their epsilon at `delta`, the study's."""
 
     party: str
     epsilon: float
@@ -25,7 +36,12 @@ class PartyCost(Document):
 
 @final
 class Statement(Document):
-    """Goes with every release. `epsilon` and `delta` are for one person over the whole joint release."""
+    """The privacy statement of a release.
+
+    `parties` has the cost for one person at each party. `epsilon` and `delta` are for one person over the whole
+    release, all parties together. `against` has the epsilon against other adversaries. `discloses`
+    lists what is shown exactly, outside any epsilon.
+    """
 
     study: str
     digest: str
@@ -48,10 +64,23 @@ class Statement(Document):
     not_protected: tuple[str, ...]
     departures: tuple[str, ...]
     syndic: str
+    against: dict[str, float] = msgspec.field(default_factory=dict)
+    discloses: tuple[str, ...] = ()
+
+    @property
+    def one_number(self) -> bool:
+        """Whether the cost at every party, rounded as shown, is also that of the whole release."""
+        return all(shown(party.epsilon) == shown(self.epsilon) for party in self.parties)
+
+    @property
+    def other_adversaries(self) -> dict[str, float]:
+        """The epsilon against each other adversary, if one of them differs from the cost at some party."""
+        costs = {shown(party.epsilon) for party in self.parties}
+        return self.against if {shown(epsilon) for epsilon in self.against.values()} - costs else {}
 
 
 def state(study: Study, *, simulated: bool, version: str) -> Statement:
-    """Write the statement of a study. Everything in it is public before a row is read."""
+    """Return the statement of a study. Everything in it is public before a row is read."""
     disclosure: Disclosure = study.plan.disclosure
     joint = study.joint
     return Statement(
@@ -67,19 +96,11 @@ def state(study: Study, *, simulated: bool, version: str) -> Statement:
         epsilon=_above(joint.epsilon(study.delta)),
         delta=float(study.delta),
         accountant=_accountant(joint),
-        # JSON has no infinity, and a delta at which nothing is promised is no point of a curve
+        # JSON has no infinity, and a delta without a bound is no point of a curve
         curve=tuple((_above(epsilon), float(delta)) for epsilon, delta in curve(joint, _DELTAS) if epsilon != inf),
-        parties=tuple(
-            PartyCost(
-                party=party.name,
-                epsilon=_above(study.costs[party.name].epsilon(study.delta)),
-                delta=float(study.delta),
-                events=study.plan.events(party.name),
-            )
-            for party in study.parties
-        ),
+        parties=tuple(_party_cost(study, party.name) for party in study.parties),
         randomness=(
-            "simulated: the noise repeats from a seed and protects nobody"
+            "simulated: the noise is reproducible from a seed and protects nobody"
             if simulated
             else "exact integer noise from the operating system's generator"
         ),
@@ -89,6 +110,8 @@ def state(study: Study, *, simulated: bool, version: str) -> Statement:
         not_protected=disclosure.not_protected,
         departures=disclosure.departures,
         syndic=version,
+        against=disclosure.against,
+        discloses=disclosures_of(study),
     )
 
 
@@ -99,9 +122,9 @@ def words_for(unit: Unit, partition: str) -> str:
     if partition == "vertical":
         places = "whose values are spread over the parties, all of them protected together"
     counted = (
-        f"rows are one person's if they share '{unit.person}', and more are left out"
+        f"rows with the same '{unit.person}' belong to one person, and further rows are left out"
         if unit.person
-        else "each row is taken to be the person's only one within that bound"
+        else "no column links the rows of a person: the owners vouch that nobody has more"
     )
     change = {
         "add_remove": "Nobody can tell from the release whether the person is in the data at all",
@@ -111,7 +134,7 @@ def words_for(unit: Unit, partition: str) -> str:
 
 
 def odds_for(epsilon: float, delta: float) -> str:
-    """Return epsilon and delta as the best guess about one person, where a coin would be right half of the time."""
+    """Return epsilon and delta as the best guess about one person; without the release it is right half of the time."""
     # (e^epsilon + delta) / (1 + e^epsilon), written so that no epsilon overflows
     share = exp(-epsilon)
     return (
@@ -119,16 +142,49 @@ def odds_for(epsilon: float, delta: float) -> str:
     )
 
 
+def meaning_of(statement: Statement) -> str:
+    """Return what the epsilon of the whole release means; a study that discloses something is never only odds."""
+    if statement.discloses:
+        told = "; ".join(statement.discloses)
+        charged = f"; beyond that, {odds_for(statement.epsilon, statement.delta)}" if statement.epsilon else ""
+        return f"epsilon does not cover everything: {told}{charged}"
+    return odds_for(statement.epsilon, statement.delta)
+
+
+def costs_of(statement: Statement) -> tuple[str, ...]:
+    """Return what the study costs a person at each party, parties with the same cost together."""
+    groups: dict[str, list[str]] = {}
+    for party in statement.parties:
+        groups.setdefault(at_delta(party.epsilon, party.delta), []).append(party.party)
+    if len(groups) <= 1:
+        whole = ", and over the whole release" if statement.one_number else ""
+        cost = next(iter(groups), at_delta(statement.epsilon, statement.delta))
+        return (f"{cost} for one person at each party{whole}",)
+    return tuple(f"{cost} for one person at {', '.join(names)}" for cost, names in groups.items())
+
+
 def summary(statement: Statement) -> dict[str, Any]:
-    """Return the few lines that belong on a screen."""
-    return {
+    """Return the lines of a release that a screen shows."""
+    lines = {
         "study": f"{statement.study} ({statement.digest[:12]})",
         "method": statement.method,
         "protects": statement.unit_in_words,
-        "guarantee": f"epsilon {statement.epsilon:g}, delta {statement.delta:g}: "
-        + odds_for(statement.epsilon, statement.delta),
-        "noise": statement.randomness,
+        "cost": "; ".join(costs_of(statement)),
+        "means": meaning_of(statement),
     }
+    if not statement.one_number:
+        lines["whole release"] = f"{at_delta(statement.epsilon, statement.delta)}, all parties together"
+    return {**lines, "noise": statement.randomness}
+
+
+def _party_cost(study: Study, party: str) -> PartyCost:
+    price = price_of(study, party)
+    return PartyCost(
+        party=party,
+        epsilon=inf if price.epsilon is None else _above(price.epsilon),
+        delta=float(price.delta),
+        events=study.plan.events(party),
+    )
 
 
 def _above(epsilon: Fraction | float) -> float:
@@ -146,7 +202,7 @@ def _accountant(joint: Cost) -> str:
 
 
 class PlannedStep(Document):
-    """A question that every party will be asked, and what its reply gives away."""
+    """A question that every party will be asked, and what its reply reveals."""
 
     step: str
     reveals: str
@@ -155,7 +211,7 @@ class PlannedStep(Document):
 
 @final
 class PlanSummary(Document):
-    """Everything an owner needs to decide; `str(plan)` is for reading."""
+    """Everything that an owner needs to decide; `str(plan)` is for reading."""
 
     study: str
     digest: str
@@ -167,19 +223,24 @@ class PlanSummary(Document):
         statement, needs = self.statement, self.resources
         lines = [
             f"{self.study}  (digest {self.digest[:12]})",
-            f"  method     {statement.method}; {statement.partition} partition",
-            f"  protects   {statement.unit_in_words}",
-            f"  guarantee  epsilon {statement.epsilon:g}, delta {statement.delta:g} for one person over the release",
-            f"             {odds_for(statement.epsilon, statement.delta)}",
-            *(f"  charges    {_charge(party)}" for party in statement.parties),
-            *(f"  asks       {step.step}: {step.reveals} - {step.means}" for step in self.steps),
-            *(f"  sees       {role}: {what}" for role, what in statement.sees.items()),
-            f"  trust      {statement.trust}",
-            *(f"  not kept   {what}" for what in statement.not_protected),
-            *(f"  WARNING    {what}" for what in statement.departures),
-            f"  needs      about {needs.memory_bytes / 1e6:,.0f} MB, {needs.seconds:g} s, "
-            f"{needs.rounds} round(s), replies of about {needs.reply_bytes / 1e6:,.2f} MB",
-            *(f"  note       {note}" for note in needs.notes),
+            _line("method", f"{statement.method}; {_PARTITIONS[statement.partition]}"),
+            _line("protects", statement.unit_in_words),
+            *(_line("costs", text) for text in costs_of(statement)),
+            *(_line("DISCLOSES", f"{text}; exactly, and outside any epsilon") for text in statement.discloses),
+            *(_line("charges", text) for text in _charges(statement.parties)),
+            *_whole_release(statement),
+            *_other_adversaries(statement),
+            *(_line("asks", f"{step.step}: {step.reveals} - {step.means}") for step in self.steps),
+            *(_line("sees", f"{role}: {what}") for role, what in statement.sees.items()),
+            _line("trust", statement.trust),
+            *(_line("unprotected", what) for what in statement.not_protected),
+            *(_line("WARNING", what) for what in statement.departures),
+            _line(
+                "needs",
+                f"about {needs.memory_bytes / 1e6:,.0f} MB, {needs.seconds:g} s, {needs.rounds} round(s), replies of "
+                f"about {needs.reply_bytes / 1e6:,.2f} MB",
+            ),
+            *(_line("note", note) for note in needs.notes),
         ]
         return "\n".join(lines)
 
@@ -198,7 +259,33 @@ def plan(study: Study) -> PlanSummary:
     )
 
 
-def _charge(party: PartyCost) -> str:
-    counted = Counter(event.what for event in party.events)
-    events = "; ".join(what if times == 1 else f"{times} times {what}" for what, times in counted.items())
-    return f"{party.party}: epsilon {party.epsilon:g} ({events or 'nothing'})"
+def _line(label: str, text: str) -> str:
+    return f"  {label:<{_WIDTH}}{text}"
+
+
+def _whole_release(statement: Statement) -> tuple[str, ...]:
+    if statement.one_number:
+        return (_line("means", meaning_of(statement)),)
+    whole = at_delta(statement.epsilon, statement.delta)
+    return (f"  {WHOLE_RELEASE}", _line("", f"{whole}: {meaning_of(statement)}"))
+
+
+def _other_adversaries(statement: Statement) -> tuple[str, ...]:
+    lines = (
+        _line("", f"epsilon {shown(epsilon)} against {who}") for who, epsilon in statement.other_adversaries.items()
+    )
+    return (f"  {OTHER_ADVERSARIES}", *lines) if statement.other_adversaries else ()
+
+
+def _charges(parties: Iterable[PartyCost]) -> tuple[str, ...]:
+    """Return what the ledgers are charged for, parties with the same events together."""
+    groups: dict[str, list[str]] = {}
+    for party in parties:
+        groups.setdefault(events_in_words(party.events), []).append(party.party)
+    return tuple(f"{', '.join(names)}: {events or 'nothing'}" for events, names in groups.items())
+
+
+def events_in_words(events: Iterable[Event]) -> str:
+    """Return what was charged for, equal events together; empty if nothing was."""
+    counted = Counter(event.what for event in events if event.what)
+    return "; ".join(what if times == 1 else f"{times} times {what}" for what, times in counted.items())

@@ -1,4 +1,4 @@
-"""One study in a party's home: its own copy of the study and its owner's signed agreement."""
+"""One study in a party folder: the party's copy of the study and its owner's signed agreement."""
 
 import hashlib
 import os
@@ -20,14 +20,14 @@ _LETTERS = 16
 @final
 @dataclass(frozen=True, kw_only=True)
 class StudyFolder:
-    """The folder of one run; `digest` is the run's, so a rehearsal has a folder of its own."""
+    """The folder of one run; `digest` is that of the run, so a rehearsal has its own folder."""
 
     folder: Path
     digest: str
 
     @classmethod
     def of(cls, home: Path, digest: str) -> "StudyFolder":
-        """Return the folder of a run in a home."""
+        """Return the folder of a run in a party folder."""
         return cls(folder=home / "studies" / digest[:_LETTERS], digest=digest)
 
     @property
@@ -40,26 +40,28 @@ class StudyFolder:
         return from_file(self.folder / "study.json", Study)
 
     def put_study(self, study: Study) -> None:
-        """Keep a copy of the study; raise `InputError` if the folder is that of another run."""
+        """Store a copy of the study; raise `InputError` if the folder belongs to another run."""
         if self._taken():
-            raise InputError(f"{self.folder}: is the folder of another study, whose digest begins alike: agree to one")
+            raise InputError(
+                f"{self.folder}: this folder belongs to another study whose digest begins alike: agree to one of them"
+            )
         self._put("study.json", to_readable_json(study))
 
     def put_agreement(self, agreement: Agreement) -> str:
-        """Keep a signed agreement; return its digest."""
+        """Store a signed agreement; return its digest."""
         content = to_json(agreement)
         self._put("agreement.json", content)
         return hashlib.sha256(content).hexdigest()
 
     def agreement(self, party: str) -> Agreement | None:
-        """Return what the owner signed last, if anything; whether it holds is another question."""
+        """Return the agreement that the owner signed last, if any, in force or not."""
         return read_agreement(self.written.read_bytes(), party=party) if self.written.exists() else None
 
     def in_force(self, study: Study, party: str, ledger: Ledger) -> bytes:
-        """Return the signed agreement if it holds now.
+        """Return the signed agreement if it is in force now.
 
         Raises:
-            RefusedError: if the owner has not agreed, has withdrawn, or its agreement expired or was changed.
+            RefusedError: if the owner has not agreed or has withdrawn, or if the agreement expired or was changed.
         """
         standing = ledger.standing(self.digest)
         if standing is None or not self.written.exists():
@@ -68,33 +70,33 @@ class StudyFolder:
             raise RefusedError(f"{party} has withdrawn from study {self.digest[:12]}")
         content = self.written.read_bytes()
         if hashlib.sha256(content).hexdigest() != standing.reply:
-            raise RefusedError(f"the agreement of {party} is not the one that its owner's log names: agree again")
+            raise RefusedError(f"the agreement of {party} is not the one in its owner's ledger: agree again")
         identity = member(study, party).identity or ""
         agreement = read_agreement(content, party=party)
         check_agreement(agreement, identity=identity, run=self.digest, party=party, syndic=__version__)
         return content
 
     def note_calls(self, number: int) -> None:
-        """Note beside the ledger what `Memory.calls` says, so that an older copy of the ledger is noticed."""
+        """Write the number of calls beside the ledger, so that a restored older ledger is noticed."""
         self._put("calls", str(number).encode())
 
     def check_calls(self, number: int, party: str) -> None:
-        """Raise `RefusedError` if the ledger knows of fewer calls than were noted: they would get new noise."""
+        """Raise `RefusedError` if the ledger has fewer calls than were noted: they would get new noise."""
         path = self.folder / "calls"
         noted = path.read_bytes() if path.exists() else b"0"
         if not noted.isdigit() or number < int(noted):
             raise RefusedError(
                 f"{party} answered calls of study {self.digest[:12]} before and its stored answers are gone: its "
-                "ledger is an older copy. Put the newest back, or use a new edition"
+                "ledger is an older copy. Restore the newest copy, or use a new edition"
             )
 
     def _taken(self) -> bool:
-        """Tell whether another run has this folder: its name is 64 bits of a digest, and these can be made alike."""
+        """Return whether another run has this folder: its name is 64 bits of a digest, and collisions can be made."""
         try:
             agreement = self.agreement("its owner")
             held = self.study().digest if agreement is None else agreement.run
         except (InputError, RefusedError):
-            # nothing is there, or nothing that could be answered
+            # there is nothing, or nothing that could be answered
             return False
         return held != self.digest and held.startswith(self.folder.name)
 
@@ -105,7 +107,7 @@ class StudyFolder:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all, for a process that is just reading it."""
+    """Write a file in one step: another process reads the old content or the new, never a part."""
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     draft.write_bytes(content)
     draft.replace(path)

@@ -55,7 +55,7 @@ def test_no_means_that_nothing_is_signed(run: Run) -> None:
     for answer in ("n\n", "\n", ""):
         result = run("agree", "joint.json", "--home", "north", input=answer)
         assert isinstance(result.exception, RefusedError)
-        assert "charges 1" in result.output
+        assert "this study costs epsilon 1 " in result.output
     assert studies(north()) == ()
     with Ledger.open(north().ledger) as ledger:
         assert [entry.kind for entry in ledger.entries()] == ["declare"]
@@ -143,6 +143,7 @@ def test_calls_are_shown_when_asked_for(run: Run) -> None:
     run_study(joint(), carrier)
     carrier.close()
     file = str(north().ledger)
+    assert "│ epsilon 1 │ in full │ 1 " in re.sub(" +", " ", run("ledger", "show", file).output)
     kinds = [
         re.findall(r"^ +[0-9]+  [0-9-]{10} [0-9:]{8}  (\w+)", shown, re.MULTILINE)
         for shown in (run("ledger", "show", file).output, run("ledger", "show", file, "--calls").output)

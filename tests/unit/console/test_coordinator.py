@@ -62,7 +62,7 @@ def test_parties_are_listed(federation: tuple[Coordinator, Study]) -> None:
     lines = visitor.ask("GET", "/parties")
     assert [(one["party"], one["connected"]) for one in lines] == [("north", None), ("south", None)]
     page = visitor.get("/parties")
-    assert "the server does not run" in page
+    assert "the server is not running" in page
     assert lines[0]["fingerprint"] in page
 
 

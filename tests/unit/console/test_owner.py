@@ -41,7 +41,8 @@ def test_a_study_arrives_and_is_pending(tmp_path: Path) -> None:
     assert [(one.run, one.state) for one in studies(home)] == [(study.digest, "pending")]
     assert "1 study waits" in visitor.get("/studies")
     page = visitor.get(place)
-    for wanted in (study.digest, "epsilon 1", "of 50 that is left of 50", "nobody: each party trusts only itself"):
+    cost = "after it 1 of your cap 50 is spent"
+    for wanted in (study.digest, "epsilon 1", cost, "nobody: each party trusts only itself"):
         assert wanted in page
     # the owner's own fingerprint and those of the others
     fingerprints = {one["fingerprint"] for one in visitor.ask("GET", f"/studies/{study.digest}")["members"]}
@@ -209,7 +210,7 @@ def test_verify_finds_what_was_changed(tmp_path: Path) -> None:
     study, homes = study_between(tmp_path)
     agree_all(study, homes)
     visitor = Visitor(homes["north"].folder)
-    assert "The ledger is whole" in visitor.post("/ledger", 200, action="verify")
+    assert "The ledger is verified" in visitor.post("/ledger", 200, action="verify")
     head = visitor.ask("GET", "/ledger")["head"]
     assert visitor.ask("POST", "/ledger/verification", body={"published": head})["whole"] is True
     assert visitor.ask("POST", "/ledger/verification", body={"published": "0" * 64})["whole"] is False

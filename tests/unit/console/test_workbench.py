@@ -85,7 +85,7 @@ def test_a_draft_is_a_schema_and_marked_private(visitor: Visitor) -> None:
         "bins": 8,
     }
     page = visitor.post("/schema", 200, action="check", text="")
-    assert "publishing them can give people away" in page
+    assert "publishing them can reveal people" in page
     assert "<b>bold" not in page
     assert "&lt;b&gt;bold" in page
 

@@ -126,7 +126,7 @@ def test_a_lying_sum_is_found_before_anything_is_said(tmp_path: Path) -> None:
     carrier.change = zeros
     with pytest.raises(PartyError, match="found other common people"):
         run(align_study().protocol, session)
-    with pytest.raises(InputError, match="no such alignment"):
+    with pytest.raises(InputError, match="uses the alignment of study"):
         stored_alignment(tmp_path / "second" / "parties" / "north" / "ledger.sqlite", align_study().digest, None)
     carrier.close()
 

@@ -14,7 +14,7 @@ from syndic import Study, simulate
 from syndic.data import Factor, Table, open_source
 from syndic.errors import InputError, PartyError
 from syndic.methods.histogram.crosstables_plan import CrosstablesPlan, TableNoise, whole_noise
-from syndic.privacy import zcdp_epsilon
+from syndic.privacy import shown, zcdp_epsilon
 from syndic.random import SimulationRandomness
 from syndic.study import Release, plan
 
@@ -94,7 +94,7 @@ def test_epsilon_is_stated_both_ways() -> None:
     outside, partner = plan_of(trusting).epsilons
     assert outside == pytest.approx(1, rel=1e-3)
     assert partner == pytest.approx(float(zcdp_epsilon(2 * rho, study.delta)), rel=1e-3)
-    assert f"{partner:.4g} against a partner" in str(plan(trusting))
+    assert f"epsilon {shown(partner)} against a partner of a table" in str(plan(trusting))
     with_own = vertical_study("local = true")
     assert plan_of(with_own).epsilons[0] == pytest.approx(1, abs=1e-6)
 

@@ -17,7 +17,7 @@ from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.regression.gram_result import GramResult
 from syndic.model.gram.fit import infer
 from syndic.model.gram.moments import moments_of
-from syndic.privacy import Cost, gaussian_epsilon
+from syndic.privacy import Cost, gaussian_epsilon, shown
 from syndic.study import Release, plan
 
 BUDGET = "epsilon = 1.0\ndelta = 1e-7"
@@ -177,7 +177,7 @@ def test_epsilon_is_stated_both_ways() -> None:
     mu_squared = plan_of(study).noise.mu_squared
     assert pooled == pytest.approx(1, abs=1e-6)
     assert outside == pytest.approx(float(gaussian_epsilon(mu_squared / 2, study.delta)), rel=1e-4)
-    assert f"epsilon {outside:.4g} against all but the parties" in str(plan(study))
+    assert f"epsilon {shown(outside)} against all but the parties" in str(plan(study))
 
 
 PARTIES_ONE = VERTICAL.split("[[parties]]")[1]

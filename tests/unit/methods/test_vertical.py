@@ -23,7 +23,7 @@ from syndic.methods.synthesis.vertical_plan import VerticalPlan
 from syndic.methods.synthesis.vertical_rounds import MixedNoise
 from syndic.mpc.product_messages import ProductClose
 from syndic.mpc.seal import Mail
-from syndic.privacy import GaussianEvent, gaussian_epsilon, mu_squared_for
+from syndic.privacy import GaussianEvent, gaussian_epsilon, mu_squared_for, shown
 from syndic.random import Randomness
 from syndic.runtime import Local
 from syndic.study import simulate
@@ -134,10 +134,13 @@ def test_rounds_add_up_to_the_strictest_budget_and_every_party_pays_it_whole() -
 
 def test_the_plan_says_what_a_partner_learns() -> None:
     sound, trusting = (plan(synthesis_across(f"colluding = {number}")) for number in (1, 0))
-    assert "epsilon 1 against all but the partners of a table, 1 against a partner" in str(sound)
+    assert [shown(epsilon) for epsilon in sound.statement.against.values()] == ["1", "1"]
+    # both are the cost, which is shown once
+    assert "against" not in str(sound).split("  asks")[0]
     # twice the mu^2 of the budget
     less = float(gaussian_epsilon(2 * mu_squared_for(Fraction(1), Fraction("1e-5")), Fraction("1e-5")))
-    assert f"epsilon 1 against all but the partners of a table, {less:.4g} against a partner" in str(trusting)
+    assert "epsilon 1 against all but the partners of a table\n" in str(trusting)
+    assert f"epsilon {shown(less)} against a partner of a table, which can take its own share" in str(trusting)
 
 
 # What a party does not let happen.

@@ -98,7 +98,7 @@ def test_a_refused_charge_says_what_would_fit_and_spends_nothing(ledger: Ledger)
     )
     assert ledger.head() == head
     reserve(ledger, "b", pure("0.2"))
-    with pytest.raises(BudgetError, match=r"left 0; no charge of this kind fits"):
+    with pytest.raises(BudgetError, match=r"left 0; the cap is used up, and only its owner can raise it"):
         reserve(ledger, "c", pure("0.001"))
 
 
@@ -148,9 +148,20 @@ def test_shares_make_a_whole_though_each_is_rounded_up(ledger: Ledger, share: Fr
 
 def test_a_charge_that_needs_more_delta_says_so(ledger: Ledger) -> None:
     ledger.declare("exact", Budget(epsilon=Fraction(1)))
-    with pytest.raises(BudgetError, match="needs a larger delta"):
+    needed = "asked unbounded, left 1; this party's cap has no delta, and Gaussian noise needs one: set `delta` in"
+    with pytest.raises(BudgetError, match=needed):
         reserve(ledger, "a", [ConcentratedEvent(rho=Fraction(1, 100))], dataset="exact")
-    with pytest.raises(BudgetError, match="needs a larger delta"):
+    reserve(ledger, "c", pure("0.1"))
+    ledger.declare("lowered", CAP)
+    reserve(ledger, "d", [ConcentratedEvent(rho=Fraction(1, 100))], dataset="lowered")
+    ledger.declare("lowered", Budget(epsilon=Fraction(1)))
+    with pytest.raises(
+        BudgetError, match=r"spent unbounded .* for what was charged before, this party's cap has no delta"
+    ):
+        reserve(ledger, "e", pure("0.1"), dataset="lowered")
+    with pytest.raises(
+        BudgetError, match=r"the delta of this party's cap \(1e-06\) is too small for this charge: set a"
+    ):
         reserve(ledger, "b", [ApproximateEvent(epsilon=Fraction(1, 10), delta=2 * DELTA)])
 
 

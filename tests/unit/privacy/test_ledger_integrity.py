@@ -54,11 +54,11 @@ def tamper(path: Path, *statements: str) -> None:
         ("UPDATE entry SET pure = -1 WHERE number = 6", "entry 6 was changed: it cannot be read"),
         ("DELETE FROM entry WHERE number = 6", "entry 6 is missing"),
         ("DELETE FROM entry WHERE number = 1", "entry 1 is missing"),
-        ("DELETE FROM entry", "ends at entry 0, its head says entry 11: entry 1 was cut"),
-        ("DELETE FROM entry WHERE number > 9", "ends at entry 9, its head says entry 11: entry 10 was cut"),
+        ("DELETE FROM entry", "ends at entry 0, but its head names entry 11: entry 1 was removed"),
+        ("DELETE FROM entry WHERE number > 9", "ends at entry 9, but its head names entry 11: entry 10 was removed"),
         ("UPDATE entry SET number = number + 20 WHERE number = 11", "entry 11 is missing"),
         ("DELETE FROM head", "the head of the ledger is missing"),
-        ("UPDATE head SET number = 10", "ends at entry 11, its head says entry 10"),
+        ("UPDATE head SET number = 10", "ends at entry 11, but its head names entry 10"),
     ],
 )
 def test_tampering_is_found_and_the_first_bad_entry_named(path: Path, statement: str, text: str) -> None:
@@ -149,7 +149,7 @@ def test_an_empty_ledger_is_whole_and_has_a_head(tmp_path: Path) -> None:
 def test_nothing_is_appended_to_a_cut_ledger(path: Path) -> None:
     tamper(path, "DELETE FROM entry WHERE number = 11")
     with Ledger.open(path) as ledger:
-        with pytest.raises(IntegrityError, match="entry 11 was cut or replaced"):
+        with pytest.raises(IntegrityError, match="entry 11 was removed or replaced"):
             charge(ledger, 9)
         with pytest.raises(IntegrityError, match="entry 10 is not the head, entry 11"):
             ledger.log_withdrawal(dataset="visits", study="digest", why="")
@@ -216,8 +216,8 @@ def version(number: int) -> Callable[[Path], None]:
     [
         (text_file, "not a Syndic ledger, or damaged"),
         (other_database, "this SQLite file is not a Syndic ledger"),
-        (version(2), "ledger of version 2, this Syndic reads 1"),
-        (version(0), "ledger of version 0, this Syndic reads 1"),
+        (version(3), "ledger of version 3, this Syndic reads 2"),
+        (version(0), "ledger of version 0, this Syndic reads 2"),
     ],
 )
 def test_foreign_files_are_refused_and_left_alone(tmp_path: Path, make: Callable[[Path], None], text: str) -> None:

@@ -145,7 +145,7 @@ def test_yaml_reads_as_the_json_does(folder: Path, tmp_path: Path) -> None:
     as_json = json.loads(write_registry(release, about(), tmp_path / "entry.json").read_text())
     assert as_yaml == as_json
     assert as_yaml["deployment"]["privacy_loss"]["privacy_parameters"] == {
-        "epsilon": release.statement.epsilon,
+        "epsilon": pytest.approx(release.statement.epsilon),
         "delta": 1e-06,
     }
     assert as_yaml["deployment"]["dp_variant"]["variant_name"] == "Approximate DP"

@@ -111,7 +111,8 @@ def test_every_variant_has_a_whole_page(case: Case, tmp_path: Path) -> None:
         assert {str(value) for value in release.result.summary().values()} <= set(page.of("td"))
     wanted = [
         "What was released",
-        "privacy promise",
+        "What the study cost",
+        "The privacy guarantee. The whole release, all parties together",
         "not protected",
         "assumed",
         "Who saw what",
@@ -129,7 +130,7 @@ def test_every_variant_has_a_whole_page(case: Case, tmp_path: Path) -> None:
     if len(release.transcript) <= 60:
         assert {exchange.reply_sha256[:12] for exchange in release.transcript} <= set(page.of("td"))
     assert release.statement.digest in page.text
-    assert "ledger is whole" not in page.text
+    assert "ledger is verified" not in page.text
     assert "OWNER" not in page.text
 
 
@@ -137,7 +138,7 @@ def test_a_release_that_protects_says_so_in_numbers(plain: Release, tmp_path: Pa
     page = read(plain, tmp_path)
     assert "protects nobody" not in page.text
     assert "50 % → 73.1 %" in page.of("strong")
-    assert "epsilon 1" in page.of("strong")
+    assert "epsilon 1 for one person at each party, and over the whole release" in page.of("strong")
     assert "sum of pure epsilons" in page.text
     assert plain.statement.sensitivity in page.text
     kept = [number(len(counts.cells)) for counts in plain.result.histograms.values()]  # type: ignore[attr-defined]
@@ -150,7 +151,7 @@ def test_departures_and_foreign_statements_are_warned_of(tmp_path: Path, plain: 
     assert any(text.startswith("the paper claims") for text in page.of("li"))
     assert "Claims of the paper that are not met" in page.of("h2")
     foreign = dataclasses.replace(plain, statement=msgspec.structs.replace(plain.statement, digest="0" * 64))
-    assert "Statement and study do not belong together" in read(foreign, tmp_path).of("h2")
+    assert "Statement and study do not match" in read(foreign, tmp_path).of("h2")
 
 
 def test_delta_is_explained_and_its_curve_drawn(tmp_path: Path) -> None:
@@ -162,7 +163,7 @@ def test_delta_is_explained_and_its_curve_drawn(tmp_path: Path) -> None:
     curve = next(text for text in page.of("figcaption") if "curve" in text)
     assert curve
     # beliefs other than even odds have no bound of this form where delta is above 0
-    assert "What somebody believed, and can believe at most" not in page.of("figcaption")
+    assert "Belief about a person before the release, and the largest after it" not in page.of("figcaption")
 
 
 def test_the_page_follows_from_the_release_alone(plain: Release, tmp_path: Path) -> None:
@@ -206,7 +207,7 @@ def test_fifty_columns_and_long_lists(tmp_path: Path) -> None:
     assert len(release.table) > 300
     page = read(release, tmp_path)
     captions = page.of("figcaption")
-    assert {f"c{place}" for place in range(49)} | {"long", "How strongly columns hang together"} <= set(captions)
+    assert {f"c{place}" for place in range(49)} | {"long", "Association between columns"} <= set(captions)
     assert sum(" and " in text for text in captions) <= 14
     assert "12 of 1,225 pairs" in page.text
     assert "491 other values" in page.text
@@ -286,7 +287,7 @@ def test_the_owners_page_is_marked_everywhere_and_private(tmp_path: Path) -> Non
     text = path.read_text()
     page = checked(text)
     sections = [part for part in re.split(r"<section", text)[1:] if 'id="part-' in part]
-    assert len(sections) == 12
+    assert len(sections) == 13
     assert all("OWNER ONLY" in part for part in sections)
     assert "OWNER ONLY" in text.partition("<h1>")[0]
     assert "OWNER ONLY" in page.of("title")[0]
@@ -294,8 +295,8 @@ def test_the_owners_page_is_marked_everywhere_and_private(tmp_path: Path) -> Non
     colours = rows(60, 1)["colour"].to_pylist()
     exact = f"{100 * colours.count('green') / 60:.3g}"
     assert f"{exact} %" in page.of("td")
-    assert "The ledger is whole: 3 entries" in page.text
-    assert "1 charge(s) carry this study's digest" in page.text
+    assert "The ledger is verified: 3 entries" in page.text
+    assert "1 charge(s) have this study's digest" in page.text
     assert "noisy full histogram" in page.of("td")
     public = read(release, tmp_path)
     assert "noisy full histogram" not in public.text

@@ -43,7 +43,7 @@ def test_it_is_part_of_the_page_and_of_a_release_that_was_read_back(release: Rel
     for place, one in enumerate((release, Release.load(tmp_path / "run"))):
         pages.append(report(one, tmp_path / f"{place}.html").read_text())
     assert pages[0] == pages[1]
-    assert "Which columns the model ties together" in pages[0]
+    assert "Which columns the model links" in pages[0]
     assert len(re.findall("by the model", pages[0])) >= 3
 
 

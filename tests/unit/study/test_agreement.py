@@ -80,7 +80,7 @@ def test_a_file_that_the_log_does_not_name_is_no_agreement(organisations: Organi
     path = StudyFolder.of(organisations.home.folder, organisations.run).written
     # signed by the right key and not expired, but not by way of `agree`
     path.write_bytes(organisations.signed())
-    with pytest.raises(RefusedError, match="not the one that its owner's log names"):
+    with pytest.raises(RefusedError, match="not the one in its owner's ledger"):
         organisations.node()
 
 
@@ -120,8 +120,8 @@ def exchanged(study: Study) -> Study:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (unsigned, "gives the identity of every party"),
-        (exchanged, "does not carry the identity"),
+        (unsigned, "must have the identity of every party"),
+        (exchanged, "does not contain the identity"),
         (printed, "can only be rehearsed"),
     ],
 )
@@ -135,12 +135,13 @@ def test_what_an_owner_cannot_agree_to(
 
 def test_the_owner_is_shown_what_the_cap_leaves(organisations: Organisations) -> None:
     offer = consider(organisations.home, organisations.study)
-    assert (offer.charge, offer.spending.left) == (1.0, Fraction(50))
+    assert (offer.price.epsilon, offer.spending.left, offer.after.left) == (Fraction(1), Fraction(50), Fraction(49))
     shown = str(offer)
     for member in organisations.study.parties:
         identity = Identity.load(organisations.homes[member.name].keys)
-        assert f"peer       {member.name}: {identity.public.fingerprint}" in shown
-    assert "epsilon 50 is left of 50, and this study charges 1" in shown
+        assert f"peer         {member.name}: {identity.public.fingerprint}" in shown
+    wanted = "this study costs epsilon 1 at its delta, 0; after it 1 of your cap 50 is spent at the cap's delta, 0.0001"
+    assert f"data set 'people of north': {wanted}" in shown
     assert "REHEARSAL" not in shown
     assert "protects nobody" in str(consider(organisations.home, organisations.study, rehearsal=7))
     run_study(organisations.study, Local(organisations.nodes()))
@@ -186,7 +187,7 @@ def test_a_damaged_study_does_not_keep_an_owner_from_withdrawing_from_others(
 @pytest.mark.parametrize("digest", ["", "zz", "0000"])
 def test_withdrawing_from_nothing(organisations: Organisations, digest: str) -> None:
     agree(organisations.home, organisations.study)
-    with pytest.raises(InputError, match=f"here are {organisations.run[:12]}"):
+    with pytest.raises(InputError, match=f"agreed runs: {organisations.run[:12]}"):
         withdraw(organisations.home, digest)
 
 

@@ -40,7 +40,7 @@ if (archive) {
       body: file,
     }).then((answer) => answer.json()).then((found) => {
       if (found.error) { told.textContent = found.error; } else { location.assign("/releases/" + found.name); }
-    }).catch(() => { told.textContent = "The console does not answer."; });
+    }).catch(() => { told.textContent = "The console is not running."; });
   });
 }
 

@@ -147,7 +147,6 @@ class DistdiffgenPlan(Plan):
         # a chunk of masked rows takes no more of a message than its part
         chunk = min(_CHUNK_BYTES, terms.limits.message_mb * 10**6 // (4 * PARTNERS), 8 * people * side)
         score, leaf = self.scored.variance(1) ** 0.5, self.account.noise_of(2, 1, 2).variance(PARTNERS) ** 0.5
-        outside, partner = self.epsilons
         return Resources(
             memory_bytes=2 * 10**8 + 32 * chunk + 256 * leaves + 32 * people * len(terms.schema.columns),
             reply_bytes=chunk + 16 * leaves,
@@ -157,7 +156,6 @@ class DistdiffgenPlan(Plan):
                 f"{self.scores:,} groups of values are scored, with standard deviation {score:.3g}; {self.times} of "
                 f"them are specialised, to at most {leaves:,} leaves",
                 f"standard deviation {leaf:.3g} on the count of a leaf",
-                f"epsilon {outside:.4g} against all but the parties, {partner:.4g} against one of them",
             ),
         )
 

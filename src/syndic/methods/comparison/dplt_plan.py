@@ -86,7 +86,6 @@ class DpltPlan(Plan):
         chunk, traffic = sizes.small.packed_bytes(sizes.chunk * max(widths)), layout.traffic(sizes)
         deviations = self.counted.variance(1), self.round.within.variance(1), self.round.across.variance(PARTNERS)
         counted, within, across = (variance**0.5 for variance in deviations)
-        outside, partner = self.epsilons
         return Resources(
             memory_bytes=2 * 10**8
             + _ENTRY_BYTES * sizes.chunk * sum(widths)
@@ -101,7 +100,6 @@ class DpltPlan(Plan):
                 f"{len(layout.tables)} tables of latent pairs take about {traffic / 1e6:,.1f} MB",
                 f"standard deviation {counted:.3g} on every count of a group, {within:.3g} on those of latent pairs "
                 f"within a party and {across:.3g} across two",
-                f"epsilon {outside:.4g} against all but the partners of a table, {partner:.4g} against a partner",
             ),
         )
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain
 from syndic.document import Document
-from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, budgets_of, member
+from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, against_partners, budgets_of, member
 from syndic.methods.histogram.crosstables_result import CrossNote, Pair
 from syndic.mpc.product import SecureProduct
 from syndic.noise import DiscreteGaussian, GaussianShare
@@ -113,7 +113,6 @@ class CrosstablesPlan(Plan):
         cells = [rows * columns for rows, columns in map(product.shape, product.pairs)]
         partners, chunk = len(self.terms.parties) - 1, sizes.small.packed_bytes(sizes.chunk * max(widths))
         wraps = sizes.carry.packed_bytes(sum(cells) * -(-sizes.rows // sizes.block)) if sizes.lifted else 0
-        outside, partner = self.epsilons
         return Resources(
             memory_bytes=10**8 + 16 * chunk * (partners + 1) + 6 * wraps + 64 * sum(cells),
             reply_bytes=max(chunk, partners * wraps // len(cells), 8 * max(cells)) + 1000,
@@ -124,7 +123,6 @@ class CrosstablesPlan(Plan):
                 f"{sizes.block:,} rows, tables are opened with {sizes.whole.bits} bits a cell",
                 f"standard deviation {self.note.across:.3g} on every count across parties, "
                 f"{self.note.within:.3g} within one",
-                f"epsilon {outside:.4g} against all but the partners of a table, {partner:.4g} against a partner",
             ),
         )
 
@@ -159,9 +157,8 @@ class CrosstablesPlan(Plan):
                 f"replacing one person's values at all parties at once moves two counts by one in each of {tables} "
                 f"table(s), so by {2 * tables} in squared l2; every party is charged for the whole release"
             ),
+            against=against_partners(outside, partner),
             not_protected=(
-                f"epsilon is {outside:.4g} against all but the partners of a table, {partner:.4g} against a partner, "
-                "who can take its own share of the noise off",
                 "coordinator and one party together: they can read the rows of that party's partners",
                 f"a party that does not follow the steps: {rows}",
                 "a coordinator that deals wrong triples: it can shift counts by what it chooses"

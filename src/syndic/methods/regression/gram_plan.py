@@ -104,7 +104,6 @@ class GramPlan(Plan):
         widths = [sum(each) for each in product.groups.values()]
         chunk = sizes.small.packed_bytes(sizes.chunk * max(widths))
         cells = sum(rows * columns for rows, columns in map(product.shape, product.pairs))
-        outside, pooled = self.epsilons
         return Resources(
             memory_bytes=10**8 + (4 * parties + 16) * chunk + 64 * self.count,
             reply_bytes=max(chunk, sizes.whole.packed_bytes(self.count)) + 1000,
@@ -115,8 +114,6 @@ class GramPlan(Plan):
                 "a feature",
                 f"standard deviation {self.note.sigma:.4g} on every sum over {sizes.rows:,} people of values in "
                 "[-1, 1]",
-                f"epsilon {outside:.4g} against all but the parties, {pooled:.4g} against {self.noise.colluding} of "
-                "them",
             ),
         )
 
@@ -150,9 +147,11 @@ class GramPlan(Plan):
                 f"replacing one person's values at all parties at once moves the {self.count} sums by at most "
                 f"{float(self.sensitivity):.6g} in squared l2, for z in [-1, 1]; every party is charged for all of it"
             ),
+            against={
+                "all but the parties": outside,
+                f"{self.noise.colluding} of the parties, which can take their own shares of the noise off": pooled,
+            },
             not_protected=(
-                f"epsilon is {outside:.4g} against all but the parties, {pooled:.4g} against {self.noise.colluding} of "
-                "them together, who can take their own shares of the noise off",
                 "coordinator and one party together: they can read the rows of the other parties",
                 "a party that does not follow the steps: nothing checks the rows, so one that puts a large number into "
                 "a row reads the other parties' record of that person",

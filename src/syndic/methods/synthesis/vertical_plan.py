@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from syndic.data import Domain
 from syndic.errors import RefusedError
-from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, Terms, budgets_of, member
+from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, Terms, against_partners, budgets_of, member
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import Question, check_question
 from syndic.methods.synthesis.size import Size, most_rows
@@ -117,7 +117,6 @@ class VerticalPlan(Plan):
         both = self.account.noise_of(rounds, 1, PARTNERS).variance(PARTNERS) ** 0.5
         single = alone(self.account).noise_of(rounds, 1, PARTNERS).variance(1) ** 0.5
         counting, fitting = rounds * most_rows(self.terms) / 1e6, 3e-6 * size.model_cells + columns**2 / 150
-        outside, partner = self.epsilons
         return Resources(
             memory_bytes=size.memory_bytes,
             reply_bytes=min(max(traffic), _CHUNK_ENTRIES) + 8 * size.round_cells,
@@ -128,7 +127,6 @@ class VerticalPlan(Plan):
                 f"{sum(traffic) / 1e6:,.1f} MB in all",
                 f"standard deviation {single:.3g} on every count of a table within a party and {both:.3g} across two, "
                 "in the last round for each table that shares it, times the root of their number",
-                f"epsilon {outside:.4g} against all but the partners of a table, {partner:.4g} against a partner",
             ),
         )
 
@@ -231,9 +229,8 @@ def disclosure_of(
             "anyone with the release": opened,
         },
         sensitivity=sensitivity,
+        against=against_partners(outside, partner),
         not_protected=(
-            f"epsilon is {outside:.4g} against all but the partners of a table, {partner:.4g} against a partner, who "
-            "can take its own share of the noise off",
             f"coordinator and one party together: they can read {readable}",
             "a party that does not follow the steps: nothing checks the rows, and one that puts a large number into a "
             "row reads a partner's record of that person",
