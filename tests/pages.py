@@ -26,6 +26,7 @@ from syndic.kernel.disclosure import MADE_UP, beyond_unit
 from syndic.methods import AnyMethod
 from syndic.study import Study
 from syndic_lab.reproduce import CATALOGUE
+from verbs import described
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = (ROOT / "docs", ROOT / "lab" / "docs")
@@ -172,6 +173,7 @@ BLOCKS: dict[str, Callable[[str], Iterator[str]]] = {
     "messages": _messages,
     "paper": _paper,
     "roles": _roles,
+    "verb": described,
 }
 
 

@@ -8,6 +8,7 @@ import sys
 import time
 from importlib.resources import files
 from pathlib import Path
+from statistics import fmean
 
 import pyarrow.parquet as pq
 import pytest
@@ -38,21 +39,22 @@ def place(tmp_path: Path) -> Path:
 SOURCES = ("-s", "north=north.parquet", "-s", "south=south.csv")
 
 
-def test_check_and_plan_read_no_row(place: Path) -> None:
-    assert "is coherent" in syndic("check", "study.toml", cwd=place)
-    facts = json.loads(syndic("check", "study.toml", "--json", cwd=place))
-    assert facts["digest"] == Study.load(place / "study.toml").digest
+def test_plan_checks_the_study_and_reads_no_row(place: Path) -> None:
+    digest = Study.load(place / "study.toml").digest
+    text = syndic("plan", "study.toml", cwd=place)
+    assert text.endswith(f"study.toml is valid: test, 2 parties\ndigest {digest}\n")
     planned = json.loads(syndic("plan", "study.toml", "--json", cwd=place))
     assert planned["statement"]["epsilon"] == 1.0
     assert planned["resources"]["memory_bytes"] > 0
-    assert "charges    north: epsilon 1" in syndic("plan", "study.toml", cwd=place)
+    assert (planned["study"], planned["digest"], planned["parties"]) == ("test", digest, ["north", "south"])
+    assert "costs        epsilon 1 for one person at each party" in text
     assert not (place / "syndic-run").exists()
 
 
 @pytest.mark.parametrize("runtime", ["local", "processes"])
 def test_simulate_then_ledger(runtime: str, place: Path) -> None:
     told = syndic("simulate", "study.toml", *SOURCES, "--out", "run", "--runtime", runtime, cwd=place)
-    assert "guarantee" in told
+    assert "epsilon 1 for one person at each party" in told
     ledger = "run/parties/north/ledger.sqlite"
     assert "reserve" in syndic("ledger", "show", ledger, cwd=place)
     shown = json.loads(syndic("ledger", "show", ledger, "--json", cwd=place))
@@ -83,7 +85,7 @@ def test_a_changed_ledger_is_found(place: Path) -> None:
 
 
 def test_errors_are_one_sentence_with_a_status(place: Path) -> None:
-    assert "nowhere.toml: no such file" in syndic("check", "nowhere.toml", cwd=place, status=2)
+    assert "nowhere.toml: no such file" in syndic("plan", "nowhere.toml", cwd=place, status=2)
     (place / "bad.toml").write_text(study_text(budget="epsilon = -1.0"))
     assert "must be positive" in syndic("plan", "bad.toml", cwd=place, status=2)
     error = json.loads(syndic("plan", "bad.toml", "--json", cwd=place, status=2))["error"]
@@ -130,6 +132,35 @@ def test_a_party_that_was_ready_once_is_asked_again(place: Path) -> None:
     syndic("simulate", "study.toml", "-s", "north=no.csv", "-s", "south=south.csv", "--out", "run", cwd=place, status=4)
     shown = json.loads(syndic("ledger", "show", "run/parties/south/ledger.sqlite", "--json", cwd=place))
     assert [entry["kind"] for entry in shown["entries"]] == ["declare"]
+
+
+def test_demo_says_in_20_lines_what_the_clinics_gain(tmp_path: Path) -> None:
+    facts = json.loads(syndic("demo", "--runtime", "local", "--json", cwd=tmp_path))
+    gains = {gain["by"]: gain for gain in facts["gains"]}
+    assert {name: gain["rows"] for name, gain in gains.items()} == {
+        "north": 1400,
+        "south": 700,
+        "east": 1000,
+        "together": 3100,
+    }
+    # the noise is secret, so one clinic may be lucky; not all three
+    assert gains["together"]["misplaced"] < fmean(gains[name]["misplaced"] for name in ("north", "south", "east"))
+    assert set(facts["cost"]) == set(facts["ledgers"]) == {"north", "south", "east"}
+    # the same folder again: the same release, and nothing is charged
+    text = syndic("demo", cwd=tmp_path)
+    lines = text.splitlines()
+    assert len(lines) <= 20
+    assert max(len(line) for line in lines) <= 80
+    for name in ("north alone", "south alone", "east alone"):
+        assert sum(line.startswith(f"  {name} ") for line in lines) == 1
+    together = f"  together     {100 * gains['together']['misplaced']:5.1f} %   from 3,100 patients"
+    assert together in lines
+    assert "because the patients are made up" in text
+    assert "this study costs epsilon 1; after it 1 of your cap 1 is spent" in " ".join(text.split())
+    assert f"Report: {facts['report']} (open it in a browser)" in lines
+    assert all(command in text for command in facts["next"])
+    for command in facts["next"]:
+        syndic(*command.split()[1:], cwd=tmp_path)
 
 
 def test_demo_leaves_a_table_a_statement_and_three_ledgers(tmp_path: Path) -> None:

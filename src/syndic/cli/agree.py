@@ -1,4 +1,4 @@
-"""`identity`, `agree`, `withdraw`, `studies`: what an owner does before, and instead of, answering others."""
+"""`identity`, `agree`, `withdraw`, `studies`: how a data owner decides about studies."""
 
 import re
 from datetime import timedelta
@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from syndic.cli import show
+from syndic.cli.groups import example
 from syndic.cli.show import JSON, PATH
 from syndic.cli.study import STUDY
 from syndic.errors import InputError, RefusedError
@@ -19,16 +20,16 @@ HOME = click.option(
     "folder",
     required=True,
     type=PATH,
-    help="The organisation's own folder, with party.toml and identity.key.",
+    help="The party folder.",
 )
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
-@click.command(epilog="\b\nExample: syndic identity --home clinic")
+@click.command(epilog=example("syndic identity --home clinic"))
 @HOME
 @JSON
 def identity(folder: Path, as_json: bool) -> None:
-    """Show the organisation's public identity; make its keys if it has none yet."""
+    """Show the party's public identity; create missing keys."""
     home = PartyFolder(folder=folder)
     keys = Identity.load(home.keys) if home.keys.exists() else Identity.make(home.keys)
     facts = {"identity": str(keys.public), "fingerprint": keys.public.fingerprint}
@@ -39,45 +40,57 @@ def identity(folder: Path, as_json: bool) -> None:
 
 
 @click.command(
-    epilog="\b\nExamples:\n"
-    "  syndic agree study.toml --home clinic\n"
-    "  syndic agree study.toml --home clinic --rehearsal 7 --yes"
+    epilog=example(
+        "syndic agree study.toml --home clinic",
+        "syndic agree study.toml --home clinic --rehearsal 7 --yes",
+    )
 )
 @STUDY
 @HOME
-@click.option("--expires", default="90d", show_default=True, help="How long the agreement holds: 12h, 90d or 8w.")
-@click.option("--rehearsal", type=int, metavar="SEED", help="Agree to the run that repeats itself from this seed.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--expires", default="90d", show_default=True, help="How long the agreement is valid: 12h, 90d or 8w.")
+@click.option("--rehearsal", type=int, metavar="SEED", help="Agree to a seeded run. Its output is not private.")
+@click.option("--yes", is_flag=True, help="Agree without being asked.")
 @JSON
 def agree(study_file: Path, folder: Path, expires: str, rehearsal: int | None, yes: bool, as_json: bool) -> None:
-    """Show what a study costs and reveals and who takes part, and sign the owner's agreement to it."""
+    """Show what a study costs; sign the agreement if you say yes.
+
+    Also shows who takes part and what each party sees. Reads no row and spends nothing. Without a yes nothing is
+    signed, and the command ends with status 4.
+    """
     home, study, lasts = PartyFolder(folder=folder), Study.load(study_file), _duration(expires)
-    offer = owner.consider(home, study, rehearsal=rehearsal)
+    with show.progress_bar("plan", shown=not as_json):
+        offer = owner.consider(home, study, rehearsal=rehearsal)
     if not as_json:
         click.echo(str(offer))
-    if not yes and not click.confirm(f"Does {offer.party} agree?", err=as_json):
+    if not yes and not show.confirmed(f"Does {offer.party} agree?", err=as_json):
         raise RefusedError(f"{offer.party} did not agree; nothing was signed")
     agreement = owner.agree(home, study, lasts=lasts, rehearsal=rehearsal)
-    told = f"{agreement.party} agrees to {agreement.run} until {agreement.expires:%Y-%m-%d %H:%M} UTC"
-    show.as_json_or(told, {"offer": offer, "agreement": agreement}, as_json=as_json)
+    text = f"{agreement.party} agrees to {agreement.run} until {agreement.expires:%Y-%m-%d %H:%M} UTC"
+    show.as_json_or(text, {"offer": offer, "agreement": agreement}, as_json=as_json)
 
 
-@click.command(epilog="\b\nExample: syndic withdraw 3f9a --home clinic --why 'data protection officer'")
+@click.command(epilog=example("syndic withdraw 3f9a --home clinic --why 'asked by the privacy officer'"))
 @click.argument("digest")
 @HOME
-@click.option("--why", default="", help="A reason, for the owner's own ledger.")
+@click.option("--why", default="", help="A reason, kept in the party's own ledger.")
 @JSON
 def withdraw(digest: str, folder: Path, why: str, as_json: bool) -> None:
-    """Take back the agreement to a study; nothing more is answered. What was spent stays spent."""
+    """Withdraw the agreement to a study; what was spent stays spent.
+
+    DIGEST is the beginning of the study's digest, as `syndic studies` shows it. No further call is answered.
+    """
     run = owner.withdraw(PartyFolder(folder=folder), digest, why=why)
-    show.as_json_or(f"withdrawn from {run}; what was spent stays spent", {"withdrawn": run}, as_json=as_json)
+    show.as_json_or(f"agreement to {run} withdrawn; what was spent stays spent", {"withdrawn": run}, as_json=as_json)
 
 
-@click.command(epilog="\b\nExample: syndic studies --home clinic")
+@click.command(epilog=example("syndic studies --home clinic"))
 @HOME
 @JSON
 def studies(folder: Path, as_json: bool) -> None:
-    """List the studies of a home: pending, agreed, withdrawn, expired or finished."""
+    """List the studies in a party folder and the state of each.
+
+    The states are pending, declined, agreed, withdrawn, expired and finished.
+    """
     found = owner.studies(PartyFolder(folder=folder))
     if as_json:
         show.as_json(found)
@@ -101,5 +114,5 @@ def studies(folder: Path, as_json: bool) -> None:
 def _duration(text: str) -> timedelta:
     found = re.fullmatch(r"([1-9][0-9]{0,4})([hdw])", text)
     if found is None:
-        raise InputError(f"--expires {text}: write a number and h, d or w, as in 90d")
+        raise InputError(f"--expires {text}: expected a number followed by h, d or w, such as 90d")
     return int(found[1]) * _UNITS[found[2]]

@@ -6,9 +6,11 @@ from pathlib import Path
 import click
 
 from syndic.cli import show
+from syndic.cli.groups import Listed, example
 from syndic.cli.show import JSON, PATH
-from syndic.cli.study import STUDY, show_release
+from syndic.cli.study import STUDY, show_release, write_release
 from syndic.document import from_file, to_readable_json
+from syndic.errors import RefusedError
 from syndic.federation import certificate as certificates
 from syndic.federation import coordinator as coordinators
 from syndic.federation import party as parties
@@ -20,62 +22,76 @@ from syndic.study import Study
 
 FOLDER = click.argument("folder", type=PATH)
 DAYS = click.option(
-    "--days", type=click.IntRange(1), default=365, show_default=True, help="How long the certificate holds."
+    "--days",
+    metavar="DAYS",
+    type=click.IntRange(1),
+    default=365,
+    show_default=True,
+    help="Validity of the certificate.",
 )
 HOME = click.option("--home", "folder", required=True, type=PATH, help="The coordinator's folder.")
 
 
-@click.group(epilog="\b\nExample: syndic coordinator init federation --name health --host study.example.org")
+@click.group(cls=Listed, epilog=example("syndic coordinator init federation --name health --host study.example.org"))
 def coordinator() -> None:
-    """Set up and run the server that studies go through."""
+    """Set up and start the server that the parties connect to."""
 
 
-@coordinator.command("init")
+@coordinator.command(
+    "init", epilog=example("syndic coordinator init federation --name health --host study.example.org")
+)
 @FOLDER
 @click.option("--name", required=True, help="The federation's name: letters, digits, '-' and '_'.")
-@click.option("--host", required=True, help="The name or address under which parties reach this machine.")
+@click.option("--host", required=True, help="Name or address at which the parties reach this machine.")
 @click.option(
     "--port",
+    metavar="PORT",
     type=click.IntRange(1, 65535),
     default=8002,
     show_default=True,
-    help="The one port that parties connect to.",
+    help="The one port that the parties connect to.",
 )
 @DAYS
 def coordinator_init(folder: Path, name: str, host: str, port: int, days: int) -> None:
-    """Make the federation's root, the server's key and its certificate."""
+    """Create a federation: its root certificate, and the server's key and certificate.
+
+    FOLDER is the coordinator's new folder. An existing one is never overwritten.
+    """
     made = coordinators.Coordinator.create(folder, name=name, host=host, port=port, days=days)
     root = certificates.read_certificate(made.root.read_bytes(), "root.crt")
-    click.echo(f"made {folder}: parties connect to {host}:{port}")
+    click.echo(f"created {folder}: parties connect to {host}:{port}")
     click.echo(f"root fingerprint {certificates.fingerprint(root)}")
 
 
-@coordinator.command()
+@coordinator.command(epilog=example("syndic coordinator approve request.json --home federation"))
 @click.argument("request_file", metavar="REQUEST", type=PATH)
 @HOME
-@click.option("--out", "target", type=PATH, help="Where the approval goes.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--out", "target", type=PATH, help="File for the approval.  [default: beside REQUEST]")
+@click.option("--yes", is_flag=True, help="Admit the party without being asked.")
 @DAYS
 def approve(request_file: Path, folder: Path, target: Path | None, yes: bool, days: int) -> None:
-    """Admit a party: sign its certificate and write the approval to send back."""
+    """Admit a party: sign its certificate, and write the approval to send back.
+
+    REQUEST is the party's request.json. Compare the two fingerprints with the party by telephone first.
+    """
     opened, request = coordinators.Coordinator.open(folder), from_file(request_file, Request)
     key = certificates.read_request(request.certificate_request, name=request.party)
     click.echo(f"party        {request.party}")
     click.echo(f"key          {certificates.key_fingerprint(key)}")
     click.echo(f"identity     {PublicIdentity.read(request.identity).fingerprint}")
-    if not yes:
-        click.confirm("Did the party read out the same to you?", abort=True)
+    if not yes and not show.confirmed("Did the party read out the same fingerprints to you?"):
+        raise RefusedError(f"{request.party} was not admitted; nothing was signed")
     approval = opened.approve(request, days=days)
     target = target or request_file.with_name(f"approval-{request.party}.json")
     target.write_bytes(to_readable_json(approval))
-    click.echo(f"wrote {target}: send it back; {request.party} is on the list")
+    click.echo(f"wrote {target}: send it to {request.party}, which is now admitted")
 
 
-@coordinator.command("parties")
+@coordinator.command("parties", epilog=example("syndic coordinator parties --home federation"))
 @HOME
 @JSON
 def list_parties(folder: Path, as_json: bool) -> None:
-    """Print the admitted parties as they stand in a study file."""
+    """Print the admitted parties, as a study file lists them."""
     admitted = coordinators.Coordinator.open(folder).admitted()
     if as_json:
         show.as_json(admitted)
@@ -84,28 +100,31 @@ def list_parties(folder: Path, as_json: bool) -> None:
         click.echo(f'\n[[parties]]\nname = "{one.party}"\nidentity = "{one.identity}"')
 
 
-@coordinator.command()
+@coordinator.command(epilog=example("syndic coordinator remove north --home federation"))
 @click.argument("party")
 @HOME
 def remove(party: str, folder: Path) -> None:
-    """Take a party off the list; its certificate is refused from now on."""
+    """Remove a party; the server refuses its certificate from now on."""
     coordinators.Coordinator.open(folder).remove(party)
-    click.echo(f"{party} is off the list")
+    click.echo(f"{party} is no longer admitted")
 
 
-@coordinator.command()
+@coordinator.command(epilog=example("syndic coordinator renew federation"))
 @FOLDER
 @DAYS
 def renew(folder: Path, days: int) -> None:
-    """Give the server a new key and certificate; start it again afterwards."""
+    """Create a new key and certificate for the server.
+
+    Restart the server afterwards. The parties need nothing new.
+    """
     coordinators.Coordinator.open(folder).renew(days=days)
-    click.echo("the server has a new certificate; start it again")
+    click.echo("the server has a new certificate; restart it")
 
 
-@coordinator.command()
+@coordinator.command(epilog=example("syndic coordinator start federation"))
 @FOLDER
 def start(folder: Path) -> None:
-    """Run the server in the foreground."""
+    """Run the server in the foreground; stop it with Ctrl-C."""
     from syndic.runtime.flare.start import run_server  # noqa: PLC0415  # the engine takes seconds to import
 
     opened = coordinators.Coordinator.open(folder)
@@ -114,40 +133,49 @@ def start(folder: Path) -> None:
     sys.exit(run_server(opened.workspace))
 
 
-@click.group(epilog="\b\nExample: syndic party init clinic --name north")
+@click.group(cls=Listed, epilog=example("syndic party init clinic --name north"))
 def party() -> None:
-    """Set up a party's site."""
+    """Set up a party folder and its connection to a coordinator."""
 
 
-@party.command("init")
+@party.command("init", epilog=example("syndic party init clinic --name north"))
 @FOLDER
-@click.option("--name", required=True, help="The party's name, as it will stand in study files.")
-@click.option("--renew", is_flag=True, help="Ask for a new certificate; the old one serves until then.")
+@click.option("--name", required=True, help="The party's name in study files.")
+@click.option("--renew", is_flag=True, help="Request a new certificate. The old one stays valid until then.")
 def party_init(folder: Path, name: str, renew: bool) -> None:
-    """Make the site's key and the party's identity, and write the request to send."""
+    """Create the party's keys, and write the request to send to the coordinator.
+
+    FOLDER is the party folder. The private keys stay in it; FOLDER/request.json holds public keys only.
+    """
     request = parties.prepare(folder, name=name, renew=renew)
     key = certificates.read_request(request.certificate_request, name=name)
-    click.echo(f"wrote {folder / 'request.json'}: send it to the coordinator, and read out to them")
+    click.echo(f"wrote {folder / 'request.json'}: send it to the coordinator, and read out to them by telephone")
     click.echo(f"key          {certificates.key_fingerprint(key)}")
     click.echo(f"identity     {PublicIdentity.read(request.identity).fingerprint}")
 
 
-@party.command()
+@party.command(epilog=example("syndic party accept approval-north.json --home clinic"))
 @click.argument("approval_file", metavar="APPROVAL", type=PATH)
-@click.option("--home", "folder", required=True, type=PATH, help="The party's folder.")
+@click.option("--home", "folder", required=True, type=PATH, help="The party folder.")
 def accept(approval_file: Path, folder: Path) -> None:
-    """Install the coordinator's approval, with the policy that this site keeps."""
+    """Install the coordinator's approval and this party's policy.
+
+    Only an approval of the party's latest request is accepted.
+    """
     approval = from_file(approval_file, Approval)
     parties.accept(folder, approval)
     root = certificates.read_certificate(approval.root.encode(), approval_file.name)
     click.echo(f"{approval.party} may connect to {approval.host}:{approval.port}")
-    click.echo(f"root fingerprint {certificates.fingerprint(root)}: let the coordinator read it out")
+    click.echo(f"root fingerprint {certificates.fingerprint(root)}: compare it with the coordinator by telephone")
 
 
-@click.command(epilog="\b\nExample: syndic join clinic")
+@click.command(epilog=example("syndic join clinic"))
 @FOLDER
 def join(folder: Path) -> None:
-    """Run a party's site in the foreground; it answers the studies that were agreed to."""
+    """Connect to the coordinator and answer agreed studies.
+
+    Runs in the foreground; stop it with Ctrl-C. FOLDER is the party folder.
+    """
     from syndic.runtime.flare.start import run_site  # noqa: PLC0415  # the engine takes seconds to import
 
     approval = parties.check_site(folder)
@@ -156,15 +184,19 @@ def join(folder: Path) -> None:
     sys.exit(run_site(parties.workspace_of(folder), approval.party))
 
 
-@click.command(epilog="\b\nExample: syndic run study.toml --home federation --out run")
+@click.command(epilog=example("syndic run study.toml --home federation --out run"))
 @STUDY
 @HOME
 @click.option(
-    "--out", "target", type=PATH, default=Path("syndic-run"), show_default=True, help="Where the release goes."
+    "--out", "target", type=PATH, default=Path("syndic-run"), show_default=True, help="Folder for the release."
 )
-@click.option("--rehearsal", type=int, metavar="SEED", help="Run the rehearsal that was agreed to. It protects nobody.")
-@click.option("--seconds", default=600.0, show_default=True, help="How long a party may take for one step.")
-@click.option("--patience", default=60.0, show_default=True, help="How long a party may be disconnected.")
+@click.option("--rehearsal", type=int, metavar="SEED", help="Run the rehearsal that was agreed to. It is not private.")
+@click.option(
+    "--seconds", metavar="SECONDS", default=600.0, show_default=True, help="Time limit for each step of a party."
+)
+@click.option(
+    "--patience", metavar="SECONDS", default=60.0, show_default=True, help="Time that a party may be disconnected."
+)
 @JSON
 def run(
     study_file: Path,
@@ -175,20 +207,30 @@ def run(
     patience: float,
     as_json: bool,
 ) -> None:
-    """Run a study with the connected parties; run it again to go on after an interruption."""
+    """Run a study with the connected parties.
+
+    The same command continues a run that was interrupted.
+    """
     study, opened = Study.load(study_file), coordinators.Coordinator.open(folder)
-    with show.progress_bar(shown=not as_json) as progress:
+    with show.progress_bar(f"run {study.name}", shown=not as_json) as progress:
         release = run_federated(study, opened, seed=rehearsal, progress=progress, seconds=seconds, patience=patience)
-    show_release(release, target, as_json=as_json)
+        files = write_release(release, target)
+    show_release(release, files, as_json=as_json)
 
 
-@click.command(epilog="\b\nExample: syndic doctor clinic --study study.toml")
+@click.command(epilog=example("syndic doctor clinic", "syndic doctor clinic --study study.toml"))
 @FOLDER
-@click.option("--study", "study_file", type=PATH, help="Also: could this study run?")
+@click.option("--study", "study_file", type=PATH, help="Also check whether this study could run.")
 @JSON
 def doctor(folder: Path, study_file: Path | None, as_json: bool) -> None:
-    """Name what is wrong: clock, certificate, key, policy, name, port, versions, agreements."""
-    findings = examine(folder, None if study_file is None else Study.load(study_file))
+    """Find what is wrong with a party's or a coordinator's setup.
+
+    Checks clock, certificate, key, policy, name, port, versions and agreements. Reads no row. Ends with status 1 if
+    something is wrong.
+    """
+    study = None if study_file is None else Study.load(study_file)
+    with show.progress_bar("check the setup", shown=not as_json):
+        findings = examine(folder, study)
     if as_json:
         show.as_json(findings)
     else:

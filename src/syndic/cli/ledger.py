@@ -1,30 +1,37 @@
-"""`ledger`: show, verify and export what was spent on a party's people."""
+"""`ledger`: what was spent on a party's people, and whether the record is unchanged."""
 
 from pathlib import Path
 
 import click
 
 from syndic.cli import show
+from syndic.cli.groups import Listed, example
 from syndic.cli.show import JSON, PATH
 from syndic.errors import InputError
-from syndic.privacy import Ledger, shown
+from syndic.privacy import Entry, Ledger, shown
 from syndic.privacy.spending import STUDY_COLUMNS
 
 LEDGER = click.argument("file", type=PATH)
 
 
-@click.group(epilog="\b\nExample: syndic ledger show run/parties/north/ledger.sqlite")
+@click.group(cls=Listed, epilog=example("syndic ledger show run/parties/north/ledger.sqlite"))
 def ledger() -> None:
-    """Read, verify and export a party's ledger."""
+    """Read, verify or export a party's privacy ledger."""
 
 
-@ledger.command("show")
+@ledger.command(
+    "show",
+    epilog=example(
+        "syndic ledger show run/parties/north/ledger.sqlite",
+        "syndic ledger show run/parties/north/ledger.sqlite --calls",
+    ),
+)
 @LEDGER
-@click.option("--calls", is_flag=True, help="Also every call that was answered or refused.")
+@click.option("--calls", is_flag=True, help="Also show every call that was answered or refused.")
 @JSON
 def show_entries(file: Path, calls: bool, as_json: bool) -> None:
-    """Show what was spent per data set, and every agreement, withdrawal and charge."""
-    with _existing(file) as book:
+    """Show what was spent on each data set, and every agreement, withdrawal and charge."""
+    with show.progress_bar("read the ledger", shown=not as_json), _existing(file) as book:
         spendings = [book.spent(dataset) for dataset in book.datasets()]
         studies = book.studies()
         entries = [entry for entry in book.entries() if calls or entry.kind != "call"]
@@ -49,46 +56,58 @@ def show_entries(file: Path, calls: bool, as_json: bool) -> None:
         show.as_table("studies", STUDY_COLUMNS, (one.row for one in studies))
     for one in studies:
         for text in one.price.discloses:
-            click.echo(f"study {one.study[:12]} DISCLOSES: {text}")
-    show.as_table(
-        "entries",
-        ("no.", "time", "kind", "data set", "study", "charge", "why"),
-        (
-            (
-                str(entry.number),
-                entry.time,
-                entry.kind,
-                entry.dataset,
-                entry.study[:12],
-                "; ".join(event.what for event in entry.events),
-                f"{entry.why}: {entry.reply[:12]}" if entry.kind == "call" else entry.why,
-            )
-            for entry in entries
-        ),
+            show.wrapped("", f"study {one.study[:12]} DISCLOSES: {text}")
+    click.echo("entries (times in UTC)")
+    for entry in entries:
+        _show_entry(entry)
+
+
+@ledger.command(
+    epilog=example(
+        "syndic ledger verify run/parties/north/ledger.sqlite",
+        "syndic ledger verify ledger.sqlite --published 4378ae6feef4...",
     )
-
-
-@ledger.command()
+)
 @LEDGER
 @click.option("--published", metavar="DIGEST", help="A head that was published or countersigned earlier.")
 @JSON
 def verify(file: Path, published: str | None, as_json: bool) -> None:
-    """Check the chain: nothing changed, missing, reordered or cut."""
-    with _existing(file) as book:
+    """Check that no entry was changed, removed or reordered."""
+    with show.progress_bar("verify the ledger", shown=not as_json), _existing(file) as book:
         book.verify(published=published)
         facts = {"file": str(file), "entries": sum(1 for _ in book.entries()), "head": book.head()}
-    told = f"{file} verified: {facts['entries']} entries, head {facts['head']}"
-    show.as_json_or(told, facts, as_json=as_json)
+    text = f"{file} verified: {facts['entries']} entries, head {facts['head']}"
+    show.as_json_or(text, facts, as_json=as_json)
 
 
-@ledger.command()
+@ledger.command(epilog=example("syndic ledger export run/parties/north/ledger.sqlite ledger.csv"))
 @LEDGER
 @click.argument("target", type=PATH)
 def export(file: Path, target: Path) -> None:
-    """Write every entry to a .json or .csv file."""
-    with _existing(file) as book:
+    """Write every entry to a .json or .csv file.
+
+    An existing TARGET is overwritten.
+    """
+    with show.progress_bar("export the ledger", shown=True), _existing(file) as book:
         book.export(target)
     click.echo(f"wrote {target}")
+
+
+def _show_entry(entry: Entry) -> None:
+    """Print an entry in lines that fit the terminal: when, what and which study, then what was charged and why."""
+    time = entry.time[:19].replace("T", " ")
+    study = f"  study {entry.study[:12]}" if entry.study else ""
+    show.wrapped(f"{entry.number:>4}  ", f"{time}  {entry.kind:<8}{study}  data set {entry.dataset}")
+    cap = "" if entry.cap is None else f"epsilon {float(entry.cap.epsilon):g}, delta {float(entry.cap.delta):g}"
+    details = {
+        "cap": cap,
+        "charge": "; ".join(event.what for event in entry.events),
+        "why": "" if entry.kind == "call" else entry.why,
+        "call": f"{entry.why}: {entry.reply[:12]}" if entry.kind == "call" else "",
+    }
+    for name, text in details.items():
+        if text:
+            show.wrapped(f"{'':6}{name:<8}", text)
 
 
 def _existing(file: Path) -> Ledger:

@@ -1,21 +1,24 @@
-"""How the command line talks: JSON for programs, a few lines for people, a bar for long work."""
+"""Output of the command line: JSON for programs, short lines for people, a progress display, questions."""
 
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Column, Table
 
 from syndic import kernel
 from syndic.document import to_readable_json
 
 PATH = click.Path(path_type=Path)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+_NARROWEST: Final = 40
 
 
 def as_json(content: Any) -> None:
@@ -29,33 +32,57 @@ def as_json_or(text: object, content: Any, *, as_json: bool) -> None:
 
 
 def as_lines(content: Mapping[str, Any]) -> None:
-    """Print names and values, one a line."""
+    """Print names and values, one pair a line."""
     width = max(len(name) for name in content)
     for name, value in content.items():
         click.echo(f"{name:<{width}}  {value}")
 
 
+def wrapped(start: str, text: str) -> None:
+    """Print a text after `start`, in lines that fit the terminal; later lines are indented by as much."""
+    room = max(shutil.get_terminal_size().columns, len(start) + _NARROWEST) - len(start)
+    first, *others = textwrap.wrap(text, room, break_on_hyphens=False) or [""]
+    click.echo(f"{start}{first}".rstrip())
+    for line in others:
+        click.echo(" " * len(start) + line)
+
+
 def as_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
-    """Print a table as wide as the terminal."""
-    table = Table(*columns, title=title, title_justify="left")
+    """Print a title and a table that fits the terminal; long cells are wrapped, never cut off."""
+    wrapped("", title)
+    table = Table(*(Column(name, overflow="fold") for name in columns))
     for row in rows:
         table.add_row(*row)
     Console().print(table)
 
 
+def confirmed(question: str, *, err: bool = False) -> bool:
+    """Ask a question and return whether the answer is yes. No answer, end of input and Ctrl-C count as no."""
+    try:
+        return click.confirm(question, err=err)
+    except click.Abort:
+        click.echo(err=True)
+        return False
+
+
 @contextmanager
-def progress_bar(*, shown: bool) -> Iterator[kernel.Progress]:
-    """Give a function that draws progress on standard error, if that is a terminal."""
+def progress_bar(what: str = "working", *, shown: bool) -> Iterator[kernel.Progress]:
+    """Show a spinner on standard error, if that is a terminal, and a bar for each kind of step that is reported."""
     if not shown or not sys.stderr.isatty():
         yield kernel.silent_progress
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
-    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[steps]}"))
+    # standard output stays as it is: a program may read it
+    display = Progress(
+        *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True, redirect_stdout=False
+    )
+    with display as bar:
         tasks: dict[str, TaskID] = {}
+        bar.add_task(what, total=None, steps="")
 
         def report(what: str, done: int, total: int) -> None:
             if what not in tasks:
-                tasks[what] = bar.add_task(what, total=total)
-            bar.update(tasks[what], completed=done, total=total)
+                tasks[what] = bar.add_task(what, total=total, steps="")
+            bar.update(tasks[what], completed=done, total=total, steps=f"{done}/{total}")
 
         yield report

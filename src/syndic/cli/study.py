@@ -1,14 +1,17 @@
-"""`check`, `plan`, `simulate`, `json-schema`: everything about a study file."""
+"""`plan`, `simulate`, `json-schema`: what is done with a study file on one machine."""
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 from syndic.cli import show
+from syndic.cli.groups import example
 from syndic.cli.show import JSON, PATH
 from syndic.data import Schema
 from syndic.document import json_schema as json_schema_of
+from syndic.document import to_builtins
 from syndic.errors import InputError
 from syndic.privacy import Ledger, Price, Spending, shown
 from syndic.study import PartyFile, Release, Study
@@ -18,34 +21,31 @@ from syndic.study.price import price_of
 from syndic.study.simulate import RuntimeName
 
 STUDY = click.argument("study_file", metavar="STUDY", type=PATH)
-OUT_HELP = "Where the release and the parties' folders go."
+OUT_HELP = "Folder for the release and the parties' folders."
 
 
-@click.command(epilog="\b\nExample: syndic check study.toml")
-@STUDY
-@JSON
-def check(study_file: Path, as_json: bool) -> None:
-    """Is the study coherent? Reads no row."""
-    study = Study.load(study_file)
-    study.check()
-    facts = {"study": study.name, "digest": study.digest, "parties": [party.name for party in study.parties]}
-    told = f"{study_file.name} is coherent: {study.name}, {len(study.parties)} parties\ndigest {study.digest}"
-    show.as_json_or(told, facts, as_json=as_json)
-
-
-@click.command(epilog="\b\nExample: syndic plan study.toml --json")
+@click.command(epilog=example("syndic plan study.toml", "syndic plan study.toml --json"))
 @STUDY
 @JSON
 def plan(study_file: Path, as_json: bool) -> None:
-    """What would the study cost, reveal and need? Reads no row, spends nothing."""
-    planned = plan_of(Study.load(study_file))
-    show.as_json_or(planned, planned, as_json=as_json)
+    """Check a study file; show what it costs, reveals and needs.
+
+    Reads no row and spends nothing. Ends with status 2 if the study cannot run.
+    """
+    study = Study.load(study_file)
+    with show.progress_bar("plan", shown=not as_json):
+        planned = plan_of(study)
+    names = [party.name for party in study.parties]
+    parties = "1 party" if len(names) == 1 else f"{len(names)} parties"
+    text = f"{planned}\n\n{study_file.name} is valid: {study.name}, {parties}\ndigest {study.digest}"
+    show.as_json_or(text, {**to_builtins(planned), "parties": names}, as_json=as_json)
 
 
 @click.command(
-    epilog="\b\nExamples:\n"
-    "  syndic simulate study.toml -s north=north.csv -s south=south.parquet --out run\n"
-    "  syndic simulate study.toml -s north=north/party.toml ... --runtime processes --out run"
+    epilog=example(
+        "syndic simulate study.toml -s north=north.csv -s south=south.csv --out run",
+        "syndic simulate study.toml -s north=clinic/party.toml -s south=south.csv",
+    )
 )
 @STUDY
 @click.option(
@@ -54,7 +54,7 @@ def plan(study_file: Path, as_json: bool) -> None:
     "sources",
     multiple=True,
     metavar="PARTY=FILE",
-    help="A party's rows: .csv, .parquet, .arrow, or its party.toml. Once for each party.",
+    help="A party's rows: .csv, .parquet, .arrow or its party.toml. Once for each party.",
 )
 @click.option("--out", "folder", type=PATH, default=Path("syndic-run"), show_default=True, help=OUT_HELP)
 @click.option(
@@ -62,15 +62,16 @@ def plan(study_file: Path, as_json: bool) -> None:
     type=click.Choice(["local", "processes"]),
     default="local",
     show_default=True,
-    help="All in one process, or one process per party.",
+    help="All parties in one process, or one process for each party.",
 )
-@click.option("--seed", type=int, help="Make the run repeat itself. It then protects nobody, and says so.")
+@click.option("--seed", type=int, help="Seed for a reproducible run. Its output is not private and says so.")
 @click.option(
     "--seconds",
+    metavar="SECONDS",
     type=click.FloatRange(min=0, min_open=True),
     default=600.0,
     show_default=True,
-    help="How long a step may take before a party counts as silent.",
+    help="Time limit for each step of a party. Ignored by the local runtime.",
 )
 @JSON
 def simulate(
@@ -82,18 +83,19 @@ def simulate(
     seconds: float,
     as_json: bool,
 ) -> None:
-    """Run the study with every party on this machine; leave release, statement and ledgers in a folder.
+    """Run a study with all parties on this machine.
 
-    A run that was stopped goes on where it was when the same command is given again.
+    Writes the release, its statement and report, and every party's ledger. The same command continues a run that was
+    stopped.
     """
     study = Study.load(study_file)
     run_and_show(study, named(sources), folder=folder, runtime=runtime, seed=seed, seconds=seconds, as_json=as_json)
 
 
-@click.command("json-schema", epilog="\b\nExample: syndic json-schema study > study.schema.json")
+@click.command("json-schema", epilog=example("syndic json-schema study > study.schema.json"))
 @click.argument("document", type=click.Choice(["study", "columns", "party"]))
 def json_schema(document: str) -> None:
-    """Print the JSON Schema of a study file, a column file or a party file, for editors."""
+    """Print the JSON Schema of study, column or party files."""
     kinds = {"study": Study, "columns": Schema, "party": PartyFile}
     show.as_json(json_schema_of(kinds[document]))
 
@@ -108,32 +110,41 @@ def run_and_show(
     as_json: bool,
     seconds: float = 600.0,
 ) -> None:
-    """Simulate, write the release, and show it with what each ledger now says."""
-    with show.progress_bar(shown=not as_json) as progress:
+    """Simulate, write the release, and show it with the state of each ledger."""
+    with show.progress_bar(f"simulate {study.name}", shown=not as_json) as progress:
         release = run_simulation(
             study, sources, seed=seed, runtime=runtime, folder=folder, progress=progress, seconds=seconds
         )
+        files = write_release(release, folder)
+    costs = {party.name: price_of(study, party.name) for party in study.parties}
+    show_release(release, files, as_json=as_json, ledgers=spendings_of(study, folder), costs=costs)
+
+
+def write_release(release: Release, folder: Path) -> list[Path]:
+    """Write a release with its report into a folder; return the paths."""
+    return [*release.write(folder), release.report(folder / "report.html")]
+
+
+def spendings_of(study: Study, folder: Path) -> dict[str, list[Spending]]:
+    """Return what each party's ledger in a simulation's folder says was spent."""
     spendings = {}
     for party in study.parties:
         with Ledger.open(folder / "parties" / party.name / "ledger.sqlite") as book:
             spendings[party.name] = [book.spent(dataset) for dataset in book.datasets()]
-    costs = {party.name: price_of(study, party.name) for party in study.parties}
-    show_release(release, folder, as_json=as_json, ledgers=spendings, costs=costs)
+    return spendings
 
 
 def show_release(
     release: Release,
-    folder: Path,
+    files: list[Path],
     *,
     as_json: bool,
     ledgers: Mapping[str, list[Spending]] | None = None,
     costs: Mapping[str, Price] | None = None,
 ) -> None:
-    """Write a release with its report into a folder, and show it with what each ledger says."""
-    paths = [*release.write(folder), release.report(folder / "report.html")]
+    """Show a release that was written to `files`, and the state of each ledger."""
     if as_json:
-        facts = {"files": [str(path) for path in paths], "summary": release.summary(), "statement": release.statement}
-        show.as_json(facts if ledgers is None else {**facts, "ledgers": ledgers})
+        show.as_json(facts_of(release, files, ledgers))
         return
     show.as_lines(release.summary())
     if ledgers is not None and costs is not None:
@@ -146,12 +157,20 @@ def show_release(
                 for one in spending
             ),
         )
-    for path in paths:
+    for path in files:
         click.echo(f"wrote {path}")
 
 
+def facts_of(
+    release: Release, files: list[Path], ledgers: Mapping[str, list[Spending]] | None = None
+) -> dict[str, Any]:
+    """Return what programs read about a release."""
+    facts = {"files": [str(path) for path in files], "summary": release.summary(), "statement": release.statement}
+    return facts if ledgers is None else {**facts, "ledgers": ledgers}
+
+
 def named(sources: tuple[str, ...]) -> dict[str, str]:
-    """Return what was given as PARTY=FILE, by party."""
+    """Return the files that were given as PARTY=FILE, by party."""
     files: dict[str, str] = {}
     for source in sources:
         name, equals, path = source.partition("=")

@@ -52,7 +52,7 @@ def test_check_schema(as_json: bool, tmp_path: Path) -> None:
         assert sum(one["rows"] for one in age["levels"]) == 60
     else:
         assert "PRIVATE" in result.output
-        assert "0 values lie outside" in result.output
+        assert "0 values are outside the schema" in result.output
     schema.write_text(schema.read_text().replace("age", "height"))
     assert isinstance(run(*words).exception, InputError)
 

@@ -92,12 +92,23 @@ def demo() -> Path:
     return Path(str(files("syndic") / "demo"))
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    study = Study.load(demo() / "study.toml")
-    folder = tmp_path_factory.mktemp("release")
+def written(study: Study, folder: Path) -> Path:
+    """Run a study of the demo's clinics and return the folder with its release."""
     simulate(study, {party.name: demo() / f"{party.name}.csv" for party in study.parties}).write(folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(Study.load(demo() / "study.toml"), tmp_path_factory.mktemp("release"))
+
+
+@pytest.fixture(scope="module")
+def pure(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a release of the same clinics with epsilon alone: one noisy table of all columns."""
+    text = (demo() / "study.toml").read_text().replace("delta = 1e-6\n", "")
+    text = text.replace('method = "synthesis"', 'method = "homm"').replace("bins = 13", "bins = 6")
+    return written(Study.loads(text.replace("bins = 12", "bins = 7")), tmp_path_factory.mktemp("pure"))
 
 
 def test_registry_entry_has_the_fields_of_the_template(folder: Path) -> None:
@@ -110,9 +121,17 @@ def test_registry_entry_has_the_fields_of_the_template(folder: Path) -> None:
     assert set(deployment["basic"]) == REGISTRY["basic"]
     for (section, name), choices in CHOICES.items():
         assert deployment[section][name] in choices
-    assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": 1e-06}
+    assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": pytest.approx(1.0), "delta": 1e-06}
+    assert deployment["dp_variant"]["variant_name"] == "Approximate DP"
     for source in deployment["administrative"]["evidence_sources"].values():
         assert set(source) == {"evidence_source_type", "misc"}
+
+
+def test_a_guarantee_without_delta_is_pure(pure: Path) -> None:
+    deployment = registry_entry(Release.load(pure), about())["deployment"]
+    assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0}
+    assert deployment["dp_variant"]["variant_name"] == "Pure DP"
+    assert "epsilon 1, delta 0" in croissant(Release.load(pure), pure, about())["rai:personalSensitiveInformation"]
 
 
 def test_registry_entry_of_the_demo(folder: Path, tmp_path: Path, golden: Callable[[str, str], None]) -> None:
@@ -121,11 +140,14 @@ def test_registry_entry_of_the_demo(folder: Path, tmp_path: Path, golden: Callab
 
 
 def test_yaml_reads_as_the_json_does(folder: Path, tmp_path: Path) -> None:
-    release = restated(Release.load(folder), delta=1e-06)
+    release = Release.load(folder)
     as_yaml = yaml.safe_load(write_registry(release, about(), tmp_path / "entry.yaml").read_text())
     as_json = json.loads(write_registry(release, about(), tmp_path / "entry.json").read_text())
     assert as_yaml == as_json
-    assert as_yaml["deployment"]["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": 1e-06}
+    assert as_yaml["deployment"]["privacy_loss"]["privacy_parameters"] == {
+        "epsilon": pytest.approx(release.statement.epsilon),
+        "delta": 1e-06,
+    }
     assert as_yaml["deployment"]["dp_variant"]["variant_name"] == "Approximate DP"
     assert as_yaml["deployment"]["basic"]["publication_date"] == "2026-11-15"
 

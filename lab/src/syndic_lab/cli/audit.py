@@ -14,18 +14,12 @@ from syndic_lab.audit.page import summary_of, tables_of, write_page
 
 @click.command(epilog="\b\nExample: syndic audit homm marginals --quick")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--quick/--full", default=True, help="About two minutes, or a quarter of an hour.  [default: quick]")
+@click.option("--planted", is_flag=True, help="Plant faults instead, and check that the audits find them.")
+@click.option("--list", "listed", is_flag=True, help="Only name the audits, or with --planted the faults.")
+@click.option("--seed", type=int, help="Repeat a run: its report names its seed.")
 @click.option(
-    "--quick/--full", default=True, help="Run for about 2 minutes (quick) or 15 minutes (full).  [default: quick]"
-)
-@click.option("--planted", is_flag=True, help="Plant known faults instead, and check that the audits detect them.")
-@click.option("--list", "listed", is_flag=True, help="List the audits (with --planted, the faults) and exit.")
-@click.option("--seed", type=int, help="Seed of an earlier run to repeat; its report states the seed.")
-@click.option(
-    "--out",
-    "target",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Also write the report to FILE (.json, .md or .html).",
+    "--out", "target", metavar="FILE", type=click.Path(path_type=Path), help="Also write .json, .md or .html."
 )
 @JSON
 def audit(
@@ -37,9 +31,9 @@ def audit(
     target: Path | None,
     as_json: bool,
 ) -> None:
-    """Attack the privacy claims of all mechanisms, sub-protocols and methods, or of those given by NAME.
+    """Try to break the privacy claims of mechanisms and methods.
 
-    NAME selects every audit whose name begins with it. The exit status is 1 if a claim is broken.
+    Audits all of them, or those whose names begin with a NAME. Ends with status 1 if a claim is broken.
     """
     if listed:
         _list(planted, as_json)
@@ -89,7 +83,7 @@ def _print(report: AuditReport | PlantedReport) -> None:
     show.as_table(bounds.caption, bounds.head, bounds.rows)
     for table in facts:
         odd = [row for row in table.rows if row[-1] != "yes"]
-        click.echo(f"{table.caption}: {len(table.rows)} checked, {len(odd)} not as claimed")
+        click.echo(f"{table.caption}: {len(table.rows)} looked at, {len(odd)} not as claimed")
         for row in odd:
             click.echo("  " + ", ".join(row))
     click.echo(summary_of(report))

@@ -1,4 +1,4 @@
-"""`reproduce`: recompute published tables and figures and compare them with ours."""
+"""`reproduce`: published tables and figures again, beside ours."""
 
 import sys
 from pathlib import Path
@@ -15,14 +15,8 @@ from syndic_lab.reproduce.run import reason_not_to
 
 
 @click.command(epilog="\b\nExample: syndic reproduce --quick --only homm --out reproduced")
-@click.option(
-    "--only",
-    "names",
-    metavar="NAME",
-    multiple=True,
-    help="Run only items whose names begin with NAME. May be repeated.",
-)
-@click.option("--quick", is_flag=True, help="Fewer repetitions and items: at most ten minutes on two idle cores.")
+@click.option("--only", "names", metavar="NAME", multiple=True, help="Items whose names begin so; may be repeated.")
+@click.option("--quick", is_flag=True, help="Within ten minutes on two idle cores: fewer repeats, fewer items.")
 @click.option(
     "--out",
     "folder",
@@ -30,20 +24,15 @@ from syndic_lab.reproduce.run import reason_not_to
     type=click.Path(path_type=Path, file_okay=False),
     default="reproduced",
     show_default=True,
-    help="Folder for results and the report. Items with stored results are not run again.",
+    help="Where rows and the report go; what is there already is not run again.",
 )
-@click.option(
-    "--list",
-    "listed",
-    is_flag=True,
-    help="List the items with the time each needs, or why it cannot run here, and exit.",
-)
+@click.option("--list", "listed", is_flag=True, help="Only name the items, with what each takes or lacks here.")
 @JSON
 def reproduce(names: tuple[str, ...], quick: bool, folder: Path, listed: bool, as_json: bool) -> None:
-    """Recompute the tables and figures of the published methods, and compare them with the published ones.
+    """Repeat published experiments and compare the results.
 
-    Writes report.html, report.md and one JSON file for each item. An interrupted run continues where it stopped. The
-    exit status is 1 if a measurement failed. Set SYNDIC_DATA to the folder with the data sets.
+    Writes report.html, report.md and one JSON file for each item. The same command continues an interrupted run.
+    Ends with status 1 if a measurement failed. Reads data sets from the folder that SYNDIC_DATA names.
     """
     items = chosen(names)
     if listed:
@@ -65,8 +54,8 @@ def _list(items: tuple[Item, ...], quick: bool, as_json: bool) -> None:
     found = []
     for item in items:
         stated = reason_not_to(item, quick)
-        need = ": ".join(stated) if stated else f"about {in_words(item.expected(quick) or 0.0)} of processor time"
-        found.append({"name": item.name, "where": f"{item.paper.key}, {item.where}", "what": need})
+        told = ": ".join(stated) if stated else f"about {in_words(item.expected(quick) or 0.0)} of processor time"
+        found.append({"name": item.name, "where": f"{item.paper.key}, {item.where}", "what": told})
     if as_json:
         show.as_json(found)
     else:
