@@ -177,7 +177,7 @@ def test_epsilon_is_stated_both_ways() -> None:
     mu_squared = plan_of(study).noise.mu_squared
     assert pooled == pytest.approx(1, abs=1e-6)
     assert outside == pytest.approx(float(gaussian_epsilon(mu_squared / 2, study.delta)), rel=1e-4)
-    assert f"epsilon {shown(outside)} against all but the parties" in str(plan(study))
+    assert f"epsilon {shown(outside)} against everyone but the parties" in str(plan(study))
 
 
 PARTIES_ONE = VERTICAL.split("[[parties]]")[1]

@@ -139,8 +139,8 @@ def test_the_plan_says_what_a_partner_learns() -> None:
     assert "against" not in str(sound).split("  asks")[0]
     # twice the mu^2 of the budget
     less = float(gaussian_epsilon(2 * mu_squared_for(Fraction(1), Fraction("1e-5")), Fraction("1e-5")))
-    assert "epsilon 1 against all but the partners of a table\n" in str(trusting)
-    assert f"epsilon {shown(less)} against a partner of a table, which can take its own share" in str(trusting)
+    assert "epsilon 1 against everyone but the two partners of a table\n" in str(trusting)
+    assert f"epsilon {shown(less)} against a partner of a table, which can subtract its own share" in str(trusting)
 
 
 # What a party does not let happen.
