@@ -164,7 +164,7 @@ columns = ["age"]
             "replace",
         ),
         (lambda: vertical_study(parties=VERTICAL.replace("people = 60", "people = 61", 1)), "same people"),
-        (lambda: vertical_study(parties=VERTICAL.replace("people = 60\n", "")), "bound on the people"),
+        (lambda: vertical_study(parties=VERTICAL.replace("people = 60\n", "")), "public number of people"),
         (lambda: vertical_study(parties=VERTICAL.split('[[parties]]\nname = "south"')[0]), "at least 2 parties"),
         (lambda: vertical_study(parties=VERTICAL.replace('columns = ["score"]', "")), "set `columns`"),
         (lambda: vertical_study(parties=VERTICAL.replace('["score"]', '["score", "age"]')), "held by several parties"),
