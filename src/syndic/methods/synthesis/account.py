@@ -5,8 +5,8 @@ what earlier rounds opened, the part it costs does not, so the parts add up (Don
 questions chosen in view of answers). A round that asks k tables gives each of them 1/k of its part: fewer tables, less
 noise, the same cost.
 
-Let a person move one party's answer by at most s in l2 and be at r parties: the sum moves by at most r s. With m = mu^2
-of the round, each of r ledgers is charged m / r, and the variance (r s)^2 / m = (r s^2) / (m / r) is that of a noise
+Let a person change one party's answer by at most s in l2 and be at r parties: the sum changes by at most r s. With
+m = mu^2 of the round, each of r ledgers is charged m / r, and the variance (r s)^2 / m = (r s^2) / (m / r) is that of a noise
 for the squared sensitivity r s^2 at m / r.
 """
 

@@ -10,7 +10,7 @@ and what each costs are fixed by the study (`syndic.methods.synthesis.account`);
 whatever is asked in it. *What a party accepts*: `syndic.methods.synthesis.measure`.
 
 *Who sees what*: everybody sees the opened tables, and all else follows from them. The coordinator sees masked answers,
-which look uniform. Up to `colluding` parties may pool what they know with the coordinator. *Semi-honest*, with one
+which look uniform. Up to `colluding` parties may collude with the coordinator. *Semi-honest*, with one
 exception: masks are bound to the round's question, so a coordinator that asks different parties different things in one
 round learns nothing from their sum.
 
@@ -52,8 +52,8 @@ class Synthesis(Method, tag="synthesis"):
     `replace`. `zeros`: combinations that no row can have. `target`: a column, such as a label, whose relation to
     every other column the model holds. `keep`: sets of columns whose tables are measured and held by the model.
     `colluding` and `missing` are as in the masked tables: parties - colluding - missing shares of the noise are
-    enough. With `colluding` 0 the guarantee is for everybody but the parties, of which each can take its own share
-    off.
+    enough. With `colluding` 0 the guarantee is for everybody but the parties, of which each can subtract its own
+    share.
     """
 
     title: ClassVar[str] = "Synthesis by a graphical model"
@@ -62,9 +62,9 @@ class Synthesis(Method, tag="synthesis"):
     )
     partition: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
     trust: ClassVar[str] = (
-        "semi-honest: everybody follows the steps, and no more parties than `colluding` pool what they know with the "
-        "coordinator or each other; unless the study gives identities, the coordinator must not forge keys. A single "
-        "party is a trusted curator of its own rows"
+        "semi-honest: every role follows the protocol, and at most `colluding` parties collude, with the coordinator "
+        "or with each other; unless the study lists identities, the coordinator must not forge keys. A single party is "
+        "a trusted curator of its own rows"
     )
 
     selector: Literal["adaptive", "one_shot"] = "one_shot"
@@ -90,7 +90,7 @@ class Synthesis(Method, tag="synthesis"):
 
     @property
     def requires(self) -> Requires:
-        """Public bounds on people, since rings have a size; Gaussian noise needs delta."""
+        """Public bounds on people, to size the ring; Gaussian noise needs delta."""
         return Requires(people="bound", delta="Gaussian noise")
 
     def plan(self, terms: Terms) -> SynthesisPlan:
@@ -123,7 +123,7 @@ class Synthesis(Method, tag="synthesis"):
 
     @step(reveals="masked")
     def count(self, party: Party[SynthesisPlan], message: Question) -> SumMasked:
-        """Count what the round asks, add this party's share of the noise, and mask the result."""
+        """Count the tables of the round, add this party's share of the noise, mask the result."""
         plan, noise = party.plan, _noise(party, message)
         sums = plan.masked_sums
         assert sums is not None  # noqa: S101 (this step is asked of several parties only)
@@ -136,7 +136,7 @@ class Synthesis(Method, tag="synthesis"):
 
     @step(reveals="noisy")
     def measure(self, party: Party[SynthesisPlan], message: Question) -> Opened:
-        """Count what the round asks and add the whole noise: for a single party, which is its own curator."""
+        """Count the tables of the round and add the whole noise; for a single party, its own curator."""
         noise = _noise(party, message)
         advance(party, "rounds of the synthesis", message.number)
         return Opened(values=party.release(noise, _counts(party, message), why=_why(message)))

@@ -67,7 +67,7 @@ class SynthesisPlan(Plan):
         noise = self.account.noise(Question(number=rounds, tables=((terms.schema.names[0],),)))
         deviation = noise.variance(parties) ** 0.5
         bits = noise.ring(self.most_rows, size.round_cells).bits if graph else 64
-        # a round may ask up to round_cells, but what helps at this noise is far less: a tenth of a count a cell
+        # a round may ask up to round_cells, but what helps at this noise is far less: a tenth of a count per cell
         typical = min(size.round_cells, int(10 * self.most_rows / deviation) + 1000)
         masked = parties * graph.neighbours * typical * 2e-8 if graph else 0.0
         return Resources(
@@ -80,7 +80,7 @@ class SynthesisPlan(Plan):
                 f"{size.round_cells:,}",
                 f"standard deviation {deviation:.3g} times the root of the number of tables on every count of the last "
                 "round",
-                *((f"{graph.neighbours} neighbours a party",) if graph else ()),
+                *((f"{graph.neighbours} neighbours per party",) if graph else ()),
             ),
         )
 
@@ -92,7 +92,7 @@ class SynthesisPlan(Plan):
             f"the noisy tables of {len(self.size.rooms)} rounds, the model fitted to them and the rows drawn from it"
         )
         asked = f"{opened}, and what was asked; each knows its own counts and share of noise"
-        masked = "every party's answers under masks, which look uniform, who fell silent, and "
+        masked = "every party's masked answers, which look uniform, who dropped out, and "
         return Disclosure(
             sees={
                 "coordinator": f"{masked if graph else ''}{opened}",
@@ -101,10 +101,10 @@ class SynthesisPlan(Plan):
             },
             sensitivity=(
                 f"{change_of(unit)} one person's {unit.rows} row(s) at one party changes each table by at most "
-                f"{unit.l2_squared_of_counts()} in squared l2; the noise of a round is made for as many as it asks; at "
-                f"up to {unit.parties} of the parties the changes add up in the same sum, so the noise is made for "
-                f"{unit.parties} time(s) that, and each of these parties is charged 1/{unit.parties} of the round's "
-                "part of the budget"
+                f"{unit.l2_squared_of_counts()} in squared l2; the noise of a round is calibrated to as many as it "
+                f"asks; at up to {unit.parties} of the parties the changes add up in the same sum, so the noise is "
+                f"calibrated to {unit.parties} time(s) that, and each of these parties is charged 1/{unit.parties} of "
+                "the round's part of the budget"
             ),
             not_protected=(
                 GROUPS,
@@ -118,11 +118,11 @@ class SynthesisPlan(Plan):
 
 def _of_masks(graph: SumGraph) -> tuple[str, ...]:
     shares = graph.parties - graph.missing
-    own = f"against the parties: each can take its own share off, and mu^2 is then {shares}/{shares - 1}"
+    own = f"against the parties: each can subtract its own share, and mu^2 is then {shares}/{shares - 1}"
     return (
-        f"against more than {graph.colluding} parties that pool their shares of the noise, or more than "
-        f"{graph.missing} that leave theirs out: less noise is left than stated",
+        f"against more than {graph.colluding} colluding parties, who know their shares of the noise, or more than "
+        f"{graph.missing} parties that omit theirs: less noise remains than stated",
         *((own,) if graph.colluding == 0 else ()),
-        "the tables against a party that puts in made-up numbers: nothing checks them",
-        "which parties take part or fall silent",
+        "the tables against a party that submits invented numbers: nothing checks them",
+        "which parties take part or drop out",
     )

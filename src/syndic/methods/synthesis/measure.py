@@ -68,7 +68,7 @@ def check_question(question: Question, domain: Domain, room: RoundLimits) -> Non
         if not names or len(set(names)) != len(names) or not known.issuperset(names):
             raise RefusedError(f"{where}: a table must be of different columns of the schema, and of at least one")
     if len({frozenset(names) for names in question.tables}) != len(question.tables):
-        raise RefusedError(f"{where}: the same table was asked twice: it would be paid for twice")
+        raise RefusedError(f"{where}: the same table was asked twice: it would be charged twice")
     _check_groups(question, domain, where)
     cells = question.dimension(domain)
     if cells > room.cells:
@@ -88,7 +88,7 @@ def _check_groups(question: Question, domain: Domain, where: str) -> None:
 def answer_of(question: Question, table: Table, most: int) -> NDArray[np.int64]:
     """Return the exact counts of a party's rows, cut to `most`, a public bound on its rows. Private.
 
-    Cutting never moves the answers of two neighbouring tables apart.
+    Clipping never increases the distance between the answers of two neighbouring tables.
     """
     counted = table.marginals(question.tables, question.grouping(table.schema.domain))
     counts: NDArray[np.int64] = np.concatenate([one.values.ravel() for one in counted])

@@ -9,7 +9,7 @@ model of all columns is fitted to what was opened, and rows are drawn from it.
 account of Gaussian privacy over tables within and across parties. The number of rounds and what each costs are fixed by
 the study, and every party is charged for the whole round, whoever counts its tables. *Sensitivity*: one person moves
 two counts by one in each table, so k tables by 2 k in squared l2. A person is at all parties, so the noise of a round
-covers all its tables together: local tables are paid for once, not once for each party. That holds if all parties
+covers all its tables together: local tables are charged once, not once per party. That holds if all parties
 were asked the same, which they show each other before they open anything (`syndic.methods.synthesis.vertical_agree`).
 
 *Who sees what*: everybody sees the noisy tables and what was asked. The coordinator deals the triples and carries
@@ -64,7 +64,7 @@ class Vertical(Method, tag="vertical"):
     `selector`, `rounds`, `model_cells`, `rows`, `zeros`, `target` and `keep` are as in the synthesis of rows;
     `rows` is by default the public number of people, and `selector` "one_shot", since every round of chosen tables
     sends rows anew. `colluding`: 1 makes each partner's share of a table's noise enough by itself, since a partner
-    can take its own off; with 0 the guarantee holds against everybody but the partners. `traffic`: about how many
+    can subtract its own; with 0 the guarantee holds against everybody but the partners. `traffic`: about how many
     bytes a person all tables across parties may take, masked rows counted once however many partners they are
     passed on to.
     """
@@ -75,8 +75,8 @@ class Vertical(Method, tag="vertical"):
     )
     partition: ClassVar[Literal["horizontal", "vertical"]] = "vertical"
     trust: ClassVar[str] = (
-        "semi-honest: everybody follows the steps, and the coordinator, who deals the triples, pools what it knows "
-        "with no party; unless the study gives identities, the coordinator must not forge keys"
+        "semi-honest: every role follows the protocol, and the coordinator, which deals the triples, colludes with no "
+        "party; unless the study lists identities, the coordinator must not forge keys"
     )
 
     selector: Literal["adaptive", "one_shot"] = "one_shot"

@@ -1,7 +1,7 @@
 """Parties make sure that all of them were asked the same before a round of a vertical synthesis opens anything.
 
-The noise of a round is made for the tables of one question, wherever they are counted. A person is at all parties, so
-a coordinator that asked each of them for one table of its own would get all of these with the noise of one. So every
+The noise of a round is calibrated to the tables of one question, wherever they are counted. A person is at all parties,
+so a coordinator that asked each of them for one table of its own would get all of these with the noise of one. So every
 party vouches for its question to every other, by a key that the two agree on, and opens nothing without the vouchers
 of all others for its own question. With identities in the study nobody else can make such a voucher; without them a
 coordinator that forges public keys can.

@@ -148,9 +148,9 @@ class VerticalPlan(Plan):
             opened=f"the noisy tables of {rounds} rounds, the model fitted to them and the rows drawn from it",
             party_sees="masked rows, which look uniform, what was asked",
             sensitivity=(
-                "replacing one person's values at all parties at once moves two counts by one in every table, so the k "
-                "tables of a round by 2 k in squared l2; the noise of a round is made for as many as it asks, within "
-                "and across parties alike, and every party is charged for the whole round"
+                "replacing one person's values at all parties at once changes two counts by one in every table, so the "
+                "k tables of a round by 2 k in squared l2; the noise of a round is calibrated to as many as it asks, "
+                "within and across parties alike, and every party is charged for the whole round"
             ),
             epsilons=self.epsilons,
             readable="the rows of that party's partners",
@@ -224,18 +224,18 @@ def disclosure_of(
     outside, partner = epsilons
     return Disclosure(
         sees={
-            "coordinator": f"sealed rows that it cannot read, shares under masks that it lacks, and {opened}",
+            "coordinator": f"sealed rows that it cannot read, masked shares whose masks it lacks, and {opened}",
             "other parties": f"{party_sees}, and {opened}; each knows its own share of the noise",
             "anyone with the release": opened,
         },
         sensitivity=sensitivity,
         against=against_partners(outside, partner),
         not_protected=(
-            f"coordinator and one party together: they can read {readable}",
-            "a party that does not follow the steps: nothing checks the rows, and one that puts a large number into a "
-            "row reads a partner's record of that person",
-            "a coordinator that deals wrong triples: it can shift counts by what it chooses, or make a block of rows "
-            "wrap where it likes and see whether it did",
+            f"against the coordinator and one party together: they can read {readable}",
+            "against a party that deviates from the protocol: nothing checks the rows, and one that puts a large "
+            "number into a row reads a partner's record of that person",
+            "against a coordinator that deals wrong triples: it can shift counts by amounts it chooses, or choose "
+            "where a block of rows wraps and see whether it did",
             ALIGNED,
             GROUPS,
             *known,
