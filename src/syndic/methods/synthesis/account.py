@@ -6,8 +6,8 @@ questions chosen in view of answers). A round that asks k tables gives each of t
 noise, the same cost.
 
 Let a person change one party's answer by at most s in l2 and be at r parties: the sum changes by at most r s. With
-m = mu^2 of the round, each of r ledgers is charged m / r, and the variance (r s)^2 / m = (r s^2) / (m / r) is that of a noise
-for the squared sensitivity r s^2 at m / r.
+m = mu^2 of the round, each of r ledgers is charged m / r, and the variance (r s)^2 / m = (r s^2) / (m / r) is that of a
+noise for the squared sensitivity r s^2 at m / r.
 """
 
 from collections.abc import Callable, Sequence
