@@ -26,7 +26,7 @@ from syndic.kernel.disclosure import MADE_UP, beyond_unit
 from syndic.methods import AnyMethod
 from syndic.study import Study
 from syndic_lab.reproduce import CATALOGUE
-from verbs import described
+from verbs import listed
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = (ROOT / "docs", ROOT / "lab" / "docs")
@@ -165,6 +165,7 @@ def _items(paper: str) -> Iterator[str]:
 
 
 BLOCKS: dict[str, Callable[[str], Iterator[str]]] = {
+    "commands": listed,
     "cost": _cost,
     "everywhere": _everywhere,
     "help": _help,
@@ -173,7 +174,6 @@ BLOCKS: dict[str, Callable[[str], Iterator[str]]] = {
     "messages": _messages,
     "paper": _paper,
     "roles": _roles,
-    "verb": described,
 }
 
 

@@ -1,10 +1,11 @@
 """The verbs of the command line, which are loaded when they are asked for, and their part of a page."""
 
+import re
 from collections.abc import Iterator
 
 import click
 
-from syndic.cli.main import cli
+from syndic.cli.main import GROUPS, cli
 
 
 def verbs_of(group: click.Group) -> dict[str, click.Command]:
@@ -14,26 +15,27 @@ def verbs_of(group: click.Group) -> dict[str, click.Command]:
     return {name: command for name, command in found.items() if command is not None}
 
 
-def described(verb: str) -> Iterator[str]:
-    """Yield what a page says of a verb such as `syndic plan`: what it does, its usage, a line for each option."""
-    command: click.Command = cli
-    for word in verb.split()[1:]:
-        assert isinstance(command, click.Group), verb
-        command = verbs_of(command)[word]
-    context = click.Context(command, info_name=verb)
-    yield " ".join((command.help or "").split())
-    yield from ("", f"`{' '.join([verb, *_usage(command, context)])}`")
-    options = [option for option in command.params if isinstance(option, click.Option) and option.name != "as_json"]
-    for place, option in enumerate(options):
-        names, text = option.get_help_record(context) or ("", "")
-        yield from [""] if place == 0 else []
-        yield f"- `{names}`: {' '.join(text.split())}"
+def leaves(group: click.Group, name: str) -> dict[str, click.Command]:
+    """Return the commands of a group and of the groups in it, by what a person types."""
+    found: dict[str, click.Command] = {}
+    for word, command in verbs_of(group).items():
+        path = f"{name} {word}"
+        found |= leaves(command, path) if isinstance(command, click.Group) else {path: command}
+    return found
 
 
-def _usage(command: click.Command, context: click.Context) -> Iterator[str]:
-    """Yield the arguments, and whether there are options and JSON."""
-    yield from (piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]")
-    if any(isinstance(one, click.Option) and one.name != "as_json" for one in command.params):
-        yield "[OPTIONS]"
-    if any(one.name == "as_json" for one in command.params):
-        yield "[--json]"
+def commands(title: str) -> dict[str, click.Command]:
+    """Return the commands under one heading of `syndic --help`, by what a person types."""
+    return {path: one for path, one in leaves(cli, "syndic").items() if path.split()[1] in GROUPS[title]}
+
+
+def listed(title: str) -> Iterator[str]:
+    """Yield a table of the commands under one heading: the arguments of each, and what it does."""
+    yield from ("| command | what it does |", "|---|---|")
+    for path, command in commands(title).items():
+        context = click.Context(command, info_name=path)
+        pieces = [piece.replace("|", "\\|") for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
+        # what FOLDER and DIGEST are stands once, at the top of the page
+        sentences = re.split(r"(?<=\.) ", " ".join((command.help or "").split()))
+        told = " ".join(one for one in sentences if not one.startswith(("FOLDER is", "DIGEST is")))
+        yield f"| `{' '.join([path, *pieces])}` | {told} |"

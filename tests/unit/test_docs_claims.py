@@ -1,8 +1,10 @@
 """Pages are true: each method has one with every topic, and what pages point to exists."""
 
 import re
+import shlex
 from pathlib import Path
 
+import click
 import pytest
 
 from pages import BLOCKS, METHODS, ROOT, page_of, pages, parts_of
@@ -60,6 +62,17 @@ def test_files_and_commands_that_a_page_names_exist(page: Path) -> None:
         assert name in BENCHES, f"{page.name}: there is no bench {name}"
     for verb in re.findall(r"`syndic ([a-z][a-z-]*)", text):
         assert verb in verbs_of(cli), f"{page.name}: there is no verb {verb}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_that_a_page_only_shows_can_be_typed(page: Path) -> None:
+    for block in re.findall(r"^```text\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
+        for line in re.findall(r"^\$ syndic (.*)$", block.replace("\\\n", " "), re.MULTILINE):
+            words = shlex.split(line.partition(">")[0])
+            command: click.Command = cli
+            while isinstance(command, click.Group):
+                command = verbs_of(command)[words.pop(0)]
+            command.make_context(line, words)  # an unknown option or a missing argument is an error
 
 
 def test_pages_about_claims_name_a_test_or_command_in_every_row() -> None:

@@ -3,13 +3,12 @@
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-import click
 import pytest
 
 from pages import COMMON, METHODS, ROOT, generated, image_of, images, page_of, pages, parts_of
-from syndic.cli.main import cli
+from syndic.cli.main import GROUPS, cli
 from syndic.kernel.step import steps_of
-from verbs import verbs_of
+from verbs import commands, leaves
 
 
 @pytest.mark.parametrize("page", [page for page in pages() if parts_of(page.read_text())], ids=lambda page: page.stem)
@@ -44,18 +43,12 @@ def test_a_method_has_its_paper_and_every_step_on_its_page(method: str) -> None:
     assert missing == [], f"in no run on the page: name a study with `<!-- generated: messages {method} KEY=VALUE -->`"
 
 
-def _verbs(group: click.Group, name: str) -> list[str]:
-    found = []
-    for child in verbs_of(group).values():
-        path = f"{name} {child.name}"
-        found += _verbs(child, path) if isinstance(child, click.Group) else [path]
-    return found
-
-
 def test_every_verb_has_its_help_and_an_example() -> None:
+    titles = {verb: title for title in GROUPS for verb in commands(title)}
     texts = [page.read_text() for page in pages()]
-    for verb in _verbs(cli, "syndic"):
-        (text,) = [text for text in texts if {("help", verb), ("verb", verb)} & set(parts_of(text))]
+    for verb in leaves(cli, "syndic"):
+        parts = {("help", verb), ("commands", titles.get(verb, "Lab"))}
+        (text,) = [text for text in texts if parts & set(parts_of(text))]
         assert f"\n$ {verb}" in text or verb == "syndic bench", f"{verb}: no example"
 
 

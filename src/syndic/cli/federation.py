@@ -145,7 +145,7 @@ def party() -> None:
 def party_init(folder: Path, name: str, renew: bool) -> None:
     """Create the party's keys, and write the request to send to the coordinator.
 
-    FOLDER is the party folder. The private keys stay in it; FOLDER/request.json holds public keys only.
+    FOLDER is the party folder. The private keys stay in FOLDER; FOLDER/request.json holds public keys only.
     """
     request = parties.prepare(folder, name=name, renew=renew)
     key = certificates.read_request(request.certificate_request, name=name)
