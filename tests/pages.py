@@ -10,6 +10,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from itertools import groupby
 from pathlib import Path
 from typing import Any, get_args
 from unittest.mock import patch
@@ -21,8 +22,8 @@ import syndic
 from diagrams import diagram, overview
 from syndic.cli.main import cli
 from syndic.document import from_builtins
-from syndic.kernel import ALIGNED, GROUPS, Method
-from syndic.kernel.disclosure import MADE_UP, beyond_unit
+from syndic.kernel import ALIGNED, GROUPS, Method, Step
+from syndic.kernel.disclosure import MADE_UP, OF_PRODUCTS, beyond_unit, product_sees
 from syndic.methods import AnyMethod
 from syndic.study import Study
 from syndic_lab.reproduce import CATALOGUE
@@ -30,15 +31,32 @@ from verbs import listed
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = (ROOT / "docs", ROOT / "lab" / "docs")
+METHODS_PAGE = ROOT / "docs" / "methods" / "index.md"
 DEMO = Path(syndic.__file__).parent / "demo"
 METHODS: dict[str, type[Method]] = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyMethod)}
 # the same method for other tables shares a page
 SHARED = {"pooled-gram": "gram"}
 # asked in every method, so described once, in the life of a call
 COMMON = {"ready", "meet"}
+# studies with steps that the study of the page does not have
+VARIANTS = {
+    "estimate": ('scheme="masked" groups=[]',),
+    "learn": ("missing=1 parties=5", 'scheme="local_grad"', 'scheme="distributed"'),
+    "marginals": ("missing=1 parties=5",),
+    "mixing": ('scheme="dgm"',),
+    "synthesis": ("missing=1 parties=5", "parties=1"),
+    "vertimrf": ('way="sketch"',),
+}
 PUBLIC = "anyone with the release"
+PRODUCT = "as in every [secure product](index.md#roles)"
 _BLOCK = re.compile(r"^<!-- generated: (\w+) ([^\n]+) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 _WIDTH = 100
+# what the page of all methods says in words that hold for every study
+_IN_INDEX = re.compile(
+    r"the columns|which parties take part|that a party takes part|people with more rows|who the people are|"
+    r"against more than \d+ (colluding )?parties|"
+    r"the \w+ against a party that (submits|enters|puts in) (invented|made-up)"
+)
 
 
 def pages() -> list[Path]:
@@ -69,11 +87,25 @@ def page_of(method: str) -> Path:
 
 def studies_of(page: Path) -> Iterator[dict[str, Any]]:
     """Yield the studies on a page, parts of a study put into the demo's."""
-    for block in re.findall(r"^```toml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
-        content = tomllib.loads(block)
-        if ", in part" in block.splitlines()[0]:
-            content = {**tomllib.loads((DEMO / "study.toml").read_text()), **content}
-        yield content
+    yield from (completed(block) for block in _tomls(page))
+
+
+def completed(block: str) -> dict[str, Any]:
+    """Return a block of TOML; a study "in part" with the rest of the demo's, or of the one on the page of all methods.
+
+    The first line says which: `# study.toml, in part` or `# study.toml, in part, same people`.
+    """
+    title, content = block.splitlines()[0], tomllib.loads(block)
+    if title.endswith(", in part, same people"):
+        (common,) = [other for other in _tomls(METHODS_PAGE) if ", in part" in other]
+        return {**completed(common), **content}
+    if title.endswith(", in part"):
+        return {**tomllib.loads((DEMO / "study.toml").read_text()), **content}
+    return content
+
+
+def _tomls(page: Path) -> list[str]:
+    return re.findall(r"^```toml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
 def study_of(what: str) -> Study:
@@ -98,52 +130,69 @@ def _paper(method: str) -> Iterator[str]:
     yield f"Paper: {METHODS[method].paper}."
 
 
-def _messages(what: str) -> Iterator[str]:
+def _messages(method: str) -> Iterator[str]:
     """Yield the steps in the order of a run and what each reveals; the diagram says what each does.
 
-    Of a changed study, which has no diagram, the steps that the page's study does not have, and what each does.
+    Of changed studies the steps that the page's study does not have.
     """
-    method, *changed = what.split(maxsplit=1)
     usual = study_of(method).steps
-    if not changed:
-        yield ", ".join(f"`{name}` ({step.reveals})" for name, step in usual.items() if name not in COMMON) + "."
-        return
-    for name, step in study_of(what).steps.items():
-        if name not in usual:
-            yield f"- `{name}` ({step.reveals}): {step.means}"
+    yield f"- messages: {_in_runs({name: step for name, step in usual.items() if name not in COMMON})}"
+    for changes in VARIANTS.get(method, ()):
+        more = study_of(f"{method} {changes}").steps
+        yield f"- messages with `{changes}`: {_in_runs({name: more[name] for name in more if name not in usual})}"
+
+
+def _in_runs(steps: dict[str, Step]) -> str:
+    """Return the names of steps, those one after the other that reveal the same together."""
+    runs = [(reveals, list(run)) for reveals, run in groupby(steps, key=lambda name: steps[name].reveals)]
+    return ", ".join(f"{', '.join(f'`{name}`' for name in names)} ({reveals})" for reveals, names in runs)
 
 
 def _roles(what: str) -> Iterator[str]:
-    """Yield a line of a table for each thing that is seen, with all roles that see it."""
+    """Yield a line for each thing that is seen, with all roles that see it; what is common is in the index."""
     sees = study_of(what).plan.disclosure.sees
     release = sees[PUBLIC]
     seen: dict[str, list[str]] = {}
     for role, what_it_sees in sees.items():
         named = what_it_sees if what_it_sees == release else what_it_sees.replace(release, "the release")
-        seen.setdefault(named, []).append(role)
-    yield from ("| who | sees |", "|---|---|")
-    yield from (f"| {', '.join(roles)} | {what_they_see} |" for what_they_see, roles in seen.items())
-
-
-def _cost(what: str) -> Iterator[str]:
-    need = study_of(what).plan.resources
-    rounds = "1 round" if need.rounds == 1 else f"{need.rounds} rounds"
-    size = max(need.reply_bytes, 1000) / 1000
-    yield (
-        f"The study above: {rounds}, {need.memory_bytes / 1e6:,.0f} MB of memory, messages of at most {size:,.0f} kB."
+        seen.setdefault(PRODUCT if named == _product_sees().get(role) else named, []).append(role)
+    yield from (
+        f"- {'everybody' if len(seen) == 1 else ', '.join(roles).replace(PUBLIC, 'anyone')}: {what_they_see}"
+        for what_they_see, roles in seen.items()
     )
+    if what in METHODS:
+        yield from _messages(what)
+
+
+def _product_sees() -> dict[str, str]:
+    """Return what coordinator and parties see of every secure product."""
+    return {role: text for role, text in product_sees("the release").items() if role != PUBLIC}
+
+
+def _common(_: str) -> Iterator[str]:
+    yield from (f"- {role}: {text}" for role, text in _product_sees().items())
+
+
+def _costs(_: str) -> Iterator[str]:
+    """Yield a line for each method: what the study of its page costs in rounds, memory and traffic."""
+    yield from ("| method | rounds | memory, MB | largest message, kB |", "|---|---|---|---|")
+    for method in METHODS:
+        need = study_of(method).plan.resources
+        size = max(need.reply_bytes, 1000) / 1000
+        yield f"| {method} | {need.rounds} | {need.memory_bytes / 1e6:,.0f} | {size:,.0f} |"
 
 
 def _limits(what: str) -> Iterator[str]:
-    """Yield what a method does not protect, without what no method does: that is in the index."""
+    """Yield what a method does not protect, without what the index says of all methods or of all of a kind."""
     study = study_of(what)
-    everywhere = {GROUPS, ALIGNED, MADE_UP, beyond_unit(study.unit)}
-    own = [text for text in study.plan.disclosure.not_protected if text not in everywhere]
-    yield from (f"- {text}" for text in own if not text.startswith("the columns"))
+    common = {GROUPS, beyond_unit(study.unit), *OF_PRODUCTS}
+    own = [text for text in study.plan.disclosure.not_protected if text not in common]
+    yield from (f"- {text}" for text in own if not _IN_INDEX.match(text))
 
 
 def _everywhere(_: str) -> Iterator[str]:
     yield from (f"- {GROUPS}", f"- for masked sums: {MADE_UP}", f"- for the same people: {ALIGNED}")
+    yield from ("- for secure products:", *(f"    - {text}" for text in OF_PRODUCTS))
 
 
 def _help(verb: str) -> Iterator[str]:
@@ -166,12 +215,12 @@ def _items(paper: str) -> Iterator[str]:
 
 BLOCKS: dict[str, Callable[[str], Iterator[str]]] = {
     "commands": listed,
-    "cost": _cost,
+    "common": _common,
+    "costs": _costs,
     "everywhere": _everywhere,
     "help": _help,
     "items": _items,
     "limits": _limits,
-    "messages": _messages,
     "paper": _paper,
     "roles": _roles,
 }

@@ -6,7 +6,8 @@ A page gets an empty folder with the demo's files. Rules for pages:
 - `console` blocks: lines beginning with `$ syndic` are run, what follows are lines of their output, and
   `$ echo $?` shows the exit status (0 if it is not shown). "..." in an output line stands for anything.
 - `toml` blocks begin with `# NAME.toml`, and are read and put into the folder under that name; or with
-  `# study.toml, in part`, and replace those keys of the demo's study.
+  `# study.toml, in part`, and replace those keys of the demo's study, or with `# study.toml, in part, same people`,
+  and replace those of the study for the same people in `docs/methods/index.md`.
 """
 
 import contextlib
@@ -25,7 +26,7 @@ import msgspec
 import pytest
 
 import syndic
-from pages import pages
+from pages import completed, pages
 from syndic.cli.main import main
 from syndic.data import Boolean, Categorical, Date, Integer, Ordinal, Real, Schema, SourceSpec
 from syndic.document import Document, from_builtins
@@ -120,12 +121,11 @@ class Reader:
             self.compare(shown, block.line)
 
     def read_toml(self, block: Block) -> None:
-        title = re.fullmatch(r"# ([\w./-]+\.toml)(, in part)?", block.lines[0])
+        title = re.fullmatch(r"# ([\w./-]+\.toml)(, in part(?:, same people)?)?", block.lines[0])
         assert title, f"{self.page}:{block.line}: the first line must say which file this is"
         text = "\n".join(block.lines)
-        content = tomllib.loads(text)
+        content = completed(text)
         if title[2]:
-            content = {**tomllib.loads((DEMO / "study.toml").read_text()), **content}
             from_builtins(content, Study, where=f"{self.page}:{block.line}").check()
             return
         kind = KINDS.get(re.split("[/-]", title[1])[-1], Schema if "schema" in title[1] else Study)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from pages import BLOCKS, METHODS, ROOT, page_of, pages, parts_of
+from pages import BLOCKS, METHODS, METHODS_PAGE, ROOT, page_of, pages, parts_of
 from syndic.cli.main import cli
 from syndic_lab.bench import BENCHES
 from verbs import verbs_of
@@ -20,13 +20,11 @@ HEADINGS = [
     "Steps",
     "Who sees what",
     "Privacy",
-    "Cost",
     "Accuracy",
     "Limits",
-    "Messages",
 ]
 POINTS = ["Unit", "Adversary", "Sensitivity", "Not protected"]
-GENERATED = ["paper", "roles", "limits", "cost", "messages"]
+GENERATED = ["paper", "roles", "limits"]
 TUTORIALS = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "tutorials").glob("*.md"))
 
 
@@ -35,7 +33,7 @@ def test_every_method_has_a_page_with_every_topic(method: str) -> None:
     text = page_of(method).read_text()
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == HEADINGS
     assert "```toml" in text.split("## Study")[1].split("## Parameters")[0]
-    privacy = text.split("## Privacy")[1].split("## Cost")[0]
+    privacy = text.split("## Privacy")[1].split("## Accuracy")[0]
     for point in POINTS:
         assert re.search(rf"^(- )?\*\*{point}", privacy, re.MULTILINE), (
             f"{page_of(method).name}: Privacy does not have {point}"
@@ -49,6 +47,11 @@ def test_a_page_takes_from_the_code_what_the_code_knows(method: str) -> None:
     kinds = {kind for kind, what in parts_of(page_of(method).read_text()) if what == method}
     # a method that leaves open only what every method does has a sentence instead
     assert kinds == {kind for kind in GENERATED if kind != "limits" or list(BLOCKS["limits"](method))}
+
+
+def test_the_page_of_all_methods_has_what_each_costs() -> None:
+    (costs,) = [what for kind, what in parts_of(METHODS_PAGE.read_text()) if kind == "costs"]
+    assert [line.split()[1] for line in list(BLOCKS["costs"](costs))[2:]] == list(METHODS)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

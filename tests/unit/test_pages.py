@@ -34,13 +34,13 @@ def test_a_page_shows_the_diagram_of_its_method(method: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_method_has_its_paper_and_every_step_on_its_page(method: str) -> None:
     text = page_of(method).read_text()
-    assert {("paper", method), ("messages", method)} <= set(parts_of(text))
+    assert {("paper", method), ("roles", method)} <= set(parts_of(text))
     missing = [
         name
         for name in steps_of(METHODS[method])
-        if name not in COMMON and f"`{name}`" not in text.split("## Messages")[1]
+        if name not in COMMON and f"`{name}`" not in text.split("## Who sees what")[1]
     ]
-    assert missing == [], f"in no run on the page: name a study with `<!-- generated: messages {method} KEY=VALUE -->`"
+    assert missing == [], "in no run on the page: name a study with it in `pages.VARIANTS`"
 
 
 def test_every_verb_has_its_help_and_an_example() -> None:
@@ -62,9 +62,15 @@ def test_a_stale_part_is_written_anew_and_the_rest_is_left() -> None:
 
 
 def test_parameters_change_the_study_of_the_page() -> None:
-    text = '<!-- generated: messages estimate scheme="masked" groups=[] -->\n<!-- end -->\n'
-    assert "- `sum_meet` (public): " in generated(text)
-    assert "`sum_meet`" not in generated(text.replace(' scheme="masked" groups=[]', ""))
+    text = '<!-- generated: roles estimate scheme="masked" groups=[] -->\n<!-- end -->\n'
+    assert "masked sums" in generated(text)
+    assert "masked sums" not in generated(text.replace(' scheme="masked" groups=[]', ""))
+
+
+def test_messages_of_a_changed_study_are_those_that_it_adds() -> None:
+    text = generated("<!-- generated: roles estimate -->\n<!-- end -->\n")
+    assert "- messages: `answer` (noisy)\n" in text
+    assert '- messages with `scheme="masked" groups=[]`: `sum_keys`, `sum_meet` (public), `add` (masked)\n' in text
 
 
 def test_an_unknown_part_is_an_error() -> None:

@@ -13,6 +13,18 @@ MADE_UP = "the total against a party that submits invented numbers: nothing chec
 ALIGNED = (
     "who the people are, how many there are, and which rows belong together: every party learns this from the alignment"
 )
+TOGETHER = "against the coordinator and one party together"
+DEALER_AND_PARTY = f"{TOGETHER}: they can read the rows of that party's partners"
+UNCHECKED_ROWS = (
+    "against a party that deviates from the protocol: nothing checks the rows, so a party that enters a large number "
+    "in a row can read a partner's record of that person"
+)
+WRONG_TRIPLES = (
+    "against a coordinator that deals wrong triples: it can shift counts by amounts it chooses, or make a block of "
+    "rows wrap around at a value it chooses and see whether it did"
+)
+OF_PRODUCTS = (DEALER_AND_PARTY, UNCHECKED_ROWS, WRONG_TRIPLES)
+"""What is not protected where tables of two parties' columns are secure products."""
 
 
 class Disclosure(Document):
@@ -34,6 +46,15 @@ class Disclosure(Document):
 def everybody(what: str) -> dict[str, str]:
     """Return the same text for every role, for a method whose messages are all public."""
     return dict.fromkeys(("coordinator", "other parties", "anyone with the release"), what)
+
+
+def product_sees(release: str, *, party: str = "") -> dict[str, str]:
+    """Return who sees what of a secure product; `party` is what else the parties see."""
+    return {
+        "coordinator": f"sealed rows that it cannot read, shares under masks it does not know, and {release}",
+        "other parties": f"masked rows, which look uniform{party}, and {release}; each knows its share of the noise",
+        "anyone with the release": release,
+    }
 
 
 def against_partners(outside: float, partner: float) -> dict[str, float]:

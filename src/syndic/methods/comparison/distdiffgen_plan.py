@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from syndic.data import Domain, Schema
 from syndic.document import Document
 from syndic.errors import InputError
-from syndic.kernel import Disclosure, Plan, Resources, member
+from syndic.kernel import TOGETHER, Disclosure, Plan, Resources, member
 from syndic.methods.synthesis.account import Account, RoundNoise
 from syndic.methods.synthesis.vertical_plan import disclosure_of, epsilons_of
 from syndic.methods.synthesis.vertical_rounds import PARTNERS, Round, layout_of, plan_round
@@ -184,7 +184,7 @@ class DistdiffgenPlan(Plan):
                 "both parties are charged for all of it"
             ),
             epsilons=self.epsilons,
-            readable="the groups of the other party's values",
+            together=f"{TOGETHER}: they can read the groups of the other party's values",
             known=(
                 "every person's class: both parties know it before the study",
                 "the columns, bounds, labels, taxonomies and the number of people: they are public",

@@ -8,7 +8,7 @@ from math import isqrt
 from typing import Final, final
 
 from syndic.data import Domain
-from syndic.kernel import Disclosure, Plan, Resources, Terms, member, schema_of
+from syndic.kernel import TOGETHER, Disclosure, Plan, Resources, Terms, member, schema_of
 from syndic.methods.synthesis.account import Account, RoundNoise
 from syndic.methods.synthesis.vertical_plan import disclosure_of, epsilons_of
 from syndic.methods.synthesis.vertical_rounds import PARTNERS, Names, Round, alone, layout_of, plan_round
@@ -130,7 +130,7 @@ class DpltPlan(Plan):
                 f"one in each of {tables} tables of latent pairs; every party is charged for all of it"
             ),
             epsilons=self.epsilons,
-            readable="the latent levels of that party's partners",
+            together=f"{TOGETHER}: they can read the latent levels of that party's partners",
             known=("the columns, bounds, labels and the number of people: they are public",),
         )
 

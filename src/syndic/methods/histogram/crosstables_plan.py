@@ -10,7 +10,20 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain
 from syndic.document import Document
-from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, against_partners, budgets_of, member
+from syndic.kernel import (
+    ALIGNED,
+    DEALER_AND_PARTY,
+    GROUPS,
+    UNCHECKED_ROWS,
+    WRONG_TRIPLES,
+    Disclosure,
+    Plan,
+    Resources,
+    against_partners,
+    budgets_of,
+    member,
+    product_sees,
+)
 from syndic.methods.histogram.crosstables_result import CrossNote, Pair
 from syndic.mpc.product import SecureProduct
 from syndic.noise import DiscreteGaussian, GaussianShare
@@ -141,28 +154,22 @@ class CrosstablesPlan(Plan):
         """What every role sees."""
         tables, noisy = len(self.tables), "the noisy tables"
         outside, partner = self.epsilons
-        rows = (
-            "rows are checked to sum to one in each column; entries that cancel within a row are not detected"
-            if self.product.checked
-            else "nothing checks the rows: a party that enters a large number in a row can read a partner's record"
+        checked = (
+            "against a party that deviates from the protocol: rows are checked to sum to one in each column; entries "
+            "that cancel within a row are not detected"
         )
-        lifted = " or make a block of rows wrap around at a value it chooses and see whether it did"
+        shifted = "against a coordinator that deals wrong triples: it can shift counts by amounts it chooses"
         return Disclosure(
-            sees={
-                "coordinator": f"sealed rows that it cannot read, shares under a mask it does not know, and {noisy}",
-                "other parties": f"masked rows, which look uniform, and {noisy}; each knows its own share of the noise",
-                "anyone with the release": noisy,
-            },
+            sees=product_sees(noisy),
             sensitivity=(
                 f"replacing one person's values at all parties at once changes two counts by one in each of {tables} "
                 f"table(s), so by {2 * tables} in squared l2; every party is charged for the whole release"
             ),
             against=against_partners(outside, partner),
             not_protected=(
-                "against the coordinator and one party together: they can read the rows of that party's partners",
-                f"against a party that deviates from the protocol: {rows}",
-                "against a coordinator that deals wrong triples: it can shift counts by amounts it chooses"
-                f"{lifted if self.product.sizes.lifted else ''}",
+                DEALER_AND_PARTY,
+                checked if self.product.checked else UNCHECKED_ROWS,
+                WRONG_TRIPLES if self.product.sizes.lifted else shifted,
                 ALIGNED,
                 GROUPS,
             ),

@@ -12,7 +12,20 @@ from numpy.typing import NDArray
 from syndic.data.coding import Coding, Feature, coded_rows, coding_of, product_of
 from syndic.data.table import Coded
 from syndic.errors import InputError
-from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, Terms, budgets_of, member, schema_of
+from syndic.kernel import (
+    ALIGNED,
+    DEALER_AND_PARTY,
+    GROUPS,
+    UNCHECKED_ROWS,
+    Disclosure,
+    Plan,
+    Resources,
+    Terms,
+    budgets_of,
+    member,
+    product_sees,
+    schema_of,
+)
 from syndic.methods.regression.gram_result import GramNote
 from syndic.model.gram.matrix import intercept, places_of, presence
 from syndic.model.gram.rows import Clip, Pair
@@ -138,11 +151,7 @@ class GramPlan(Plan):
             else ALIGNED
         )
         return Disclosure(
-            sees={
-                "coordinator": f"sealed rows that it cannot read, shares under masks it does not know, and {sums}",
-                "other parties": f"masked rows, which look uniform, and {sums}; each knows its own share of the noise",
-                "anyone with the release": sums,
-            },
+            sees=product_sees(sums),
             sensitivity=(
                 f"replacing one person's values at all parties at once changes the {self.count} sums by at most "
                 f"{float(self.sensitivity):.6g} in squared l2, for z in [-1, 1]; every party is charged for all of it"
@@ -152,9 +161,8 @@ class GramPlan(Plan):
                 f"{self.noise.colluding} of the parties, which can subtract their own shares of the noise": pooled,
             },
             not_protected=(
-                "against the coordinator and one party together: they can read the rows of the other parties",
-                "against a party that deviates from the protocol: nothing checks the rows, so a party that enters a "
-                "large number in a row can read the other parties' record of that person",
+                DEALER_AND_PARTY,
+                UNCHECKED_ROWS,
                 "against a coordinator that deals wrong triples: it can shift sums by amounts it chooses",
                 present,
                 GROUPS,

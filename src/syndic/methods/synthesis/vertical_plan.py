@@ -8,7 +8,21 @@ from msgspec.structs import replace
 
 from syndic.data import Domain
 from syndic.errors import RefusedError
-from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, Terms, against_partners, budgets_of, member
+from syndic.kernel import (
+    ALIGNED,
+    DEALER_AND_PARTY,
+    GROUPS,
+    UNCHECKED_ROWS,
+    WRONG_TRIPLES,
+    Disclosure,
+    Plan,
+    Resources,
+    Terms,
+    against_partners,
+    budgets_of,
+    member,
+    product_sees,
+)
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import Question, check_question
 from syndic.methods.synthesis.size import Size, most_rows
@@ -146,14 +160,13 @@ class VerticalPlan(Plan):
         rounds = len(self.size.rooms)
         return disclosure_of(
             opened=f"the noisy tables of {rounds} rounds, the model fitted to them and the rows drawn from it",
-            party_sees="masked rows, which look uniform, what was asked",
+            party_sees=", what was asked",
             sensitivity=(
                 "replacing one person's values at all parties at once changes two counts by one in every table, so the "
                 "k tables of a round by 2 k in squared l2; the noise of a round is calibrated to as many as it asks, "
                 "within and across parties alike, and every party is charged for the whole round"
             ),
             epsilons=self.epsilons,
-            readable="the rows of that party's partners",
             known=(
                 "the columns, bounds, labels and people, and which combinations of values were declared impossible: "
                 "they are public",
@@ -213,29 +226,24 @@ def disclosure_of(
     opened: str,
     sensitivity: str,
     epsilons: tuple[float, float],
-    readable: str,
     known: tuple[str, ...],
-    party_sees: str = "masked rows, which look uniform",
+    together: str = DEALER_AND_PARTY,
+    party_sees: str = "",
 ) -> Disclosure:
     """Return what every role sees.
 
-    `readable` is what coordinator and one party could read together, `known` what is known without the release.
+    `together` is what coordinator and one party could read, `known` what is known without the release, `party_sees`
+    what parties see besides masked rows.
     """
     outside, partner = epsilons
     return Disclosure(
-        sees={
-            "coordinator": f"sealed rows that it cannot read, masked shares whose masks it lacks, and {opened}",
-            "other parties": f"{party_sees}, and {opened}; each knows its own share of the noise",
-            "anyone with the release": opened,
-        },
+        sees=product_sees(opened, party=party_sees),
         sensitivity=sensitivity,
         against=against_partners(outside, partner),
         not_protected=(
-            f"against the coordinator and one party together: they can read {readable}",
-            "against a party that deviates from the protocol: nothing checks the rows, and one that puts a large "
-            "number into a row reads a partner's record of that person",
-            "against a coordinator that deals wrong triples: it can shift counts by amounts it chooses, or choose "
-            "where a block of rows wraps and see whether it did",
+            together,
+            UNCHECKED_ROWS,
+            WRONG_TRIPLES,
             ALIGNED,
             GROUPS,
             *known,
