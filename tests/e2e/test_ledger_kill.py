@@ -1,6 +1,6 @@
-"""A party is killed again and again at random moments, 200 times in `make fuzz`; its ledger must never know less than what left the party.
+"""A party is killed at random moments; its ledger must never know less than what left the party.
 
-This file is also what the killed processes run: one light parent starts Python once and forks a party per kill.
+60 kills, and 200 in `make fuzz`. This file is also what the killed processes run: one light parent starts Python once and forks a party per kill.
 """
 
 import hashlib

@@ -85,7 +85,7 @@ def test_known_gaussian_noise_shows_its_size() -> None:
 
 
 def test_known_noise_is_accused_seldom() -> None:
-    """At a chance to miss of a tenth, some of 150 sound trials are accused, and not many more than a tenth: six deviations."""
+    """At a chance to miss of a tenth, some of 150 sound trials are accused; 37 is six deviations above a tenth."""
     draws = np.random.default_rng(6)
     accused = 0
     for _ in range(150):
