@@ -1,6 +1,7 @@
 """A party is killed at random moments; its ledger must never know less than what left the party.
 
-60 kills, and 200 in `make fuzz`. This file is also what the killed processes run: one light parent starts Python once and forks a party per kill.
+60 kills, and 200 in `make fuzz`. This file is also what the killed processes run: one light parent starts Python once
+and forks a party per kill.
 """
 
 import hashlib
