@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 # to the version, for Syndic and for what builds it: the same commit passes next month
 LOCK := $(CURDIR)/constraints.txt
 PIP = PIP_CONSTRAINT=$(LOCK) PIP_BUILD_CONSTRAINT=$(LOCK) $(BIN)/python -m pip install --quiet
+# two workers on two cores: threads of linear algebra on small matrices only wait for each other
+ONE_THREAD = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 .PHONY: setup lock demo imports test test-deploy test-lowest fuzz coverage mutation bench peers pages docs publish lint format clean
 
@@ -39,7 +41,7 @@ lint: $(VENV)/dev
 	$(BIN)/mypy
 
 test: lint docs
-	$(BIN)/pytest -n 2 --dist loadfile -m "not deploy"
+	$(ONE_THREAD) $(BIN)/pytest -n 2 --dist loadfile -m "not deploy"
 
 imports: $(VENV)/core
 	$(BIN)/python tests/import_everything.py
@@ -50,18 +52,19 @@ test-lowest:
 	$(PYTHON) tests/lowest_versions.py > .venv-lowest/lowest.txt
 	.venv-lowest/bin/python -m pip install --quiet --editable . -r .venv-lowest/lowest.txt pytest hypothesis
 	.venv-lowest/bin/python -m pip install --quiet --no-deps --editable ./lab
-	.venv-lowest/bin/pytest -p no:cacheprovider -m "not slow" tests/unit/data tests/unit/privacy tests/unit/noise \
+	$(ONE_THREAD) .venv-lowest/bin/pytest -p no:cacheprovider -m "not slow" tests/unit/data tests/unit/privacy tests/unit/noise \
 		tests/unit/kernel tests/unit/study
 
 # Apart from the other tests for its cost: a server and parties as processes of their own, for some minutes. Two
 # federations side by side, since most of the time is waiting; tests of a file share what they have started.
 test-deploy: $(VENV)/dev
-	$(BIN)/pytest -n 2 --dist loadfile tests/deploy -m deploy
+	$(ONE_THREAD) $(BIN)/pytest -n 2 --dist loadfile tests/deploy -m deploy
 
-# Spoiled input, many cases; `make test` runs the same tests with few.
+# Spoiled input and kills, many cases; `make test` runs the same tests with few.
 SYNDIC_FUZZ ?= 2000
 fuzz: $(VENV)/dev
 	SYNDIC_FUZZ=$(SYNDIC_FUZZ) $(BIN)/pytest -n 2 tests/fuzz -m fuzz
+	SYNDIC_FUZZ=$(SYNDIC_FUZZ) $(BIN)/pytest tests/e2e/test_ledger_kill.py
 
 # Branches of the packages that protect people; below 95 % of any it fails.
 coverage: $(VENV)/dev

@@ -1,5 +1,7 @@
-"""The command line as a person uses it: real processes, real files, exit statuses."""
+"""The command line as a person uses it: real files, exit statuses; each kind of ending also as a process."""
 
+import contextlib
+import io
 import json
 import signal
 import sqlite3
@@ -15,16 +17,35 @@ import pytest
 
 from support import rows, study_text
 from syndic import Schema, Study
+from syndic.cli.main import main
 from syndic.document import from_json
 
 
-def syndic(*words: str | Path, cwd: Path, status: int = 0) -> str:
-    """Run a command, check its exit status, return what it printed."""
+def by_process(*words: str | Path, cwd: Path, status: int = 0) -> str:
+    """Run a command as a process, check its exit status, return what it printed."""
     command = [sys.executable, "-m", "syndic", *map(str, words)]
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == status, done.stderr + done.stdout
     assert "Traceback" not in done.stderr
     return done.stdout if status == 0 or "--json" in words else done.stderr
+
+
+def syndic(*words: str | Path, cwd: Path, status: int = 0) -> str:
+    """Do the same in this process, which has loaded the libraries; what is not an exit status fails the test."""
+    ended: object = 0
+    with (
+        contextlib.chdir(cwd),
+        contextlib.redirect_stdout(io.StringIO()) as out,
+        contextlib.redirect_stderr(io.StringIO()) as err,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(sys, "argv", ["syndic", *map(str, words)])
+        try:
+            main()
+        except SystemExit as end:
+            ended = end.code
+    assert ended == status, err.getvalue() + out.getvalue()
+    return out.getvalue() if status == 0 or "--json" in words else err.getvalue()
 
 
 @pytest.fixture
@@ -41,7 +62,7 @@ SOURCES = ("-s", "north=north.parquet", "-s", "south=south.csv")
 
 def test_plan_checks_the_study_and_reads_no_row(place: Path) -> None:
     digest = Study.load(place / "study.toml").digest
-    text = syndic("plan", "study.toml", cwd=place)
+    text = by_process("plan", "study.toml", cwd=place)
     assert text.endswith(f"study.toml is valid: test, 2 parties\ndigest {digest}\n")
     planned = json.loads(syndic("plan", "study.toml", "--json", cwd=place))
     assert planned["statement"]["epsilon"] == 1.0
@@ -53,7 +74,7 @@ def test_plan_checks_the_study_and_reads_no_row(place: Path) -> None:
 
 @pytest.mark.parametrize("runtime", ["local", "processes"])
 def test_simulate_then_ledger(runtime: str, place: Path) -> None:
-    told = syndic("simulate", "study.toml", *SOURCES, "--out", "run", "--runtime", runtime, cwd=place)
+    told = by_process("simulate", "study.toml", *SOURCES, "--out", "run", "--runtime", runtime, cwd=place)
     assert "epsilon 1 for one person at each party" in told
     ledger = "run/parties/north/ledger.sqlite"
     assert "reserve" in syndic("ledger", "show", ledger, cwd=place)
@@ -81,24 +102,24 @@ def test_a_changed_ledger_is_found(place: Path) -> None:
     connection.execute("UPDATE entry SET why = 'harmless' WHERE number = 2")
     connection.commit()
     connection.close()
-    assert "entry 2" in syndic("ledger", "verify", file, cwd=place, status=5)
+    assert "entry 2" in by_process("ledger", "verify", file, cwd=place, status=5)
 
 
 def test_errors_are_one_sentence_with_a_status(place: Path) -> None:
     assert "nowhere.toml: no such file" in syndic("plan", "nowhere.toml", cwd=place, status=2)
     (place / "bad.toml").write_text(study_text(budget="epsilon = -1.0"))
-    assert "must be positive" in syndic("plan", "bad.toml", cwd=place, status=2)
-    error = json.loads(syndic("plan", "bad.toml", "--json", cwd=place, status=2))["error"]
+    assert "must be positive" in by_process("plan", "bad.toml", cwd=place, status=2)
+    error = json.loads(by_process("plan", "bad.toml", "--json", cwd=place, status=2))["error"]
     assert error["code"] == "input"
     assert "PARTY=FILE" in syndic("simulate", "study.toml", "-s", "north", cwd=place, status=2)
     assert "twice" in syndic("simulate", "study.toml", "-s", "north=a.csv", "-s", "north=b.csv", cwd=place, status=2)
     assert "no source for" in syndic("simulate", "study.toml", cwd=place, status=2)
-    missing = syndic("simulate", "study.toml", "-s", "north=no.csv", "-s", "south=south.csv", cwd=place, status=4)
+    missing = by_process("simulate", "study.toml", "-s", "north=no.csv", "-s", "south=south.csv", cwd=place, status=4)
     assert "no.csv" in missing
     assert "no such ledger" in syndic("ledger", "show", "none.sqlite", cwd=place, status=2)
     (place / "junk.sqlite").write_bytes(b"not a database at all" * 100)
     syndic("ledger", "show", "junk.sqlite", cwd=place, status=5)
-    assert "No such option" in syndic("plan", "study.toml", "--loud", cwd=place, status=2)
+    assert "No such option" in by_process("plan", "study.toml", "--loud", cwd=place, status=2)
 
 
 def test_a_file_where_a_folder_should_be_is_bad_input(place: Path) -> None:
@@ -115,7 +136,7 @@ def test_a_party_file_brings_its_own_cap(place: Path) -> None:
         'name = "north"\ndataset = "visits"\ncap = { epsilon = 0.5 }\nsource = { path = "../north.parquet" }\n'
     )
     sources = ("-s", "north=north/party.toml", "-s", "south=south.csv")
-    told = syndic("simulate", "study.toml", *sources, "--out", "run2", cwd=place, status=3)
+    told = by_process("simulate", "study.toml", *sources, "--out", "run2", cwd=place, status=3)
     assert "spent 0 of epsilon 0.5" in told
     assert "the largest charge of this kind that fits is 0.5" in told
     text = (home / "party.toml").read_text().replace("0.5", "1.5")
@@ -164,7 +185,7 @@ def test_demo_says_in_20_lines_what_the_clinics_gain(tmp_path: Path) -> None:
 
 
 def test_demo_leaves_a_table_a_statement_and_three_ledgers(tmp_path: Path) -> None:
-    syndic("demo", cwd=tmp_path)
+    by_process("demo", cwd=tmp_path)
     folder = tmp_path / "syndic-demo"
     assert pq.read_table(folder / "synthetic.parquet").num_rows > 1000
     assert json.loads((folder / "statement.json").read_text())["protects"] is True

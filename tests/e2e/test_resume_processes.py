@@ -1,6 +1,6 @@
 """Real processes: a party is killed in the middle of a step, then the coordinator in the middle of the run.
 
-This file is also what those processes run.
+This file is also what the coordinators run; the parties run `dying_party.py`.
 """
 
 import importlib
@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import pytest
 
@@ -18,10 +18,10 @@ from faulty_runtime import SEED, allowed, charged, published, run_over
 from support import CASES, Case
 from syndic.errors import PartyError
 from syndic.kernel import Delivery, Runtime
-from syndic.privacy import Ledger
 from syndic.study import simulate
 from syndic.study.party_folder import PartyFolder
 
+PARTY = Path(__file__).parent.parent / "dying_party.py"
 METHODS = {
     "homm": "homm laplace",
     "average": "average laplace",
@@ -63,8 +63,7 @@ def coordinate(case: Case, folder: Path) -> None:
         def party(descriptor: int) -> Sequence[str]:
             return [
                 sys.executable,
-                __file__,
-                "party",
+                str(PARTY),
                 f"--home={home.folder}",
                 f"--socket={descriptor}",
                 f"--seed={seed}",
@@ -78,23 +77,6 @@ def coordinate(case: Case, folder: Path) -> None:
     except PartyError as error:
         (folder / "error").write_text(str(error))
     run_over(case, folder, UntilHeard, runtime="processes")
-
-
-def be_a_party(options: list[str]) -> None:
-    """Serve; the first time that north is charged, it is killed before it draws any noise."""
-    home = Path(options[0].removeprefix("--home="))
-    reserve = Ledger.reserve
-
-    def reserve_and_die(ledger: Ledger, **what: Any) -> Any:
-        reservation = reserve(ledger, **what)
-        if home.name == "north" and not (home / "killed").exists():
-            (home / "killed").touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return reservation
-
-    Ledger.reserve = reserve_and_die  # type: ignore[method-assign,assignment]
-    sys.argv = ["serve", *options]
-    importlib.import_module("syndic.study.serve").main()
 
 
 def main(folder: Path) -> None:
@@ -140,4 +122,4 @@ def test_who_is_too_slow_is_named_and_gets_more_time(tmp_path: Path) -> None:
 
 
 if __name__ == "__main__":
-    be_a_party(sys.argv[2:]) if sys.argv[1] == "party" else main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]))

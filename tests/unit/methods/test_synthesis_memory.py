@@ -1,6 +1,7 @@
 """A run stays within the memory that its plan announced, also where the model had to be made smaller to fit."""
 
 import json
+import os
 import subprocess
 import sys
 from typing import Any
@@ -40,11 +41,13 @@ json.dump({
 
 def run(columns: int, rows: int, limit: int) -> dict[str, Any]:
     command = [sys.executable, "-c", RUN, str(columns), str(rows), str(limit)]
-    found: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    # as many threads of linear algebra as a person's run has
+    settings = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    found: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, env=settings).stdout)
     return found
 
 
-@pytest.mark.parametrize(("columns", "rows", "limit"), [(24, 3000, 480)])
+@pytest.mark.parametrize(("columns", "rows", "limit"), [(16, 3000, 430)])
 def test_the_peak_is_below_what_was_announced(columns: int, rows: int, limit: int) -> None:
     found = run(columns, rows, limit)
     assert found["cells"] <= found["most"] < Adaptive().cells

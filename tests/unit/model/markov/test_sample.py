@@ -30,7 +30,7 @@ def test_single_rows_follow_the_joint() -> None:
     field = loop()
     generator = np.random.default_rng(11)
     counts = np.zeros(field.domain.sizes)
-    draws = 6000
+    draws = 3000
     for _ in range(draws):
         counts[tuple(code[0] for code in field.sample(1, generator).values())] += 1
     expected = joint(field).values / field.total * draws
@@ -45,7 +45,7 @@ def test_each_row_of_many_follows_the_joint() -> None:
     field = loop()
     generator = np.random.default_rng(12)
     counts = np.zeros(field.domain.sizes)
-    repeats = 4000
+    repeats = 2000
     for _ in range(repeats):  # the same row of tables of seven
         counts[tuple(code[3] for code in field.sample(7, generator).values())] += 1
     expected = joint(field).values / field.total * repeats
