@@ -71,6 +71,8 @@ ledger show {LEDGER} --calls --json
 ledger verify {LEDGER} --published 00
 ledger export {LEDGER} out.csv
 json-schema study
+init north.csv south=south.csv --out draft.toml --target age
+init --confirm study.toml --yes --out other.toml
 check-schema schema.toml --home homes/north
 """.strip().splitlines()
 )

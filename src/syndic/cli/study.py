@@ -17,6 +17,7 @@ from syndic.privacy import Ledger, Price, Spending, shown
 from syndic.study import PartyFile, Release, Study
 from syndic.study import plan as plan_of
 from syndic.study import simulate as run_simulation
+from syndic.study.draft import unconfirmed
 from syndic.study.price import price_of
 from syndic.study.simulate import RuntimeName
 
@@ -33,6 +34,7 @@ def plan(study_file: Path, as_json: bool) -> None:
     Reads no row and spends nothing. Ends with status 2 if the study cannot run.
     """
     study = Study.load(study_file)
+    _warn_of_draft(study_file)
     with show.progress_bar("plan", shown=not as_json):
         planned = plan_of(study)
     names = [party.name for party in study.parties]
@@ -98,6 +100,17 @@ def json_schema(document: str) -> None:
     """Print the JSON Schema of study, column or party files."""
     kinds = {"study": Study, "columns": Schema, "party": PartyFile}
     show.as_json(json_schema_of(kinds[document]))
+
+
+def _warn_of_draft(study_file: Path) -> None:
+    """Say how many values of a study file are marked as read from rows."""
+    count = len(unconfirmed(study_file.read_text(encoding="utf-8", errors="replace")))
+    if count:
+        click.echo(
+            f"warning: {study_file.name} is a private draft: {count} values were read from rows and are not confirmed. "
+            f"Do not share it. Next: syndic init --confirm {study_file}",
+            err=True,
+        )
 
 
 def run_and_show(

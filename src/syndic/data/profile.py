@@ -1,0 +1,323 @@
+"""Describe a column by its rows: kind, bounds, values, skew, or why it is left out.
+
+What is found here was read from rows. It is private and for the owner only, until a person confirms it from public
+knowledge (`syndic.study.draft`). Ids and free text are left out, and no value of theirs is kept. A category is listed
+only if several rows have it.
+"""
+
+import datetime
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from syndic.data import values as read
+from syndic.data.bins import Scale
+from syndic.data.column import LARGEST_INTEGER
+from syndic.data.identifiers import named_as_code, named_as_id
+from syndic.data.reading import EPOCH, Key, key_of
+from syndic.data.rounding import round_bounds, round_days, round_down, round_up
+
+Kind = Literal["boolean", "integer", "real", "categorical", "ordinal", "date"]
+
+MOST_LISTED: Final = 100
+"""A category beyond the most frequent ones is not listed."""
+
+_FEW_ROWS: Final = 5  # a listed category has so many rows; in tables below _SMALL_TABLE rows two
+_SMALL_TABLE: Final = 100
+_MOSTLY: Final = 0.95  # share of values that must fit a kind
+_FEW_ODD: Final = 5  # distinct texts in a column of numbers or dates
+_DISTINCT: Final = 0.5  # share of distinct texts from which they are ids or free text
+_COVERED: Final = 0.5  # share of rows that the listed categories must have
+_LONG_TEXT: Final = 40
+_FEW_CODES: Final = 50
+_OPEN_LEVELS: Final = 256  # so many whole numbers have a level each
+_FIXED_BINS: Final = 32
+_OPEN_DAYS: Final = 62
+_MOST_DATE_BINS: Final = 40
+_SKEWED: Final = 0.25
+_WIDE: Final = 20  # a log scale needs an upper bound so many times the lower one
+_ABSENT: Final = frozenset({"na", "n/a", "#n/a", "<na>", "null", "nan", "?"})
+_ABSENT_NUMBER: Final = _ABSENT | {"none", "-", ".", "unknown", "missing"}
+_OTHER_DATE: Final = re.compile(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}([ T].*)?")
+_SCALES: Final = tuple(
+    tuple(line.split(", "))
+    for line in (
+        "low, medium, high",
+        "very low, low, medium, high, very high",
+        "small, medium, large",
+        "none, mild, moderate, severe",
+        "never, rarely, sometimes, often, always",
+        "never, former, current",
+        "poor, fair, good, very good, excellent",
+        "strongly disagree, disagree, neutral, agree, strongly agree",
+        "primary, secondary, tertiary",
+    )
+)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ColumnProfile:
+    """What rows say about a column. Private.
+
+    `kind` is None if the column is left out, and `reason` says why. `absent` are texts such as "NA" that mean missing;
+    `unlisted` is the number of different values that are too rare to be listed.
+    """
+
+    name: str
+    kind: Kind | None
+    reason: str = ""
+    identifies: bool = False
+    lower: int | float | datetime.date | None = None
+    upper: int | float | datetime.date | None = None
+    bins: int | None = None
+    scale: Scale = "linear"
+    values: tuple[str, ...] = ()
+    absent: bool = False
+    unlisted: int = 0
+    rows: int = 0
+    missing: int = 0
+
+
+@dataclass(frozen=True)
+class _Distinct:
+    """The distinct texts of a column, and the number of rows of each."""
+
+    texts: pa.Array
+    rows: NDArray[np.int64]
+
+    @property
+    def total(self) -> int:
+        return int(self.rows.sum())
+
+    def without(self, words: frozenset[str]) -> "_Distinct":
+        keep = np.asarray(pc.invert(pc.is_in(pc.utf8_lower(self.texts), pa.array(sorted(words), pa.large_string()))))
+        return _Distinct(self.texts.filter(pa.array(keep)), self.rows[keep])
+
+
+def profile_column(name: str, chunks: Sequence[pa.Array], kind: Kind | None = None) -> ColumnProfile:
+    """Return what the rows of all files say about a column; `kind` if it is known. Private."""
+    rows = sum(len(chunk) for chunk in chunks)
+    if any(pa.types.is_nested(chunk.type) for chunk in chunks):
+        return ColumnProfile(name=name, kind=None, reason="lists and records cannot be a column", rows=rows)
+    found = _distinct(chunks)
+    numeric = kind in {"boolean", "integer", "real", "date"}
+    present = found.without(_ABSENT_NUMBER if numeric else _ABSENT)
+    profile = _described(name, found, present, kind)
+    if profile.kind in {"categorical", "ordinal"}:
+        missing, absent = rows - present.total, present.total < found.total
+    else:
+        missing, absent = rows - found.without(_ABSENT_NUMBER).total, False
+    return replace(profile, rows=rows, missing=missing, absent=absent)
+
+
+def _distinct(chunks: Sequence[pa.Array]) -> _Distinct:
+    texts = [_texts(chunk) for chunk in chunks]
+    joined = pa.chunked_array(texts, pa.large_string()).drop_null()
+    counts = joined.value_counts()
+    found = counts.field("values").cast(pa.large_string())
+    keep = pc.not_equal(pc.utf8_length(found), 0)
+    return _Distinct(found.filter(keep), np.asarray(counts.field("counts").filter(keep)).astype(np.int64))
+
+
+def _texts(array: pa.Array) -> pa.Array:
+    """Return values of any type as trimmed text; days as ISO dates; null where missing."""
+    array = read.plain(array)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if read.is_text(array.type):
+        return read.texts(array).cast(pa.large_string())
+    if pa.types.is_date(array.type) or pa.types.is_timestamp(array.type):
+        days = read.days(array)
+        missing = np.isnan(days)
+        whole = np.where(missing, 0, days).astype(np.int32)
+        dates = pa.array(whole).cast(pa.date32()).cast(pa.large_string())
+        return pc.if_else(pa.array(missing), pa.scalar(None, pa.large_string()), dates)
+    if read.is_number(array.type):
+        return read.ids(array).cast(pa.large_string())
+    return pa.nulls(len(array), pa.large_string())
+
+
+def _described(name: str, found: _Distinct, present: _Distinct, kind: Kind | None) -> ColumnProfile:
+    left_out = ColumnProfile(name=name, kind=None)
+    if not len(present.texts):
+        return replace(left_out, reason="no row has a value", kind="boolean" if kind == "boolean" else None)
+    if kind is not None:
+        return _of_kind(name, present, kind)
+    identity = _identifies(name, present)
+    if identity:
+        return replace(left_out, reason=identity, identifies=True)
+    if len(present.texts) == 1:
+        return replace(left_out, reason="every row has the same value")
+    return _found(name, found, present)
+
+
+def _found(name: str, found: _Distinct, present: _Distinct) -> ColumnProfile:
+    """Return a column whose kind is that of nearly all its values."""
+    # words such as "none" are values of a categorical column, and missing in a column of numbers
+    plain = found.without(_ABSENT_NUMBER)
+    if len(plain.texts) and not np.isnan(read.truths(plain.texts)).any():
+        return ColumnProfile(name=name, kind="boolean")
+    numbers = read.numbers(plain.texts)
+    if _fits(plain, numbers):
+        return _of_numbers(name, plain, numbers)
+    if _fits(plain, read.days(plain.texts)):
+        return _of_kind(name, plain, "date")
+    return _of_texts(name, present)
+
+
+def _fits(found: _Distinct, values: NDArray[np.float64]) -> bool:
+    odd = np.isnan(values)
+    return bool(found.total) and odd.sum() <= _FEW_ODD and found.rows[~odd].sum() >= _MOSTLY * found.total
+
+
+def _of_kind(name: str, found: _Distinct, kind: Kind) -> ColumnProfile:
+    """Return a column of a known kind, with its bounds or values."""
+    if kind == "boolean":
+        return ColumnProfile(name=name, kind=kind)
+    if kind in {"categorical", "ordinal"}:
+        return replace(_listed(name, found), kind=kind)
+    if kind == "date":
+        days = read.days(found.texts)
+        days = days[~np.isnan(days)]
+        return _dates(name, days) if len(days) else ColumnProfile(name=name, kind=None, reason="no row has a date")
+    return _bounded(name, found, read.numbers(found.texts), whole=kind == "integer")
+
+
+def _identifies(name: str, found: _Distinct) -> str:
+    """Return why a column identifies people or records, or an empty text."""
+    distinct, total = len(found.texts), found.total
+    running = total > _FEW_CODES and distinct >= _MOSTLY * total and _running(found)
+    if named_as_id(name) and distinct > min(_FEW_CODES, max(total // 20, 2)):
+        return "it identifies people or records"
+    return "nearly every row has its own value, as in an id" if running else ""
+
+
+def _running(found: _Distinct) -> bool:
+    """Return whether values look like ids: numbers that count rows, or long ones of the same length."""
+    numbers = read.numbers(found.texts)
+    if np.isnan(numbers).any() or not (np.isfinite(numbers) & (numbers == np.floor(numbers))).all():
+        return False
+    lengths = pc.min_max(pc.utf8_length(found.texts)).as_py()
+    return bool(numbers.max() - numbers.min() < 2 * found.total) or lengths["min"] == lengths["max"] >= 9
+
+
+def _of_numbers(name: str, found: _Distinct, numbers: NDArray[np.float64]) -> ColumnProfile:
+    odd = np.isnan(numbers)
+    finite = numbers[np.isfinite(numbers)]
+    whole = bool(len(finite)) and bool((finite == np.floor(finite)).all())
+    distinct = len(np.unique(finite))
+    padded = whole and pc.any(pc.match_substring_regex(found.texts, "^0[0-9]+$")).as_py()
+    spread = whole and len(finite) > 0 and finite.max() - finite.min() + 1 > 5 * distinct
+    codes = named_as_code(name) or named_as_id(name) or padded or (spread and distinct <= _FEW_ROWS)
+    if whole and codes:
+        return _listed(name, _Distinct(found.texts.filter(pa.array(~odd)), found.rows[~odd]))
+    return _bounded(name, found, numbers, whole=whole)
+
+
+def _bounded(name: str, found: _Distinct, numbers: NDArray[np.float64], *, whole: bool) -> ColumnProfile:
+    usable = np.isfinite(numbers)
+    numbers, rows = numbers[usable], found.rows[usable]
+    left_out = ColumnProfile(name=name, kind=None)
+    if not len(numbers):
+        return replace(left_out, reason="no row has a finite number")
+    least, most = float(numbers.min()), float(numbers.max())
+    if whole and max(abs(least), abs(most)) >= LARGEST_INTEGER / 2:
+        return replace(left_out, reason="its numbers are beyond 2^52: an id?")
+    if not math.isfinite(2 * (most - least)) or least == most:
+        return replace(left_out, reason="its numbers cannot be bounded" if least < most else "every number is the same")
+    scale = _scale(numbers, rows, whole=whole)
+    lower, upper = round_bounds(least, most, whole=whole)
+    if scale != "linear":
+        upper = round_up(most)
+        lower = round_down(least) if least > 0 else -round_up(-least) if least < 0 else 0 * upper
+    if whole:
+        lower, upper = math.floor(lower), math.ceil(upper)  # type: ignore[assignment]
+        bins = bins_for("integer", int(lower), int(upper), scale)
+        return ColumnProfile(name=name, kind="integer", lower=int(lower), upper=int(upper), scale=scale, bins=bins)
+    return ColumnProfile(name=name, kind="real", lower=float(lower), upper=float(upper), scale=scale)
+
+
+def bins_for(kind: Kind, lower: Any, upper: Any, scale: Scale) -> int | None:
+    """Return a number of bins that follows from the bounds; None to leave the bins open."""
+    if kind == "date" and (upper - lower).days >= _OPEN_DAYS:
+        months = round((upper - lower).days / 30.44)
+        return next(
+            (count for count in (months, months // 3, months // 12) if count <= _MOST_DATE_BINS), _MOST_DATE_BINS
+        )
+    if kind == "integer" and scale == "linear" and upper - lower >= _OPEN_LEVELS:
+        return _FIXED_BINS
+    return None
+
+
+def _scale(numbers: NDArray[np.float64], rows: NDArray[np.int64], *, whole: bool) -> Scale:
+    """Return a logarithmic scale if most values are within a small part of the range, next to 0."""
+    order = np.argsort(numbers)
+    shares = np.cumsum(rows[order]) / rows.sum()
+    low, high = (float(numbers[order][np.searchsorted(shares, share)]) for share in (0.05, 0.95))
+    least, most = float(numbers.min()), float(numbers.max())
+    few = whole and most - least < _OPEN_LEVELS / 4
+    if few or high - low >= _SKEWED * (most - least):
+        return "linear"
+    if least > 0:
+        return "log" if most >= _WIDE * least else "linear"
+    # symlog resolves small numbers, so most of them must be small
+    return "symlog" if max(abs(low), abs(high)) < _SKEWED * max(abs(least), abs(most)) else "linear"
+
+
+def _dates(name: str, days: NDArray[np.float64]) -> ColumnProfile:
+    first, last = (datetime.date.fromordinal(int(day) + EPOCH) for day in (days.min(), days.max()))
+    lower, upper = round_days(first, last)
+    bins = bins_for("date", lower, upper, "linear")
+    return ColumnProfile(name=name, kind="date", lower=lower, upper=upper, bins=bins)
+
+
+def _of_texts(name: str, found: _Distinct) -> ColumnProfile:
+    left_out = ColumnProfile(name=name, kind=None)
+    distinct, total = len(found.texts), found.total
+    lengths = np.asarray(pc.utf8_length(found.texts)).astype(np.int64)
+    if (lengths * found.rows).sum() > _LONG_TEXT * total:
+        return replace(left_out, reason="free text: most values are long")
+    if distinct > 2 and distinct > _DISTINCT * total:
+        return replace(left_out, reason="free text or an id: most values occur once", identifies=named_as_id(name))
+    dated = pc.match_substring_regex(found.texts, f"^{_OTHER_DATE.pattern}$")
+    if found.rows[np.asarray(dated)].sum() >= _MOSTLY * total:
+        return replace(left_out, reason="dates in another form than 2024-12-31: convert them first")
+    return _listed(name, found)
+
+
+def _listed(name: str, found: _Distinct) -> ColumnProfile:
+    """Return a column with its frequent values, in their order."""
+    rows: dict[Key, int] = {}
+    texts: dict[Key, str] = {}
+    for text, count in zip(found.texts.to_pylist(), found.rows.tolist(), strict=True):
+        key = key_of(text)
+        if key is not None:
+            rows[key] = rows.get(key, 0) + count
+            texts.setdefault(key, text)
+    least = _FEW_ROWS if found.total >= _SMALL_TABLE else 2
+    frequent = sorted((key for key in rows if rows[key] >= least), key=lambda key: (-rows[key], texts[key]))
+    listed = frequent[:MOST_LISTED]
+    if not listed:
+        return ColumnProfile(name=name, kind=None, reason="every value is rare: an id, a code or free text?")
+    if sum(rows[key] for key in listed) < _COVERED * found.total:
+        reason = f"the {MOST_LISTED} most frequent values are in less than half of the rows: group them first"
+        return ColumnProfile(name=name, kind=None, reason=reason)
+    unlisted = len(rows) - len(listed)
+    values = [texts[key] for key in sorted(listed, key=_order)]
+    for scale in _SCALES:
+        if not unlisted and len(values) > 2 and {value.lower() for value in values} <= set(scale):
+            ordered = sorted(values, key=lambda value: scale.index(value.lower()))
+            return ColumnProfile(name=name, kind="ordinal", values=tuple(ordered))
+    return ColumnProfile(name=name, kind="categorical", values=tuple(values), unlisted=unlisted)
+
+
+def _order(key: Key) -> tuple[int, float, str]:
+    return (0, key, "") if isinstance(key, float) else (1, 0.0, str(key))

@@ -1,0 +1,270 @@
+"""Draft a study from the owners' files. A draft is private until a person confirms it from public knowledge.
+
+Every value that was read from rows has a comment at the end of its line (`READ`). Bounds are widened to round numbers,
+ids and free text are left out. `confirm` removes the comments; nothing else may turn a draft into a study.
+"""
+
+import datetime
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, final
+
+from syndic.data import Schema
+from syndic.data.dictionary import Declared
+from syndic.data.profile import ColumnProfile
+from syndic.document import from_builtins
+from syndic.errors import InputError
+from syndic.privacy import default_delta
+from syndic.study.document import Study
+from syndic.study.draft_rows import Layout, PartyRows, is_complete, lay_out, read_parties
+
+READ: Final = "# READ FROM ROWS: confirm from public knowledge before sharing"
+_DEFAULT_DELTA: Final = "# the default for these numbers of people"
+_HEAD: Final = """\
+# PRIVATE DRAFT, read from rows: do not share this file.
+# Confirm every marked value from public knowledge, or replace it: syndic init --confirm DRAFT --out study.toml
+"""
+_MANY_MISSING: Final = 0.2
+_LONG_NAME: Final = 500
+_HEADING: Final = re.compile(r"\s*\[\[?\s*([\w.]+)\s*\]\]?\s*(#.*)?")
+_PAIR: Final = re.compile(r"\s*([\w-]+)\s*=(.*)")
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Unconfirmed:
+    """A value of a draft that was read from rows: its line, the table or column it belongs to, key and TOML value."""
+
+    line: int
+    place: str
+    key: str
+    value: str
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """A study drafted from rows. Private: `toml` and everything in it stays with the owner."""
+
+    text: str = field(repr=False)
+    columns: tuple[ColumnProfile, ...] = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+    def toml(self) -> str:
+        """Return the study file, with a comment at every value that was read from rows."""
+        return self.text
+
+    @property
+    def unconfirmed(self) -> tuple[Unconfirmed, ...]:
+        """The values that were read from rows and must be confirmed."""
+        return unconfirmed(self.text)
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """The columns that the draft leaves out, and why."""
+        return {column.name: column.reason for column in self.columns if column.kind is None}
+
+
+def draft(
+    sources: Mapping[str, Any],
+    *,
+    target: str | None = None,
+    declared: Sequence[Declared] = (),
+    people: Mapping[str, int] | None = None,
+    name: str = "",
+) -> Draft:
+    """Draft a study from each party's rows: paths, tables or anything else that is a source. Reads rows; private.
+
+    `declared` are columns from a public dictionary and `people` public numbers of people: these need no confirmation.
+    """
+    people = dict(people or {})
+    if not sources and not people:
+        raise InputError("name at least one party: PARTY=FILE, or its public number of people")
+    parties = read_parties(sources)
+    known = {column.name: column for column in declared}
+    layout = lay_out(parties, known)
+    columns = tuple(_checked(column, known.get(column.name)) for column in layout.columns)
+    used = [column for column in columns if column.kind is not None]
+    if not used:
+        reasons = "; ".join(f"{column.name!r}: {column.reason}" for column in columns)
+        raise InputError(f"no column can be used{f' ({reasons})' if reasons else ''}")
+    if target is not None and target not in {column.name for column in used}:
+        raise InputError(f"target {target!r} must be one of the drafted columns: {', '.join(c.name for c in used)}")
+    lines = [_HEAD, f"name = {toml_of(name or ' and '.join(sources or people))}", ""]
+    lines += _unit_lines(layout, target, people, parties)
+    lines += _party_lines(layout, people, parties, used)
+    for column in used:
+        lines += _column_lines(column, known.get(column.name))
+    lines += [f"# left out: {_comment(column.name)}: {column.reason}" for column in columns if column.kind is None]
+    text = "\n".join(lines).rstrip("\n") + "\n"
+    Study.loads(text)
+    return Draft(text=text, columns=columns, notes=layout.notes)
+
+
+def unconfirmed(text: str) -> tuple[Unconfirmed, ...]:
+    """Return the values of a study's text that are marked as read from rows."""
+    found, place = [], ""
+    for number, line in enumerate(text.split("\n")):
+        heading = _HEADING.fullmatch(line)
+        pair = _PAIR.fullmatch(line.rstrip().removesuffix(READ))
+        if heading:
+            place = heading[1].removesuffix("s") if line.lstrip().startswith("[[") else heading[1]
+        elif pair and pair[1] == "name":
+            place = _name_of(pair[2].strip()) or place
+        if line.rstrip().endswith(READ):
+            key, value = (pair[1], pair[2].strip()) if pair else ("", "")
+            found.append(Unconfirmed(line=number, place=place, key=key, value=value))
+    return tuple(found)
+
+
+def confirm(text: str, choose: Callable[[Unconfirmed], str]) -> str:
+    """Return the study without comments; `choose` confirms each value that was read from rows, or returns another.
+
+    Raises:
+        InputError: if the result is not a valid study.
+    """
+    lines = text.split("\n")
+    for one in unconfirmed(text):
+        chosen = choose(one)
+        kept = lines[one.line].rstrip().removesuffix(READ).rstrip()
+        lines[one.line] = kept if chosen == one.value else f"{one.key} = {read_value(one.key, chosen)}"
+    lines = [line for line in lines if not line.lstrip().startswith("#")]
+    study = Study.loads("\n".join(lines))
+    delta = default_delta(_largest(study))
+    for place, line in enumerate(lines):
+        if line.rstrip().endswith(_DEFAULT_DELTA):
+            lines[place] = f"delta = {float(delta):g}"
+    confirmed = "\n".join(lines).strip("\n") + "\n"
+    Study.loads(confirmed)
+    return confirmed
+
+
+def read_value(key: str, typed: str) -> str:
+    """Return a typed value as TOML; a word without quotes is text.
+
+    Raises:
+        InputError: if it is no value.
+    """
+    for value in (typed.strip(), toml_of(typed.strip())):
+        try:
+            if list(tomllib.loads(f"{key} = {value}")) == [key]:
+                return value
+        except (ValueError, RecursionError):
+            continue
+    raise InputError(f"{key}: {typed[:40]!r} is not a value")
+
+
+def toml_of(value: Any) -> str:
+    """Return a text, number, date or list as TOML on one line."""
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return '"' + "".join(one if one.isprintable() else f"\\U{ord(one):08x}" for one in escaped) + '"'
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_of, value))}]"
+    return value.isoformat() if isinstance(value, datetime.date) else repr(value)
+
+
+def _checked(column: ColumnProfile, known: Declared | None) -> ColumnProfile:
+    """Return the column, or left out if a study cannot have it. An error in a dictionary is an error."""
+    if column.kind is None:
+        return column
+    try:
+        content = {"name": column.name, "kind": column.kind, **{key: value for key, value, _ in _facts(column, known)}}
+        from_builtins({"columns": [content]}, Schema, where="draft")
+    except InputError:
+        if known is not None and is_complete(known):
+            raise
+        if known is not None:
+            # the text would quote bounds that were read from rows
+            raise InputError(
+                f"{column.name!r}: the dictionary does not fit the rows: give kind, bounds, values"
+            ) from None
+        return ColumnProfile(name=column.name, kind=None, reason="its values cannot be described by bounds or a list")
+    return column
+
+
+def _facts(column: ColumnProfile, known: Declared | None) -> list[tuple[str, Any, bool]]:
+    """Return keys and values of a column, and whether each was read from rows."""
+    public = known or Declared(name=column.name)
+    facts: list[tuple[str, Any, bool]] = []
+    if column.kind in {"categorical", "ordinal"}:
+        facts.append(("values", list(column.values), not public.values))
+        if column.absent and not column.unlisted and not public.values:
+            facts.append(("outside", "missing", True))
+    elif column.kind != "boolean":
+        facts += [
+            ("lower", column.lower, public.lower is None),
+            ("upper", column.upper, public.upper is None),
+        ]
+        if column.scale != "linear":
+            facts.append(("scale", column.scale, public.scale is None))
+        if column.bins is not None:
+            # bins follow from the bounds
+            facts.append(("bins", column.bins, public.bins is None and None in (public.lower, public.upper)))
+    return facts
+
+
+def _column_lines(column: ColumnProfile, known: Declared | None) -> list[str]:
+    lines = []
+    if column.rows and column.missing >= _MANY_MISSING * column.rows:
+        lines.append(f"# {column.missing / column.rows:.0%} of its values are missing; they get a level of their own")
+    if column.unlisted:
+        lines.append(f'# {column.unlisted} values that few rows have are not listed; they become "other"')
+    lines += ["[[schema.columns]]", f"name = {toml_of(column.name)}"]
+    lines.append(_line("kind", column.kind, read=known is None or known.kind is None))
+    lines += [_line(key, value, read=read) for key, value, read in _facts(column, known)]
+    return [*lines, ""]
+
+
+def _unit_lines(
+    layout: Layout, target: str | None, people: Mapping[str, int], parties: Sequence[PartyRows]
+) -> list[str]:
+    vertical = layout.method == "vertical"
+    lines = [f"# {_comment(note)}" for note in layout.notes]
+    lines += ["[unit]", f'neighbours = "{"replace" if vertical else "add_remove"}"']
+    if layout.person is not None:
+        lines += [_line("rows", layout.rows, read=True), _line("person", layout.person, read=True)]
+    bounds = [people.get(party.name, layout.people[party.name]) for party in parties] or list(people.values())
+    delta = default_delta(max(bounds) if vertical else sum(bounds))
+    lines += ["", "[budget]", "epsilon = 1.0", f"delta = {float(delta):g}  {_DEFAULT_DELTA}"]
+    lines += ["", "[protocol]", f'method = "{layout.method}"']
+    return [*lines, *([] if target is None else [f"target = {toml_of(target)}"]), ""]
+
+
+def _party_lines(
+    layout: Layout, people: Mapping[str, int], parties: Sequence[PartyRows], used: Sequence[ColumnProfile]
+) -> list[str]:
+    names = [party.name for party in parties] or list(people)
+    unknown = [name for name in people if name not in names]
+    if unknown:
+        raise InputError(f"people: no file is given for the party {unknown[0]!r}")
+    lines = []
+    for name in names:
+        lines += ["[[parties]]", f"name = {toml_of(name)}"]
+        lines.append(_line("people", people.get(name, layout.people.get(name)), read=name not in people))
+        if layout.method == "vertical":
+            lines.append(f"columns = {toml_of([one.name for one in used if layout.holder[one.name] == name])}")
+        lines.append("")
+    return lines
+
+
+def _largest(study: Study) -> int:
+    numbers = [party.people or 1 for party in study.parties]
+    return max(numbers) if study.protocol.partition == "vertical" else sum(numbers)
+
+
+def _line(key: str, value: Any, *, read: bool) -> str:
+    return f"{key} = {toml_of(value)}" + (f"  {READ}" if read else "")
+
+
+def _comment(text: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def _name_of(value: str) -> str:
+    try:
+        return str(tomllib.loads(f"name = {value[:_LONG_NAME]}")["name"])
+    except (ValueError, RecursionError):
+        return ""

@@ -1,0 +1,221 @@
+"""Read the owners' files for a draft: which columns they share, who is in them, which method fits. Private."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, final
+
+import numpy as np
+import pyarrow as pa
+
+from syndic.data import Source, open_source
+from syndic.data.dictionary import Declared
+from syndic.data.identifiers import named_as_id, rows_of_people
+from syndic.data.profile import ColumnProfile, bins_for, profile_column
+from syndic.data.rounding import round_up
+from syndic.errors import InputError
+
+MOST_ROWS: Final = 1_000_000
+"""The first rows of a file, which are described; later ones are only counted."""
+
+_KEPT: Final = 0.8  # share of the rows that the bound on a person's rows keeps
+_MOST_OF_A_PERSON: Final = 10
+_ALIKE: Final = 0.5  # files with this share of their columns in common have different people
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class PartyRows:
+    """The rows of one party. Private."""
+
+    name: str
+    columns: Mapping[str, list[pa.Array]] = field(repr=False)
+    repeated: frozenset[str]
+    rows: int
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """How the parties' files belong together. `holder` is the party of each column of a vertical study."""
+
+    method: Literal["synthesis", "vertical"]
+    columns: tuple[ColumnProfile, ...]
+    people: Mapping[str, int]
+    holder: Mapping[str, str]
+    person: str | None
+    rows: int
+    notes: tuple[str, ...]
+
+
+def read_parties(sources: Mapping[str, Any]) -> tuple[PartyRows, ...]:
+    """Read the first rows of every party's source, and count the others."""
+    return tuple(_read(name, open_source(thing)) for name, thing in sources.items())
+
+
+def lay_out(parties: Sequence[PartyRows], known: Mapping[str, Declared]) -> Layout:
+    """Describe all columns and choose the method: `synthesis` for the same columns, `vertical` for the same people."""
+    if not parties:
+        columns = [_declared(name, column) for name, column in known.items()]
+        return Layout(method="synthesis", columns=tuple(columns), people={}, holder={}, person=None, rows=1, notes=())
+    names = list(dict.fromkeys(name for party in parties for name in party.columns))
+    absent = [name for name in known if name not in names and not known[name].left_out]
+    if absent:
+        raise InputError(f"the dictionary has columns that no file has: {', '.join(map(repr, absent))}")
+    shared = [name for name in names if all(name in party.columns for party in parties)]
+    columns = [_profile(name, parties, known.get(name)) for name in names]
+    ids = [column.name for column in columns if column.identifies and column.name in shared]
+    notes = [
+        f"only the first {MOST_ROWS:,} rows of {one.name} were described" for one in parties if one.rows > MOST_ROWS
+    ]
+    if _vertical(parties, names, shared, ids):
+        return _vertical_layout(parties, columns, ids, notes)
+    if not shared:
+        raise InputError("the files have no column in common, no common id and different numbers of rows")
+    columns = [
+        replace(one, kind=None, reason="not in every file") if one.name not in shared and one.kind else one
+        for one in columns
+    ]
+    person, rows = _person(parties, ids)
+    people = {party.name: _bound(_people(party, person)) for party in parties}
+    if person is not None:
+        columns = [
+            replace(one, reason="it identifies people: unit.person") if one.name == person else one for one in columns
+        ]
+        notes.append(f"people have several rows: rows = {rows} keeps the first {rows} of a person")
+    return Layout(
+        method="synthesis",
+        columns=tuple(columns),
+        people=people,
+        holder={},
+        person=person,
+        rows=rows,
+        notes=tuple(notes),
+    )
+
+
+def _read(name: str, source: Source) -> PartyRows:
+    header = source.names()
+    repeated = frozenset(column for column in header if header.count(column) > 1 or not column.strip())
+    wanted = [column for column in dict.fromkeys(header) if column not in repeated]
+    columns: dict[str, list[pa.Array]] = {column: [] for column in wanted}
+    rows = 0
+    for batch in source.batches(wanted) if wanted else ():
+        if rows < MOST_ROWS:
+            for column in wanted:
+                columns[column].append(batch.column(column))
+        rows += len(batch)
+    return PartyRows(
+        name=name, columns={**columns, **{column: [] for column in repeated}}, repeated=repeated, rows=rows
+    )
+
+
+def _profile(name: str, parties: Sequence[PartyRows], known: Declared | None) -> ColumnProfile:
+    if any(name in party.repeated for party in parties):
+        reason = "its name appears more than once" if name.strip() else "it has no name"
+        return ColumnProfile(name=name, kind=None, reason=reason)
+    if known is not None and known.left_out:
+        return ColumnProfile(name=name, kind=None, reason=known.left_out)
+    chunks = [chunk for party in parties for chunk in party.columns.get(name, ())]
+    found = profile_column(name, chunks, None if known is None else known.kind)
+    return found if known is None else _with(found, known)
+
+
+def _with(found: ColumnProfile, known: Declared) -> ColumnProfile:
+    """Return what rows say about a column, replaced by what is publicly known."""
+    kind = known.kind or found.kind
+    if kind is None or (found.kind is None and not is_complete(known)):
+        return found
+    lower = found.lower if known.lower is None else known.lower
+    upper = found.upper if known.upper is None else known.upper
+    scale = known.scale or ("linear" if known.bins is not None else found.scale)
+    if scale == "log" and known.scale is None and isinstance(lower, int | float) and lower <= 0:
+        scale = "symlog"
+    return replace(
+        found,
+        kind=kind,
+        reason="",
+        identifies=False,
+        lower=lower,
+        upper=upper,
+        values=known.values or found.values,
+        unlisted=0 if known.values else found.unlisted,
+        bins=known.bins if known.bins is not None else bins_for(kind, lower, upper, scale),
+        scale=scale,
+    )
+
+
+def is_complete(known: Declared) -> bool:
+    """Return whether a dictionary describes a column without the rows."""
+    return (
+        known.kind == "boolean"
+        or (known.kind in {"categorical", "ordinal"} and bool(known.values))
+        or (known.kind in {"integer", "real", "date"} and None not in (known.lower, known.upper))
+    )
+
+
+def _declared(name: str, known: Declared) -> ColumnProfile:
+    if known.left_out or not is_complete(known):
+        reason = known.left_out or "the dictionary has no kind with bounds or values for it"
+        return ColumnProfile(name=name, kind=None, reason=reason)
+    return _with(ColumnProfile(name=name, kind=None), known)
+
+
+def _vertical(parties: Sequence[PartyRows], names: list[str], shared: list[str], ids: list[str]) -> bool:
+    """Return whether the files have different columns of the same people."""
+    others = [name for name in names if name not in ids]
+    common = [name for name in shared if name not in ids]
+    if len(parties) == 1 or (others and len(common) >= _ALIKE * len(others)):
+        return False
+    return bool(ids) or len({party.rows for party in parties}) == 1
+
+
+def _vertical_layout(
+    parties: Sequence[PartyRows], columns: Sequence[ColumnProfile], ids: list[str], notes: list[str]
+) -> Layout:
+    holder = {name: party.name for party in reversed(parties) for name in party.columns}
+    used = {column.name for column in columns if column.kind is not None}
+    for party in parties:
+        if not any(holder[name] == party.name for name in used & set(party.columns)):
+            raise InputError(f"party {party.name!r} has no usable column of its own for a vertical study")
+    notes.append("different columns of the same people: rows must be in the same order at every party")
+    if ids:
+        notes.append(
+            f"`align` first, by the id {ids[0]!r}, unless they are; people is then the number of common people"
+        )
+    twice = [name for name in sorted(used) if sum(name in party.columns for party in parties) > 1]
+    notes += [f"{name!r} is in several files: it is taken from {holder[name]}" for name in twice]
+    least = max(1, min(party.rows for party in parties))
+    return Layout(
+        method="vertical",
+        columns=tuple(columns),
+        people={party.name: least for party in parties},
+        holder=holder,
+        person=None,
+        rows=1,
+        notes=tuple(notes),
+    )
+
+
+def _person(parties: Sequence[PartyRows], ids: list[str]) -> tuple[str | None, int]:
+    """Return the id column whose values repeat, and a bound on a person's rows that keeps most of them."""
+    found: list[tuple[int, str, int]] = []
+    for name in ids:
+        counts = np.concatenate([rows_of_people(party.columns[name]) for party in parties])
+        if named_as_id(name) and len(counts) and counts.max() > 1:
+            kept = (
+                rows for rows in range(1, _MOST_OF_A_PERSON) if np.minimum(counts, rows).sum() >= _KEPT * counts.sum()
+            )
+            found.append((len(counts), name, next(kept, _MOST_OF_A_PERSON)))
+    # of several, the one with the fewest values: a person has several visits
+    return min(found)[1:] if found else (None, 1)
+
+
+def _people(party: PartyRows, person: str | None) -> int:
+    if person is None or party.rows > MOST_ROWS:
+        return party.rows
+    return len(rows_of_people(party.columns[person]))
+
+
+def _bound(people: int) -> int:
+    """Return a round number of people above the exact one."""
+    return max(10, int(round_up(people + 1)))
