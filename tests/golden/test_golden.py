@@ -6,6 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from syndic import Study, plan, simulate
+from syndic.study.draft import draft
 
 Golden = Callable[[str, str], None]
 
@@ -16,6 +17,11 @@ def demo() -> Path:
 
 def test_plan_of_the_demo(golden: Golden) -> None:
     golden("plan-demo.txt", str(plan(Study.load(demo() / "study.toml"))) + "\n")
+
+
+def test_draft_of_the_demo(golden: Golden) -> None:
+    sources = {name: demo() / f"{name}.csv" for name in ("north", "south", "east")}
+    golden("draft-demo.toml", draft(sources, target="diabetes").toml())
 
 
 def test_statement_of_the_demo(golden: Golden, tmp_path: Path) -> None:

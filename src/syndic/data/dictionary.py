@@ -3,7 +3,7 @@
 import csv
 import datetime
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast, final, get_args
@@ -15,6 +15,7 @@ from syndic.errors import InputError
 _KEYS: Final = ("name", "kind", "lower", "upper", "values", "bins", "scale")
 _LEFT_OUT: Final = frozenset({"id", "text", "drop", "unknown"})
 _NUMBERS: Final[Mapping[str, Kind]] = {"int": "integer", "uint": "integer", "float": "real"}
+_BOUNDS: Final[tuple[Callable[[str], int | float | datetime.date], ...]] = (int, float, datetime.date.fromisoformat)
 _SDV: Final[Mapping[str, Kind]] = {"categorical": "categorical", "boolean": "boolean", "datetime": "date"}
 
 
@@ -85,13 +86,13 @@ def _of_line(line: Mapping[str, str | None], where: str) -> Declared:
 def _bound(text: str, kind: str, where: str) -> int | float | datetime.date | None:
     if not text:
         return None
-    try:
-        if kind == "date":
-            return datetime.date.fromisoformat(text)
-        return int(text) if kind == "integer" else float(text)
-    except ValueError:
-        expected = {"date": "a date such as 2024-12-31", "integer": "a whole number"}.get(kind, "a number")
-        raise InputError(f"{where}: expected {expected}, found {text[:40]!r}") from None
+    for read in {"date": (datetime.date.fromisoformat,), "integer": (int,)}.get(kind, _BOUNDS):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    expected = {"date": "a date such as 2024-12-31", "integer": "a whole number"}.get(kind, "a number")
+    raise InputError(f"{where}: expected {expected}, found {text[:40]!r}")
 
 
 def _whole(text: str, where: str) -> int | None:

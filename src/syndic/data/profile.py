@@ -206,7 +206,7 @@ def _running(found: _Distinct) -> bool:
     if np.isnan(numbers).any() or not (np.isfinite(numbers) & (numbers == np.floor(numbers))).all():
         return False
     lengths = pc.min_max(pc.utf8_length(found.texts)).as_py()
-    return bool(numbers.max() - numbers.min() < 2 * found.total) or lengths["min"] == lengths["max"] >= 9
+    return float(numbers.max()) - float(numbers.min()) < 2 * found.total or lengths["min"] == lengths["max"] >= 9
 
 
 def _of_numbers(name: str, found: _Distinct, numbers: NDArray[np.float64]) -> ColumnProfile:
@@ -215,8 +215,10 @@ def _of_numbers(name: str, found: _Distinct, numbers: NDArray[np.float64]) -> Co
     whole = bool(len(finite)) and bool((finite == np.floor(finite)).all())
     distinct = len(np.unique(finite))
     padded = whole and pc.any(pc.match_substring_regex(found.texts, "^0[0-9]+$")).as_py()
-    spread = whole and len(finite) > 0 and finite.max() - finite.min() + 1 > 5 * distinct
-    codes = named_as_code(name) or named_as_id(name) or padded or (spread and distinct <= _FEW_ROWS)
+    spread = whole and float(finite.max()) - float(finite.min()) + 1 > 10 * distinct
+    codes = (
+        named_as_code(name) or named_as_id(name) or padded or (spread and distinct <= min(_FEW_ODD, found.total // 20))
+    )
     if whole and codes:
         return _listed(name, _Distinct(found.texts.filter(pa.array(~odd)), found.rows[~odd]))
     return _bounded(name, found, numbers, whole=whole)

@@ -11,7 +11,7 @@ _GRIDS: Final = (Fraction(1), Fraction(2), Fraction(5), Fraction(10))
 _STEPS_OF_A_RANGE: Final = 20
 
 
-def round_up(number: float, steps: tuple[Fraction, ...] = _STEPS) -> Fraction:
+def round_up(number: float | Fraction, steps: tuple[Fraction, ...] = _STEPS) -> Fraction:
     """Return the smallest of 1, 1.5, 2, 3 and 5 times a power of ten that is not below a positive number."""
     exact = Fraction(number)
     power = _power_of_ten(exact)
@@ -27,7 +27,7 @@ def round_down(number: float) -> Fraction:
 
 def round_bounds(lower: float, upper: float, *, whole: bool) -> tuple[Fraction, Fraction]:
     """Return bounds around a range, on a grid of round steps; steps of whole numbers are at least 1."""
-    step = round_up((upper - lower) / _STEPS_OF_A_RANGE, _GRIDS) if upper > lower else Fraction(1)
+    step = round_up((Fraction(upper) - Fraction(lower)) / _STEPS_OF_A_RANGE, _GRIDS) if upper > lower else Fraction(1)
     if whole:
         step = Fraction(max(1, math.ceil(step)))
     first, last = math.floor(Fraction(lower) / step), math.ceil(Fraction(upper) / step)

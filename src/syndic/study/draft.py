@@ -25,6 +25,7 @@ _DEFAULT_DELTA: Final = "# the default for these numbers of people"
 _HEAD: Final = """\
 # PRIVATE DRAFT, read from rows: do not share this file.
 # Confirm every marked value from public knowledge, or replace it: syndic init --confirm DRAFT --out study.toml
+# Which columns are in the draft, and the method, follow from the files too: choose them yourself.
 """
 _MANY_MISSING: Final = 0.2
 _LONG_NAME: Final = 500

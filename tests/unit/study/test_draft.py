@@ -1,0 +1,204 @@
+"""Drafts of studies: what is marked, what is left out, which method, and how a draft is confirmed."""
+
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from syndic.data.dictionary import Declared
+from syndic.errors import InputError
+from syndic.study import Study
+from syndic.study.draft import READ, Draft, Unconfirmed, confirm, draft, read_value, toml_of, unconfirmed
+
+
+def accept(one: Unconfirmed) -> str:
+    return one.value
+
+
+def table(rows: int, seed: int = 1) -> pa.Table:
+    draw = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "patient_id": [f"SECRET-{seed}-{place}" for place in range(rows)],
+            "age": draw.integers(18, 94, rows),
+            "sex": draw.choice(["female", "male"], rows),
+            "cost": draw.lognormal(8, 1.5, rows),
+            "remark": [f"SECRET remark {place} of {seed}" for place in range(rows)],
+        }
+    )
+
+
+def test_every_value_from_rows_is_marked() -> None:
+    made = draft({"north": table(300), "south": table(200, 2)}, target="sex")
+    lines = made.toml().splitlines()
+    assert "PRIVATE DRAFT" in lines[0]
+    keys = ("people", "kind", "lower", "upper", "values", "scale", "bins", "rows", "person", "outside")
+    marked = [line for line in lines if line.startswith(tuple(f"{key} =" for key in keys))]
+    assert len(marked) == len(made.unconfirmed) == 2 + 3 + 2 + 4
+    assert all(line.endswith(READ) for line in marked)
+    assert "SECRET" not in made.toml() + repr(made)
+    assert made.left_out == {
+        "patient_id": "it identifies people or records",
+        "remark": "free text or an id: most values occur once",
+    }
+    study = Study.loads(made.toml())
+    study.check()
+    assert [party.people for party in study.parties] == [500, 300]
+    assert study.protocol.__struct_config__.tag == "synthesis"
+    assert study.budget.epsilon == 1
+
+
+def test_confirmed_studies_have_no_comment() -> None:
+    made = draft({"north": table(300), "south": table(200, 2)})
+    text = confirm(made.toml(), accept)
+    assert "#" not in text
+    assert Study.loads(text) == Study.loads(made.toml())
+    assert unconfirmed(text) == ()
+
+
+def test_another_value_may_be_given() -> None:
+    made = draft({"north": table(300)})
+    new = {("north", "people"): "40000", ("age", "lower"): "0", ("cost", "scale"): "symlog", ("age", "upper"): " 110 "}
+    study = Study.loads(confirm(made.toml(), lambda one: new.get((one.place, one.key), one.value)))
+    age, cost = study.schema["age"], study.schema["cost"]
+    assert (age.lower, age.upper, cost.scale) == (0, 110, "symlog")  # type: ignore[union-attr]
+    # delta follows the number of people
+    assert study.delta < Study.loads(made.toml()).delta
+    study.check()
+    with pytest.raises(InputError, match="lower"):
+        confirm(made.toml(), lambda one: "900" if one.key == "lower" else one.value)
+
+
+def test_values_typed_by_a_person() -> None:
+    assert read_value("upper", " 7 ") == "7"
+    assert read_value("scale", "log") == '"log"'
+    assert read_value("values", '["a", "b"]') == '["a", "b"]'
+    with pytest.raises(InputError, match="is not a value"):
+        read_value("", "7")
+    assert toml_of('a"\\\n\x00é') == '"a\\"\\\\\\U0000000a\\U00000000é"'
+
+
+def test_several_rows_of_a_person() -> None:
+    visits = pa.table(
+        {
+            "visit_id": [f"V{place}" for place in range(400)],
+            "patient": [f"P{place // 4}" for place in range(400)],
+            "flag": [place % 3 == 0 for place in range(400)],
+        }
+    )
+    made = draft({"north": visits})
+    study = Study.loads(made.toml())
+    assert (study.unit.person, study.unit.rows, study.parties[0].people) == ("patient", 4, 150)
+    assert study.schema.names == ("flag",)
+    assert {one.key for one in made.unconfirmed if one.place == "unit"} == {"person", "rows"}
+
+
+def test_different_columns_of_the_same_people() -> None:
+    whole = table(300)
+    parts = {"clinic": whole.select(["patient_id", "age"]), "laboratory": whole.select(["patient_id", "cost", "sex"])}
+    made = draft(parts)
+    study = Study.loads(made.toml())
+    study.check()
+    assert study.protocol.__struct_config__.tag == "vertical"
+    assert [(party.people, party.columns) for party in study.parties] == [(300, ("age",)), (300, ("cost", "sex"))]
+    assert any("align" in note for note in made.notes)
+    by_rows = draft({"one": whole.select(["age"]), "two": whole.select(["sex"])})
+    assert 'method = "vertical"' in by_rows.toml()
+    with pytest.raises(InputError, match="no column in common"):
+        draft({"one": whole.select(["age"]), "two": whole.select(["sex"]).slice(5)})
+    with pytest.raises(InputError, match="no usable column"):
+        draft({"one": whole.select(["age", "sex"]), "two": whole.select(["remark"])})
+
+
+def test_columns_that_only_some_files_have() -> None:
+    whole = table(300)
+    made = draft({"north": whole, "south": table(200, 2).drop_columns(["cost"])})
+    assert made.left_out["cost"] == "not in every file"
+    assert Study.loads(made.toml()).schema.names == ("age", "sex")
+
+
+def test_what_is_declared_needs_no_confirmation() -> None:
+    declared = [
+        Declared(name="age", kind="integer", lower=0, upper=110),
+        Declared(name="sex", kind="categorical", values=("female", "male")),
+        Declared(name="cost", kind="real"),
+    ]
+    made = draft({"north": table(300)}, declared=declared, people={"north": 1234})
+    assert {(one.place, one.key) for one in made.unconfirmed} == {("cost", key) for key in ("lower", "upper", "scale")}
+    assert Study.loads(made.toml()).parties[0].people == 1234
+    alone = draft({}, declared=declared[:2], people={"north": 1000, "south": 500}, name="both")
+    assert alone.unconfirmed == ()
+    Study.loads(alone.toml()).check()
+    # the drafted log scale does not fit a public bound of 0
+    zero = draft({"north": table(300)}, declared=[Declared(name="cost", kind="real", lower=0.0, upper=1e6)])
+    assert Study.loads(zero.toml()).schema["cost"].scale == "symlog"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda: draft({}), "at least one party"),
+        (lambda: draft({"north": pa.table({"x": pa.array([], pa.int64())})}), "'x': no row has a value"),
+        (lambda: draft({"north": table(1)}), "no column can be used"),
+        (lambda: draft({"north": table(300)}, target="remark"), "target 'remark' must be one of"),
+        (lambda: draft({"north": table(300)}, declared=[Declared(name="size", kind="boolean")]), "no file has: 'size'"),
+        (lambda: draft({"north": table(300)}, people={"south": 5}), "no file is given for the party 'south'"),
+        (lambda: draft({"the north": table(300)}), "ASCII letters"),
+        (lambda: draft({}, people={"north": 5}), "no column can be used"),
+        (
+            lambda: draft({"north": table(300)}, declared=[Declared(name="age", lower=500)]),
+            "'age': the dictionary does not fit the rows",
+        ),
+        (
+            lambda: draft({"north": table(300)}, declared=[Declared(name="age", kind="integer", lower=9, upper=1)]),
+            r"lower \(9\)",
+        ),
+    ],
+)
+def test_what_cannot_be_drafted(make: Callable[[], Draft], error: str) -> None:
+    with pytest.raises(InputError, match=error) as raised:
+        make()
+    assert "SECRET" not in str(raised.value)
+
+
+def test_odd_files(tmp_path: Path) -> None:
+    path = tmp_path / "odd.csv"
+    path.write_text("a,a,,größe,n\n" + "1,2,3,klein,4\n2,3,4,groß,9\n3,4,5,klein,7\n" * 20, encoding="utf-8")
+    made = draft({"odd": path})
+    assert made.left_out == {"a": "its name appears more than once", "": "it has no name"}
+    assert Study.loads(made.toml()).schema.names == ("größe", "n")
+    path.write_text("")
+    with pytest.raises(InputError, match="column names"):
+        draft({"odd": path})
+
+
+def test_hostile_names_and_categories_stay_text() -> None:
+    nasty = f'x"\n[[parties]] {READ}'
+    made = draft({"north": pa.table({nasty: [nasty, *["b # c"] * 4] * 8, "y\n# z": list(range(40))})})
+    study = Study.loads(made.toml())
+    assert study.schema.names == (nasty, "y\n# z")
+    values: Any = study.schema[nasty]
+    assert sorted(values.values) == sorted([nasty, "b # c"])
+    assert Study.loads(confirm(made.toml(), accept)) == study
+    left_out = draft({"north": pa.table({"a\nb = 1": [None] * 9, "x": [1, 2, 3] * 3})})
+    assert "# left out: a b = 1: no row has a value" in left_out.toml()
+
+
+def test_edited_drafts() -> None:
+    made = draft({"north": table(300)}).toml()
+    edited = made.replace(f'values = ["female", "male"]  {READ}', f'values = [  {READ}\n  "female",\n  "male",\n]')
+    assert edited != made
+    assert Study.loads(confirm(edited.replace("\n", "\r\n"), accept)) == Study.loads(made)
+    with pytest.raises(InputError):
+        confirm("name = [" + "[" * 5000, accept)
+    assert unconfirmed(f"name = {'[' * 5000}\nx = 1 {READ}")[0].key == "x"
+
+
+def test_dates_of_an_arrow_table() -> None:
+    days = [datetime.date(2020, 1, 1) + datetime.timedelta(days=7 * place) for place in range(100)]
+    column: Any = Study.loads(draft({"north": pa.table({"since": days})}).toml()).schema["since"]
+    assert (column.lower, column.upper) == (datetime.date(2020, 1, 1), datetime.date(2021, 12, 31))
