@@ -28,7 +28,7 @@ from syndic.study.draft import Draft, Unconfirmed, confirm, draft, read_value, u
 @click.option(
     "--confirm", "drafted", metavar="DRAFT", type=PATH, help="Confirm the values of a draft, column by column."
 )
-@click.option("--yes", is_flag=True, help="Confirm all values of a draft without questions.")
+@click.option("--yes", is_flag=True, help="Confirm without questions that all values of a draft are public.")
 @click.option("--out", type=PATH, help="File to write: study.draft.toml, or study.toml with --confirm.")
 def init(
     files: tuple[str, ...],
