@@ -131,6 +131,7 @@ def test_public_descriptions(place: Path) -> None:
     [
         (("init",), "at least one party"),
         (("init", "nowhere.csv"), "no such file"),
+        (("init", "north.csv", "--yes"), "first write one"),
         (("init", "=north.csv"), "PARTY=FILE"),
         (("init", "north.csv", "north=south.csv"), "given twice"),
         (("init", "north.csv", "--out", "x.json"), "expected a .toml file"),

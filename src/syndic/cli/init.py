@@ -50,6 +50,8 @@ def init(
             raise InputError("--confirm reads a draft and no FILE: leave out one of them")
         _confirm(drafted, out or Path("study.toml"), yes=yes)
         return
+    if yes:
+        raise InputError("--yes confirms a draft: first write one without it, then use --confirm DRAFT --yes")
     out = out or Path("study.draft.toml")
     _check_free(out)
     known = [*(read_dictionary(dictionary) if dictionary else ()), *(read_metadata(metadata) if metadata else ())]
