@@ -305,7 +305,11 @@ def test_a_baseline_that_cannot_be_made_is_named() -> None:
     # other rows than the study's sizes: the parties refuse, the rest is scored all the same
     one = evaluate(made, real_rows(), seed=1, full=True)
     assert [each.name for each in one.scores] == ["release", *OWN, *QUICK]
-    assert [note.partition(" is left out: ")[0] for note in one.notes[1:4]] == ["north alone", "south alone", "pooled DP"]
+    assert [note.partition(" is left out: ")[0] for note in one.notes[1:4]] == [
+        "north alone",
+        "south alone",
+        "pooled DP",
+    ]
 
 
 def test_no_rows_at_all_are_no_error(released: Release) -> None:
