@@ -107,7 +107,7 @@ class Evaluation(Document, frozen=True, kw_only=True):
         elif path.suffix == ".txt":
             content = f"{self}\n".encode()
         else:
-            content = f"<!doctype html><meta charset='utf-8'>{self._repr_html_()}\n".encode()
+            content = self._page().encode()
         try:
             path.write_bytes(content)
         except OSError as error:
@@ -139,6 +139,37 @@ class Evaluation(Document, frozen=True, kw_only=True):
         notes = "".join(f"<p>{escape(note)}</p>" for note in (self.verdict, *self.notes))
         banner = f"<p><strong>{BANNER}</strong></p>"
         return f"{banner}<p>{escape(self.study)}</p>{notes}{body}{banner}"
+
+    def _page(self) -> str:
+        """Return the evaluation as one self-contained HTML page, marked in every section."""
+        from syndic.report.page import Grid, Page, Section  # noqa: PLC0415  # needed for a page only
+
+        def section(title: str, made: tuple[list[str], list[list[str]]]) -> Section:
+            head, rows = made
+            grid = Grid(
+                caption=title,
+                head=tuple(head),
+                rows=tuple(map(tuple, rows)),
+                numbers=tuple(range(1, len(head))),
+            )
+            return Section(title=title, tables=(grid,), owner=True)
+
+        sections = [section("Distances", self._main())]
+        sections += [section(f"Predicting {self.target}", self._predicted())] if self.target else []
+        sections.append(section("Columns, worst first", self._columns()))
+        sections += [section("Groups, worst first", self._groups())] if self.groups else []
+        tables = tuple(f"{one.name}: {one.what}" for one in self.scores)
+        sections.append(Section(title="What was compared", points=tables, notes=self.notes, owner=True))
+        return Page(
+            title=self.study,
+            subtitle="Evaluation",
+            lead=f"{BANNER}. {self.verdict[0].upper()}{self.verdict[1:]}.",
+            warnings=(),
+            facts=(("Real rows", f"{self.rows:,}", ", ".join(self.parties)),),
+            sections=tuple(sections),
+            footer=f"{BANNER}. This file is self-contained: it loads nothing and runs no script.",
+            owner="the owners of the rows",
+        ).to_html()
 
     def _main(self) -> tuple[list[str], list[list[str]]]:
         ways = [way.columns for way in self.scores[0].tvd]

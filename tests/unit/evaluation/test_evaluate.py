@@ -177,6 +177,10 @@ def test_every_rendering_says_owner_only(found: Evaluation, tmp_path: Path) -> N
         written = found.write(tmp_path / f"mine.{suffix}").read_text()
         assert BANNER in written
     assert json.loads((tmp_path / "mine.json").read_text())["owner_only"] is True
+    page = (tmp_path / "mine.html").read_text()
+    assert page.count("OWNER ONLY - private to the owners of the rows") == 6  # the bar, and every section
+    assert "Predicting score" in page
+    assert "<script" not in page
     assert to_json(Evaluation.load(tmp_path / "mine.json")) == to_json(found)
     with pytest.raises(InputError, match=r"\.json, \.txt or \.html"):
         found.write(tmp_path / "mine.csv")

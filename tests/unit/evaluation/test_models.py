@@ -255,7 +255,10 @@ def test_boosting_takes_missing_values_and_many_levels() -> None:
         )
     )
     draws = np.random.default_rng(1)
-    codes: Coded = {"n": draws.integers(0, 11, 3000).astype(np.uint8), "c": draws.integers(0, 600, 3000)}
+    codes: Coded = {
+        "n": draws.integers(0, 11, 3000).astype(np.uint8),
+        "c": draws.integers(0, 600, 3000).astype(np.uint16),
+    }
     codes["y"] = (codes["n"] > 4).astype(np.uint8)
     (found,) = predictions(schema, "y", codes, codes, seed=1)
     assert found.score == 1
