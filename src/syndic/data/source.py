@@ -103,6 +103,17 @@ def open_source(thing: Any) -> Source:
     return _of_frame(thing)
 
 
+def open_rows(thing: Any) -> Source:
+    """Return the source of rows to predict for: as `open_source`, but a dict has the values of every column."""
+    if not isinstance(thing, Mapping):
+        return open_source(thing)
+    try:
+        return ArrowSource(pa.table({name: pa.array(values) for name, values in thing.items()}))
+    except (pa.ArrowException, TypeError, ValueError):
+        # Arrow's own message may quote a value
+        raise InputError("rows given as a dict must have lists of values, all of one length") from None
+
+
 def check_columns(source: Source, columns: Iterable[str]) -> list[str]:
     """Return the columns as a list; refuse those that the source does not have, or has twice."""
     columns = list(columns)

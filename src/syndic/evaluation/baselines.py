@@ -1,4 +1,4 @@
-"""Make the baselines of an evaluation: each party alone, independent columns, one pooled table with and without noise.
+"""Make the baselines of an evaluation: real rows, independent columns, each party's rows, releases of the same method.
 
 Each private baseline is a simulation of the study's own method on the same real rows. Its noise is seeded and protects
 nobody: like every score computed from it, it is for the owner only.
@@ -14,11 +14,13 @@ import pyarrow as pa
 from syndic.data import Source, Table
 from syndic.data.table import FirstRows
 from syndic.errors import InputError, PartyError
-from syndic.evaluation.rows import Rows, independent, kept, released, resampled, thinned
+from syndic.evaluation.rows import Rows, independent, kept, part_of, released, resampled, thinned
 from syndic.kernel import Member, budget_of, member
 from syndic.study import Study, simulate
 
 TEST_SHARE = 0.3
+REAL = "real rows"
+INDEPENDENT = "independent columns"
 
 
 @final
@@ -74,19 +76,19 @@ def halves_of(rows: Rows, *, seed: int) -> tuple[Rows, Rows]:
 def without_noise(real: Rows, *, seed: int) -> list[Contender]:
     """Return the baselines without privacy: independent columns, a bootstrap, two halves."""
     fold = thinned(real, seed=seed, label="fold", lower=TEST_SHARE, upper=1.0)
-    first, second = halves_of(real, seed=seed)
+    first, second = map(kept, halves_of(real, seed=seed))
     return [
         Contender(
-            name="independent columns",
+            name=INDEPENDENT,
             what="every column drawn independently from its exact real frequencies, without noise",
-            rows=independent(real, seed=seed, label="columns"),
+            rows=kept(independent(real, seed=seed, label="columns")),
             truth=real,
             training=independent(fold, seed=seed, label="columns of the fold"),
         ),
         Contender(
-            name="pooled non-private",
-            what="a bootstrap of all real rows; for predictions, the real rows outside the test fold",
-            rows=resampled(real, seed=seed, label="bootstrap"),
+            name=REAL,
+            what="a bootstrap of the real rows given; for predictions, those outside the test fold",
+            rows=kept(resampled(real, seed=seed, label="bootstrap")),
             truth=real,
             training=fold,
         ),
@@ -98,6 +100,28 @@ def without_noise(real: Rows, *, seed: int) -> list[Contender]:
             training=halves_of(fold, seed=seed)[0],
         ),
     ]
+
+
+def own_rows(real: Rows, sizes: Mapping[str, int], *, seed: int) -> list[Contender]:
+    """Return each party's own real rows, what it has without any release; nothing if there is one party only.
+
+    `sizes` are the numbers of rows of the parties, in the order of `real`; with one party its rows are the real rows.
+    """
+    found: list[Contender] = []
+    stop = 0
+    for name, size in sizes.items() if len(sizes) > 1 else ():
+        start, stop = stop, stop + size
+        training = part_of(real, start, stop, seed=seed, label="fold", lower=TEST_SHARE)
+        found.append(
+            Contender(
+                name=f"{name}'s own rows",
+                what=f"the real rows of {name} alone; for predictions, those outside the test fold",
+                rows=kept(part_of(real, start, stop, seed=seed, label="own")),
+                truth=real,
+                training=training,
+            )
+        )
+    return found
 
 
 def with_noise(

@@ -9,21 +9,18 @@ import msgspec
 from syndic.data import Coded, ReleasedTable, Schema, Source, Table, open_source
 from syndic.document import from_file
 from syndic.errors import InputError, MissingExtraError
-from syndic.evaluation.baselines import Contender, held_out, with_noise, without_noise
+from syndic.evaluation.baselines import Contender, held_out, own_rows, with_noise, without_noise
 from syndic.evaluation.breakdown import column_scores, group_scores
 from syndic.evaluation.distance import Distance, WayDistance, all_sets, distances, k_marginal, way_distances
+from syndic.evaluation.effort import FULL, QUICK, Effort
 from syndic.evaluation.evaluation import RELEASE, Evaluation, Scores
-from syndic.evaluation.prediction import predictions, task_of
+from syndic.evaluation.prediction import check_models, default_target, one_thread, predictions, task_of
 from syndic.evaluation.propensity import logistic_ratio, tree_ratio
 from syndic.evaluation.regression import coefficient_overlap
 from syndic.evaluation.rows import Clique, Rows, kept, pooled, released
 from syndic.kernel import Progress, silent_progress
 from syndic.study import PartyFile, Release, Study
 from syndic.study.party_folder import beside
-
-# rows for regressions and models, and rows of each kind for propensity scores
-SAMPLE_ROWS = 20_000
-PROPENSITY_ROWS = 5_000
 
 
 def evaluate(
@@ -33,9 +30,12 @@ def evaluate(
     *,
     seed: int,
     target: str | None = None,
+    full: bool = False,
     progress: Progress = silent_progress,
 ) -> Evaluation:
     """Compare a release with real rows, next to baselines. Reads real rows: the result is for their owner only.
+
+    By default it samples sets of columns and rows, and takes seconds; the result's notes say how many.
 
     Args:
         release: a release, or only its table.
@@ -43,7 +43,9 @@ def evaluate(
             `party.toml` is read as the party's own file. Baselines are made from these rows.
         study: required if only the table is given. With a schema alone there are no private baselines.
         seed: seed of splits, resamples and the baselines' noise, none of which protects anybody.
-        target: a column to predict from the others, and whose regressions are compared; requires scikit-learn.
+        target: a column to predict from the others, and whose regressions are compared; requires scikit-learn. By
+            default the study's `target`, else the last column with two values, else the last; a note says which.
+        full: also make private baselines by the study's own method, fit more models, and sample less. Takes minutes.
         progress: called with the step, how much of it is done, and how much there is.
 
     Raises:
@@ -51,46 +53,66 @@ def evaluate(
         MissingExtraError: if there is a target and scikit-learn is not installed.
     """
     table, agreed, schema = _agreed(release, study)
-    if target is not None:
-        task_of(schema, target)
+    effort, notes = (FULL if full else QUICK), list[str]()
+    target = _target(schema, agreed, target, notes)
     tables = _tables(real, agreed, schema)
     truth = kept(pooled(list(tables.values())))
     rows = kept(released(table, schema))
     what = "the released table; it depends, through noise, on every real row, those of the test fold too"
     first = Contender(name=RELEASE, what=what, rows=rows, truth=truth, training=rows)
     progress("baselines", 0, 1)
-    noisy, notes = (
-        with_noise(agreed, tables, truth, seed=seed)
-        if agreed
-        else ([], ["no study is given, so there are no private baselines"])
-    )
+    noisy: list[Contender] = []
+    if full and agreed:
+        noisy, left_out = with_noise(agreed, tables, truth, seed=seed)
+        notes += left_out
+    elif full:
+        notes.append("no study is given, so there are no private baselines")
+    sizes = {name: pooled([one]).size() for name, one in tables.items()} if len(tables) > 1 else {}
+    if len(tables) == 1:
+        notes.append(f"real rows are the rows of {next(iter(tables))} alone")
+    everything = [first, *noisy, *own_rows(truth, sizes, seed=seed), *without_noise(truth, seed=seed)]
     progress("baselines", 1, 1)
-    everything = [first, *noisy, *without_noise(truth, seed=seed)]
-    return _evaluated(everything, agreed, tuple(tables), seed, target, notes, progress)
+    fitted = _Fitted(schema, target, seed, truth, notes, effort)
+    return _evaluated(everything, agreed, tuple(tables), fitted, progress)
+
+
+def _target(schema: Schema, study: Study | None, named: str | None, notes: list[str]) -> str | None:
+    """Return the column to predict: the one named, or else a default, which is noted."""
+    if named is not None:
+        task_of(schema, named)
+        check_models()
+        return named
+    declared = getattr(study.protocol, "target", None) if study else None
+    found, why = default_target(schema, declared if declared in schema.names else None)
+    try:
+        check_models()
+    except MissingExtraError as error:
+        notes.append(f"no predictions: {error}")
+        return None
+    notes.append(why)
+    return found
 
 
 def _evaluated(
     contenders: list[Contender],
     study: Study | None,
     parties: tuple[str, ...],
-    seed: int,
-    target: str | None,
-    notes: list[str],
+    fitted: "_Fitted",
     progress: Progress,
 ) -> Evaluation:
     first, halves = contenders[0], contenders[-1]
-    schema = first.rows.schema
-    sets = all_sets(schema.names)
+    schema, effort = first.rows.schema, fitted.effort
+    sets = all_sets(schema.names, effort.sets)
     progress("distances", 0, 1)
     found = _distances(contenders, [clique for cliques in sets.values() for clique in cliques])
     pairs = list(dict.fromkeys(sets.get(2, [])))
     groups = group_scores(first.truth, first.rows, (halves.truth, halves.rows), pairs)
     progress("distances", 1, 1)
-    fitted = _Fitted(schema, target, seed, first.truth, notes)
     scores = []
-    for done, one in enumerate(contenders):
-        progress("models", done, len(contenders))
-        scores.append(fitted.added(_counted(one, way_distances(found[one.name], sets)), one))
+    with one_thread():
+        for done, one in enumerate(contenders):
+            progress("models", done, len(contenders))
+            scores.append(fitted.added(_counted(one, way_distances(found[one.name], sets)), one))
     progress("models", len(contenders), len(contenders))
     worst_first = sorted(found[RELEASE].items(), key=lambda item: -item[1])
     return Evaluation(
@@ -98,13 +120,14 @@ def _evaluated(
         digest=study.digest if study else None,
         parties=parties,
         rows=first.truth.size(),
-        seed=seed,
-        target=target,
+        seed=fitted.seed,
+        full=effort.full,
+        target=fitted.target,
         scores=tuple(scores),
         columns=column_scores(schema.names, found[RELEASE], found[halves.name], pairs),
         groups=groups,
         sets=tuple(Distance(columns=clique, tvd=distance) for clique, distance in worst_first),
-        notes=tuple(dict.fromkeys(notes)),
+        notes=tuple(dict.fromkeys([*fitted.notes, effort.note])),
     )
 
 
@@ -118,42 +141,46 @@ def _counted(one: Contender, ways: tuple[WayDistance, ...]) -> Scores:
 class _Fitted:
     """Add the scores that need single rows rather than counts."""
 
-    def __init__(self, schema: Schema, target: str | None, seed: int, truth: Rows, notes: list[str]) -> None:
+    def __init__(
+        self, schema: Schema, target: str | None, seed: int, truth: Rows, notes: list[str], effort: Effort
+    ) -> None:
+        self.target = target
+        self.seed = seed
+        self.notes = notes
+        self.effort = effort
         self._schema = schema
-        self._target = target
-        self._seed = seed
-        self._notes = notes
-        self._test = held_out(truth, seed=seed).take(SAMPLE_ROWS, seed=seed, label="test")
+        self._test = held_out(truth, seed=seed).take(effort.rows, seed=seed, label="test")
 
     def added(self, score: Scores, one: Contender) -> Scores:
         """Return the scores with those of models fitted to samples of the rows."""
         if one.rows.minus is not None:
-            self._notes.append(f"{one.name}: has rows with negative weights: distances use them, models are not fitted")
+            self.notes.append(f"{one.name}: has rows with negative weights: distances use them, models are not fitted")
             return score
-        seed = self._seed
+        seed, effort = self.seed, self.effort
         real, other = (
-            rows.take(SAMPLE_ROWS, seed=seed, label=label) for rows, label in ((one.truth, "a"), (one.rows, "b"))
+            rows.take(effort.regression_rows, seed=seed, label=label)
+            for rows, label in ((one.truth, "a"), (one.rows, "b"))
         )
-        few = [{name: codes[:PROPENSITY_ROWS] for name, codes in sample.items()} for sample in (real, other)]
+        few = [{name: codes[: effort.propensity_rows] for name, codes in sample.items()} for sample in (real, other)]
         score = msgspec.structs.replace(
             score,
             pmse_logistic=logistic_ratio(self._schema, few[0], few[1]),
-            pmse_tree=self._tree(few[0], few[1]),
+            pmse_tree=self._tree(few[0], few[1]) if effort.full else None,
         )
-        if self._target is None:
+        if self.target is None:
             return score
-        training = one.training.take(SAMPLE_ROWS, seed=seed, label="training")
+        training = one.training.take(effort.rows, seed=seed, label="training")
         return msgspec.structs.replace(
             score,
-            predictions=predictions(self._schema, self._target, training, self._test, seed=seed),
-            overlap=coefficient_overlap(self._schema, self._target, real, other),
+            predictions=predictions(self._schema, self.target, training, self._test, seed=seed, full=effort.full),
+            overlap=coefficient_overlap(self._schema, self.target, real, other),
         )
 
     def _tree(self, real: Coded, other: Coded) -> float | None:
         try:
-            return tree_ratio(self._schema, real, other, seed=self._seed)
+            return tree_ratio(self._schema, real, other, seed=self.seed)
         except MissingExtraError as error:
-            self._notes.append(f"no pMSE by trees: {error}")
+            self.notes.append(f"no pMSE by trees: {error}")
             return None
 
 

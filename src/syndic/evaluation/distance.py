@@ -20,18 +20,18 @@ PASS_CELLS = 2**24
 DENSE_CELLS = 2**22
 
 
-def column_sets(names: tuple[str, ...], size: int) -> list[Clique]:
-    """Return all sets of `size` columns if there are at most 300, else 300 random ones, possibly with repeats.
+def column_sets(names: tuple[str, ...], size: int, most: int = MOST_SETS) -> list[Clique]:
+    """Return all sets of `size` columns if there are at most `most`, else as many random ones, possibly with repeats.
 
     The random ones come from `numpy.random.default_rng([2024, size])`, as in published comparisons, so that
     figures are comparable.
     """
     if size > len(names):
         return []
-    if comb(len(names), size) <= MOST_SETS:
+    if comb(len(names), size) <= most:
         return list(combinations(names, size))
     draws = np.random.default_rng([2024, size])
-    places = (sorted(draws.choice(len(names), size, replace=False)) for _ in range(MOST_SETS))
+    places = (sorted(draws.choice(len(names), size, replace=False)) for _ in range(most))
     return [tuple(names[place] for place in row) for row in places]
 
 
@@ -94,9 +94,9 @@ def tvd_of_cells(counts: SparseCounts, other: SparseCounts) -> float:
     return tvd(tables[0], tables[1])
 
 
-def all_sets(names: tuple[str, ...]) -> dict[int, list[Clique]]:
-    """Return the sets of one, two and three columns to compare."""
-    return {way: sets for way in WAYS if (sets := column_sets(names, way))}
+def all_sets(names: tuple[str, ...], most: Mapping[int, int]) -> dict[int, list[Clique]]:
+    """Return the sets of one, two and three columns to compare; single columns always all."""
+    return {way: sets for way in WAYS if (sets := column_sets(names, way, len(names) if way == 1 else most[way]))}
 
 
 def distances(truth: Rows, others: Mapping[str, Rows], cliques: Sequence[Clique]) -> dict[str, dict[Clique, float]]:

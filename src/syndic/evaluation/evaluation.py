@@ -7,6 +7,7 @@ from typing import Final, Self, final
 
 from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import InputError, RefusedError
+from syndic.evaluation.baselines import INDEPENDENT, REAL
 from syndic.evaluation.breakdown import ColumnScore, GroupScore
 from syndic.evaluation.distance import Distance, WayDistance
 from syndic.evaluation.prediction import Prediction
@@ -40,7 +41,7 @@ class Evaluation(Document, frozen=True, kw_only=True):
     """Scores of a release and of baselines, the release first.
 
     For the owner only: it has no noise. `write` refuses a release's folder; `private_scores` makes scores that may be
-    published. `parties` are those whose real rows were read.
+    published. `parties` are those whose real rows were read; `full` says whether slow scores were made too.
     """
 
     owner_only: bool = True
@@ -50,6 +51,7 @@ class Evaluation(Document, frozen=True, kw_only=True):
     parties: tuple[str, ...]
     rows: int
     seed: int
+    full: bool
     target: str | None
     scores: tuple[Scores, ...]
     columns: tuple[ColumnScore, ...]
@@ -83,7 +85,18 @@ class Evaluation(Document, frozen=True, kw_only=True):
         gained = [f"{party} ({value:.3f})" for party, value in alone.items() if value > distance[RELEASE]]
         lost = [f"{party} ({value:.3f})" for party, value in alone.items() if value <= distance[RELEASE]]
         words += f"; closer than a release of one party alone: {', '.join(gained)}" if gained else ""
-        return words + (f"; not closer than a release of one party alone: {', '.join(lost)}" if lost else "")
+        words += f"; not closer than a release of one party alone: {', '.join(lost)}" if lost else ""
+        return words + self._boosted()
+
+    def _boosted(self) -> str:
+        """What boosting reaches when it is trained on the release, and on its baselines."""
+        reached = [(one.name, one.predictions[0]) for one in self.scores if one.predictions]
+        if not reached or reached[0][0] != RELEASE:
+            return ""
+        kept = {REAL, INDEPENDENT, *(f"{party}'s own rows" for party in self.parties)}
+        each = [f"{_main_score(one)[1]} on {name}" for name, one in reached[1:] if name in kept]
+        model, (metric, value) = reached[0][1].model, _main_score(reached[0][1])
+        return f"; {model} of {self.target} has {metric} {value} if trained on the release, {', '.join(each)}"
 
     def write(self, path: str | Path) -> Path:
         """Write `.json`, `.txt` or `.html`. Refused inside the folder of a release, which is public."""
@@ -94,7 +107,7 @@ class Evaluation(Document, frozen=True, kw_only=True):
         elif path.suffix == ".txt":
             content = f"{self}\n".encode()
         else:
-            content = f"<!doctype html><meta charset='utf-8'>{self._repr_html_()}\n".encode()
+            content = self._page().encode()
         try:
             path.write_bytes(content)
         except OSError as error:
@@ -127,6 +140,37 @@ class Evaluation(Document, frozen=True, kw_only=True):
         banner = f"<p><strong>{BANNER}</strong></p>"
         return f"{banner}<p>{escape(self.study)}</p>{notes}{body}{banner}"
 
+    def _page(self) -> str:
+        """Return the evaluation as one self-contained HTML page, marked in every section."""
+        from syndic.report.page import Grid, Page, Section  # noqa: PLC0415  # needed for a page only
+
+        def section(title: str, made: tuple[list[str], list[list[str]]]) -> Section:
+            head, rows = made
+            grid = Grid(
+                caption=title,
+                head=tuple(head),
+                rows=tuple(map(tuple, rows)),
+                numbers=tuple(range(1, len(head))),
+            )
+            return Section(title=title, tables=(grid,), owner=True)
+
+        sections = [section("Distances", self._main())]
+        sections += [section(f"Predicting {self.target}", self._predicted())] if self.target else []
+        sections.append(section("Columns, worst first", self._columns()))
+        sections += [section("Groups, worst first", self._groups())] if self.groups else []
+        tables = tuple(f"{one.name}: {one.what}" for one in self.scores)
+        sections.append(Section(title="What was compared", points=tables, notes=self.notes, owner=True))
+        return Page(
+            title=self.study,
+            subtitle="Evaluation",
+            lead=f"{BANNER}. {self.verdict[0].upper()}{self.verdict[1:]}.",
+            warnings=(),
+            facts=(("Real rows", f"{self.rows:,}", ", ".join(self.parties)),),
+            sections=tuple(sections),
+            footer=f"{BANNER}. This file is self-contained: it loads nothing and runs no script.",
+            owner="the owners of the rows",
+        ).to_html()
+
     def _main(self) -> tuple[list[str], list[list[str]]]:
         ways = [way.columns for way in self.scores[0].tvd]
         head = ["", "rows", *(f"{way}-way" for way in ways), "worst pair", "k-marginal", "pMSE logistic", "pMSE tree"]
@@ -140,11 +184,16 @@ class Evaluation(Document, frozen=True, kw_only=True):
 
     def _predicted(self) -> tuple[list[str], list[list[str]]]:
         models = next((one.predictions for one in self.scores if one.predictions), ())
-        head = [f"predict {self.target}", *(f"{each.model}, {each.metric}" for each in models)]
+        more = [f"{each.model}, {_main_score(each)[0]}" for each in models[1:]]
+        first = list(_details(models[0])) if models else []
+        head = [f"{models[0].model if models else 'predict'}: {self.target}", *first, *more]
         head += ["interval overlap", "difference (standard errors)"]
         rows = []
         for one in self.scores:
-            reached = [f"{each.score:.3f}" for each in one.predictions] or ["-"] * len(models)
+            reached = ["-"] * (len(first) + len(more))
+            if one.predictions:
+                reached = [*_details(one.predictions[0]).values()]
+                reached += [_main_score(each)[1] for each in one.predictions[1:]]
             overlap = [one.overlap.mean, one.overlap.difference] if one.overlap else [None, None]
             rows.append([one.name, *reached, *(_number(value, ".2f") for value in overlap)])
         return head, rows
@@ -179,6 +228,28 @@ def check_target(path: Path) -> None:
                 "real rows: write it elsewhere, or make noisy scores that may be published, with "
                 "syndic.evaluation.private_scores"
             )
+
+
+def _main_score(one: Prediction) -> tuple[str, str]:
+    """Return the name and the value of a model's main score: AUC, or R squared."""
+    if one.chances is None:
+        return one.metric, f"{one.score:.3f}"
+    return "AUC", _number(one.chances.auc, ".3f")
+
+
+def _details(one: Prediction) -> dict[str, str]:
+    """Return all scores of a model, by name."""
+    found = one.chances
+    if found is None:
+        return {one.metric: f"{one.score:.3f}", "root mean squared error": f"{one.second:.4g}"}
+    named = {
+        "AUC": found.auc,
+        "log loss": found.log_loss,
+        "Brier": found.brier,
+        "calibration error": found.calibration_error,
+        "accuracy": found.accuracy,
+    }
+    return {name: _number(value, ".3f") for name, value in named.items()}
 
 
 def _number(value: float | None, form: str) -> str:

@@ -14,6 +14,8 @@ Numbers = NDArray[np.float64]
 
 # columns with more levels are cut into this many groups of neighbouring codes
 MOST_LEVELS = 64
+# scikit-learn's boosting takes at most as many
+MOST_GROUPS = 255
 
 
 @final
@@ -52,6 +54,30 @@ def design(schema: Schema, names: Iterable[str], codes: Coded, *, drop_first: bo
             parts.append((groups[:, None] == np.array(kept, dtype=np.int64)).astype(np.float64))
             labels += [f"{name} {_label(column, level, levels)}" for level in kept]
     return Design(np.hstack(parts), tuple(labels))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TreeFeatures:
+    """Rows as numbers for boosting; `grouped` says which columns are groups without an order."""
+
+    values: Numbers
+    grouped: list[bool]
+
+
+def tree_features(schema: Schema, names: Iterable[str], codes: Coded) -> TreeFeatures:
+    """Return one number for each column: the middle of its bin (NaN for missing), or the place of its level."""
+    parts: list[Numbers] = []
+    grouped: list[bool] = []
+    for name in names:
+        column = schema[name]
+        grouped.append(not isinstance(column, Ranged))
+        if isinstance(column, Ranged):
+            parts.append(middle_of(column, codes[name]))
+        else:
+            levels = min(column.size, MOST_GROUPS)
+            parts.append((codes[name].astype(np.int64) * levels // column.size).astype(np.float64))
+    return TreeFeatures(np.column_stack(parts), grouped)
 
 
 def middle_of(column: Ranged, codes: NDArray[np.integer]) -> Numbers:

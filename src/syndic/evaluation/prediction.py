@@ -4,18 +4,22 @@ Rows are at the schema's resolution: a column with bounds counts as the middle o
 """
 
 import warnings
-from typing import Any, Final, Literal
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 
-from syndic.data import Coded, Schema
+from syndic.data import Boolean, Coded, Schema
 from syndic.data.ranged import Ranged
 from syndic.document import Document
 from syndic.errors import InputError, MissingExtraError
-from syndic.evaluation.features import Numbers, design, middle_of
+from syndic.evaluation.chances import ChanceScores, chance_scores
+from syndic.evaluation.features import Numbers, design, middle_of, tree_features
 
 Task = Literal["classification", "regression"]
 
+BOOSTING: Final = "gradient boosting"
+_ROUNDS: Final = 100
 _TREES: Final = 50
 _SMALLEST_LEAF: Final = 5
 
@@ -24,7 +28,7 @@ class Prediction(Document):
     """Performance, on held-out real rows, of a model trained on one table.
 
     `score` is the accuracy, or for a regression R squared; `second` is the balanced accuracy, or the root mean squared
-    error in the target's unit (days for dates).
+    error in the target's unit (days for dates). `chances` has the scores of the probabilities of classes.
     """
 
     model: str
@@ -32,6 +36,7 @@ class Prediction(Document):
     score: float
     second_metric: str
     second: float
+    chances: ChanceScores | None = None
 
 
 def task_of(schema: Schema, target: str) -> Task:
@@ -43,30 +48,87 @@ def task_of(schema: Schema, target: str) -> Task:
     return "regression" if isinstance(schema[target], Ranged) else "classification"
 
 
-def predictions(schema: Schema, target: str, training: Coded, test: Coded, *, seed: int) -> tuple[Prediction, ...]:
-    """Train a linear model and a forest, and test them; return nothing if there are no rows to train or test on."""
+def default_target(schema: Schema, declared: str | None) -> tuple[str | None, str]:
+    """Return the column to predict if the user names none, and why. It depends on public documents only."""
+    if len(schema.names) < 2:
+        return None, "the study has one column, so there is nothing to predict"
+    if declared is not None:
+        return declared, f"target {declared}: the study's own"
+    pairs = [column.name for column in schema.columns if isinstance(column, Boolean) or column.levels == 2]
+    if pairs:
+        return pairs[-1], f"target {pairs[-1]}: the last column with two values; choose another with --target (target=)"
+    last = schema.names[-1]
+    return last, f"target {last}: the last column; choose another with --target (target=)"
+
+
+def check_models() -> None:
+    """Raise `MissingExtraError` if scikit-learn is not installed."""
+    try:
+        import sklearn.ensemble  # noqa: F401, PLC0415
+    except ImportError:
+        raise MissingExtraError("scikit-learn", "evaluate") from None
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Keep numerical libraries to one thread: on a busy machine threads of small models mostly wait for each other."""
+    try:
+        from threadpoolctl import threadpool_limits  # noqa: PLC0415 (comes with scikit-learn)
+    except ImportError:
+        return nullcontext()
+    return cast("AbstractContextManager[Any]", threadpool_limits(limits=1))
+
+
+def predictions(
+    schema: Schema, target: str, training: Coded, test: Coded, *, seed: int, full: bool = False
+) -> tuple[Prediction, ...]:
+    """Train gradient boosting, with `full` also a linear model and a forest, and test them.
+
+    Return nothing if there are no rows to train or test on.
+    """
     names = [name for name in schema.names if name != target]
-    column = schema[target]
-    parts = []
+    column, task = schema[target], task_of(schema, target)
+    values, known = [], []
     for codes in (training, test):
-        values: Any = middle_of(column, codes[target]) if isinstance(column, Ranged) else codes[target]
-        known = ~np.isnan(values) if isinstance(column, Ranged) else np.ones(len(values), dtype=bool)
-        parts.append((design(schema, names, codes, drop_first=False).values[known], values[known]))
-    if not all(len(values) for _, values in parts):
+        one: Any = middle_of(column, codes[target]) if isinstance(column, Ranged) else codes[target].astype(np.int64)
+        known.append(~np.isnan(one))
+        values.append(one[known[-1]])
+    if not all(map(len, values)):
         return ()
-    task = task_of(schema, target)
-    return tuple(
-        _scored(task, name, _answers(model, *parts[0], parts[1][0]), parts[1][1])
-        for name, model in _models(task, seed).items()
-    )
+    trees = [tree_features(schema, names, codes) for codes in (training, test)]
+    models = {BOOSTING: (_boosting(task, trees[0].grouped, column.size, seed), [one.values for one in trees])}
+    if full:
+        matrices = [design(schema, names, codes, drop_first=False).values for codes in (training, test)]
+        models |= {name: (model, matrices) for name, model in _models(task, seed).items()}
+    scored = []
+    for name, (model, matrices) in models.items():
+        train, questions = (matrix[mask] for matrix, mask in zip(matrices, known, strict=True))
+        if task == "regression":
+            scored.append(_regression(name, _fitted(model, train, values[0], questions), values[1]))
+        else:
+            scored.append(_classification(name, _chances(model, train, values[0], questions, column.size), values[1]))
+    return tuple(scored)
+
+
+def _boosting(task: Task, grouped: list[bool], classes: int, seed: int) -> Any:
+    check_models()
+    from sklearn import ensemble  # noqa: PLC0415
+
+    # scikit-learn takes 32 bits; a round has one tree for each class
+    rounds = _ROUNDS if task == "regression" or classes <= 3 else max(20, 3 * _ROUNDS // classes)
+    same = {
+        "max_iter": rounds,
+        "early_stopping": False,
+        "categorical_features": grouped,
+        "random_state": seed % 2**32,
+    }
+    if task == "regression":
+        return ensemble.HistGradientBoostingRegressor(**same)
+    return ensemble.HistGradientBoostingClassifier(**same)
 
 
 def _models(task: Task, seed: int) -> dict[str, Any]:
-    try:
-        from sklearn import ensemble, linear_model  # noqa: PLC0415
-    except ImportError:
-        raise MissingExtraError("scikit-learn", "evaluate") from None
-    # scikit-learn takes 32 bits
+    from sklearn import ensemble, linear_model  # noqa: PLC0415
+
     forest = {"n_estimators": _TREES, "min_samples_leaf": _SMALLEST_LEAF, "random_state": seed % 2**32}
     if task == "regression":
         return {
@@ -79,25 +141,36 @@ def _models(task: Task, seed: int) -> dict[str, Any]:
     }
 
 
-def _answers(model: Any, features: Numbers, values: Any, questions: Numbers) -> Any:
-    if len(np.unique(values)) == 1:
-        # a classifier cannot be fitted to one class: predict it
-        return np.full(len(questions), values[0])
+def _fitted(model: Any, features: Numbers, values: Any, questions: Numbers) -> Any:
     with warnings.catch_warnings():
         # a fit that stops early is scored like any other
         warnings.simplefilter("ignore")
         return model.fit(features, values).predict(questions)
 
 
-def _scored(task: Task, model: str, answers: Any, truth: Any) -> Prediction:
-    if task == "regression":
-        squares = float(np.mean((answers - truth) ** 2))
-        spread = float(np.var(truth))
-        # a target that does not vary leaves nothing to explain
-        score = 1 - squares / spread if spread > 0 else float(squares == 0)
-        return Prediction(model=model, metric="R squared", score=score, second_metric="error", second=squares**0.5)
-    right = answers == truth
-    classes = [float(right[truth == level].mean()) for level in np.unique(truth)]
-    balanced = float(np.mean(classes))
+def _chances(model: Any, features: Numbers, values: Any, questions: Numbers, classes: int) -> Numbers:
+    """Return the probability of every class; 0 for one that the training rows do not have."""
+    found = np.zeros((len(questions), classes))
+    present = np.unique(values)
+    if len(present) == 1:
+        # a classifier cannot be fitted to one class: predict it
+        found[:, present[0]] = 1.0
+        return found
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found[:, present] = model.fit(features, values).predict_proba(questions)
+    return found
+
+
+def _regression(model: str, answers: Any, truth: Any) -> Prediction:
+    squares = float(np.mean((answers - truth) ** 2))
+    spread = float(np.var(truth))
+    # a target that does not vary leaves nothing to explain
+    score = 1 - squares / spread if spread > 0 else float(squares == 0)
+    return Prediction(model=model, metric="R squared", score=score, second_metric="error", second=squares**0.5)
+
+
+def _classification(model: str, chances: Numbers, truth: Any) -> Prediction:
+    scores = chance_scores(chances, truth)
     metrics = {"metric": "accuracy", "second_metric": "balanced accuracy"}
-    return Prediction(model=model, score=float(right.mean()), second=balanced, **metrics)
+    return Prediction(model=model, score=scores.accuracy, second=scores.balanced_accuracy, chances=scores, **metrics)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from syndic.errors import InputError
+from syndic.methods.learning.predictor import LinearPredictor
 from syndic.methods.learning.result import LearnModel, LearnResult
 from syndic.report.figure import Bars, Curve, Figure, Line, Series
 from syndic.report.page import Grid, Section
@@ -17,7 +18,7 @@ def learn_sections(release: Release) -> tuple[Section, ...]:
     result = release.result
     if not isinstance(result, LearnResult):
         raise InputError("this section is for a learnt model only")
-    model = result.model
+    model, predictor = result.model, LinearPredictor(result.model, result.encoding)
     lost = f" {model.lost} of them were lost: a party fell silent before its sum could open." if model.lost else ""
     return (
         Section(
@@ -27,10 +28,11 @@ def learn_sections(release: Release) -> tuple[Section, ...]:
                 f"{number(model.people)} people, in {number(model.rounds)} round(s).{lost}",
                 "A score is the intercept plus the sum of coefficients times features; above 0 it predicts the class. "
                 "Features are scaled by the declared bounds, and long rows are clipped.",
+                _units(predictor),
                 f"Noise of standard deviation {model.noise:.3g} was added to each number of every round's average.",
             ),
             figures=(_coefficients(model), *_guarantee(model)),
-            tables=(_table(model),),
+            tables=(_table(predictor),),
         ),
     )
 
@@ -49,7 +51,7 @@ def _coefficients(model: LearnModel) -> Figure:
     named = zip(_names(model)[:3], model.coefficients, strict=False)
     few = f" The first three of {len(model.classes)} classes." if len(model.classes) > 3 else ""
     return Bars(
-        title="Largest coefficients",
+        title="Largest coefficients of scaled features",
         description=f"The {len(order)} of {len(model.features)} features with the largest coefficients.{few}",
         labels=tuple(model.features[place] for place in order),
         series=tuple(Series(name, tuple(row[place] for place in order)) for name, row in named),
@@ -74,12 +76,25 @@ def _guarantee(model: LearnModel) -> tuple[Figure, ...]:
     )
 
 
-def _table(model: LearnModel) -> Grid:
-    rows = [(model.features[place], *(f"{row[place]:.4g}" for row in model.coefficients)) for place in _order(model)]
-    intercepts = ("(intercept)", *(f"{value:.4g}" for value in model.intercepts))
+def _table(predictor: LinearPredictor) -> Grid:
+    model, (intercepts, slopes) = predictor.model, predictor.original()
+    rows = [(model.features[place], *(f"{row[place]:.4g}" for row in slopes)) for place in _order(model)]
     return Grid(
-        caption="Largest coefficients (all of them: coefficients.csv)",
+        caption="Coefficients in the columns' own units, largest scaled ones first (scaled: coefficients.csv)",
         head=("feature", *_names(model)),
-        rows=(*rows, intercepts),
+        rows=(("(intercept)", *(f"{value:.4g}" for value in intercepts)), *rows),
         numbers=tuple(range(1, 1 + len(_names(model)))),
+    )
+
+
+def _units(predictor: LinearPredictor) -> str:
+    """What a coefficient in the table means."""
+    model, factor = predictor.model, predictor.shortening
+    change = (
+        f"the log odds of {model.label}" if model.loss in ("logistic", "softmax") else f"the score of {model.label}"
+    )
+    change = change if model.classes else f"{model.label}, in its own unit,"
+    clipped = f", for a row in the middle of all bounds, which is clipped by the factor {factor:.3g}"
+    return (
+        f"In the table a coefficient is the change of {change} per unit of its column{clipped if factor < 1 else ''}."
     )

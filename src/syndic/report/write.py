@@ -9,8 +9,10 @@ from syndic.errors import InputError, RefusedError
 from syndic.kernel import Result, member
 from syndic.methods.histogram.homm import MergedTable
 from syndic.methods.learning.result import LearnResult
+from syndic.methods.regression.gram_result import GramResult
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.privacy import at_delta
+from syndic.report.gram import gram_sections
 from syndic.report.homm import homm_sections
 from syndic.report.learn import learn_sections
 from syndic.report.owner import ledger_section, own_columns_section
@@ -34,6 +36,7 @@ from syndic.study.statement import WHOLE_RELEASE, costs_of
 # A method adds its own sections here, under the class of its result.
 METHOD_SECTIONS: Final[Mapping[type[Result], Callable[[Release], tuple[Section, ...]]]] = {
     MergedTable: homm_sections,
+    GramResult: gram_sections,
     LearnResult: learn_sections,
     SyntheticTable: synthesis_sections,
 }

@@ -7,18 +7,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self, final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from syndic.data import Table, open_source
-from syndic.data.coding import Coding, Feature, coded_rows
+from syndic.data import Table
+from syndic.data.coding import INTERCEPT, Coding, Feature, coded_rows
+from syndic.data.source import open_rows
 from syndic.errors import InputError
 from syndic.methods.regression.gram import Gram
 from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.regression.gram_result import GramResult
 from syndic.methods.regression.pooled_gram import PooledGram, PooledGramPlan
 from syndic.model.gram.consistent import consistent
-from syndic.model.gram.fit import Inference, infer, regress
-from syndic.model.gram.logistic import classify
+from syndic.model.gram.fit import Fit, Inference, infer, regress
+from syndic.model.gram.logistic import Odds, classify
 from syndic.model.gram.matrix import GramMatrix
 from syndic.model.gram.rows import Clip
 from syndic.sklearn.parameters import Parametrised, tags
@@ -37,6 +39,10 @@ class GramModel(Parametrised):
             `alpha` for features scaled to [-1, 1], 0 for least squares.
     """
 
+    model_: Fit | Odds
+    intercept_: Any
+    coef_: Numbers
+
     def __init__(
         self, label: str = "", *, features: Sequence[str] | None = None, alpha: float | str = "adaptive"
     ) -> None:
@@ -54,6 +60,20 @@ class GramModel(Parametrised):
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""
         return tags("classifier" if isinstance(self, GramClassifier) else "regressor", rows=False)
+
+    @property
+    def coefficients_(self) -> pa.Table:
+        """A row for the intercept and each feature: `coefficient` in the columns' own units, and as `scaled`."""
+        self._used()
+        fitted = self.model_
+        own = [float(np.ravel(self.intercept_)[0]), *np.ravel(self.coef_)]
+        return pa.table(
+            {
+                "feature": [INTERCEPT, *self._names],
+                "coefficient": own,
+                "scaled": [fitted.intercept, *fitted.coefficients],
+            }
+        )
 
     def _take(self, source: Any, y: None) -> GramMatrix:
         """Store the release and return its matrix."""
@@ -114,7 +134,7 @@ class GramModel(Parametrised):
         # shortening a row needs all columns of its party
         codings |= {party: list(every[party]) for party in clips if codings[party]}
         columns = dict.fromkeys(name for blocks in codings.values() for block in blocks for name in block.columns)
-        table = Table(study.schema.select(columns), open_source(rows))
+        table = Table(study.schema.select(columns), open_rows(rows))
         names = [each.name for blocks in codings.values() for block in blocks for each in block.features]
         parts = [np.empty((0, len(names)), dtype=np.int32)]
         for batch in table.batches():
@@ -145,7 +165,7 @@ class GramRegression(GramModel):
     def fit(self, X: Any, y: None = None) -> Self:  # noqa: N803 - scikit-learn's name
         """Fit a release, its result or a Gram matrix. Costs nothing."""
         gram = self._take(X, y)
-        self.model_ = regress(gram, self.label, self.features, ridge=self.alpha)
+        self.model_: Fit = regress(gram, self.label, self.features, ridge=self.alpha)
         self._name(self.model_.features)
         self.intercept_, self.coef_ = self.model_.original()
         self.r_squared_ = self.model_.r_squared
@@ -193,7 +213,7 @@ class GramClassifier(GramModel):
     def fit(self, X: Any, y: None = None) -> Self:  # noqa: N803
         """Fit a release, its result or a Gram matrix. Costs nothing."""
         gram = self._take(X, y)
-        self.model_ = classify(gram, self.label, self.features, ridge=self.alpha)
+        self.model_: Odds = classify(gram, self.label, self.features, ridge=self.alpha)
         self._name(self.model_.features)
         self.classes_ = np.array([False, True])
         middle, half = self._units()
@@ -214,6 +234,40 @@ class GramClassifier(GramModel):
     def score(self, X: Any, y: Any) -> float:  # noqa: N803
         """Return the accuracy. It is computed from X and y without noise: if they are private, do not publish it."""
         return float((self.predict(X) == np.asarray(y)).mean())
+
+
+@final
+class GramModels:
+    """All models that a release of a Gram matrix holds: name a label, and predict it from the other columns."""
+
+    def __init__(self, release: Release) -> None:
+        self._release = release
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The features of the matrix, any of which may be the label."""
+        gram = self._release.result.gram  # type: ignore[attr-defined]  # a GramResult
+        return tuple(each.name for each in gram.features if each.ones != each.name)
+
+    def regression(
+        self, label: str, *, features: Sequence[str] | None = None, alpha: float | str = "adaptive"
+    ) -> GramRegression:
+        """Return the fitted linear regression of a label."""
+        return GramRegression(label, features=features, alpha=alpha).fit(self._release)
+
+    def classifier(
+        self, label: str, *, features: Sequence[str] | None = None, alpha: float | str = "adaptive"
+    ) -> GramClassifier:
+        """Return the fitted logistic regression of a boolean label or one level of a list."""
+        return GramClassifier(label, features=features, alpha=alpha).fit(self._release)
+
+    def predict(self, label: str, rows: Any) -> Numbers:
+        """Return the label of each row by linear regression on all other columns, in the label's own unit."""
+        return self.regression(label).predict(rows)
+
+    def coefficients(self, label: str) -> pa.Table:
+        """Return the linear regression of the label: coefficients in the columns' own units, and as scaled."""
+        return self.regression(label).coefficients_
 
 
 def _blocks(study: Study) -> tuple[Mapping[str, Sequence[Coding]], Mapping[str, Clip], int]:

@@ -12,7 +12,9 @@ from syndic.data import ReleasedTable
 from syndic.document import from_file, to_readable_json
 from syndic.errors import InputError
 from syndic.kernel import Exchange, Method, Result
-from syndic.methods.synthesis.result import ReleasedModel
+from syndic.methods.learning.predictor import LinearPredictor
+from syndic.methods.learning.result import LearnResult
+from syndic.methods.regression.gram_result import GramResult
 from syndic.study.document import Study
 from syndic.study.statement import Statement, summary
 
@@ -36,10 +38,20 @@ class Release:
         return table
 
     @property
-    def model(self) -> ReleasedModel:
-        """The fitted model, for methods that publish one: query tables, or sample rows with some values given."""
+    def model(self) -> Any:
+        """The fitted model, for methods that publish one; it may be used as often as you like, at no cost.
+
+        A synthesis: `ReleasedModel`, which answers tables and samples rows. `learn`: `LinearPredictor`, with `predict`,
+        `predict_proba` and `coefficients`. `gram` and `pooled-gram`: `GramModels`, which fits any label.
+        """
+        if isinstance(self.result, LearnResult):
+            return LinearPredictor(self.result.model, self.result.encoding)
+        if isinstance(self.result, GramResult):
+            from syndic.sklearn.regression import GramModels  # noqa: PLC0415  # it is fitted to a release
+
+            return GramModels(self)
         model = getattr(self.result, "model", None)
-        if not isinstance(model, ReleasedModel):
+        if model is None:
             raise InputError(f"{self.statement.method} publishes no model: see release.result")
         return model
 

@@ -12,6 +12,7 @@ from syndic.data import ReleasedTable, Schema, Table, open_source
 from syndic.evaluation import distance
 from syndic.evaluation import rows as row_module
 from syndic.evaluation.distance import all_sets, column_sets, distances, k_marginal, passes, tvd, way_distances
+from syndic.evaluation.effort import FULL
 from syndic.evaluation.rows import Clique, Rows, independent, kept, pooled, released, resampled, thinned
 
 SIZES = {"a": 3, "b": 5, "c": 2, "d": 4}
@@ -65,9 +66,11 @@ def test_bounded_memory_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_copy_scores_zero_and_a_thousand() -> None:
     real = table(300, 1)
     found = distances(
-        rows(real), {"copy": rows(real)}, [clique for each in all_sets(SCHEMA.names).values() for clique in each]
+        rows(real),
+        {"copy": rows(real)},
+        [clique for each in all_sets(SCHEMA.names, FULL.sets).values() for clique in each],
     )
-    ways = way_distances(found["copy"], all_sets(SCHEMA.names))
+    ways = way_distances(found["copy"], all_sets(SCHEMA.names, FULL.sets))
     assert [(way.columns, way.sets, way.mean, way.worst) for way in ways] == [(1, 4, 0, 0), (2, 6, 0, 0), (3, 4, 0, 0)]
     assert k_marginal(ways[1].mean) == 1000
 

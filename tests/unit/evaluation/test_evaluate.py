@@ -21,13 +21,16 @@ from syndic.data import ReleasedTable, Schema, Table, open_source
 from syndic.document import from_json, to_json
 from syndic.errors import InputError, MissingExtraError, RefusedError
 from syndic.evaluation import Evaluation
-from syndic.evaluation.baselines import PooledSource, alone_study, held_out, pooled_study, without_noise
+from syndic.evaluation.baselines import PooledSource, alone_study, held_out, own_rows, pooled_study, without_noise
 from syndic.evaluation.breakdown import column_scores, group_scores
 from syndic.evaluation.evaluation import BANNER
+from syndic.evaluation.prediction import default_target
 from syndic.evaluation.rows import pooled, thinned
 from syndic.kernel import Result
 
-BASELINES = ["north alone", "south alone", "pooled DP", "independent columns", "pooled non-private", "two halves"]
+OWN = ["north's own rows", "south's own rows"]
+QUICK = ["independent columns", "real rows", "two halves"]
+BASELINES = ["north alone", "south alone", "pooled DP", *OWN, *QUICK]
 OWN_BUDGET = support.PARTIES.replace("people = 40", "people = 40\nbudget = { epsilon = 0.5 }")
 
 
@@ -46,7 +49,7 @@ def released() -> Release:
 
 @pytest.fixture(scope="module")
 def found(released: Release) -> Evaluation:
-    return evaluate(released, real_rows(), seed=1, target="score")
+    return evaluate(released, real_rows(), seed=1, target="score", full=True)
 
 
 def coded(schema: Schema, arrow: pa.Table) -> list[tuple[int, ...]]:
@@ -60,7 +63,7 @@ def test_baselines_are_always_there(found: Evaluation) -> None:
     assert found.parties == ("north", "south")
     for one in found.scores:
         assert [way.columns for way in one.tvd] == [1, 2, 3]
-        assert len(one.predictions) == 2
+        assert [each.model for each in one.predictions] == ["gradient boosting", "linear regression", "random forest"]
         assert one.overlap is not None
         assert one.pmse_tree is not None
     with pytest.raises(InputError, match="no scores of 'west'"):
@@ -174,6 +177,10 @@ def test_every_rendering_says_owner_only(found: Evaluation, tmp_path: Path) -> N
         written = found.write(tmp_path / f"mine.{suffix}").read_text()
         assert BANNER in written
     assert json.loads((tmp_path / "mine.json").read_text())["owner_only"] is True
+    page = (tmp_path / "mine.html").read_text()
+    assert page.count("OWNER ONLY - private to the owners of the rows") == 6  # the bar, and every section
+    assert "Predicting score" in page
+    assert "<script" not in page
     assert to_json(Evaluation.load(tmp_path / "mine.json")) == to_json(found)
     with pytest.raises(InputError, match=r"\.json, \.txt or \.html"):
         found.write(tmp_path / "mine.csv")
@@ -201,17 +208,17 @@ def test_it_is_not_written_into_a_release(found: Evaluation, released: Release, 
 
 
 def test_some_parties_rows_are_enough(released: Release) -> None:
-    one = evaluate(released, {"south": real_rows()["south"]}, seed=1)
-    assert [each.name for each in one.scores] == ["release", "south alone", *BASELINES[2:]]
-    assert (one.parties, one.rows, one.target) == (("south",), 400, None)
-    assert one.scores[0].predictions == ()
+    one = evaluate(released, {"south": real_rows()["south"]}, seed=1, full=True)
+    assert [each.name for each in one.scores] == ["release", "south alone", "pooled DP", *QUICK]
+    assert (one.parties, one.rows, one.target) == (("south",), 400, "score")
+    assert "real rows are the rows of south alone" in one.notes
 
 
 def test_a_table_needs_a_schema_and_a_schema_gives_no_private_baselines(released: Release) -> None:
     with pytest.raises(InputError, match="give the study or its schema"):
         evaluate(released.table, real_rows(), seed=1)
-    one = evaluate(released.table, real_rows(), released.study.schema, seed=1)
-    assert [each.name for each in one.scores] == ["release", *BASELINES[3:]]
+    one = evaluate(released.table, real_rows(), released.study.schema, seed=1, full=True)
+    assert [each.name for each in one.scores] == ["release", *OWN, *QUICK]
     assert one.digest is None
     assert "no study is given, so there are no private baselines" in one.notes
     whole = evaluate(released.table, real_rows(), released.study, seed=1)
@@ -225,13 +232,51 @@ def test_the_seed_decides(released: Release) -> None:
     assert one["two halves"].tvd != other["two halves"].tvd
 
 
+def test_the_default_is_quick_and_says_what_it_sampled(released: Release, found: Evaluation) -> None:
+    one = evaluate(released, real_rows(), seed=1, target="score")
+    assert (one.full, found.full) == (False, True)
+    assert [each.name for each in one.scores] == ["release", *OWN, *QUICK]
+    assert one["release"].tvd == found["release"].tvd
+    assert [each.model for each in one["real rows"].predictions] == ["gradient boosting"]
+    assert one["release"].pmse_tree is None
+    assert one.notes[-1].startswith("quick scores: at most 150 pairs and 50 triples")
+    assert "at most 20,000 rows" in one.notes[-1]
+    shown = str(one)
+    assert "root mean squared error" in shown
+    assert "gradient boosting of score has R squared" in one.verdict
+    assert "north's own rows" in one.verdict
+
+
+def test_own_rows_are_those_of_the_party_outside_the_test_fold() -> None:
+    schema = Schema.from_domain({"number": 1000, "a": 2})
+    arrow = pa.table({"number": np.arange(1000), "a": np.arange(1000) % 2})
+    real = pooled([Table(schema, open_source(part)) for part in (arrow.slice(0, 300), arrow.slice(300))])
+    tested = set(held_out(real, seed=1).take(1000, seed=1, label="test")["number"].tolist())
+    first, second = own_rows(real, {"north": 300, "south": 700}, seed=1)
+    for one, whole in ((first, range(300)), (second, range(300, 1000))):
+        assert set(one.rows.take(1000, seed=1, label="all")["number"].tolist()) == set(whole)
+        assert set(one.training.take(1000, seed=1, label="t")["number"].tolist()) == set(whole) - tested
+    assert own_rows(real, {"north": 1000}, seed=1) == []
+
+
+def test_the_target_is_the_studys_or_else_the_last_with_two_values(released: Release) -> None:
+    schema = Schema.from_domain({"a": 2, "b": 3, "c": 2, "d": 4})
+    assert default_target(schema, None)[0] == "c"
+    assert default_target(schema, "b") == ("b", "target b: the study's own")
+    assert default_target(Schema.from_domain({"a": 3, "b": 4}), None)[0] == "b"
+    assert default_target(Schema.from_domain({"a": 3}), None)[0] is None
+    one = evaluate(released, real_rows(), seed=1)
+    assert one.target == "score"
+    assert one.notes[0].startswith("target score: the last column;")
+
+
 HOMM = [case for case in support.CASES if case.name.startswith("homm")]
 
 
 @pytest.mark.parametrize("case", HOMM, ids=lambda case: case.name)
 def test_every_variant_can_be_evaluated(case: support.Case) -> None:
     made = simulate(case.study, case.sources, seed=3)
-    one = evaluate(made, case.sources, seed=1)
+    one = evaluate(made, case.sources, seed=1, full=True)
     # under replace, sizes are public, and a pooled table has the sum
     assert [each.name for each in one.scores] == ["release", *BASELINES], one.notes
     signed = case.name == "homm unclamped"
@@ -246,7 +291,7 @@ def test_a_pooled_baseline_counts_people_of_each_party_apart() -> None:
     # the same ids at both parties, two rows each: 100 rows of each party count
     real = {name: arrow.slice(0, 200) for name, arrow in real_rows().items()}
     real = {name: arrow.append_column("id", pa.array(np.arange(200) % 100)) for name, arrow in real.items()}
-    one = evaluate(simulate(study, real, seed=1), real, seed=1)
+    one = evaluate(simulate(study, real, seed=1), real, seed=1, full=True)
     assert one.rows == 200
     assert one["pooled DP"].rows == 200  # at this epsilon noise is 0
     assert one["pooled DP"].tvd[2].worst == 0
@@ -262,10 +307,13 @@ def test_a_baseline_that_cannot_be_made_is_named() -> None:
     study = study_of(unit='neighbours = "replace"')
     made = simulate(study, support.two_parties(), seed=1)
     # other rows than the study's sizes: the parties refuse, the rest is scored all the same
-    one = evaluate(made, real_rows(), seed=1)
-    assert [each.name for each in one.scores] == ["release", *BASELINES[3:]]
-    assert len(one.notes) == 3
-    assert one.notes[0].startswith("north alone is left out: ")
+    one = evaluate(made, real_rows(), seed=1, full=True)
+    assert [each.name for each in one.scores] == ["release", *OWN, *QUICK]
+    assert [note.partition(" is left out: ")[0] for note in one.notes[1:4]] == [
+        "north alone",
+        "south alone",
+        "pooled DP",
+    ]
 
 
 def test_no_rows_at_all_are_no_error(released: Release) -> None:
@@ -297,7 +345,8 @@ def test_without_scikit_learn_distances_still_work(released: Release, monkeypatc
     for name in [name for name in sys.modules if name.partition(".")[0] == "sklearn"]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    one = evaluate(released, real_rows(), seed=1)
+    one = evaluate(released, real_rows(), seed=1, full=True)
+    assert one.target is None
     assert one["release"].pmse_tree is None
     assert one["release"].pmse_logistic is not None
     assert any("pip install 'syndic[evaluate]'" in note for note in one.notes)

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from syndic.data import Boolean, Categorical, Coded, Instead, Integer, Real, Schema
 from syndic.errors import InputError
+from syndic.evaluation.chances import calibration_error, chance_scores
 from syndic.evaluation.features import design, middle_of
 from syndic.evaluation.prediction import predictions, task_of
 from syndic.evaluation.propensity import logistic_ratio, pmse, tree_ratio
@@ -201,7 +203,7 @@ def test_ratios_need_rows() -> None:
 
 def test_predictions_are_those_of_scikit_learn() -> None:
     training, test = people(1500, 1), people(800, 2)
-    found = {one.model: one for one in predictions(SCHEMA, "y", training, test, seed=1)}
+    found = {one.model: one for one in predictions(SCHEMA, "y", training, test, seed=1, full=True)}
     names = ["x", "g", "z"]
     features, questions = (design(SCHEMA, names, codes, drop_first=False).values for codes in (training, test))
     model = LogisticRegression(max_iter=500).fit(features, training["y"])
@@ -209,12 +211,62 @@ def test_predictions_are_those_of_scikit_learn() -> None:
     answers = model.predict(questions)
     balanced = np.mean([(answers[test["y"] == level] == level).mean() for level in (0, 1)])
     assert found["logistic regression"].second == pytest.approx(balanced)
-    assert set(found) == {"logistic regression", "random forest"}
+    assert list(found) == ["gradient boosting", "logistic regression", "random forest"]
+    chances = model.predict_proba(questions)
+    scored = found["logistic regression"].chances
+    assert scored is not None
+    assert scored.auc == pytest.approx(roc_auc_score(test["y"], chances[:, 1]))
+    assert scored.log_loss == pytest.approx(log_loss(test["y"], chances))
+    assert scored.brier == pytest.approx(brier_score_loss(test["y"], chances[:, 1]))
+    boosted = found["gradient boosting"].chances
+    assert boosted is not None
+    assert boosted.auc == pytest.approx(scored.auc, abs=0.05)
+
+
+def test_chances_of_several_classes() -> None:
+    draws = np.random.default_rng(1)
+    chances = draws.dirichlet(np.ones(3), 2000)
+    truth = np.array([draws.choice(3, p=row) for row in chances])
+    found = chance_scores(chances, truth)
+    assert found.auc == pytest.approx(roc_auc_score(truth, chances, multi_class="ovr", average="weighted"))
+    assert found.log_loss == pytest.approx(log_loss(truth, chances))
+    assert found.accuracy == pytest.approx((chances.argmax(axis=1) == truth).mean())
+    # drawn from the probabilities themselves, so calibrated up to chance
+    assert found.calibration_error < 0.03
+    # a class that does not occur has no weight; one that is certain and wrong has a finite loss
+    assert chance_scores(np.eye(3)[truth], truth).auc == 1
+    assert chance_scores(np.eye(3)[[1, 1]], np.array([0, 0])).log_loss == pytest.approx(np.log(1e6))
+    assert chance_scores(np.eye(3)[[1, 1]], np.array([0, 0])).auc is None
+
+
+def test_calibration_error_by_hand() -> None:
+    chances, truth = np.array([0.92, 0.94, 0.15, 0.15]), np.array([True, False, False, False])
+    # bin 0.9: predicted 1.86, observed 1; bin 0.1: predicted 0.3, observed 0
+    assert calibration_error(chances, truth) == pytest.approx((0.86 + 0.3) / 4)
+    assert calibration_error(np.array([1.0, 0.0]), np.array([True, False])) == 0
+
+
+def test_boosting_takes_missing_values_and_many_levels() -> None:
+    schema = Schema(
+        columns=(
+            Integer(name="n", lower=0, upper=9),
+            Categorical(name="c", values=tuple(map(str, range(600))), missing=Instead(value="0")),
+            Boolean(name="y", missing=Instead(value=False)),
+        )
+    )
+    draws = np.random.default_rng(1)
+    codes: Coded = {
+        "n": draws.integers(0, 11, 3000).astype(np.uint8),
+        "c": draws.integers(0, 600, 3000).astype(np.uint16),
+    }
+    codes["y"] = (codes["n"] > 4).astype(np.uint8)
+    (found,) = predictions(schema, "y", codes, codes, seed=1)
+    assert found.score == 1
 
 
 def test_regression_is_scored_in_the_targets_unit() -> None:
     training, test = people(3000, 1), people(1000, 2)
-    found = {one.model: one for one in predictions(SCHEMA, "z", training, test, seed=1)}
+    found = {one.model: one for one in predictions(SCHEMA, "z", training, test, seed=1, full=True)}
     # z follows x and g up to noise of sd 1, which no model can explain
     for one in found.values():
         assert 0.9 < one.second < 1.3
@@ -225,7 +277,7 @@ def test_regression_is_scored_in_the_targets_unit() -> None:
 def test_one_class_is_predicted_as_such() -> None:
     training, test = people(100, 1), people(400, 2)
     training = {**training, "y": np.ones(100, dtype=np.uint8)}
-    for one in predictions(SCHEMA, "y", training, test, seed=1):
+    for one in predictions(SCHEMA, "y", training, test, seed=1, full=True):
         assert one.score == pytest.approx(float(test["y"].mean()))
         assert one.second == 0.5
     assert predictions(SCHEMA, "y", people(0, 1), test, seed=1) == ()

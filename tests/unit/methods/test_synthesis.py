@@ -141,7 +141,7 @@ def test_without_the_first_round_no_value_is_taken_to_be_rare(tmp_path: Path) ->
 
 def test_a_release_is_evaluated_beside_each_party_alone_and_a_curator() -> None:
     agreed, held = study(parties=3), sources(3)
-    found = evaluate(simulate(agreed, held, seed=1), held, seed=1)
+    found = evaluate(simulate(agreed, held, seed=1), held, seed=1, full=True)
     names = [one.name for one in found.scores]
     assert {"release", "north alone", "south alone", "east alone", "pooled DP"} <= set(names)
     assert all(0 < one.tvd[0].mean < 1 for one in found.scores)

@@ -1,5 +1,6 @@
 """Models in the manner of scikit-learn on a published Gram matrix."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from syndic import Study, simulate
 from syndic.errors import InputError
 from syndic.model.gram.matrix import GramMatrix
+from syndic.report import report
 from syndic.sklearn import GramClassifier, GramRegression
 from syndic.study import Release
 
@@ -108,6 +110,29 @@ def test_products_are_made_from_the_columns(release: Release) -> None:
     assert model.n_features_in_ == len(model.coef_)
     assert "positive" in model.feature_names_in_
     assert model.score(table(3), table(3)["result"].to_numpy()) > 0.8
+
+
+def test_the_model_of_a_release_fits_any_label(release: Release, tmp_path: Path) -> None:
+    rows = table(2, 500)
+    chosen = ["dose", "ward=b"]
+    model = release.model.regression("result", features=chosen)
+    same = GramRegression("result", features=chosen).fit(release)
+    assert np.array_equal(model.predict(rows), same.predict(rows))
+    assert np.array_equal(model.predict(rows.to_pydict()), same.predict(rows))
+    found = model.coefficients_.to_pydict()
+    assert found["feature"] == ["(intercept)", *chosen]
+    assert found["coefficient"] == pytest.approx([same.intercept_, *same.coef_])
+    # dose spans 20, result 100: a scaled coefficient is per half of the one, in halves of the other
+    assert found["scaled"][1] == pytest.approx(found["coefficient"][1] * 10 / 50)
+    assert np.array_equal(release.model.predict("result", rows), GramRegression("result").fit(release).predict(rows))
+    assert release.model.coefficients("result")["feature"].to_pylist()[0] == "(intercept)"
+    odds = release.model.classifier("positive", features=["result"])
+    assert odds.coefficients_["coefficient"].to_pylist() == pytest.approx([odds.intercept_[0], odds.coef_[0, 0]])
+    assert {"dose", "ward=a", "result", "positive", "dose*ward=b"} <= set(release.model.feature_names)
+    page = report(release, tmp_path / "report.html").read_text()
+    wanted = GramRegression("result").fit(release)
+    assert "Regressions from the matrix" in page
+    assert f"{wanted.coef_[list(wanted.feature_names_in_).index('dose')]:.4g}" in page
 
 
 def test_a_classifier(release: Release) -> None:

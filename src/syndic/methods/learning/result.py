@@ -87,7 +87,10 @@ class LearnResult(Result):
         return np.concatenate([np.empty((0, self.encoding.models)), *parts])
 
     def predict(self, source: Any) -> list[str] | Numbers:
-        """Return the most likely class of each row ("" if a single class is not predicted), or a number."""
+        """Return the most likely class of each row ("" if a single class is not predicted), or a number in [-1, 1].
+
+        `Release.model` predicts in the label's own unit.
+        """
         scores = self.scores(source)
         classes = self.model.classes
         if not classes:
