@@ -15,7 +15,8 @@ from syndic.errors import InputError
 _KEYS: Final = ("name", "kind", "lower", "upper", "values", "bins", "scale")
 _LEFT_OUT: Final = frozenset({"id", "text", "drop", "unknown"})
 _NUMBERS: Final[Mapping[str, Kind]] = {"int": "integer", "uint": "integer", "float": "real"}
-_BOUNDS: Final[tuple[Callable[[str], int | float | datetime.date], ...]] = (int, float, datetime.date.fromisoformat)
+Reader = Callable[[str], int | float | datetime.date]
+_BOUNDS: tuple[Reader, ...] = (int, float, datetime.date.fromisoformat)
 _SDV: Final[Mapping[str, Kind]] = {"categorical": "categorical", "boolean": "boolean", "datetime": "date"}
 
 
@@ -86,7 +87,8 @@ def _of_line(line: Mapping[str, str | None], where: str) -> Declared:
 def _bound(text: str, kind: str, where: str) -> int | float | datetime.date | None:
     if not text:
         return None
-    for read in {"date": (datetime.date.fromisoformat,), "integer": (int,)}.get(kind, _BOUNDS):
+    readers: dict[str, tuple[Reader, ...]] = {"date": (datetime.date.fromisoformat,), "integer": (int,)}
+    for read in readers.get(kind, _BOUNDS):
         try:
             return read(text)
         except ValueError:
@@ -123,7 +125,7 @@ def _of_sdv(name: str, said: Any) -> Declared:
     if kind == "numerical":
         stored = str(said.get("computer_representation", "")).lower().rstrip("0123456789")
         return Declared(name=name, kind=_NUMBERS.get(stored))
-    if kind in _SDV:
+    if isinstance(kind, str) and kind in _SDV:
         values = said.get("order") if isinstance(said.get("order"), list) else ()
         return Declared(name=name, kind="ordinal" if values else _SDV[kind], values=tuple(map(str, values)))
     return Declared(name=name, left_out=f"its sdtype is {kind}" if isinstance(kind, str) else "it has no sdtype")
