@@ -12,7 +12,8 @@ from syndic.data import ReleasedTable
 from syndic.document import from_file, to_readable_json
 from syndic.errors import InputError
 from syndic.kernel import Exchange, Method, Result
-from syndic.methods.synthesis.result import ReleasedModel
+from syndic.methods.synthesis.result import ReleasedModel, SyntheticTable
+from syndic.methods.synthesis.trust import Reliability
 from syndic.study.document import Study
 from syndic.study.statement import Statement, summary
 
@@ -42,6 +43,13 @@ class Release:
         if not isinstance(model, ReleasedModel):
             raise InputError(f"{self.statement.method} publishes no model: see release.result")
         return model
+
+    @property
+    def reliability(self) -> Reliability:
+        """The expected error of every column and pair, for methods that release noisy tables and a model."""
+        if not isinstance(self.result, SyntheticTable):
+            raise InputError(f"{self.statement.method} publishes no model, so its reliability is not known")
+        return self.result.reliability
 
     def write(self, folder: str | Path) -> list[Path]:
         """Write the result, `study.json`, `statement.json` and `transcript.json` into a folder; return the paths."""
