@@ -13,11 +13,14 @@ from syndic.evaluation.baselines import Contender, held_out, with_noise, without
 from syndic.evaluation.breakdown import column_scores, group_scores
 from syndic.evaluation.distance import Distance, WayDistance, all_sets, distances, k_marginal, way_distances
 from syndic.evaluation.evaluation import RELEASE, Evaluation, Scores
+from syndic.evaluation.pairs import worst_pairs
 from syndic.evaluation.prediction import predictions, task_of
 from syndic.evaluation.propensity import logistic_ratio, tree_ratio
 from syndic.evaluation.regression import coefficient_overlap
 from syndic.evaluation.rows import Clique, Rows, kept, pooled, released
 from syndic.kernel import Progress, silent_progress
+from syndic.methods.synthesis.result import SyntheticTable
+from syndic.methods.synthesis.trust import Reliability
 from syndic.study import PartyFile, Release, Study
 from syndic.study.party_folder import beside
 
@@ -66,7 +69,14 @@ def evaluate(
     )
     progress("baselines", 1, 1)
     everything = [first, *noisy, *without_noise(truth, seed=seed)]
-    return _evaluated(everything, agreed, tuple(tables), seed, target, notes, progress)
+    found = _evaluated(everything, agreed, tuple(tables), seed, target, notes, progress)
+    return msgspec.structs.replace(found, pairs=worst_pairs(found.sets, _reliability(release)))
+
+
+def _reliability(release: Release | ReleasedTable) -> Reliability | None:
+    """Return what the release expects of itself, if its method publishes what it takes."""
+    result = release.result if isinstance(release, Release) else None
+    return result.reliability if isinstance(result, SyntheticTable) else None
 
 
 def _evaluated(

@@ -21,7 +21,9 @@ def release() -> Release:
 
 
 def test_it_says_what_was_opened_and_how_well_the_model_follows(release: Release) -> None:
-    (section,) = synthesis_sections(release)
+    relied, section = synthesis_sections(release)
+    assert relied.title == "Which relations can be relied on"
+    assert len(relied.points) == len(release.reliability.worst())
     assert isinstance(release.result, SyntheticTable)
     opened = sum(len(one.tables) for one in release.result.note.rounds)
     assert f"{opened} tables" in section.paragraphs[0]
