@@ -28,8 +28,8 @@ def advise(
 ) -> Advice | VerticalAdvice:
     """Predict what a study would be worth. Reads no row, spends nothing.
 
-    For the methods `homm`, `estimate` and `synthesis`: each party's error alone and jointly, as an `Advice`. For methods
-    over different columns of the same people: which method to use and how close its table would be, as a
+    For the methods `homm`, `estimate` and `synthesis`: each party's error alone and jointly, as an `Advice`. For
+    methods over different columns of the same people: which method to use and how close its table would be, as a
     `VerticalAdvice`.
 
     Args:
