@@ -106,7 +106,7 @@ def reliability_section(reliability: Reliability) -> Section:
             "An expected error is the total variation distance between this table and the rows behind it: 0 means the "
             "same shares, 1 nothing in common. It is computed from the release alone, from the noise on the counts, "
             "the values that were merged, and what the model does not hold. It is an expectation and not a bound: on "
-            "made-up tables, nine of ten true errors are at most 1.5 times the expected one.",
+            "made-up tables, about nine of ten true errors are at most 1.5 times the expected one.",
         ),
         points=tuple(f"{pair}." for pair in reliability.worst()),
         figures=(_map(reliability, marked),),

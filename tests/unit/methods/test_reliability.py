@@ -13,6 +13,8 @@ from syndic.advice.vertical_forecast import MadeUpCounts
 from syndic.data import Domain, Schema
 from syndic.document import from_builtins, from_file
 from syndic.errors import InputError
+from syndic.evaluation.distance import Distance
+from syndic.evaluation.pairs import worst_pairs
 from syndic.methods.synthesis.expected import reliability_of
 from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
 from syndic.methods.synthesis.trust import POOR, ExpectedError, PairTrust, Reliability
@@ -173,3 +175,11 @@ def test_a_method_without_a_model_says_so() -> None:
     release = sy.simulate(Study.loads(study_text()), {"north": rows(9), "south": rows(9)}, seed=1)
     with pytest.raises(InputError, match="its reliability is not known"):
         _ = release.reliability
+
+
+def test_an_owner_sees_true_distances_beside_the_expected_ones() -> None:
+    pair, reliability = by_hand(TIED, 10.0, link=True)
+    sets = [Distance(columns=("a", "b"), tvd=0.3), Distance(columns=("a",), tvd=0.4)]
+    (score,) = worst_pairs(sets, reliability)
+    assert (score.columns, score.tvd, score.expected) == (("a", "b"), 0.3, pair.error)
+    assert worst_pairs(sets, None)[0].expected is None

@@ -112,8 +112,8 @@ class PairTrust(Document):
 class Reliability(Document):
     """The expected error of every column and every pair of columns; `print` it to read it.
 
-    From the release alone: an expectation, not a bound. On made-up tables nine of ten true errors are at most 1.5 times
-    the expected one.
+    From the release alone: an expectation, not a bound. On made-up tables about nine of ten true errors are at most 1.5
+    times the expected one.
     """
 
     columns: tuple[ColumnTrust, ...]
