@@ -20,7 +20,7 @@ class PartyAdvice(Document):
     `standing`: "about even" if the predicted errors, joint and `alone`, differ by less than a tenth; this claims that
     the true ones differ by less than a fifth. `pays`: the joint error is smaller, however little. `close`: about even,
     or the answer depends on the population's shape. `epsilon`: the party's epsilon from which it gains when all
-    budgets are multiplied by `factor`; None if it gains at no epsilon up to 64.
+    budgets are multiplied by `factor`; None if it gains at no epsilon up to the highest that was tried.
     """
 
     party: str
@@ -47,7 +47,10 @@ class TaskAdvice(Document):
 
 @final
 class Advice(Document):
-    """What sharing would be worth to each party; `print` it to read it. From public numbers and assumptions only."""
+    """What sharing would be worth to each party; `print` it to read it. From public numbers and assumptions only.
+
+    `highest`: the largest epsilon that was tried, of the party with the largest budget.
+    """
 
     study: str
     digest: str
@@ -57,6 +60,7 @@ class Advice(Document):
     rows_of_nobody: float
     tasks: tuple[TaskAdvice, ...]
     assumptions: tuple[str, ...]
+    highest: float = 64.0
 
     def __str__(self) -> str:
         lines = [f"{self.study}  (digest {self.digest[:12]})", f"  verdict    {self.words}"]
@@ -66,7 +70,7 @@ class Advice(Document):
                 f"  {task.task}: joint error {task.joint:.4g} ({low:.3g} to {high:.3g} over population shapes), "
                 f"pooled without privacy {task.pooled:.4g}"
             )
-            lines += [f"    {one.party:<12} alone {one.alone:.4g}: {_gain(one)}" for one in task.parties]
+            lines += [f"    {one.party:<12} alone {one.alone:.4g}: {_gain(one, self.highest)}" for one in task.parties]
         return "\n".join([*lines, *(f"  assumes    {text}" for text in self.assumptions)])
 
 
@@ -100,11 +104,11 @@ def _way_out(tasks: tuple[TaskAdvice, ...]) -> str:
     return f"The first gain needs all budgets times {min(starts):.3g}, or fewer columns or bins"
 
 
-def _gain(one: PartyAdvice) -> str:
+def _gain(one: PartyAdvice, highest: float) -> str:
     verdict = {"gains": "gains", "about even": "about even", "loses": "does not gain"}[one.standing]
     verdict += ", but it depends on the population's shape" if one.close and one.standing != "about even" else ""
     if one.epsilon is None:
-        return f"{verdict}; break-even at no epsilon up to 64"
+        return f"{verdict}; break-even at no epsilon up to {highest:g}"
     return f"{verdict}; break-even at epsilon {one.epsilon:.3g}"
 
 

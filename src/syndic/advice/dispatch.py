@@ -6,14 +6,15 @@ from syndic.advice.advice import Advice, VerticalAdvice
 from syndic.advice.assume import Assumptions
 from syndic.advice.estimate import advise_estimate
 from syndic.advice.predict import advise_tasks
+from syndic.advice.synthesis import advise_synthesis
 from syndic.advice.task import Task
 from syndic.advice.vertical import VERTICAL, advise_vertical
 from syndic.errors import InputError
 from syndic.kernel import Progress, silent_progress
-from syndic.methods import Estimate, Homm
+from syndic.methods import Estimate, Homm, Synthesis
 from syndic.study import Study
 
-SUPPORTED = (Homm, Estimate, *VERTICAL)
+SUPPORTED = (Homm, Estimate, Synthesis, *VERTICAL)
 """Methods whose studies can be predicted."""
 
 
@@ -27,8 +28,9 @@ def advise(
 ) -> Advice | VerticalAdvice:
     """Predict what a study would be worth. Reads no row, spends nothing.
 
-    For the methods `homm` and `estimate`: each party's error alone and jointly, as an `Advice`. For methods over
-    different columns of the same people: which method to use and how close its table would be, as a `VerticalAdvice`.
+    For the methods `homm`, `estimate` and `synthesis`: each party's error alone and jointly, as an `Advice`. For
+    methods over different columns of the same people: which method to use and how close its table would be, as a
+    `VerticalAdvice`.
 
     Args:
         study: the agreed document; every party must declare its number of `people`.
@@ -49,6 +51,8 @@ def advise(
         raise InputError(f"tasks are for the method homm; leave them out for {_tag(type(protocol))}")
     if isinstance(protocol, Estimate):
         return advise_estimate(study, assumptions)
+    if isinstance(protocol, Synthesis):
+        return advise_synthesis(study, assumptions, progress, seed)
     if isinstance(protocol, VERTICAL):
         return advise_vertical(study, assumptions=assumptions, progress=progress, seed=seed)
     known = ", ".join(_tag(one) for one in SUPPORTED)

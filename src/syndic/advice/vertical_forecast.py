@@ -63,7 +63,7 @@ class MadeUpCounts:
         kept = fitting(tables, domain, self._rooms[number - 1], takes)
         counter = DenseCounter(domain, kept)
         counter.add(grouping.recode(self._codes))
-        least = self._account.noise_of(number, len(kept), 1).variance(1)
+        least = self._account.noise_of(number, len(kept), 1).variance(self._account.parties)
         found = []
         for names, counted in zip(kept, counter.factors(), strict=True):
             variance = least * (self.noisier(domain.project(names)) or 1.0)

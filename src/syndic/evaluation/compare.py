@@ -14,11 +14,14 @@ from syndic.evaluation.breakdown import column_scores, group_scores
 from syndic.evaluation.distance import Distance, WayDistance, all_sets, distances, k_marginal, way_distances
 from syndic.evaluation.effort import FULL, QUICK, Effort
 from syndic.evaluation.evaluation import RELEASE, Evaluation, Scores
+from syndic.evaluation.pairs import worst_pairs
 from syndic.evaluation.prediction import check_models, default_target, one_thread, predictions, task_of
 from syndic.evaluation.propensity import logistic_ratio, tree_ratio
 from syndic.evaluation.regression import coefficient_overlap
 from syndic.evaluation.rows import Clique, Rows, kept, pooled, released
 from syndic.kernel import Progress, silent_progress
+from syndic.methods.synthesis.result import SyntheticTable
+from syndic.methods.synthesis.trust import Reliability
 from syndic.study import PartyFile, Release, Study
 from syndic.study.party_folder import beside
 
@@ -73,7 +76,8 @@ def evaluate(
     everything = [first, *noisy, *own_rows(truth, sizes, seed=seed), *without_noise(truth, seed=seed)]
     progress("baselines", 1, 1)
     fitted = _Fitted(schema, target, seed, truth, notes, effort)
-    return _evaluated(everything, agreed, tuple(tables), fitted, progress)
+    found = _evaluated(everything, agreed, tuple(tables), fitted, progress)
+    return msgspec.structs.replace(found, pairs=worst_pairs(found.sets, _reliability(release)))
 
 
 def _target(schema: Schema, study: Study | None, named: str | None, notes: list[str]) -> str | None:
@@ -91,6 +95,12 @@ def _target(schema: Schema, study: Study | None, named: str | None, notes: list[
         return None
     notes.append(why)
     return found
+
+
+def _reliability(release: Release | ReleasedTable) -> Reliability | None:
+    """Return what the release expects of itself, if its method publishes what it takes."""
+    result = release.result if isinstance(release, Release) else None
+    return result.reliability if isinstance(result, SyntheticTable) else None
 
 
 def _evaluated(

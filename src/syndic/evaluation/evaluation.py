@@ -10,6 +10,7 @@ from syndic.errors import InputError, RefusedError
 from syndic.evaluation.baselines import INDEPENDENT, REAL
 from syndic.evaluation.breakdown import ColumnScore, GroupScore
 from syndic.evaluation.distance import Distance, WayDistance
+from syndic.evaluation.pairs import PairScore
 from syndic.evaluation.prediction import Prediction
 from syndic.evaluation.regression import Overlap
 
@@ -58,6 +59,7 @@ class Evaluation(Document, frozen=True, kw_only=True):
     groups: tuple[GroupScore, ...]
     sets: tuple[Distance, ...]
     notes: tuple[str, ...]
+    pairs: tuple[PairScore, ...] = ()
 
     def __post_init__(self) -> None:
         if self.owner_only is not True or self.warning != BANNER:
@@ -125,6 +127,7 @@ class Evaluation(Document, frozen=True, kw_only=True):
             _text(*self._main()),
             *([_text(*self._predicted())] if self.target else []),
             _text(*self._columns()),
+            *([_text(*self._pairs())] if self.pairs else []),
             *([_text(*self._groups())] if self.groups else []),
             "\n".join(f"{one.name}: {one.what}" for one in self.scores),
             *(f"note: {note}" for note in self.notes),
@@ -134,6 +137,7 @@ class Evaluation(Document, frozen=True, kw_only=True):
 
     def _repr_html_(self) -> str:
         tables = [self._main(), *([self._predicted()] if self.target else []), self._columns()]
+        tables += [self._pairs()] if self.pairs else []
         tables += [self._groups()] if self.groups else []
         body = "".join(_html(head, rows) for head, rows in tables)
         notes = "".join(f"<p>{escape(note)}</p>" for note in (self.verdict, *self.notes))
@@ -202,6 +206,10 @@ class Evaluation(Document, frozen=True, kw_only=True):
         head = ["column, worst first", "distance", "mean over its pairs", "two halves"]
         shown = self.columns[:_SHOWN_COLUMNS]
         return head, [[one.column, f"{one.tvd:.4f}", _number(one.pairs, ".4f"), f"{one.halves:.4f}"] for one in shown]
+
+    def _pairs(self) -> tuple[list[str], list[list[str]]]:
+        head = ["pair, worst first", "distance", "expected by the release"]
+        return head, [[" x ".join(one.columns), f"{one.tvd:.4f}", _number(one.expected, ".4f")] for one in self.pairs]
 
     def _groups(self) -> tuple[list[str], list[list[str]]]:
         head = ["group, worst first", "share", "in the release", "distance", "two halves"]

@@ -99,7 +99,7 @@ def _page(release: Release, table: Coded | None, owner: str, private: tuple[Sect
     return Page(
         title=statement.study,
         subtitle=f"Owner's report for {owner}" if owner else "Report of a joint release",
-        lead=_lead(release),
+        lead=_lead(release) + _relied_on(release),
         warnings=_warnings(release),
         facts=_facts(release),
         sections=sections,
@@ -124,6 +124,11 @@ def _lead(release: Release) -> str:
         f"the time, where a coin would be right 50{HARD}%. This page says what that covers, what it does not, and "
         "how to check it."
     )
+
+
+def _relied_on(release: Release) -> str:
+    """Return the sentence on relations that the table does not hold well, where it is known."""
+    return f" {release.result.reliability.sentence}" if isinstance(release.result, SyntheticTable) else ""
 
 
 def _warnings(release: Release) -> tuple[Alert, ...]:

@@ -15,6 +15,8 @@ from syndic.kernel import Exchange, Method, Result
 from syndic.methods.learning.predictor import LinearPredictor
 from syndic.methods.learning.result import LearnResult
 from syndic.methods.regression.gram_result import GramResult
+from syndic.methods.synthesis.result import SyntheticTable
+from syndic.methods.synthesis.trust import Reliability
 from syndic.study.document import Study
 from syndic.study.statement import Statement, summary
 
@@ -54,6 +56,13 @@ class Release:
         if model is None:
             raise InputError(f"{self.statement.method} publishes no model: see release.result")
         return model
+
+    @property
+    def reliability(self) -> Reliability:
+        """The expected error of every column and pair, for methods that release noisy tables and a model."""
+        if not isinstance(self.result, SyntheticTable):
+            raise InputError(f"{self.statement.method} publishes no model, so its reliability is not known")
+        return self.result.reliability
 
     def write(self, folder: str | Path) -> list[Path]:
         """Write the result, `study.json`, `statement.json` and `transcript.json` into a folder; return the paths."""

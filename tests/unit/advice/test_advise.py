@@ -210,8 +210,14 @@ def test_the_method_decides_what_is_predicted() -> None:
     synthesis = Study.loads(
         study_text(budget="epsilon = 1.0\ndelta = 1e-6", parties=parties, protocol='method = "synthesis"')
     )
-    with pytest.raises(InputError, match="does not support the method synthesis yet; it supports homm, estimate, ver"):
-        advise_any(synthesis)
+    assert isinstance(advise_any(synthesis), Advice)
+    other = Study.loads(
+        study_text(budget="epsilon = 1.0\ndelta = 1e-6", parties=parties, protocol='method = "marginals"')
+    )
+    with pytest.raises(
+        InputError, match="does not support the method marginals yet; it supports homm, estimate, synth"
+    ):
+        advise_any(other)
     with pytest.raises(InputError, match="tasks are for the method homm"):
         advise_any(synthesis, tasks=["mean:age"])
 

@@ -10,6 +10,7 @@ from syndic import Study, simulate
 from syndic.errors import InputError
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.report import Bars, report
+from syndic.report.reliability import ErrorMap
 from syndic.report.synthesis import Graph, synthesis_sections
 from syndic.study import Release
 
@@ -21,7 +22,9 @@ def release() -> Release:
 
 
 def test_it_says_what_was_opened_and_how_well_the_model_follows(release: Release) -> None:
-    (section,) = synthesis_sections(release)
+    relied, section = synthesis_sections(release)
+    assert relied.title == "Which relations can be relied on"
+    assert len(relied.points) == len(release.reliability.worst())
     assert isinstance(release.result, SyntheticTable)
     opened = sum(len(one.tables) for one in release.result.note.rounds)
     assert f"{opened} tables" in section.paragraphs[0]
@@ -53,3 +56,14 @@ def test_it_is_of_a_synthesis_only() -> None:
         synthesis_sections(other)
     with pytest.raises(InputError, match="publishes no model"):
         _ = other.model
+
+
+def test_a_map_of_errors_has_numbers_and_an_outline() -> None:
+    values = ((0.01, 0.2), (0.2, 0.001))
+    drawn = "".join(ErrorMap(title="t", description="", names=("a", "b"), values=values, marked="b").draw())
+    assert all(f">{text}</text>" in drawn for text in ("20", "1", "&lt;1", "▸ b"))
+    assert drawn.count('class="axis"') == 2
+    with pytest.raises(ValueError, match="2 rows of as many numbers"):
+        ErrorMap(title="t", description="", names=("a", "b"), values=values[:1])
+    with pytest.raises(ValueError, match="finite and not negative"):
+        ErrorMap(title="t", description="", names=("a",), values=((-1.0,),))

@@ -189,7 +189,8 @@ class HommPlan(Plan):
     @property
     def too_large(self) -> tuple[str, str]:
         """What is too large if the run does not fit, and what to change, with the smallest `at_least` that does."""
-        what, advice = f"the grid has {self.terms.schema.domain.size:,} cells; a run", "use fewer columns or bins"
+        what = f"the grid has {self.terms.schema.domain.size:,} cells; a run"
+        advice = "use fewer columns or bins, or the method synthesis, which needs no grid"
         if self.sparse(self.terms.parties[0].name) is None:
             return what, advice
         limits, at_least, fits = self.terms.limits, self.at_least, False

@@ -159,7 +159,7 @@ class Synthesis(Method, tag="synthesis"):
             tables = model.choose()  # SELECT, from noisy tables alone
             opened = counts.measure(tables, budget, model.grouping)  # MEASURE, a noisy sum over all parties
             model.fit(opened)
-        return counts.drawn(model.synthesis, plan.drawn(model.synthesis.total))  # GENERATE
+        return counts.drawn(model.synthesis, plan.drawn(model.synthesis.total), plan.selector)  # GENERATE
 
     def _open(
         self, session: Session[SynthesisPlan], sums: SumCoordinator[Question] | None, question: Question
@@ -182,7 +182,7 @@ class Synthesis(Method, tag="synthesis"):
 
     def read(self, plan: SynthesisPlan, folder: Path) -> SyntheticTable:
         """Read back the synthetic table, its model and the noisy tables."""
-        return read_synthesis(plan.terms.schema, folder, plan.selector.ordered)
+        return read_synthesis(plan.terms.schema, folder, plan.selector.ordered, plan.selector.target)
 
     def _masked_sums(self, terms: Terms) -> MaskedSums:
         graph = sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)

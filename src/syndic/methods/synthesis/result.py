@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
@@ -14,6 +15,8 @@ from syndic.document import Document, from_file
 from syndic.errors import InputError
 from syndic.kernel import Result, read_table
 from syndic.kernel.result import unreadable
+from syndic.methods.synthesis.expected import reliability_of
+from syndic.methods.synthesis.trust import Reliability
 from syndic.model.markov import Grouping, MarkovField, Measurement, Synthesis
 from syndic.model.markov.levels import level_counts, one_way_tables
 from syndic.random import SystemRandomness
@@ -110,20 +113,39 @@ class SynthesisNote(Document):
 @final
 @dataclass(frozen=True, kw_only=True)
 class SyntheticTable(Result):
-    """The synthetic table, its model, and the noisy tables. All of it follows from what passed the parties' doors."""
+    """The synthetic table, its model, and the noisy tables. All of it follows from what the parties sent with noise.
+
+    `ordered` are the columns whose fine levels were smoothed, `target` the study's target.
+    """
 
     table: ReleasedTable
     model: ReleasedModel
     tables: tuple[Measurement, ...]
     note: SynthesisNote
+    ordered: tuple[str, ...] = ()
+    target: str | None = None
+
+    @cached_property
+    def reliability(self) -> Reliability:
+        """The expected error of every column and pair, from the release alone."""
+        arrow, schema = self.table.to_arrow(), self.model.schema
+        return reliability_of(
+            schema,
+            self.model.fitted,
+            [one.groups for one in self.note.rounds],
+            {column.name: column.encode(arrow[column.name]) for column in schema.columns},
+            ordered=self.ordered,
+            target=self.target,
+        )
 
     def files(self) -> Mapping[str, Any]:
-        """Return `synthetic.parquet`, `model.npz`, the noisy counts `tables.parquet`, and `synthesis.json`."""
+        """Return `synthetic.parquet`, `model.npz`, the noisy counts `tables.parquet`, and two notes on them."""
         return {
             "synthetic.parquet": self.table,
             "model.npz": self.model.fitted.field,
             "tables.parquet": _cells(self.tables),
             "synthesis.json": self.note,
+            "reliability.json": self.reliability,
         }
 
     def summary(self) -> Mapping[str, Any]:
@@ -134,11 +156,17 @@ class SyntheticTable(Result):
             "noisy tables": len(self.tables),
             "cells of the model": self.note.cells,
             "parties in every sum": min(len(one.present) for one in self.note.rounds),
+            "reliability": self.reliability.sentence,
         }
 
 
-def read_synthesis(schema: Schema, folder: Path, ordered: Sequence[tuple[str, int]] = ()) -> SyntheticTable:
-    """Read back the files of a `SyntheticTable`; `ordered` are the columns whose fine levels were smoothed."""
+def read_synthesis(
+    schema: Schema, folder: Path, ordered: Sequence[tuple[str, int]] = (), target: str | None = None
+) -> SyntheticTable:
+    """Read back the files of a `SyntheticTable`; `ordered` are the columns whose fine levels were smoothed.
+
+    What `reliability.json` says is computed again from the other files.
+    """
     note = from_file(folder / "synthesis.json", SynthesisNote)
     field = MarkovField.load(folder / "model.npz")
     grouping = Grouping(schema.domain, note.groups)
@@ -156,6 +184,8 @@ def read_synthesis(schema: Schema, folder: Path, ordered: Sequence[tuple[str, in
         model=ReleasedModel(schema=schema, fitted=fitted),
         tables=tuple(table for one in rounds for table in one),
         note=note,
+        ordered=tuple(name for name, _ in ordered),
+        target=target,
     )
 
 

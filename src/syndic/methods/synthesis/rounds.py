@@ -14,7 +14,7 @@ from syndic.kernel import Message, Session
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import Question, RoundLimits, check_question, split
 from syndic.methods.synthesis.result import AskedRound, ReleasedModel, SynthesisNote, SyntheticTable
-from syndic.model.markov import Grouping, Measurement, Synthesis
+from syndic.model.markov import Adaptive, Grouping, Measurement, Synthesis
 from syndic.random import generator
 
 
@@ -105,8 +105,8 @@ class RemoteCounts:
         reach, domain = self._reach, grouping.domain_of_groups
         return None if reach is None else lambda tables: reach.takes(number, tables, domain)
 
-    def drawn(self, fitted: Synthesis, rows: int) -> SyntheticTable:
-        """Return the result: rows drawn from the model, with what was opened."""
+    def drawn(self, fitted: Synthesis, rows: int, selector: Adaptive) -> SyntheticTable:
+        """Return the result: rows drawn from the model, with what was opened; `selector` chose the tables."""
         model = ReleasedModel(schema=self._session.terms.schema, fitted=fitted)
         table = model.sample(rows, generator=generator(self._session.randomness))
         tree = fitted.field.tree
@@ -117,7 +117,14 @@ class RemoteCounts:
             cliques=tree.cliques,
             cells=tree.cells,
         )
-        return SyntheticTable(table=table, model=model, tables=tuple(self.tables), note=note)
+        return SyntheticTable(
+            table=table,
+            model=model,
+            tables=tuple(self.tables),
+            note=note,
+            ordered=tuple(name for name, _ in selector.ordered),
+            target=selector.target,
+        )
 
 
 class Reach(Protocol):

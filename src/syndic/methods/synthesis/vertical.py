@@ -185,7 +185,7 @@ class Vertical(Method, tag="vertical"):
             tables = model.choose()  # SELECT, from noisy tables alone
             opened = counts.measure(tables, budget, model.grouping)  # MEASURE, within parties and across two
             model.fit(opened)
-        return counts.drawn(model.synthesis, plan.rows)  # GENERATE
+        return counts.drawn(model.synthesis, plan.rows, plan.selector)  # GENERATE
 
     def open(self, session: Session[VerticalPlan], question: Question) -> Answer:
         """Ask one round: every party checks it and vouches for it, partners multiply, what has noise is opened."""
@@ -206,7 +206,7 @@ class Vertical(Method, tag="vertical"):
 
     def read(self, plan: VerticalPlan, folder: Path) -> SyntheticTable:
         """Read back the synthetic table, its model and the noisy tables."""
-        return read_synthesis(plan.terms.schema, folder, plan.selector.ordered)
+        return read_synthesis(plan.terms.schema, folder, plan.selector.ordered, plan.selector.target)
 
 
 def _own_groups(party: Party[VerticalPlan], question: Question) -> Grouping:

@@ -1,0 +1,202 @@
+"""Predict how close a synthesis of different people's rows would be to the population. Reads no row, spends nothing.
+
+Artificial people, in as many columns and values as the study declares, go through the method's own choice of tables,
+its own noise and its own model, without parties and masks. There are three populations, from easy to hard to
+synthesise. Errors are mean total variation distances from the population: of each party's rows, of all rows without
+privacy, and of the table that the study would release.
+"""
+
+from statistics import fmean
+from typing import Final
+
+import numpy as np
+
+from syndic.advice.advice import Advice, PartyAdvice, Standing, TaskAdvice, Verdict, standing_of
+from syndic.advice.assume import Assumptions
+from syndic.advice.forecast import scaled
+from syndic.advice.vertical_forecast import MadeUpCounts
+from syndic.advice.vertical_people import CROWDS, Codes, Crowd, distance, made_up
+from syndic.errors import InputError
+from syndic.evaluation.distance import column_sets
+from syndic.kernel import Progress, budget_of, silent_progress
+from syndic.methods.synthesis.horizontal import Synthesis
+from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
+from syndic.study import Study
+
+HIGHEST: Final = 16.0
+"""The largest epsilon that is tried, of the party with the largest budget."""
+
+POOR: Final = 0.1
+"""A forecast of a larger distance for pairs of columns is called poor."""
+
+_FACTORS: Final = (0.25, 1.0, 4.0)
+_MIDDLE: Final = 1
+_SETS: Final = 100
+_POPULATION: Final = 200_000
+
+# distances by task, in the same order for all
+Distances = list[float]
+
+
+def advise_synthesis(
+    study: Study, assumptions: Assumptions, progress: Progress = silent_progress, seed: int = 0
+) -> Advice:
+    """Predict the error of columns, of pairs and of relations to the target. Arguments are those of `syndic.advise`."""
+    if not isinstance(study.protocol, Synthesis):
+        raise InputError(f"this prediction is for the method synthesis, not {study.protocol.title}")
+    study.check()
+    unknown = [party.name for party in study.parties if party.people is None]
+    if unknown:
+        raise InputError(
+            f"advise needs every party's public number of people: set people for {', '.join(unknown)} in the study"
+        )
+    assumptions.check(study.schema)
+    sets = _sets(study)
+    largest = max(float(budget_of(study, party.name).epsilon) for party in study.parties)
+    factors = sorted({*(one for one in _FACTORS if one * largest < HIGHEST), 1.0, max(1.0, HIGHEST / largest)})
+    total = len(CROWDS) + len(factors) - 1
+    crowds = []
+    for place, crowd in enumerate(CROWDS):
+        crowds.append(_Forecast(study, crowd, assumptions, sets, np.random.default_rng([seed, place])))
+        progress("predict", place + 1, total)
+    curve = []
+    for place, factor in enumerate(factors):
+        middle = crowds[_MIDDLE]
+        curve.append(middle.joint if factor == 1.0 else middle.release(scaled(study, factor), seed))
+        progress("predict", min(total, len(CROWDS) + place + 1), total)
+    tasks = tuple(_task(study, name, place, crowds, factors, curve) for place, name in enumerate(sets))
+    verdict, words = _verdict(tasks)
+    return Advice(
+        study=study.name,
+        digest=study.digest,
+        verdict=verdict,
+        words=words,
+        people=sum(party.people or 0 for party in study.parties),
+        rows_of_nobody=0.0,
+        tasks=tasks,
+        assumptions=_described(study, assumptions, crowds),
+        highest=HIGHEST,
+    )
+
+
+def _sets(study: Study) -> dict[str, list[tuple[str, ...]]]:
+    """Return the sets of columns of every task, by its name."""
+    names, target = study.schema.names, getattr(study.protocol, "target", None)
+    found = {"one column": column_sets(names, 1)[:_SETS]}
+    if pairs := column_sets(names, 2)[:_SETS]:
+        found["two columns"] = pairs
+    if target is not None and len(names) > 1:
+        found[f"{target} with a column"] = [(name, target) for name in names if name != target]
+    return found
+
+
+class _Forecast:
+    """One artificial population, the study's people drawn from it, and what would be released about them."""
+
+    def __init__(
+        self,
+        study: Study,
+        crowd: Crowd,
+        assumptions: Assumptions,
+        sets: dict[str, list[tuple[str, ...]]],
+        draws: np.random.Generator,
+    ) -> None:
+        self._domain, self._sets = study.schema.domain, list(sets.values())
+        sizes = [party.people or 0 for party in study.parties]
+        people = sum(sizes)
+        drawn = made_up(study.schema, crowd, people + max(_POPULATION, 2 * people), assumptions, draws)
+        self._people = {name: codes[:people] for name, codes in drawn.items()}
+        self._everybody = {name: codes[people:] for name, codes in drawn.items()}
+        ends = np.cumsum([0, *sizes])
+        self.alone = {
+            party.name: self._distances({name: codes[start:end] for name, codes in self._people.items()})
+            for party, start, end in zip(study.parties, ends, ends[1:], strict=False)
+        }
+        self.pooled = self._distances(self._people)
+        self.chosen: list[int] = []
+        self.joint = self.release(study, int(draws.integers(2**31)))
+
+    def release(self, study: Study, seed: int) -> Distances:
+        """Return the distances of the table that a study would release."""
+        plan, draws = study.plan_as(SynthesisPlan), np.random.default_rng(seed)
+        counts = MadeUpCounts(self._people, plan.account, plan.size.rooms, draws)
+        fitted = plan.selector.run(counts, plan.account.whole, zeros=plan.impossible)
+        self.chosen.append(sum(len(one) for one in fitted.rounds[2:]))
+        rows = fitted.sample(plan.drawn(fitted.total), draws)
+        return self._distances({name: column.astype(np.int64) for name, column in rows.items()})
+
+    def _distances(self, codes: Codes) -> Distances:
+        return [distance(codes, self._everybody, self._domain, sets) for sets in self._sets]
+
+
+def _task(
+    study: Study, name: str, place: int, crowds: list[_Forecast], factors: list[float], curve: list[Distances]
+) -> TaskAdvice:
+    joint = [one.joint[place] for one in crowds]
+    return TaskAdvice(
+        task=f"tables of {name}, total variation distance",
+        joint=fmean(joint),
+        joint_range=(min(joint), max(joint)),
+        pooled=fmean(one.pooled[place] for one in crowds),
+        parties=tuple(
+            _party(study, party.name, place, crowds, factors, [one[place] for one in curve]) for party in study.parties
+        ),
+    )
+
+
+def _party(
+    study: Study, name: str, place: int, crowds: list[_Forecast], factors: list[float], curve: list[float]
+) -> PartyAdvice:
+    own = fmean(one.alone[name][place] for one in crowds)
+    joint = fmean(one.joint[place] for one in crowds)
+    standing: Standing = standing_of(joint, own)
+    pays = [one.joint[place] < one.alone[name][place] for one in crowds]
+    factor = _break_even(factors, curve, crowds[_MIDDLE].alone[name][place])
+    return PartyAdvice(
+        party=name,
+        alone=own,
+        standing=standing,
+        pays=joint < own,
+        close=standing == "about even" or len(set(pays)) > 1,
+        epsilon=None if factor is None else factor * float(budget_of(study, name).epsilon),
+        factor=factor,
+    )
+
+
+def _break_even(factors: list[float], curve: list[float], own: float) -> float | None:
+    """Return the least factor on all budgets at which the error is below `own`, on a line between those tried."""
+    logs = np.log(factors)
+    for place, error in enumerate(curve):
+        if error < own:
+            if place == 0:
+                return factors[0]
+            before = curve[place - 1]
+            share = (before - own) / (before - error)
+            return float(np.exp(logs[place - 1] + share * (logs[place] - logs[place - 1])))
+    return None
+
+
+def _verdict(tasks: tuple[TaskAdvice, ...]) -> tuple[Verdict, str]:
+    gains = [one.standing == "gains" for task in tasks for one in task.parties]
+    hardest = max(tasks, key=lambda task: task.joint)
+    quality = f"{hardest.task.split(',')[0]} would be {hardest.joint:.2f} from the population"
+    if hardest.joint > POOR:
+        quality += f", which is poor (above {POOR:g}): use more people, a larger epsilon, or fewer columns and values"
+    if all(gains):
+        return "share", f"SHARE: every party gains in every kind of table; {quality}"
+    if not any(gains):
+        return "do not share", f"DO NOT SHARE: no party gains in any kind of table; {quality}"
+    return "some", f"IT DEPENDS: gains in {sum(gains)} of {len(gains)} cases (party and kind of table); {quality}"
+
+
+def _described(study: Study, assumptions: Assumptions, crowds: list[_Forecast]) -> tuple[str, ...]:
+    declared = [name for name in study.schema.names if name in assumptions.columns]
+    shapes = "; ".join(f"{one.tied:g} and {one.uneven:g}" for one in CROWDS)
+    rounds = len(study.plan_as(SynthesisPlan).size.rooms)
+    return (
+        *([f"declared: {', '.join(declared)}"] if declared else []),
+        f"{rounds} rounds: all columns, all pairs, then about {round(fmean(one.chosen[0] for one in crowds))} chosen "
+        "tables of two to five columns",
+        f"three artificial populations, by association of columns and unevenness of values: {shapes}",
+        "real tables have other shapes: plan with the range, not with the middle",
+    )
