@@ -40,7 +40,6 @@ justification = "Agreed."
 name = "North clinic"
 kind = "Nonprofit"
 """
-SCHEMA = '[[columns]]\nname = "age"\nkind = "integer"\nlower = 0\nupper = 99\nbins = 5\n'
 # one good line for every verb that ends by itself within a second; the others are named below
 GOOD: Final = tuple(
     line.split()
@@ -73,7 +72,7 @@ ledger export {LEDGER} out.csv
 json-schema study
 init north.csv south=south.csv --out draft.toml --target age
 init --confirm study.toml --yes --out other.toml
-check-schema schema.toml --home homes/north
+plan study.toml -s north=north.csv --json
 """.strip().splitlines()
 )
 LEFT_OUT: Final = {
@@ -108,7 +107,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder, before = tmp_path_factory.mktemp("whole"), Path.cwd()
     os.chdir(folder)
     (folder / "study.toml").write_text(study_text())
-    (folder / "schema.toml").write_text(SCHEMA)
     (folder / "about.toml").write_text(ABOUT)
     (folder / "empty.toml").touch()
     for party in ("north", "south"):

@@ -9,10 +9,11 @@ import click
 from syndic.cli import show
 from syndic.cli.groups import example
 from syndic.cli.show import JSON, PATH
-from syndic.cli.study import STUDY
-from syndic.errors import InputError, RefusedError
+from syndic.cli.study import STUDY, show_fit
+from syndic.errors import InputError, MissingExtraError, RefusedError
 from syndic.study import PartyFolder, Study
 from syndic.study import agreement as owner
+from syndic.study.fit import Fit, fit_of
 from syndic.study.identity import Identity
 
 HOME = click.option(
@@ -22,6 +23,7 @@ HOME = click.option(
     type=PATH,
     help="The party folder.",
 )
+_WORST = 5
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
@@ -50,23 +52,46 @@ def identity(folder: Path, as_json: bool) -> None:
 @click.option("--expires", default="90d", show_default=True, help="How long the agreement is valid: 12h, 90d or 8w.")
 @click.option("--rehearsal", type=int, metavar="SEED", help="Agree to a seeded run. Its output is not private.")
 @click.option("--yes", is_flag=True, help="Agree without being asked.")
+@click.option("--despite-fit", is_flag=True, help="Agree without being asked again if your rows fit the study poorly.")
 @JSON
-def agree(study_file: Path, folder: Path, expires: str, rehearsal: int | None, yes: bool, as_json: bool) -> None:
+def agree(
+    study_file: Path,
+    folder: Path,
+    expires: str,
+    rehearsal: int | None,
+    yes: bool,
+    despite_fit: bool,
+    as_json: bool,
+) -> None:
     """Show what a study costs; sign the agreement if you say yes.
 
-    Also shows who takes part and what each party sees. Reads no row and spends nothing. Without a yes nothing is
-    signed, and the command ends with status 4.
+    Also shows who takes part, what each party sees, and, for you only, how your rows fit the study. Spends nothing.
+    If most values of a column do not fit, or over a tenth of the rows is cut, a second yes is needed. Without a yes
+    nothing is signed, and the command ends with status 4.
     """
     home, study, lasts = PartyFolder(folder=folder), Study.load(study_file), _duration(expires)
     with show.progress_bar("plan", shown=not as_json):
         offer = owner.consider(home, study, rehearsal=rehearsal)
+    with show.progress_bar("read rows", shown=not as_json):
+        fit, unread = _own_fit(home, study)
     if not as_json:
         click.echo(str(offer))
+        if fit is not None:
+            show_fit(fit, most=_WORST)
+    if unread:
+        click.echo(f"your rows were not compared with the study: {unread}", err=True)
     if not yes and not show.confirmed(f"Does {offer.party} agree?", err=as_json):
         raise RefusedError(f"{offer.party} did not agree; nothing was signed")
+    if fit is not None and fit.poor and not despite_fit:
+        question = "Your rows fit this study poorly, as the private lines above say. Agree all the same?"
+        if yes or not show.confirmed(question, err=as_json):
+            raise RefusedError(
+                f"{offer.party} did not agree; nothing was signed: its rows fit the study poorly. Look at "
+                "`syndic plan STUDY -s PARTY=FILE`, or agree with --despite-fit"
+            )
     agreement = owner.agree(home, study, lasts=lasts, rehearsal=rehearsal)
     text = f"{agreement.party} agrees to {agreement.run} until {agreement.expires:%Y-%m-%d %H:%M} UTC"
-    show.as_json_or(text, {"offer": offer, "agreement": agreement}, as_json=as_json)
+    show.as_json_or(text, {"offer": offer, "agreement": agreement, "owner_only": fit}, as_json=as_json)
 
 
 @click.command(epilog=example("syndic withdraw 3f9a --home clinic --why 'asked by the privacy officer'"))
@@ -109,6 +134,15 @@ def studies(folder: Path, as_json: bool) -> None:
             for one in found
         ),
     )
+
+
+def _own_fit(home: PartyFolder, study: Study) -> tuple[Fit | None, str]:
+    """Return how the owner's rows fit the study, or why they cannot be read: then no step could read them either."""
+    party = home.owner()
+    try:
+        return fit_of(study, party.name, party.source), ""
+    except (InputError, MissingExtraError) as error:
+        return None, str(error)
 
 
 def _duration(text: str) -> timedelta:

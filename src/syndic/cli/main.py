@@ -38,7 +38,6 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "party": "federation",
         "receive": "requests",
         "studies": "agree",
-        "check-schema": "requests",
         "agree": "agree",
         "decline": "requests",
         "withdraw": "agree",

@@ -1,4 +1,4 @@
-"""`receive`, `decline`, `compare`, `check-schema`: what the console also offers, in a terminal."""
+"""`receive`, `decline`, `compare`: what the console also offers, in a terminal."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from syndic.cli.groups import example
 from syndic.cli.show import JSON, PATH
 from syndic.cli.study import STUDY
 from syndic.errors import InputError
-from syndic.study import PartyFolder, Release, Study, schema_check
+from syndic.study import PartyFolder, Release, Study
 from syndic.study import agreement as owner
 from syndic.study.differences import differences
 
@@ -71,37 +71,6 @@ def compare(first: Path, second: Path, as_json: bool) -> None:
     )
 
 
-@click.command("check-schema", epilog=example("syndic check-schema schema.toml --home clinic"))
-@click.argument("schema_file", metavar="SCHEMA", type=PATH)
-@HOME
-@JSON
-def check_schema(schema_file: Path, folder: Path, as_json: bool) -> None:
-    """Compare a schema with the party's own rows. Private output."""
-    text = _text(schema_file)
-    with show.progress_bar("read rows", shown=not as_json):
-        found = schema_check.check_schema(folder, schema_check.Write(text=text))
-    if as_json:
-        show.as_json(found)
-        return
-    click.echo(f"PRIVATE, for the data owner only: {found.source}, {found.rows_read} rows read")
-    if found.problem:
-        raise InputError(found.problem)
-    show.as_table(
-        str(schema_file),
-        ("column", "level", "rows"),
-        ((column.name, level.label, str(level.rows)) for column in found.columns for level in column.levels),
-    )
-    for column in found.columns:
-        click.echo(f"{column.name}: {column.words}; {column.outside} values are outside the schema")
-
-
 def _show(home: PartyFolder, run: str, as_json: bool) -> None:
     standing = next(one for one in owner.studies(home) if one.run == run)
     show.as_json_or(f"{standing.study} is {standing.state}: {standing.run}", standing, as_json=as_json)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise InputError(f"{path}: cannot be read as text; expected a .toml file in UTF-8") from None

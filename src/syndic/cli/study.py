@@ -1,8 +1,8 @@
 """`plan`, `simulate`, `json-schema`: what is done with a study file on one machine."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -18,29 +18,46 @@ from syndic.study import PartyFile, Release, Study
 from syndic.study import plan as plan_of
 from syndic.study import simulate as run_simulation
 from syndic.study.draft import unconfirmed
+from syndic.study.fit import BOUND_HEAD, COLUMN_HEAD, Fit, fit_of
 from syndic.study.price import price_of
 from syndic.study.simulate import RuntimeName
 
 STUDY = click.argument("study_file", metavar="STUDY", type=PATH)
+Command = TypeVar("Command", bound=Callable[..., Any])
 OUT_HELP = "Folder for the release and the parties' folders."
 
 
-@click.command(epilog=example("syndic plan study.toml", "syndic plan study.toml --json"))
+def _sources(words: str) -> Callable[[Command], Command]:
+    return click.option("-s", "--source", "sources", multiple=True, metavar="PARTY=FILE", help=words)
+
+
+@click.command(epilog=example("syndic plan study.toml", "syndic plan study.toml -s north=north.csv"))
 @STUDY
+@_sources("Also compare a party's own rows with the study. Private output: nothing is written or sent.")
 @JSON
-def plan(study_file: Path, as_json: bool) -> None:
+def plan(study_file: Path, sources: tuple[str, ...], as_json: bool) -> None:
     """Check a study file; show what it costs, reveals and needs.
 
-    Reads no row and spends nothing. Ends with status 2 if the study cannot run.
+    Spends nothing, and reads no row without --source. With it, a data owner sees how many values are missing, unknown
+    or clipped, and how many rows of each person are kept. Ends with status 2 if the study cannot run.
     """
-    study = Study.load(study_file)
+    study, files = Study.load(study_file), named(sources)
     _warn_of_draft(study_file)
+    unknown = [name for name in files if name not in {party.name for party in study.parties}]
+    if unknown:
+        raise InputError(f"--source: the study has no party called {', '.join(unknown)}")
     with show.progress_bar("plan", shown=not as_json):
         planned = plan_of(study)
+    with show.progress_bar("read rows", shown=not as_json and bool(files)):
+        fits = {name: fit_of(study, name, path) for name, path in files.items()}
     names = [party.name for party in study.parties]
     parties = "1 party" if len(names) == 1 else f"{len(names)} parties"
     text = f"{planned}\n\n{study_file.name} is valid: {study.name}, {parties}\ndigest {study.digest}"
-    show.as_json_or(text, {**to_builtins(planned), "parties": names}, as_json=as_json)
+    owner_only = {"owner_only": fits} if fits else {}
+    show.as_json_or(text, {**to_builtins(planned), "parties": names, **owner_only}, as_json=as_json)
+    if not as_json:
+        for fit in fits.values():
+            show_fit(fit)
 
 
 @click.command(
@@ -50,14 +67,7 @@ def plan(study_file: Path, as_json: bool) -> None:
     )
 )
 @STUDY
-@click.option(
-    "-s",
-    "--source",
-    "sources",
-    multiple=True,
-    metavar="PARTY=FILE",
-    help="A party's rows: .csv, .parquet, .arrow or its party.toml. Once for each party.",
-)
+@_sources("A party's rows: .csv, .parquet, .arrow or its party.toml. Once for each party.")
 @click.option("--out", "folder", type=PATH, default=Path("syndic-run"), show_default=True, help=OUT_HELP)
 @click.option(
     "--runtime",
@@ -180,6 +190,22 @@ def facts_of(
     """Return what programs read about a release."""
     facts = {"files": [str(path) for path in files], "summary": release.summary(), "statement": release.statement}
     return facts if ledgers is None else {**facts, "ledgers": ledgers}
+
+
+def show_fit(fit: Fit, *, most: int | None = None) -> None:
+    """Show an owner how the rows fit the study: all columns, or at most so many of the worst."""
+    click.echo()
+    title = f"PRIVATE, for the data owner only: {fit.party}, {fit.source}, {fit.rows:,} rows, compared with the study"
+    columns = fit.columns if most is None else fit.worst[:most]
+    if columns:
+        show.as_table(title, COLUMN_HEAD, (one.row() for one in columns))
+    else:
+        click.echo(f"{title}: every value fits")
+    if fit.bounds:
+        title = f"{fit.people:,} people, {fit.nobody:,} rows without a person"
+        show.as_table(title, BOUND_HEAD, fit.bound_rows())
+    for text in fit.advice:
+        show.wrapped("  LOOK AT  ", text)
 
 
 def named(sources: tuple[str, ...]) -> dict[str, str]:

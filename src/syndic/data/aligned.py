@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from syndic.data.people import person_ids
 from syndic.data.source import BATCH_ROWS, Source, check_columns
-from syndic.data.table import person_ids
 from syndic.document import Document
 from syndic.errors import InputError
 

@@ -1,22 +1,19 @@
 """A party's rows, coded by the schema. Everything a table returns is private until noise is added."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
-from syndic.data import values as read
 from syndic.data.column import Codes
 from syndic.data.counting import CellCounter, DenseCounter
 from syndic.data.factor import Factor
+from syndic.data.people import Choice, FirstRows, Keeper, LastRows, RandomRows, rows_of_people
 from syndic.data.schema import Schema
 from syndic.data.source import Source, check_columns
 from syndic.data.sources.pushdown import Pushdown, Recoding, pushdown
 from syndic.data.sparse import SparseCounts
-from syndic.errors import InputError
 
 Coded = dict[str, Codes]
 
@@ -26,11 +23,13 @@ Coded = dict[str, Codes]
 class Table:
     """Rows of a source, as codes of a schema, in bounded memory.
 
-    With `person`, the name of a column that identifies people, only the first `rows_per_person` rows of each person
-    count, and rows without a person are left out. This needs about 100 bytes of memory per person. Ids are compared as
-    trimmed text, whole numbers by their digits whatever their type or leading zeros (7, 7.0, "007"). Without `person`,
-    the owner guarantees that nobody has more than `rows_per_person` rows. `id_columns` identify the people that
-    organisations have in common; only an alignment reads them.
+    With `person`, the name of a column that identifies people, only `rows_per_person` rows of each person count, and
+    rows without a person are left out. `choose` says which: the first, the last, or random ones by `key`. The choice
+    depends only on the person's own rows, so it does not change any sensitivity. This needs about 100 bytes of memory
+    per person, and for all but the first rows one more pass over the ids. Ids are compared as trimmed text, whole
+    numbers by their digits whatever their type or leading zeros (7, 7.0, "007"). Without `person`, the owner
+    guarantees that nobody has more than `rows_per_person` rows. `id_columns` identify the people that organisations
+    have in common; only an alignment reads them.
     """
 
     schema: Schema
@@ -38,6 +37,8 @@ class Table:
     rows_per_person: int = 1
     person: str | None = None
     id_columns: tuple[str, ...] = ()
+    choose: Choice = "first"
+    key: bytes = field(default=b"", repr=False)
 
     def __post_init__(self) -> None:
         if self.rows_per_person < 1:
@@ -48,9 +49,9 @@ class Table:
         """Yield the codes of some columns (all by default), a batch of rows at a time."""
         names = self.schema.names if names is None else tuple(names)
         columns = self.schema.select(names).columns
-        keep = FirstRows(self.rows_per_person)
+        keep = self.keeper()
         for batch in self.source.batches(self._columns(names)):
-            kept = None if self.person is None else keep(batch.column(self.person))
+            kept = None if keep is None or self.person is None else keep(batch.column(self.person))
             coded = {column.name: column.encode(batch.column(column.name)) for column in columns}
             yield coded if kept is None else {name: codes[kept] for name, codes in coded.items()}
 
@@ -106,55 +107,21 @@ class Table:
         return sums.tolist(), rows
 
     def _pushdown(self) -> Pushdown | None:
-        return pushdown(self.schema, self.source, self.person, self.rows_per_person)
+        return pushdown(self.schema, self.source, self.person, self.rows_per_person, self.choose)
+
+    def keeper(self) -> Keeper | None:
+        """Return what keeps the rows that count; None if all do."""
+        if self.person is None:
+            return None
+        if self.choose == "first":
+            return FirstRows(self.rows_per_person)
+        rows, _ = rows_of_people(batch.column(0) for batch in self.source.batches([self.person]))
+        if self.choose == "last":
+            return LastRows(self.rows_per_person, rows)
+        return RandomRows(self.rows_per_person, rows, self.key)
 
     def _columns(self, names: Iterable[str]) -> list[str]:
         wanted = dict.fromkeys(names)
         if self.person is not None:
             wanted[self.person] = None
         return list(wanted)
-
-
-@final
-class FirstRows:
-    """Counts the rows of each person, to keep the first ones."""
-
-    def __init__(self, limit: int) -> None:
-        """Keep at most `limit` rows per person."""
-        self._limit = limit
-        self._had: dict[object, int] = {}
-
-    def __call__(self, people: pa.Array) -> NDArray[np.bool_]:
-        """Return which rows of a batch to keep."""
-        encoded = person_ids(people).dictionary_encode()
-        ids = encoded.dictionary.to_pylist()
-        codes = np.asarray(encoded.indices.fill_null(len(ids)), dtype=np.int64)
-        had = np.array([self._had.get(each, 0) for each in ids] + [self._limit], dtype=np.int64)
-        kept: NDArray[np.bool_] = had[codes] + _occurrence(codes) < self._limit
-        added = np.bincount(codes[kept], minlength=len(ids))
-        for each, more in zip(ids, added.tolist(), strict=False):
-            if more:
-                self._had[each] = self._had.get(each, 0) + more
-        return kept
-
-
-def person_ids(people: pa.Array) -> pa.Array:
-    """Return each row's person as text; null if there is none."""
-    people = read.plain(people)
-    if pa.types.is_dictionary(people.type):
-        return person_ids(people.dictionary_decode())
-    if pa.types.is_null(people.type):
-        return people.cast(pa.large_string())
-    if not (read.is_text(people.type) or read.is_number(people.type) or read.is_time(people.type)):
-        raise InputError("the person column must contain text, numbers or dates, not lists, records or durations")
-    return read.ids(people)
-
-
-def _occurrence(codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many earlier rows have the same code."""
-    order = np.argsort(codes, kind="stable")
-    ordered = codes[order]
-    first = np.searchsorted(ordered, ordered, side="left")
-    result = np.empty(len(codes), dtype=np.int64)
-    result[order] = np.arange(len(codes)) - first
-    return result

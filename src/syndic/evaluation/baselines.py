@@ -12,7 +12,6 @@ import msgspec
 import pyarrow as pa
 
 from syndic.data import Source, Table
-from syndic.data.table import FirstRows
 from syndic.errors import InputError, PartyError
 from syndic.evaluation.rows import Rows, independent, kept, part_of, released, resampled, thinned
 from syndic.kernel import Member, budget_of, member
@@ -50,10 +49,10 @@ class PooledSource:
         """Yield the rows of one source after the other; people are identified within each source only."""
         columns = list(columns)
         for table in self.tables:
-            if table.person is None:
+            keep = table.keeper()
+            if keep is None or table.person is None:
                 yield from table.source.batches(columns)
                 continue
-            keep = FirstRows(table.rows_per_person)
             for batch in table.source.batches([*columns, table.person]):
                 yield batch.filter(pa.array(keep(batch.column(table.person)))).select(columns)
 
@@ -171,6 +170,6 @@ def pooled_study(study: Study, names: tuple[str, ...]) -> Study:
     return msgspec.structs.replace(
         study,
         name=f"{study.name}: pooled",
-        unit=msgspec.structs.replace(study.unit, rows=study.unit.rows * places, parties=1, person=None),
+        unit=msgspec.structs.replace(study.unit, rows=study.unit.rows * places, parties=1, person=None, choose="first"),
         parties=(Member(name="pooled", people=people),),
     )

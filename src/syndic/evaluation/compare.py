@@ -22,6 +22,7 @@ from syndic.evaluation.rows import Clique, Rows, kept, pooled, released
 from syndic.kernel import Progress, silent_progress
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.methods.synthesis.trust import Reliability
+from syndic.privacy import Unit
 from syndic.study import PartyFile, Release, Study
 from syndic.study.party_folder import beside
 
@@ -230,9 +231,11 @@ def _tables(real: Mapping[str, Any], study: Study | None, schema: Schema) -> dic
             raise InputError(f"no party called {', '.join(unknown)}; the study's parties are {', '.join(names)}")
     tables = {}
     for name, thing in real.items():
-        person, most = (study.unit.person, study.unit.rows) if study else (None, 1)
+        unit = study.unit if study else Unit(neighbours="add_remove")
         try:
-            tables[name] = Table(schema, _source(thing), rows_per_person=most, person=person)
+            tables[name] = Table(
+                schema, _source(thing), rows_per_person=unit.rows, person=unit.person, choose=unit.choose
+            )
         except InputError as error:
             raise InputError(f"party '{name}': {error}") from None
     return tables

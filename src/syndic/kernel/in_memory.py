@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from syndic.data import Table, open_source
 from syndic.errors import InputError
-from syndic.kernel.memory import Memory
+from syndic.kernel.memory import Memory, choice_key
 from syndic.kernel.method import Method
 from syndic.kernel.node import Node
 from syndic.kernel.party import PartyState
@@ -41,21 +41,22 @@ def in_memory_node(  # noqa: PLR0913  # most by name
     if ledger is None:
         ledger = Ledger.open(":memory:")
         ledger.declare(dataset, _GENEROUS)
+    memory = memory or Memory(ledger.database, study)
     state = PartyState(
         name=name,
         plan=plan,
         study=study,
         dataset=dataset,
         ledger=ledger,
-        memory=memory or Memory(ledger.database, study),
-        open_table=_opened(plan, name, rows),
+        memory=memory,
+        open_table=_opened(plan, name, rows, lambda: choice_key(plan.terms.unit, memory, randomness)),
         randomness=randomness,
         charges=charges,
     )
     return Node(method=method, state=state)
 
 
-def _opened(plan: Plan, name: str, rows: Any) -> Callable[[], Table]:
+def _opened(plan: Plan, name: str, rows: Any, key: Callable[[], bytes]) -> Callable[[], Table]:
     def no_rows() -> Table:
         raise InputError(f"party '{name}' has no rows")
 
@@ -65,5 +66,12 @@ def _opened(plan: Plan, name: str, rows: Any) -> Callable[[], Table]:
     table = rows
     if not isinstance(rows, Table):
         schema = schema_of(plan.terms, name)
-        table = Table(schema=schema, source=open_source(rows), person=unit.person, rows_per_person=unit.rows)
+        table = Table(
+            schema=schema,
+            source=open_source(rows),
+            person=unit.person,
+            rows_per_person=unit.rows,
+            choose=unit.choose,
+            key=key(),
+        )
     return lambda: table

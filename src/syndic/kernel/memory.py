@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any, TypeVar, final
 
 from syndic.errors import IntegrityError, RefusedError
+from syndic.privacy import Unit
 from syndic.privacy.store import FORMAT
+from syndic.random import SECRET_BYTES, Randomness
 from syndic.sqlite import Database
 
 Read = TypeVar("Read")
+_CHOICE = "choice of rows"
 
 
 @final
@@ -91,6 +94,16 @@ class Memory:
         row = self._database.first("SELECT value FROM kept WHERE study = ? AND name = ?", self._study, name)
         return None if row is None else _bytes(row[0])
 
+    def keep_once(self, name: str, make: Callable[[], bytes]) -> bytes:
+        """Return the value stored under `name`; store that of `make` first if there is none."""
+        if self.kept(name) is None:
+            self._database.first("INSERT OR IGNORE INTO kept VALUES (?, ?, ?)", self._study, name, make())
+            self._count()
+        found = self.kept(name)
+        if found is None:
+            raise _damaged()
+        return found
+
     def stored_bytes(self) -> int:
         """Return the total size of the stored answers in bytes."""
         found = "SELECT COALESCE(SUM(LENGTH(reply)), 0) FROM answers WHERE study = ?"
@@ -115,6 +128,13 @@ class Memory:
     def _count(self) -> None:
         count = "INSERT INTO calls VALUES (?, 1) ON CONFLICT (study) DO UPDATE SET number = number + 1"
         self._database.first(count, self._study)
+
+
+def choice_key(unit: Unit, memory: Memory, randomness: Callable[[str], Randomness]) -> bytes:
+    """Return the party's secret key that chooses rows of people: one for a run. Empty if nothing is chosen by it."""
+    if unit.choose != "random":
+        return b""
+    return memory.keep_once(_CHOICE, lambda: randomness(_CHOICE).bytes(SECRET_BYTES))
 
 
 def look_up(path: Path, study: str, read: Callable[[Memory], Read]) -> Read | None:

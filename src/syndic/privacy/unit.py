@@ -17,12 +17,15 @@ class Unit(Document, frozen=True, kw_only=True):
     `add_remove`: neighbouring tables differ by the presence of the person, so table sizes are private too.
     `replace`: the person's rows take any other values at the same parties, and table sizes are public.
     `person` names the public column that links the rows of a person; without it each row is a person.
+    `choose` says which of a person's rows count if there are more than `rows`: the first or last of the source, or
+    random ones. Each choice depends only on the person's own rows and private coins, so every sensitivity is the same.
     """
 
     neighbours: Literal["add_remove", "replace"]
     rows: int = 1
     parties: int = 1
     person: str | None = None
+    choose: Literal["first", "last", "random"] = "first"
 
     def __post_init__(self) -> None:
         if self.neighbours not in ("add_remove", "replace"):
@@ -31,6 +34,10 @@ class Unit(Document, frozen=True, kw_only=True):
             raise ValueError(f"rows ({self.rows}) must be at least 1")
         if self.parties < 1:
             raise ValueError(f"parties ({self.parties}) must be at least 1")
+        if self.choose not in ("first", "last", "random"):
+            raise ValueError(f"choose ({self.choose}) must be 'first', 'last' or 'random'")
+        if self.choose != "first" and self.person is None:
+            raise ValueError(f"choose ({self.choose}) needs person: the column that links the rows of a person")
 
     def l1_of_counts(self) -> int:
         """Return the l1 sensitivity of one party's histogram over disjoint cells.

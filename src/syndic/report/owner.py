@@ -24,7 +24,13 @@ _MOST_ENTRIES = 20
 def own_columns_section(release: Release, table: Coded | None, party: str, source: Any) -> Section:
     """Return every column's exact shares at the party beside the synthetic ones. Private."""
     unit, schema = release.study.unit, schema_of(release.study, party)
-    own = Table(schema=schema, source=open_source(source), person=unit.person, rows_per_person=unit.rows)
+    own = Table(
+        schema=schema,
+        source=open_source(source),
+        person=unit.person,
+        rows_per_person=unit.rows,
+        choose=unit.choose,
+    )
     groupings = [] if table is None else [one for name, one in table.groupings.items() if name in schema.names]
     if table is None or not groupings:
         raise InputError("source: the release has no columns of this party to compare with: leave it out")

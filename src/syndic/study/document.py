@@ -195,6 +195,8 @@ def _plan_of(study: Study) -> Plan:
 def _meaning(study: Study) -> dict[str, Any]:
     """Return what the digest covers: the whole study, without unused keys that later versions added."""
     content: dict[str, Any] = to_builtins(study)
+    if study.unit.choose == "first":
+        del content["unit"]["choose"]
     if study.alignment is None:
         del content["alignment"]
     for party in content["parties"]:

@@ -20,7 +20,7 @@ from syndic.data.aligned import AlignedSource, Alignment
 from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import Memory, Node, PartyState, decode, identified, member, no_bond, schema_of
-from syndic.kernel.memory import look_up
+from syndic.kernel.memory import choice_key, look_up
 from syndic.methods import Align
 from syndic.mpc.align.work import ORDER_NAME, StoredOrder
 from syndic.privacy import Budget, Called, Ledger
@@ -177,13 +177,14 @@ class PartyFolder:
         if party.dataset not in ledger.datasets():
             ledger.declare(party.dataset, party.cap, why="the owner's party file")
         digest = run_digest(study, seed)
+        memory, randomness = Memory(ledger.database, digest), randomness_of(study, seed, party.name)
         state = PartyState(
             name=party.name,
             plan=study.plan,
             study=digest,
             dataset=party.dataset,
             ledger=ledger,
-            memory=Memory(ledger.database, digest),
+            memory=memory,
             price=price_of(study, party.name),
             open_table=lambda: open_table(
                 study,
@@ -192,8 +193,9 @@ class PartyFolder:
                 ledger=self.ledger,
                 id_columns=party.id_columns,
                 seed=seed,
+                key=choice_key(study.unit, memory, randomness),
             ),
-            randomness=randomness_of(study, seed, party.name),
+            randomness=randomness,
             bond=no_bond if seed is None or not identified(study) else rehearsed_bonds(digest, party.name),
         )
         return Node(method=study.protocol, state=state)
@@ -236,9 +238,18 @@ def randomness_of(study: Study, seed: int | None, role: str) -> Callable[[str], 
 
 
 def open_table(
-    study: Study, name: str, source: Any, *, ledger: Path, id_columns: tuple[str, ...], seed: int | None
+    study: Study,
+    name: str,
+    source: Any,
+    *,
+    ledger: Path,
+    id_columns: tuple[str, ...],
+    seed: int | None,
+    key: bytes = b"",
 ) -> Table:
     """Return the rows of a party; `id_columns` are the id columns that its owner named, if any.
+
+    `key` chooses the rows of people if the unit says that they are random.
 
     Raises:
         InputError: if a column is missing, or if this party does not have the alignment that the study names.
@@ -251,6 +262,8 @@ def open_table(
             person=study.unit.person,
             rows_per_person=study.unit.rows,
             id_columns=id_columns_of(study, id_columns, ledger, seed),
+            choose=study.unit.choose,
+            key=key,
         )
     except InputError as error:
         raise InputError(f"party '{name}': {error}") from None

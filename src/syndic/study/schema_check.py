@@ -8,39 +8,20 @@ reads. Saving therefore needs the owner's confirmation that the schema was known
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec.structs import replace
 
-from syndic.data import Column, Instead, Schema, Source, open_source
+from syndic.data import ArrowSource, Schema, Source, open_source
 from syndic.document import Document, from_toml
 from syndic.errors import InputError, RefusedError
+from syndic.study.fit import ColumnFit, fit
 from syndic.study.party_folder import PartyFolder
 from syndic.study.study_folder import write_whole
 
 _FILE: Final = "schema.toml"
 _MOST_ROWS: Final = 200_000
 _PREVIEW_ROWS: Final = 8
-_MOST_LEVELS: Final = 60
 _MOST_LISTED: Final = 12
-
-
-class LevelLine(Document):
-    """A level of a column and the exact number of rows in it. Private."""
-
-    label: str
-    rows: int
-
-
-class ColumnCheck(Document):
-    """How the owner's own rows fit a column's description. Private."""
-
-    name: str
-    kind: str
-    levels: tuple[LevelLine, ...]
-    outside: int
-    words: str
 
 
 class SchemaCheck(Document):
@@ -49,7 +30,7 @@ class SchemaCheck(Document):
     source: str
     names: tuple[str, ...]
     problem: str
-    columns: tuple[ColumnCheck, ...]
+    columns: tuple[ColumnFit, ...]
     preview: tuple[tuple[str, ...], ...]
     rows_read: int
     draft: str
@@ -110,7 +91,7 @@ def check_schema(folder: Path, asked: Write) -> SchemaCheck:
         source=source.describe(),
         names=names,
         problem=problem,
-        columns=() if schema is None else tuple(_check(column, table[column.name]) for column in schema.columns),
+        columns=() if schema is None else fit(schema, ArrowSource(table)).columns,
         preview=tuple(
             tuple(_shown(value) for value in row.values()) for row in table.slice(0, _PREVIEW_ROWS).to_pylist()
         ),
@@ -130,30 +111,6 @@ def _first_rows(source: Source, names: tuple[str, ...]) -> pa.Table:
         return pa.table({name: pa.array([], pa.null()) for name in names})
     # batches of one file may have the same column as text and as a dictionary
     return pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="permissive")
-
-
-def _check(column: Column, values: pa.ChunkedArray) -> ColumnCheck:
-    codes = column.encode(values)
-    counts = np.bincount(codes, minlength=column.size)
-    labels = column.labels()
-    shown = [LevelLine(label=labels[code], rows=int(counts[code])) for code in range(min(column.size, _MOST_LEVELS))]
-    outside = _outside(column, values)
-    empty = int((counts == 0).sum())
-    words = f"{empty} of {column.size} levels have no row here" if empty else "every level has rows here"
-    tag: Any = column.__struct_config__.tag
-    return ColumnCheck(name=column.name, kind=str(tag), levels=tuple(shown), outside=outside, words=words)
-
-
-def _outside(column: Column, values: pa.ChunkedArray) -> int:
-    """Return how many values are outside the bounds or the list."""
-    if not hasattr(column, "outside"):
-        return 0
-    inside: Any = "clip" if hasattr(column, "lower") else Instead(value=getattr(column, "values", ("",))[0])
-    found = []
-    for rule in ("missing", inside):
-        looked = replace(column, outside=rule, missing="level")
-        found.append(int((looked.encode(values) == looked.missing_code).sum()))
-    return found[0] - found[1]
 
 
 def _draft(table: pa.Table) -> str:

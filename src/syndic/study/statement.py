@@ -23,6 +23,11 @@ _PARTITIONS: Final = {
     "vertical": "vertical partition (same people, different columns)",
 }
 _WIDTH: Final = 13
+_LEFT_OUT: Final = {
+    "first": "further rows are left out",
+    "last": "only the last rows count",
+    "random": "rows drawn at random by the party count",
+}
 
 
 class PartyCost(Document):
@@ -122,7 +127,7 @@ def words_for(unit: Unit, partition: str) -> str:
     if partition == "vertical":
         places = "whose values are spread over the parties, all of them protected together"
     counted = (
-        f"rows with the same '{unit.person}' belong to one person, and further rows are left out"
+        f"rows with the same '{unit.person}' belong to one person, and {_LEFT_OUT[unit.choose]}"
         if unit.person
         else "no column links the rows of a person: the owners vouch that nobody has more"
     )

@@ -13,7 +13,6 @@ from support import study_text, two_parties
 from syndic.cli import show
 from syndic.cli.main import cli
 
-SCHEMA = '[[columns]]\nname = "age"\nkind = "integer"\nlower = 0\nupper = 99\nbins = 2\n'
 SOURCES = "-s north=north.parquet -s south=south.parquet"
 LEDGER = "run/parties/north/ledger.sqlite"
 # a command and what its display says first
@@ -24,7 +23,7 @@ SHOWN: Mapping[str, str] = {
     "report run": "write the report",
     f"evaluate run {SOURCES}": "evaluate",
     "compare run run": "compare",
-    "check-schema schema.toml --home homes/north": "read rows",
+    f"plan study.toml {SOURCES}": "read rows",
     f"ledger show {LEDGER}": "read the ledger",
     f"ledger verify {LEDGER}": "verify the ledger",
     f"ledger export {LEDGER} ledger.csv": "export the ledger",
@@ -45,7 +44,6 @@ class Terminal(io.StringIO):
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("progress")
     (folder / "study.toml").write_text(study_text())
-    (folder / "schema.toml").write_text(SCHEMA)
     for name, rows in two_parties().items():
         pq.write_table(rows, folder / f"{name}.parquet")
     study_between(folder / "homes")

@@ -1,4 +1,4 @@
-"""What the console does, in a terminal: keep and decline a study, compare releases, check a schema."""
+"""What the console does, in a terminal: keep and decline a study, compare releases."""
 
 import json
 import sys
@@ -38,23 +38,6 @@ def test_compare(tmp_path: Path) -> None:
     assert found["changes"] == []
     assert {one["column"]: one["distance"] for one in found["columns"]} == {"colour": 0.0, "age": 0.0, "score": 0.0}
     assert "0.000" in run("compare", str(tmp_path / "one"), str(tmp_path / "one")).output
-
-
-@pytest.mark.parametrize("as_json", [True, False])
-def test_check_schema(as_json: bool, tmp_path: Path) -> None:
-    _, homes = study_between(tmp_path)
-    schema = tmp_path / "schema.toml"
-    schema.write_text('[[columns]]\nname = "age"\nkind = "integer"\nlower = 0\nupper = 99\nbins = 2\n')
-    words = ["check-schema", str(schema), "--home", str(homes["north"].folder)]
-    result = run(*words, *(["--json"] if as_json else []))
-    if as_json:
-        (age,) = json.loads(result.output)["columns"]
-        assert sum(one["rows"] for one in age["levels"]) == 60
-    else:
-        assert "PRIVATE" in result.output
-        assert "0 values are outside the schema" in result.output
-    schema.write_text(schema.read_text().replace("age", "height"))
-    assert isinstance(run(*words).exception, InputError)
 
 
 def test_console_needs_a_folder_of_its_kind(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_rows_are_counted_by_level(visitor: Visitor) -> None:
     (age,) = found["columns"]
     # bins of ten: 10 | 20 | 49, 50 and 51 moved to the bound | missing
     assert [one["rows"] for one in age["levels"]] == [0, 1, 1, 0, 3, 1]
-    assert age["outside"] == 2
+    assert (age["clipped"], age["missing"]) == (2, 1)
     assert "2 of 6 levels have no row" in age["words"]
     assert found["rows_read"] == 6
     assert found["problem"] == ""
@@ -53,7 +53,7 @@ def test_rows_are_counted_by_level(visitor: Visitor) -> None:
 def test_listed_values_outside_are_counted(visitor: Visitor) -> None:
     text = '[[columns]]\nname = "colour"\nkind = "categorical"\nvalues = ["red", "green"]\n'
     (colour,) = visitor.ask("POST", "/schema/check", body={"text": text})["columns"]
-    assert colour["outside"] == 2
+    assert colour["unknown"] == 2
     assert {one["label"]: one["rows"] for one in colour["levels"]}["red"] == 3
 
 

@@ -85,12 +85,14 @@ def test_the_least_decimal_that_reaches_a_border(border: float, scale: int) -> N
     assert float(Fraction(least - 1, 10**scale)) < border
 
 
+@pytest.mark.parametrize("choose", ["first", "last"])
 @pytest.mark.parametrize("most", [1, 2, 50])
-def test_the_first_rows_of_each_person_in_the_declared_order(backend: Any, most: int) -> None:
+def test_the_chosen_rows_of_each_person_in_the_declared_order(backend: Any, most: int, choose: str) -> None:
     rows = nasty_table()
     schema = every_schema(rows)[4]
     shuffled = rows.take(pa.array(np.random.default_rng(1).permutation(len(rows))))
-    check_same(schema, open_source(rows), held(backend, shuffled, "place"), person="person", rows_per_person=most)
+    unit: Any = {"person": "person", "rows_per_person": most, "choose": choose}
+    check_same(schema, open_source(rows), held(backend, shuffled, "place"), **unit)
 
 
 def test_ties_of_the_order_are_broken_alike_here_and_there(backend: Any) -> None:
@@ -101,6 +103,27 @@ def test_ties_of_the_order_are_broken_alike_here_and_there(backend: Any) -> None
     assert table.count(["c"]).values.tolist() == [2, 1, 0, 0, 0]
     check_same(schema, source, source, person="person", rows_per_person=3)
     assert [row["c"] for batch in source.batches(["c"]) for row in batch.to_pylist()] == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_last_rows_are_those_of_the_order_reversed_also_for_nulls(backend: Any, most: int) -> None:
+    rows = pa.table(
+        {"person": [1] * 4 + [2] * 3, "c": [1, None, 0, 2, None, 2, 1], "when": [0, 0, 0, 0, 1, None, None]}
+    )
+    schema = Schema(columns=(Integer(name="c", lower=0, upper=3),))
+    source = held(backend, rows, "when")
+    streamed = open_source(pa.Table.from_batches(list(source.batches(["person", "c"]))))
+    check_same(schema, streamed, source, person="person", rows_per_person=most, choose="last")
+
+
+def test_random_rows_are_streamed(backend: Any) -> None:
+    rows = pa.table({"person": [place % 9 for place in range(90)], "c": [place % 4 for place in range(90)]})
+    rows = rows.append_column("place", pa.array(range(90)))
+    schema = Schema(columns=(Integer(name="c", lower=0, upper=3),))
+    unit: Any = {"person": "person", "rows_per_person": 2, "choose": "random", "key": b"k"}
+    here, there = Table(schema, open_source(rows), **unit), Table(schema, held(backend, rows, "place"), **unit)
+    assert there._pushdown() is None
+    assert there.count(["c"]).values.tolist() == here.count(["c"]).values.tolist()
 
 
 def test_people_without_an_order_or_with_text_ids_are_streamed(backend: Any) -> None:

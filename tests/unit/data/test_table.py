@@ -3,7 +3,7 @@ import itertools
 import math
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -15,10 +15,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from syndic.data import Categorical, Integer, Schema, SparseCounts, Table, open_source
+from syndic.data import Categorical, Integer, Schema, Source, SparseCounts, Table, open_source
 from syndic.data.counting import BUFFER_ROWS
 from syndic.data.domain import Domain
-from syndic.data.table import FirstRows
+from syndic.data.people import Choice, FirstRows
 from syndic.errors import InputError
 
 SIZES = {"a": 2, "b": 16, "c": 41, "d": 16, "e": 16, "f": 300, "g": 1}
@@ -243,3 +243,68 @@ def test_a_schema_of_text_counts_text() -> None:
     rows = pa.table({"sex": ["F", "M", "F", "?"], "age": ["1", "2", "1", "junk"]})
     schema = Schema(columns=(Categorical(name="sex", values=("F", "M")), Integer(name="age", lower=0, upper=2)))
     assert as_dict(Table(schema, open_source(rows)).count(["sex", "age"]).values) == {(0, 1): 2, (1, 2): 1, (2, 3): 1}
+
+
+def visits(people: Sequence[int | None], x: list[int] | None = None) -> Watched:
+    return Watched(pa.table({"id": people, "x": list(range(len(people))) if x is None else x}), [])
+
+
+def chosen(source: Source, choose: Choice, limit: int, key: bytes = b"k") -> list[int]:
+    table = Table(Schema.from_domain({"x": 5_000}), source, rows_per_person=limit, person="id", choose=choose, key=key)
+    kept = np.concatenate([batch["x"] for batch in table.batches()])
+    assert table.rows() == len(kept)
+    return [int(each) for each in kept]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+@pytest.mark.parametrize("choose", ["last", "random"])
+def test_each_person_keeps_the_chosen_rows(choose: Choice, limit: int) -> None:
+    people = [None if code == 0 else int(code) for code in RANDOM.integers(0, 900, 5_000)]
+    kept = chosen(visits(people), choose, limit)
+    have, found = Counter(people), Counter(people[place] for place in kept)
+    assert None not in found
+    assert all(found[person] == min(rows, limit) for person, rows in have.items() if person is not None)
+    if choose == "last":
+        back = first_rows(people[::-1], limit)
+        assert kept == sorted(len(people) - 1 - place for place in back)
+
+
+def test_random_rows_are_the_same_at_every_reading_and_others_with_another_key() -> None:
+    people = [place % 50 for place in range(1_000)]
+    once = chosen(visits(people), "random", 2)
+    assert once == chosen(visits(people), "random", 2)
+    assert once != chosen(visits(people), "random", 2, b"another")
+    places = np.array([place // 50 for key in range(40) for place in chosen(visits(people), "random", 2, bytes([key]))])
+    counts = np.bincount(places, minlength=20)
+    # 4,000 draws over 20 places: each 200, with a deviation of 13.4
+    assert abs(counts - 200).max() < 5 * 13.4
+
+
+@pytest.mark.parametrize("choose", ["first", "last", "random"])
+def test_other_people_do_not_change_which_rows_a_person_keeps(choose: Choice) -> None:
+    people = [int(code) for code in RANDOM.integers(0, 60, 2_000)]
+    x = list(range(2_000))
+    everybody = set(chosen(visits(people, x), choose, 3))
+    rest = [place for place in x if people[place] != 7]
+    without = chosen(visits([people[place] for place in rest], rest), choose, 3)
+    assert set(without) == {place for place in everybody if people[place] != 7}
+
+
+def test_rows_that_were_added_between_two_passes_do_not_exceed_the_bound() -> None:
+    class Growing:
+        reads = 0
+
+        def names(self) -> tuple[str, ...]:
+            return ("id", "x")
+
+        def describe(self) -> str:
+            return "a table that is written to"
+
+        def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
+            self.reads += 1
+            rows = 4 * self.reads
+            yield from pa.table({"id": [1] * rows, "x": range(rows)}).select(list(columns)).to_batches()
+
+    for choose in ("last", "random"):
+        table = Table(Schema.from_domain({"x": 5_000}), Growing(), rows_per_person=2, person="id", choose=choose)
+        assert sum(len(batch["x"]) for batch in table.batches()) == 2

@@ -140,6 +140,7 @@ class Stage:
                 source=open_source(sources[party.name]),
                 person=study.unit.person,
                 rows_per_person=study.unit.rows,
+                choose=study.unit.choose,
             )
             for party in study.parties
         }

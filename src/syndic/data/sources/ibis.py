@@ -46,11 +46,12 @@ class IbisSource:
         """Return the kind of the engine."""
         return self.engine.describe()
 
-    def ordering(self) -> list[Any]:
-        """Return the sort order of rows: the declared columns, then all others that can be sorted."""
+    def ordering(self, *, last: bool = False) -> list[Any]:
+        """Return the sort order of rows: the declared columns, then all others that can be sorted; or its reverse."""
         kinds = self.rows.schema()
         others = [name for name in self.names() if name not in self.order and _sortable(kinds[name])]
-        return [self.rows[name].asc() for name in [*self.order, *others]]
+        columns = [self.rows[name] for name in [*self.order, *others]]
+        return [column.desc(nulls_first=True) if last else column.asc() for column in columns]
 
 
 def open_ibis(spec: SourceSpec) -> IbisSource:

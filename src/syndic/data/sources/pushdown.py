@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from syndic.data.counting import CellCounter, cover
 from syndic.data.domain import Domain
 from syndic.data.factor import Factor
+from syndic.data.people import Choice
 from syndic.data.schema import Schema
 from syndic.data.source import Source
 from syndic.data.sources.engine import Ask, TooManyGroups
@@ -141,21 +142,26 @@ class Pushdown:
         return self.rows.aggregate(n=self.rows.count())
 
 
-def pushdown(schema: Schema, source: Source, person: str | None, rows_per_person: int) -> Pushdown | None:
+def pushdown(
+    schema: Schema, source: Source, person: str | None, rows_per_person: int, choose: Choice = "first"
+) -> Pushdown | None:
     """Return what counts in the source's own engine; None where the rows must be streamed."""
     if not isinstance(source, IbisSource) or not source.engine.counts:
         return None
-    rows = source.rows if person is None else _first_rows(source, person, rows_per_person)
+    rows = source.rows if person is None else _chosen_rows(source, person, rows_per_person, choose)
     return None if rows is None else Pushdown(schema, source, rows)
 
 
-def _first_rows(source: IbisSource, person: str, most: int) -> Any | None:
-    """Return the first rows of each person in the declared order; None without one, or where ids need reading."""
-    if not source.order or not source.rows[person].type().is_integer():
+def _chosen_rows(source: IbisSource, person: str, most: int, choose: Choice) -> Any | None:
+    """Return the first or last rows of each person in the declared order.
+
+    None without an order, where ids need reading, or for random rows: engines have no keyed choice.
+    """
+    if choose == "random" or not source.order or not source.rows[person].type().is_integer():
         return None
     import ibis  # noqa: PLC0415
 
-    place = ibis.row_number().over(group_by=source.rows[person], order_by=source.ordering())
+    place = ibis.row_number().over(group_by=source.rows[person], order_by=source.ordering(last=choose == "last"))
     numbered = source.rows.mutate(syndic_place=place)
     return numbered.filter(numbered[person].notnull(), numbered["syndic_place"] < most)
 

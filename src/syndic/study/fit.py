@@ -1,0 +1,335 @@
+"""How an owner's own rows fit a study: values that are outside, clipped, missing or unknown, and rows that are cut.
+
+Everything here is computed from rows and is for the owner only. It is shown to the owner, sent to nobody and stored
+nowhere: it enters no study, agreement, message, ledger or log, and no error.
+"""
+
+import difflib
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final, final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from syndic.data import Column, Instead, Schema, Source, open_source
+from syndic.data.column import Listed
+from syndic.data.people import rows_of_people
+from syndic.data.ranged import Ranged
+from syndic.data.reading import text_of
+from syndic.data.source import check_columns
+from syndic.document import Document, from_file
+from syndic.errors import InputError
+from syndic.kernel import schema_of
+from syndic.privacy import Unit
+from syndic.study.document import Study
+from syndic.study.party_folder import PartyFile, beside
+
+PRIVATE: Final = "(this line is private)"
+_MOST: Final = 0.5
+"""The share of a column's values above which agreeing needs a second yes."""
+_CUT: Final = 0.1
+"""The share of rows that the bound cuts, above which agreeing needs a second yes; and of values worth a line."""
+_FEW: Final = 5
+"""A value of the rows is named only if it occurs so often; a level with fewer rows is rare."""
+_MANY_LEVELS: Final = 50
+_LEVELS_COUNTED: Final = 2**16
+_LEVELS_SHOWN: Final = 60
+_TEXTS_COUNTED: Final = 10_000
+_TEXTS_COMPARED: Final = 200
+_ALIKE: Final = 0.8
+_SUGGESTED: Final = 3
+_BOUNDS: Final = (1, 2, 3, 4, 5, 10, 20, 50, 100)
+
+
+class LevelLine(Document):
+    """A level of a column and the exact number of rows in it. Private."""
+
+    label: str
+    rows: int
+
+
+@final
+class ColumnFit(Document):
+    """How the owner's rows fit one column: numbers of values. Private.
+
+    `missing` are empty or cannot be read; `unknown` are not in the list; `clipped` are moved to a bound; `outside` are
+    beyond the bounds and count as missing. `empty` levels have no row. `poor`: more than half of the values do not fit.
+    """
+
+    name: str
+    kind: str
+    values: int
+    missing: int
+    unknown: int
+    clipped: int
+    outside: int
+    empty: int
+    levels: tuple[LevelLine, ...]
+    poor: bool
+    advice: tuple[str, ...]
+
+    @property
+    def lost(self) -> int:
+        """The number of values that the study does not take as they are."""
+        return self.missing + self.unknown + self.clipped + self.outside
+
+    def row(self) -> tuple[str, ...]:
+        """Return the cells of this column in a table with the head `COLUMN_HEAD`."""
+        parts = (self.missing, self.unknown, self.clipped, self.outside)
+        return (self.name, *(percent(part, self.values) for part in parts))
+
+
+class BoundLine(Document):
+    """What a bound on the rows of a person keeps: rows, and people with all their rows. Private."""
+
+    rows: int
+    rows_kept: int
+    people_kept: int
+
+
+@final
+class Fit(Document):
+    """How the owner's rows fit a study. Private. `poor`: agreeing needs a second yes.
+
+    With a `person` column, `people` are linked by it, `nobody` rows have no person, and `bounds` shows what each bound
+    would keep.
+    """
+
+    party: str
+    source: str
+    rows: int
+    columns: tuple[ColumnFit, ...]
+    people: int
+    nobody: int
+    bounds: tuple[BoundLine, ...]
+    poor: bool
+    advice: tuple[str, ...]
+
+    @property
+    def worst(self) -> tuple[ColumnFit, ...]:
+        """The columns with values that do not fit, the worst first."""
+        return tuple(sorted((one for one in self.columns if one.lost), key=lambda one: -one.lost))
+
+    def bound_rows(self) -> list[tuple[str, ...]]:
+        """Return the cells of a table with the head `BOUND_HEAD`."""
+        return [
+            (f"rows = {one.rows}", percent(one.rows_kept, self.rows), percent(one.people_kept, self.people))
+            for one in self.bounds
+        ]
+
+
+COLUMN_HEAD: Final = ("column", "missing", "not in the list", "clipped", "outside, so missing")
+BOUND_HEAD: Final = ("unit", "of the rows kept", "of the people keep all their rows")
+
+
+def fit_of(study: Study, name: str, source: Any) -> Fit:
+    """Compare the rows of a party with the study; `source` may also be the path of its party.toml. Private.
+
+    Raises:
+        InputError: if the source cannot be read or lacks a column of the study. It names no value.
+    """
+    try:
+        return fit(schema_of(study, name), _opened(source), unit=study.unit, party=name)
+    except InputError as error:
+        raise InputError(f"party '{name}': {error}") from None
+
+
+def fit(schema: Schema, source: Source, *, unit: Unit | None = None, party: str = "") -> Fit:
+    """Compare the rows of a source with a schema and a unit, in one pass and bounded memory. Private."""
+    person = None if unit is None else unit.person
+    names = check_columns(source, dict.fromkeys([*schema.names, *([] if person is None else [person])]))
+    tallies = [_Tally(column) for column in schema.columns]
+    people: Counter[object] = Counter()
+    rows = nobody = 0
+    for batch in source.batches(names):
+        rows += len(batch)
+        for tally in tallies:
+            tally.add(batch.column(tally.column.name))
+        if person is not None:
+            found, without = rows_of_people([batch.column(person)])
+            people.update(found)
+            nobody += without
+    columns = tuple(tally.fit() for tally in tallies)
+    bounds = () if unit is None or person is None else _bounds(people, unit.rows)
+    cut = _cut(bounds, unit, rows, nobody)
+    return Fit(
+        party=party,
+        source=source.describe(),
+        rows=rows,
+        columns=columns,
+        people=len(people),
+        nobody=nobody,
+        bounds=bounds,
+        poor=any(one.poor for one in columns) or bool(cut),
+        advice=(*(text for one in columns for text in one.advice), *cut, *([] if rows else ["the source has no rows"])),
+    )
+
+
+def percent(part: int, whole: int) -> str:
+    """Return a share in percent; a small one is never shown as none, nor nearly all as all."""
+    if part == 0 or whole == 0:
+        return "0 %"
+    return f"{min(max(100 * part // whole, 1), 100)} %" if 100 * part >= whole else "below 1 %"
+
+
+@final
+class _Tally:
+    """Counts how the values of one column fit."""
+
+    def __init__(self, column: Column) -> None:
+        self.column = column
+        # both have a level for missing values; values outside are missing in the first one only
+        outside = {"outside": "missing"} if isinstance(column, Listed | Ranged) else {}
+        self._strict: Column = replace(column, missing="level", **outside)
+        self._lenient: Column = replace(column, missing="level", **_inside(column))
+        self._counts = np.zeros(column.size if column.size <= _LEVELS_COUNTED else 0, dtype=np.int64)
+        self._texts: Counter[str] = Counter()
+        self._listed = np.zeros(len(column.values) if isinstance(column, Listed) else 0, dtype=np.int64)
+        self._values = self._missing = self._below = self._above = self._outside = 0
+
+    def add(self, values: pa.Array) -> None:
+        """Count the values of a batch."""
+        codes = self.column.encode(values)
+        self._values += len(codes)
+        if len(self._counts):
+            self._counts += np.bincount(codes, minlength=len(self._counts))
+        taken = self._strict.encode(values)
+        odd = taken == self._strict.missing_code
+        if len(self._listed):
+            self._listed += np.bincount(taken[~odd], minlength=len(self._listed))
+        if not odd.any():
+            return
+        some = values.filter(pa.array(odd))
+        places = self._lenient.encode(some)
+        missing = places == self._lenient.missing_code
+        self._missing += int(missing.sum())
+        self._outside += int((~missing).sum())
+        if isinstance(self.column, Ranged) and self.column.levels > 1:
+            self._below += int((places == 0).sum())
+            self._above += int((places == self.column.levels - 1).sum())
+        elif isinstance(self.column, Listed) and not missing.all():
+            self._note(some.filter(pa.array(~missing)))
+
+    def _note(self, values: pa.Array) -> None:
+        for pair in pc.value_counts(values).to_pylist():
+            text = text_of(pair["values"])
+            if text is not None and (text in self._texts or len(self._texts) < _TEXTS_COUNTED):
+                self._texts[text.strip()] += pair["counts"]
+
+    def fit(self) -> ColumnFit:
+        """Return the numbers, and what to do about them."""
+        column, outside = self.column, self._outside
+        unknown = outside if isinstance(column, Listed) else 0
+        clipped = outside if isinstance(column, Ranged) and column.outside == "clip" else 0
+        lost = self._missing + outside
+        tag: Any = column.__struct_config__.tag
+        labels = column.labels() if len(self._counts) else ()
+        return ColumnFit(
+            name=column.name,
+            kind=str(tag),
+            values=self._values,
+            missing=self._missing,
+            unknown=unknown,
+            clipped=clipped,
+            outside=outside - unknown - clipped,
+            empty=int((self._counts == 0).sum()),
+            levels=tuple(
+                LevelLine(label=label, rows=int(rows))
+                for label, rows in zip(labels[:_LEVELS_SHOWN], self._counts, strict=False)
+            ),
+            poor=lost > _MOST * self._values,
+            advice=tuple(f"{column.name}: {text} {PRIVATE}" for text in self._advice(str(tag))),
+        )
+
+    def _advice(self, kind: str) -> list[str]:
+        column, values = self.column, self._values
+        texts = []
+        if isinstance(column, Listed):
+            alike = _alike(column, self._texts, self._listed)
+            if alike or self._outside > _CUT * values:
+                meant = f"; did you mean {', '.join(alike)}?" if alike else ": list them, or groups of them"
+                texts.append(f"{percent(self._outside, values)} of the values are not in the list{meant}")
+            rare = int((self._counts < _FEW).sum())
+            if column.levels >= _MANY_LEVELS and 2 * rare > column.levels:
+                texts.append(
+                    f"{rare} of {column.size} levels have fewer than {_FEW} rows here: noise hides them. List groups "
+                    "of these values instead"
+                )
+        elif isinstance(column, Ranged) and self._outside > _CUT * values:
+            side = "above the upper bound" if self._above > self._below else "below the lower bound"
+            side = side if self._below + self._above else "outside the bounds"
+            fate = "are moved to the nearer one" if column.outside == "clip" else "count as missing"
+            texts.append(
+                f"{percent(self._outside, values)} of the values are outside the bounds and {fate}, most of them "
+                f"{side}: ask for other bounds"
+            )
+        if self._missing > _CUT * values:
+            texts.append(f"{percent(self._missing, values)} of the values are empty or cannot be read as {kind}")
+        return texts
+
+
+def _inside(column: Column) -> dict[str, Any]:
+    """Return the rule for values outside that does not make them missing."""
+    if isinstance(column, Listed):
+        return {"outside": Instead(value=column.values[0])}
+    return {"outside": "clip"} if isinstance(column, Ranged) else {}
+
+
+def _alike(column: Listed, texts: Counter[str], counts: NDArray[np.int64]) -> list[str]:
+    """Return values of the rows that look like listed ones, with those. Each occurs at least a few times."""
+    often = [text for text, times in texts.most_common(_TEXTS_COMPARED) if times >= _FEW]
+    folded: dict[str, str] = {}
+    for text in often:
+        folded.setdefault(text.casefold(), text)
+    found = []
+    for place, value in enumerate(column.values[:_TEXTS_COMPARED]):
+        same = folded.get(value.casefold())
+        if same is None and counts[place] < _FEW:
+            near = difflib.get_close_matches(value.casefold(), folded, n=1, cutoff=_ALIKE)
+            same = folded[near[0]] if near else None
+        if same is not None:
+            found.append(f"'{_printable(same)}' instead of '{_printable(value)}'")
+    return found[:_SUGGESTED]
+
+
+def _printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:40])
+
+
+def _bounds(people: Counter[object], rows: int) -> tuple[BoundLine, ...]:
+    have = np.array(list(people.values()), dtype=np.int64)
+    largest = int(have.max(initial=1))
+    tried = sorted({rows, *(bound for bound in _BOUNDS if bound < largest), largest})
+    return tuple(
+        BoundLine(rows=bound, rows_kept=int(np.minimum(have, bound).sum()), people_kept=int((have <= bound).sum()))
+        for bound in tried
+    )
+
+
+def _cut(bounds: tuple[BoundLine, ...], unit: Unit | None, rows: int, nobody: int) -> list[str]:
+    """Return what to say about rows that do not count."""
+    texts = []
+    if nobody > _CUT * rows:
+        texts.append(f"{percent(nobody, rows)} of the rows have no person and are left out {PRIVATE}")
+    kept = {one.rows: one.rows_kept for one in bounds}
+    if unit is None or unit.rows not in kept or rows - nobody - kept[unit.rows] <= _CUT * rows:
+        return texts
+    enough = [bound for bound, found in kept.items() if rows - nobody - found <= _CUT * rows]
+    texts.append(
+        f"rows = {unit.rows} keeps {percent(kept[unit.rows], rows)} of the rows, the {_ORDER[unit.choose]} of each "
+        f"person; rows = {min(enough)} keeps {percent(kept[min(enough)], rows)}, with more noise {PRIVATE}"
+    )
+    return texts
+
+
+_ORDER: Final = {"first": "first", "last": "last", "random": "randomly chosen"}
+
+
+def _opened(source: Any) -> Source:
+    if not isinstance(source, str | Path) or not Path(source).name.endswith("party.toml"):
+        return open_source(source)
+    return open_source(beside(Path(source).parent, from_file(source, PartyFile).source))

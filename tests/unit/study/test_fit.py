@@ -1,0 +1,105 @@
+"""How rows fit the columns of a study: every kind of column, and what is named."""
+
+import datetime
+
+import pyarrow as pa
+import pytest
+
+from syndic.data import Boolean, Categorical, Column, Date, Instead, Integer, Ordinal, Real, Schema, open_source
+from syndic.privacy import Unit
+from syndic.study.fit import ColumnFit, Fit, fit, percent
+
+
+def of(column: Column, values: list[object]) -> ColumnFit:
+    return fit(Schema(columns=(column,)), open_source(pa.table({column.name: values}))).columns[0]
+
+
+def numbers(one: ColumnFit) -> tuple[int, int, int, int]:
+    return one.missing, one.unknown, one.clipped, one.outside
+
+
+@pytest.mark.parametrize("instead", [False, True])
+@pytest.mark.parametrize(
+    ("column", "values", "expected"),
+    [
+        (Integer(name="c", lower=0, upper=9), [1, -5, 12, 13, None], (1, 0, 3, 0)),
+        (Integer(name="c", lower=0, upper=9, outside="missing"), [1, -5, 12, 13, None], (1, 0, 0, 3)),
+        (Integer(name="c", lower=0, upper=9, bins=1), ["1", "x", "12"], (1, 0, 1, 0)),
+        (Real(name="c", lower=0, upper=1), [0.5, 2.0, float("nan")], (1, 0, 1, 0)),
+        (
+            Date(name="c", lower=datetime.date(2020, 1, 1), upper=datetime.date(2020, 12, 31)),
+            ["2019-05-05"],
+            (0, 0, 1, 0),
+        ),
+        (Boolean(name="c"), [True, None], (1, 0, 0, 0)),
+        (Boolean(name="c"), ["yes", "maybe"], (1, 0, 0, 0)),
+        (Categorical(name="c", values=("a", "other")), ["a", "b", "other", ""], (1, 1, 0, 0)),
+        (Categorical(name="c", values=("a", "b"), outside="missing"), ["a", "c", None], (1, 1, 0, 0)),
+        (Ordinal(name="c", values=("a", "b"), outside=Instead(value="a")), ["a", "c", "d"], (0, 2, 0, 0)),
+    ],
+)
+def test_every_value_is_counted_once(
+    column: Column, values: list[object], expected: tuple[int, int, int, int], instead: bool
+) -> None:
+    if instead and isinstance(column, Categorical | Ordinal):
+        column = type(column)(
+            name="c", values=column.values, outside=column.outside, missing=Instead(value=column.values[0])
+        )
+    found = of(column, values)
+    assert numbers(found) == expected
+    assert found.values == len(values)
+    assert found.poor is (2 * sum(expected) > len(values))
+
+
+def test_a_value_is_named_only_if_it_occurs_a_few_times_and_looks_like_a_listed_one() -> None:
+    column = Categorical(name="c", values=("Berlin", "Hamburg"))
+    assert "'berlin' instead of 'Berlin'" in of(column, ["berlin"] * 5).advice[0]
+    assert "'Hamberg' instead of 'Hamburg'" in of(column, ["Hamberg"] * 5).advice[0]
+    for values in (["berlin"] * 4, ["Cologne"] * 50, [f"berlin{place}" for place in range(50)]):
+        text = of(column, list(values)).advice[0]
+        assert text == "c: 100 % of the values are not in the list: list them, or groups of them (this line is private)"
+    # a code that occurs itself is not a misspelling of its neighbour
+    codes = Categorical(name="c", values=("E11.90",))
+    assert "did you mean" not in of(codes, ["E11.90"] * 9 + ["E11.91"] * 9).advice[0]
+    # a few misspelt values are named, too; and no value controls the terminal
+    assert "'BERLIN'" in of(column, ["BERLIN"] * 5 + ["Berlin"] * 500).advice[0]
+    assert "\x1b" not in of(column, ["Berli\x1bn"] * 9).advice[0]
+
+
+def test_columns_with_very_many_levels_or_values_are_bounded() -> None:
+    wide = of(Integer(name="c", lower=0, upper=10**9), [1, 2, -3])
+    assert (numbers(wide), wide.levels) == ((0, 0, 1, 0), ())
+    texts = of(Categorical(name="c", values=("a",)), [f"free text {place}" for place in range(30_000)])
+    assert texts.unknown == 30_000
+
+
+def visits(rows: list[str | None], bound: int) -> Fit:
+    table = pa.table({"id": rows, "x": [0] * len(rows)})
+    unit = Unit(neighbours="add_remove", person="id", rows=bound)
+    return fit(Schema(columns=(Integer(name="x", lower=0, upper=1),)), open_source(table), unit=unit)
+
+
+def test_what_every_bound_keeps() -> None:
+    found = visits(["a"] * 3 + ["b"] * 2 + ["c", None], 1)
+    assert (found.people, found.nobody) == (3, 1)
+    assert [(one.rows, one.rows_kept, one.people_kept) for one in found.bounds] == [(1, 3, 1), (2, 5, 2), (3, 6, 3)]
+    assert found.poor
+    assert found.advice[0].startswith("14 % of the rows have no person")
+    assert found.advice[1].startswith("rows = 1 keeps 42 % of the rows, the first of each person; rows = 3 keeps 85 %")
+    assert not visits(["a", "b", "c"], 4).poor
+    # one of 20 rows is cut: no second yes
+    assert not visits(["a"] * 2 + [str(place) for place in range(18)], 1).poor
+
+
+def test_no_rows_are_no_error() -> None:
+    found = visits([], 2)
+    assert (found.rows, found.people, found.poor) == (0, 0, False)
+    assert found.advice == ("the source has no rows",)
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "text"),
+    [(0, 9, "0 %"), (1, 1000, "below 1 %"), (999, 1000, "99 %"), (7, 7, "100 %"), (0, 0, "0 %")],
+)
+def test_percent(part: int, whole: int, text: str) -> None:
+    assert percent(part, whole) == text
