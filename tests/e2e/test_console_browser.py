@@ -204,6 +204,7 @@ def test_every_page_is_sound(place: tuple[Study, dict[str, PartyFolder]], runnin
         (f"/studies/{second.digest}", "2 differences"),
         (f"/studies/{second.digest}/difference?other={study.digest}", "another purpose"),
         (f"/studies/{second.digest}/advice", "Is joining worth it?"),
+        (f"/studies/{second.digest}/fit", "How your rows fit"),
         ("/releases", "NO: a rehearsal"),
         ("/releases/one", "protects nobody"),
         ("/releases/one/compare?other=two", "No difference"),

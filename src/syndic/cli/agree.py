@@ -10,10 +10,10 @@ from syndic.cli import show
 from syndic.cli.groups import example
 from syndic.cli.show import JSON, PATH
 from syndic.cli.study import STUDY, show_fit
-from syndic.errors import InputError, MissingExtraError, RefusedError
+from syndic.errors import InputError, RefusedError
 from syndic.study import PartyFolder, Study
 from syndic.study import agreement as owner
-from syndic.study.fit import Fit, fit_of
+from syndic.study.fit import own_fit
 from syndic.study.identity import Identity
 
 HOME = click.option(
@@ -73,7 +73,7 @@ def agree(
     with show.progress_bar("plan", shown=not as_json):
         offer = owner.consider(home, study, rehearsal=rehearsal)
     with show.progress_bar("read rows", shown=not as_json):
-        fit, unread = _own_fit(home, study)
+        fit, unread = own_fit(home, study)
     if not as_json:
         click.echo(str(offer))
         if fit is not None:
@@ -134,15 +134,6 @@ def studies(folder: Path, as_json: bool) -> None:
             for one in found
         ),
     )
-
-
-def _own_fit(home: PartyFolder, study: Study) -> tuple[Fit | None, str]:
-    """Return how the owner's rows fit the study, or why they cannot be read: then no step could read them either."""
-    party = home.owner()
-    try:
-        return fit_of(study, party.name, party.source), ""
-    except (InputError, MissingExtraError) as error:
-        return None, str(error)
 
 
 def _duration(text: str) -> timedelta:

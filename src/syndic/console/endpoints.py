@@ -28,6 +28,7 @@ from syndic.console.views import (
 )
 from syndic.document import schema_parts
 from syndic.study import schema_check
+from syndic.study.fit import Fit
 from syndic.study.schema_check import SchemaCheck, SchemaText
 from syndic.version import __version__
 
@@ -86,6 +87,7 @@ PARTY: Final = (
     _post("/studies", "receive", "Add a study file as pending", studies.receive, StudyLine, studies.Sent),
     _get("/studies/{run}", "study", "What the owner decides about", studies.study, StudyView),
     _get("/studies/{run}/advice", "advice", "Is joining worth it?", studies.advice, Advice),
+    _get("/studies/{run}/fit", "fit", "How the owner's rows fit (private)", studies.fit, Fit),
     _get("/studies/{run}/difference/{other}", "difference", "What changed", studies.difference, Difference),
     _get("/studies/{run}/progress", "progress", "Progress of the run", studies.progress, ProgressView),
     _post("/studies/{run}/agreement", "agree", "Sign the agreement", studies.agree, StudyLine, studies.Agree),

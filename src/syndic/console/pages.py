@@ -12,6 +12,7 @@ from syndic.document import from_builtins
 from syndic.errors import InputError, SyndicError
 from syndic.privacy.spending import STUDY_COLUMNS
 from syndic.study import schema_check
+from syndic.study.fit import BOUND_HEAD, COLUMN_HEAD
 from syndic.study.statement import Statement, costs_of, meaning_of
 
 Fields = Mapping[str, str]
@@ -82,9 +83,13 @@ def _sent(asked: Asked) -> studies.Sent:
 def _agree(folder: Path, asked: Asked) -> str:
     if asked.form.get("read") != "yes":
         raise InputError("confirm that you have read what the study costs and reveals: tick the box")
-    fields = {"typed": asked.form.get("typed", ""), "days": _whole(asked.form.get("days", "90"), "days")}
+    fields: dict[str, Any] = {
+        "typed": asked.form.get("typed", ""),
+        "days": _whole(asked.form.get("days", "90"), "days"),
+    }
     if asked.form.get("rehearsal", "").strip():
         fields["rehearsal"] = _whole(asked.form["rehearsal"], "rehearsal")
+    fields["despite_fit"] = asked.form.get("despite_fit") == "yes"
     answer = from_builtins(fields, studies.Agree, where="form")
     return f"/studies/{studies.agree(folder, asked.path['run'], answer).run}"
 
@@ -105,6 +110,18 @@ def _advice(folder: Path, asked: Asked) -> Content:
         return {"view": view, "advice": studies.advice(folder, asked.path["run"]), "unknown": ""}
     except SyndicError as error:
         return {"view": view, "advice": None, "unknown": str(error)}
+
+
+def _fit(folder: Path, asked: Asked) -> Content:
+    view = studies.study(folder, asked.path["run"])
+    try:
+        fit = studies.fit(folder, asked.path["run"])
+    except SyndicError as error:
+        return {"view": view, "fit": None, "unread": str(error)}
+    tables = [(f"{fit.source}, {fit.rows:,} rows (private)", COLUMN_HEAD, [one.row() for one in fit.columns])]
+    if fit.bounds:
+        tables.append((f"{fit.people:,} people (private)", BOUND_HEAD, fit.bound_rows()))
+    return {"view": view, "fit": fit, "tables": tables}
 
 
 def _difference(folder: Path, asked: Asked) -> Content:
@@ -175,6 +192,7 @@ PARTY_PAGES: Final = (
     Page("/studies", "studies.html", "Studies", _studies(studies), {"receive": _receive(studies)}),
     Page("/studies/{run}", "study.html", "Study", _study(studies), _AGREE),
     Page("/studies/{run}/advice", "advice.html", "Is joining worth it?", _advice),
+    Page("/studies/{run}/fit", "fit.html", "How your rows fit", _fit),
     Page("/studies/{run}/difference", "difference.html", "What changed", _difference),
     Page("/studies/{run}/progress", "progress.html", "Run", _progress(studies)),
     Page("/ledger", "ledger.html", "Ledger", _ledger, {"verify": _verify}),

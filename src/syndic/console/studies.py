@@ -32,6 +32,7 @@ from syndic.privacy import Entry, Ledger
 from syndic.study import PartyFolder, Study
 from syndic.study import agreement as owner
 from syndic.study.differences import changes
+from syndic.study.fit import Fit, own_fit
 from syndic.study.identity import Identity
 from syndic.study.price import price_of
 from syndic.study.statement import PlanSummary, plan
@@ -53,11 +54,15 @@ class Sent(Document):
 
 
 class Agree(Document):
-    """The owner's agreement: the typed first letters of the study's digest, and the days until it expires."""
+    """The owner's agreement: the typed first letters of the study's digest, and the days until it expires.
+
+    `despite_fit` confirms it for rows that fit the study poorly.
+    """
 
     typed: str
     days: int = owner.DEFAULT_DAYS
     rehearsal: int | None = None
+    despite_fit: bool = False
 
 
 class Withdraw(Document):
@@ -136,8 +141,25 @@ def agree(folder: Path, run: str, answer: Agree) -> StudyLine:
     _check_typed(answer.typed, content.digest)
     if not 1 <= answer.days <= _MOST_DAYS:
         raise InputError(f"days ({answer.days}) must be 1 to {_MOST_DAYS}")
+    fitted, _unread = own_fit(home, content)
+    if fitted is not None and fitted.poor and not answer.despite_fit:
+        raise RefusedError(
+            "nothing was signed: your rows fit this study poorly. Read how they fit, then confirm that you agree"
+        )
     signed = owner.agree(home, content, lasts=timedelta(days=answer.days), rehearsal=answer.rehearsal)
     return _found(folder, signed.run)
+
+
+def fit(folder: Path, run: str) -> Fit:
+    """Return how the owner's rows fit the study. Private, for the owner's screen.
+
+    Raises:
+        InputError: if the rows cannot be read.
+    """
+    found, unread = own_fit(PartyFolder(folder=folder), folder_of_study(folder, run).study())
+    if found is None:
+        raise InputError(unread)
+    return found
 
 
 def decline(folder: Path, run: str, answer: Decline) -> StudyLine:

@@ -22,11 +22,11 @@ from syndic.data.ranged import Ranged
 from syndic.data.reading import text_of
 from syndic.data.source import check_columns
 from syndic.document import Document, from_file
-from syndic.errors import InputError
+from syndic.errors import InputError, MissingExtraError
 from syndic.kernel import schema_of
 from syndic.privacy import Unit
 from syndic.study.document import Study
-from syndic.study.party_folder import PartyFile, beside
+from syndic.study.party_folder import PartyFile, PartyFolder, beside
 
 PRIVATE: Final = "(this line is private)"
 _MOST: Final = 0.5
@@ -122,8 +122,8 @@ class Fit(Document):
         ]
 
 
-COLUMN_HEAD: Final = ("column", "missing", "not in the list", "clipped", "outside, so missing")
-BOUND_HEAD: Final = ("unit", "of the rows kept", "of the people keep all their rows")
+COLUMN_HEAD: Final[tuple[str, ...]] = ("column", "missing", "not in the list", "clipped", "outside, so missing")
+BOUND_HEAD: Final[tuple[str, ...]] = ("unit", "of the rows kept", "of the people keep all their rows")
 
 
 def fit_of(study: Study, name: str, source: Any) -> Fit:
@@ -136,6 +136,15 @@ def fit_of(study: Study, name: str, source: Any) -> Fit:
         return fit(schema_of(study, name), _opened(source), unit=study.unit, party=name)
     except InputError as error:
         raise InputError(f"party '{name}': {error}") from None
+
+
+def own_fit(home: PartyFolder, study: Study) -> tuple[Fit | None, str]:
+    """Return how the rows of a party folder fit, or why they cannot be read: then no step could read them either."""
+    party = home.owner()
+    try:
+        return fit_of(study, party.name, party.source), ""
+    except (InputError, MissingExtraError) as error:
+        return None, str(error)
 
 
 def fit(schema: Schema, source: Source, *, unit: Unit | None = None, party: str = "") -> Fit:

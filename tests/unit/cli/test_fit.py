@@ -146,19 +146,19 @@ def test_a_study_that_does_not_fit_ends_in_advice_before_anything_is_spent(case:
     assert sorted(tmp_path.rglob("*")) == before
 
     home, joint = home_of(study, tmp_path)
-    words = ("agree", joint, "--home", home)
-    result = run(*words, "--yes")
+    asked = ("agree", joint, "--home", home)
+    result = run(*asked, "--yes")
     assert advice in flat(result.output)
     assert (result.exit_code == 0) is not poor
     if not poor:
         return
-    for answer in (result, run(*words, said="y\nn\n"), run(*words, said="n\n"), run(*words, said="y\n")):
+    for answer in (result, run(*asked, said="y\nn\n"), run(*asked, said="n\n"), run(*asked, said="y\n")):
         assert isinstance(answer.exception, RefusedError)
         assert "north did not agree; nothing was signed" in str(answer.exception)
     assert not list(home.glob("studies/*/agreement.json"))
-    assert run(*words, said="y\ny\n").exit_code == 0
-    assert run(*words, "--yes", "--despite-fit").exit_code == 0
-    assert json.loads(run(*words, "--yes", "--despite-fit", "--json").stdout)["owner_only"]["poor"]
+    assert run(*asked, said="y\ny\n").exit_code == 0
+    assert run(*asked, "--yes", "--despite-fit").exit_code == 0
+    assert json.loads(run(*asked, "--yes", "--despite-fit", "--json").stdout)["owner_only"]["poor"]
 
 
 def test_rows_that_fit_need_one_yes(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from consoles import Visitor, agree_all, run_between, study_between, study_file
+from support import COLUMNS
 from syndic.privacy import Ledger
 from syndic.study import PartyFolder, Release, Study
 from syndic.study.agreement import studies, withdraw
@@ -258,3 +259,37 @@ def test_overview_counts(finished: Place) -> None:
     told = visitor.ask("GET", "/overview")
     assert (told["role"], told["name"]) == ("party", "north")
     assert told["studies"]["finished"] == 1
+
+
+def test_rows_that_fit_poorly_need_a_second_yes(tmp_path: Path) -> None:
+    columns = COLUMNS.replace('"red", "green", "blue"', '"Red", "Green", "Blue"').replace(
+        'value = "red"', 'value = "Red"'
+    )
+    study, homes = study_between(tmp_path, columns=columns)
+    home = homes["north"]
+    visitor = Visitor(home.folder)
+    place = visitor.post("/studies", action="receive", text=study_file(study))
+    page = visitor.get(f"{place}/fit")
+    for wanted in ("How your rows fit", "for you only", "instead of", "100 %"):
+        assert wanted in page
+    assert visitor.ask("GET", f"/studies/{study.digest}/fit")["poor"]
+    answer = {"action": "agree", "typed": study.digest[:8], "days": "5", "read": "yes"}
+    page = visitor.post(place, 409, **answer)
+    assert "nothing was signed" in page
+    assert "green" not in page
+    visitor.ask("POST", f"/studies/{study.digest}/agreement", 409, body={"typed": study.digest[:8]})
+    assert [one.state for one in studies(home)] == ["pending"]
+    visitor.post(place, 303, **answer, despite_fit="yes")
+    assert [one.state for one in studies(home)] == ["agreed"]
+
+
+def test_rows_that_fit_or_cannot_be_read_need_one_yes(tmp_path: Path) -> None:
+    study, homes = study_between(tmp_path)
+    visitor = Visitor(homes["north"].folder)
+    place = visitor.post("/studies", action="receive", text=study_file(study))
+    assert "Most values of every column fit" in visitor.get(f"{place}/fit")
+    (homes["north"].folder / "rows.parquet").unlink()
+    assert "Your rows were not compared" in visitor.get(f"{place}/fit")
+    visitor.ask("GET", f"/studies/{study.digest}/fit", 400)
+    visitor.post(place, action="agree", typed=study.digest[:8], days="5", read="yes")
+    assert [one.state for one in studies(homes["north"])] == ["agreed"]

@@ -101,4 +101,4 @@ def test_rows_in_memory_have_a_key_too() -> None:
     ]
     counts = [node.state.open_table().count(["age", "colour"]).values for node in nodes]
     assert [int(count.sum()) for count in counts] == [60, 60]
-    assert not np.array_equal(*counts)
+    assert not np.array_equal(counts[0], counts[1])

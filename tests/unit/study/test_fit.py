@@ -1,6 +1,7 @@
 """How rows fit the columns of a study: every kind of column, and what is named."""
 
 import datetime
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
@@ -10,8 +11,8 @@ from syndic.privacy import Unit
 from syndic.study.fit import ColumnFit, Fit, fit, percent
 
 
-def of(column: Column, values: list[object]) -> ColumnFit:
-    return fit(Schema(columns=(column,)), open_source(pa.table({column.name: values}))).columns[0]
+def of(column: Column, values: Sequence[object]) -> ColumnFit:
+    return fit(Schema(columns=(column,)), open_source(pa.table({column.name: list(values)}))).columns[0]
 
 
 def numbers(one: ColumnFit) -> tuple[int, int, int, int]:
@@ -56,7 +57,7 @@ def test_a_value_is_named_only_if_it_occurs_a_few_times_and_looks_like_a_listed_
     assert "'berlin' instead of 'Berlin'" in of(column, ["berlin"] * 5).advice[0]
     assert "'Hamberg' instead of 'Hamburg'" in of(column, ["Hamberg"] * 5).advice[0]
     for values in (["berlin"] * 4, ["Cologne"] * 50, [f"berlin{place}" for place in range(50)]):
-        text = of(column, list(values)).advice[0]
+        text = of(column, values).advice[0]
         assert text == "c: 100 % of the values are not in the list: list them, or groups of them (this line is private)"
     # a code that occurs itself is not a misspelling of its neighbour
     codes = Categorical(name="c", values=("E11.90",))
@@ -73,14 +74,14 @@ def test_columns_with_very_many_levels_or_values_are_bounded() -> None:
     assert texts.unknown == 30_000
 
 
-def visits(rows: list[str | None], bound: int) -> Fit:
+def visits(rows: Sequence[str | None], bound: int) -> Fit:
     table = pa.table({"id": rows, "x": [0] * len(rows)})
     unit = Unit(neighbours="add_remove", person="id", rows=bound)
     return fit(Schema(columns=(Integer(name="x", lower=0, upper=1),)), open_source(table), unit=unit)
 
 
 def test_what_every_bound_keeps() -> None:
-    found = visits(["a"] * 3 + ["b"] * 2 + ["c", None], 1)
+    found = visits([*"aaabbc", None], 1)
     assert (found.people, found.nobody) == (3, 1)
     assert [(one.rows, one.rows_kept, one.people_kept) for one in found.bounds] == [(1, 3, 1), (2, 5, 2), (3, 6, 3)]
     assert found.poor
