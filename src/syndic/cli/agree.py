@@ -65,9 +65,8 @@ def agree(
 ) -> None:
     """Show what a study costs; sign the agreement if you say yes.
 
-    Also shows who takes part, what each party sees, and, for you only, how your rows fit the study. Spends nothing.
-    If most values of a column do not fit, or over a tenth of the rows is cut, a second yes is needed. Without a yes
-    nothing is signed, and the command ends with status 4.
+    Also shows who takes part, what each party sees, and, for you only, how your rows fit. Spends nothing. A poor fit
+    needs a second yes. Without a yes nothing is signed, and the command ends with status 4.
     """
     home, study, lasts = PartyFolder(folder=folder), Study.load(study_file), _duration(expires)
     with show.progress_bar("plan", shown=not as_json):

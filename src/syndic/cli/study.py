@@ -38,8 +38,7 @@ def _sources(words: str) -> Callable[[Command], Command]:
 def plan(study_file: Path, sources: tuple[str, ...], as_json: bool) -> None:
     """Check a study file; show what it costs, reveals and needs.
 
-    Spends nothing, and reads no row without --source. With it, a data owner sees how many values are missing, unknown
-    or clipped, and how many rows of each person are kept. Ends with status 2 if the study cannot run.
+    Spends nothing, and reads no row without --source. Ends with status 2 if the study cannot run.
     """
     study, files = Study.load(study_file), named(sources)
     _warn_of_draft(study_file)
