@@ -271,7 +271,7 @@ def test_a_lost_answer_is_not_drawn_again(case: Case, tmp_path: Path) -> None:
     answered(again, calls[:-1])
     reply = decode(answer(again, calls[-1]), Reply)
     assert reply.code == "refused"
-    assert "stored answer is gone" in reply.text
+    assert "stored answer was deleted" in reply.text
 
 
 @each_case
