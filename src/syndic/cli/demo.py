@@ -19,7 +19,7 @@ from syndic.evaluation.distance import column_sets, distances
 from syndic.evaluation.rows import kept, pooled, released
 from syndic.privacy import Spending, cost_sentence
 from syndic.study import Release, Study, simulate
-from syndic.study.price import price_of
+from syndic.study.document import price_of
 from syndic.study.simulate import RuntimeName
 from syndic.study.statement import odds_for
 

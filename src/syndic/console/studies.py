@@ -32,9 +32,9 @@ from syndic.privacy import Entry, Ledger
 from syndic.study import PartyFolder, Study
 from syndic.study import agreement as owner
 from syndic.study.differences import changes
+from syndic.study.document import price_of
 from syndic.study.fit import Fit, own_fit
 from syndic.study.identity import Identity
-from syndic.study.price import price_of
 from syndic.study.statement import PlanSummary, plan
 from syndic.study.study_folder import StudyFolder
 from syndic.version import __version__

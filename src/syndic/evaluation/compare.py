@@ -11,14 +11,21 @@ from syndic.document import from_file
 from syndic.errors import InputError, MissingExtraError
 from syndic.evaluation.baselines import Contender, held_out, own_rows, with_noise, without_noise
 from syndic.evaluation.breakdown import column_scores, group_scores
-from syndic.evaluation.distance import Distance, WayDistance, all_sets, distances, k_marginal, way_distances
-from syndic.evaluation.effort import FULL, QUICK, Effort
+from syndic.evaluation.distance import (
+    Distance,
+    WayDistance,
+    all_sets,
+    distances,
+    k_marginal,
+    way_distances,
+    worst_pairs,
+)
 from syndic.evaluation.evaluation import RELEASE, Evaluation, Scores
-from syndic.evaluation.pairs import worst_pairs
 from syndic.evaluation.prediction import check_models, default_target, one_thread, predictions, task_of
 from syndic.evaluation.propensity import logistic_ratio, tree_ratio
 from syndic.evaluation.regression import coefficient_overlap
 from syndic.evaluation.rows import Clique, Rows, kept, pooled, released
+from syndic.evaluation.scores import FULL, QUICK, Effort
 from syndic.kernel import Progress, silent_progress
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.methods.synthesis.trust import Reliability

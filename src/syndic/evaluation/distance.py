@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from math import comb, prod
 from statistics import fmean
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from syndic.data import Domain, Factor, SparseCounts
 from syndic.document import Document
 from syndic.evaluation.rows import Clique, Rows
+from syndic.methods.synthesis.trust import Reliability
 
 WAYS = (1, 2, 3)
 MOST_SETS = 300
@@ -139,3 +140,34 @@ def way_distances(found: Mapping[Clique, float], sets: Mapping[int, Sequence[Cli
 def k_marginal(mean_pairwise: float) -> float:
     """Return SDNist's k-marginal score: 1000 identical, 0 nothing in common."""
     return 1000 * (1 - mean_pairwise)
+
+
+SHOWN_PAIRS: Final = 10
+
+
+class PairScore(Document):
+    """Two columns: the distance from the real rows, and the one that the release expects. For the owner only.
+
+    `expected` is computed from the release alone; None if the method does not publish what it takes.
+    """
+
+    columns: tuple[str, str]
+    tvd: float
+    expected: float | None
+
+
+def worst_pairs(sets: Iterable[Distance], reliability: Reliability | None) -> tuple[PairScore, ...]:
+    """Return the pairs with the largest distances, the worst first."""
+    found: dict[tuple[str, str], float] = {}
+    for one in sets:
+        if len(one.columns) == 2:
+            found[one.columns[0], one.columns[1]] = one.tvd
+    worst = sorted(found, key=lambda pair: -found[pair])[:SHOWN_PAIRS]
+    return tuple(
+        PairScore(
+            columns=pair,
+            tvd=found[pair],
+            expected=None if reliability is None else reliability.pair(*pair).error,
+        )
+        for pair in worst
+    )

@@ -9,8 +9,7 @@ from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import InputError, RefusedError
 from syndic.evaluation.baselines import INDEPENDENT, REAL
 from syndic.evaluation.breakdown import ColumnScore, GroupScore
-from syndic.evaluation.distance import Distance, WayDistance
-from syndic.evaluation.pairs import PairScore
+from syndic.evaluation.distance import Distance, PairScore, WayDistance
 from syndic.evaluation.prediction import Prediction
 from syndic.evaluation.regression import Overlap
 

@@ -11,7 +11,10 @@ from syndic.privacy.account import rho_for as rho_for
 from syndic.privacy.account import zcdp_epsilon as zcdp_epsilon
 from syndic.privacy.chain import Entry as Entry
 from syndic.privacy.cost import Cost as Cost
+from syndic.privacy.cost import Price as Price
+from syndic.privacy.cost import at_delta as at_delta
 from syndic.privacy.cost import joint_cost as joint_cost
+from syndic.privacy.cost import shown as shown
 from syndic.privacy.event import ApproximateEvent as ApproximateEvent
 from syndic.privacy.event import ConcentratedEvent as ConcentratedEvent
 from syndic.privacy.event import Event as Event
@@ -20,9 +23,6 @@ from syndic.privacy.event import PureEvent as PureEvent
 from syndic.privacy.ledger import Called as Called
 from syndic.privacy.ledger import Ledger as Ledger
 from syndic.privacy.ledger import Reservation as Reservation
-from syndic.privacy.price import Price as Price
-from syndic.privacy.price import at_delta as at_delta
-from syndic.privacy.price import shown as shown
 from syndic.privacy.spending import Spending as Spending
 from syndic.privacy.spending import StudySpending as StudySpending
 from syndic.privacy.spending import cost_sentence as cost_sentence

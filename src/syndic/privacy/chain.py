@@ -8,9 +8,8 @@ import msgspec
 
 from syndic.document import Document, to_json
 from syndic.errors import IntegrityError
-from syndic.privacy.cost import Cost
+from syndic.privacy.cost import Cost, Price
 from syndic.privacy.event import Event
-from syndic.privacy.price import Price
 from syndic.privacy.unit import Budget
 
 GENESIS: Final = hashlib.sha256(b"syndic ledger 1").hexdigest()

@@ -16,9 +16,8 @@ from typing import Self, final
 from syndic.document import Document, to_builtins, to_json
 from syndic.errors import BudgetError, InputError, IntegrityError, RefusedError
 from syndic.privacy.chain import Entry, checked
-from syndic.privacy.cost import Cost
+from syndic.privacy.cost import Cost, Price
 from syndic.privacy.event import Event
-from syndic.privacy.price import Price
 from syndic.privacy.room import fits, refusal
 from syndic.privacy.spending import Spending, StudySpending, by_study
 from syndic.privacy.store import Store

@@ -7,9 +7,8 @@ from typing import Final
 
 from syndic.document import Document
 from syndic.privacy.chain import Entry
-from syndic.privacy.cost import Cost
+from syndic.privacy.cost import Cost, Price, shown
 from syndic.privacy.event import ConcentratedEvent, Event, GaussianEvent
-from syndic.privacy.price import Price, shown
 from syndic.privacy.unit import Budget
 
 STUDY_COLUMNS: Final = ("study", "data set", "cost", "charged", "spent after it", "cap")

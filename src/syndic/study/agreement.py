@@ -15,9 +15,8 @@ from syndic.document import Document, to_readable_json
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import Agreement, PublicIdentity, identified
 from syndic.privacy import Ledger, Price, Spending, cost_sentence
-from syndic.study.document import Study
+from syndic.study.document import Study, price_of
 from syndic.study.party_folder import PartyFile, PartyFolder, run_digest
-from syndic.study.price import price_of
 from syndic.study.statement import PlanSummary, plan
 from syndic.study.study_folder import StudyFolder, write_whole
 from syndic.version import __version__

@@ -12,7 +12,7 @@ from syndic.document import Document, from_file, from_toml, json_schema, run_che
 from syndic.errors import InputError
 from syndic.kernel import Limits, Member, Plan, PublicIdentity, Step, budget_of, make_plan, people_of, steps_of_run
 from syndic.methods import Align, AnyMethod
-from syndic.privacy import Budget, Cost, Unit, check_delta, default_delta, joint_cost
+from syndic.privacy import Budget, Cost, Price, Unit, check_delta, default_delta, joint_cost
 
 Kind = TypeVar("Kind", bound=Plan)
 
@@ -203,3 +203,21 @@ def _meaning(study: Study) -> dict[str, Any]:
         if party["identity"] is None:
             del party["identity"]
     return content
+
+
+def price_of(study: Study, party: str) -> Price:
+    """Return the cost of all that the study charges at a party, at the study's delta, and what it discloses."""
+    return Price.of(study.name, study.plan.events(party), study.delta, disclosures_of(study))
+
+
+def disclosures_of(study: Study) -> tuple[str, ...]:
+    """Return what the study shows exactly, outside any epsilon; most studies show nothing."""
+    aligned = () if study.alignment is None else (_aligned(study.alignment),)
+    return (*study.plan.disclosure.discloses, *aligned)
+
+
+def _aligned(alignment: str) -> str:
+    return (
+        f"its people were aligned by study {alignment[:12]}: every party knows exactly which of its people are common "
+        "to all parties"
+    )

@@ -25,9 +25,8 @@ from syndic.methods import Align
 from syndic.mpc.align.work import ORDER_NAME, StoredOrder
 from syndic.privacy import Budget, Called, Ledger
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
-from syndic.study.document import Study
+from syndic.study.document import Study, price_of
 from syndic.study.identity import Identity, rehearsed_bonds
-from syndic.study.price import price_of
 from syndic.study.study_folder import StudyFolder, write_whole
 
 

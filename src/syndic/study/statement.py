@@ -11,8 +11,7 @@ import msgspec
 from syndic.document import Document
 from syndic.kernel import Disclosure, Resources
 from syndic.privacy import Cost, Event, Unit, at_delta, curve, shown
-from syndic.study.document import Study
-from syndic.study.price import disclosures_of, price_of
+from syndic.study.document import Study, disclosures_of, price_of
 from syndic.version import __version__
 
 WHOLE_RELEASE: Final = "The whole release, all parties together"

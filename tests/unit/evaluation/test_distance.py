@@ -12,8 +12,8 @@ from syndic.data import ReleasedTable, Schema, Table, open_source
 from syndic.evaluation import distance
 from syndic.evaluation import rows as row_module
 from syndic.evaluation.distance import all_sets, column_sets, distances, k_marginal, passes, tvd, way_distances
-from syndic.evaluation.effort import FULL
 from syndic.evaluation.rows import Clique, Rows, independent, kept, pooled, released, resampled, thinned
+from syndic.evaluation.scores import FULL
 
 SIZES = {"a": 3, "b": 5, "c": 2, "d": 4}
 SCHEMA = Schema.from_domain(SIZES)

@@ -13,8 +13,7 @@ from syndic.advice.vertical_forecast import MadeUpCounts
 from syndic.data import Domain, Schema
 from syndic.document import from_builtins, from_file
 from syndic.errors import InputError
-from syndic.evaluation.distance import Distance
-from syndic.evaluation.pairs import worst_pairs
+from syndic.evaluation.distance import Distance, worst_pairs
 from syndic.methods.synthesis.expected import reliability_of
 from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
 from syndic.methods.synthesis.trust import POOR, ExpectedError, PairTrust, Reliability

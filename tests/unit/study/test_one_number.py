@@ -19,7 +19,7 @@ from syndic.privacy.cost import Cost
 from syndic.privacy.unit import Budget
 from syndic.study import PartyFolder, Release, plan, simulate
 from syndic.study.agreement import agree, consider
-from syndic.study.price import price_of
+from syndic.study.document import price_of
 from syndic.study.statement import OTHER_ADVERSARIES, WHOLE_RELEASE, Statement
 
 ALIKE = ("homm laplace", "homm overlap", "synthesis adaptive", "synthesis overlap", "estimate gaussian", "mixing")
