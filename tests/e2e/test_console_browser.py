@@ -266,7 +266,7 @@ def test_the_workbench_keeps_what_it_shows(
     browser.open(f"{running.place}/schema")
     browser.type("#schema-text", '[[columns]]\nname = "age"\nkind = "integer"\nlower = 0\nupper = 50\nbins = 5\n')
     browser.leave("document.querySelector('button[value=check]').click()")
-    assert "values lie outside" in browser.run("document.body.innerText")
+    assert "values are missing, not in the list or outside the bounds" in browser.run("document.body.innerText")
     sound(browser, running.place)
     shoot("schema", 1100)
     home = place[1]["north"].folder

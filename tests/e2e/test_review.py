@@ -103,7 +103,7 @@ def test_an_emptied_ledger_is_not_whole_and_a_foreign_file_is_left_alone(tmp_pat
     empty = tmp_path / "empty.sqlite"
     empty.touch()
     for path in (empty, tmp_path / "absent.sqlite"):
-        with pytest.raises(IntegrityError, match="no ledger"):
+        with pytest.raises(IntegrityError, match="missing or empty"):
             Ledger.open(path, create=False)
     assert empty.stat().st_size == 0
     foreign = tmp_path / "foreign.sqlite"

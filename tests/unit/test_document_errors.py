@@ -65,7 +65,7 @@ EXPECTED = [
     "schema.columns[2]: 'weight': lower (500.0) must be below upper (10.0)...",
     "schema.columns[3].lower ('day'): expected a date such as 2020-01-31, found other text",
     "schema.columns[3].upper ('day'): required, but missing",
-    "alignment must be the digest of an alignment study: 64 hexadecimal letters",
+    "alignment must be the digest of an alignment study: 64 hexadecimal digits",
 ]
 
 
@@ -103,7 +103,7 @@ def test_checks_run_that_read_valid_fields_only() -> None:
     text = TWELVE.replace('rows = "2"', "rows = 2").replace("add-remove", "replace").replace("n = 1500", "people = 9")
     with pytest.raises(InputError) as caught:
         Study.loads(text)
-    assert "unit.parties (5) is more than the 1 parties" in caught.value.errors
+    assert "unit.parties (5) must be at most the 1 parties" in caught.value.errors
 
 
 class Part(Document):

@@ -105,5 +105,5 @@ def test_nothing_is_asked_where_no_run_is_possible(
     with pytest.raises(InputError, match="coordinator init"):
         sy.run(study, folder=tmp_path / "north")
     strangers = replace(study, parties=tuple(replace(one, name=f"{one.name}2") for one in study.parties))
-    with pytest.raises(InputError, match="not on this coordinator's list"):
+    with pytest.raises(InputError, match="not admitted by this coordinator"):
         sy.run(strangers, folder=tmp_path / "federation")

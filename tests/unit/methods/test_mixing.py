@@ -226,7 +226,7 @@ def test_a_party_with_other_people_than_said_stops_the_run_before_it_pays(tmp_pa
         (("parties = 2\n", "parties = 1\n"), "parties = 2"),
         (('"replace"', '"add_remove"'), "replace"),
         (('people = 60\ncolumns = ["score"]', 'people = 50\ncolumns = ["score"]'), "the same number"),
-        (('"colour", "age"', '"colour", "score"'), "at exactly one"),
+        (('"colour", "age"', '"colour", "score"'), "by exactly one"),
         (("delta = 1e-5", ""), "delta above 0"),
     ],
 )

@@ -121,7 +121,7 @@ def test_equal_parties_leave_out_the_rest_and_too_few_rows_are_refused() -> None
         Cohort.equal(csr_array(rows), labels, 34, Objective(Logistic(), 0.1))
     with pytest.raises(InputError, match="without gaps"):
         Cohort(csr_array(rows), labels, 2 * PARTY, Objective(Logistic(), 0.1))
-    with pytest.raises(InputError, match="one length"):
+    with pytest.raises(InputError, match="the same length"):
         Cohort(csr_array(rows), labels[:3], PARTY, Objective(Logistic(), 0.1))
 
 
