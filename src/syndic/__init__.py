@@ -11,6 +11,7 @@ from typing import Any
 # `__init__.pyi` says the same to type checkers
 _NAMES = {
     "syndic.study": "Study plan simulate Release",
+    "syndic.study.draft": "draft",
     "syndic.federation.run": "run",
     "syndic.advice": "advise",
     "syndic.evaluation": "evaluate",

@@ -34,4 +34,5 @@ from syndic.study import Release as Release
 from syndic.study import Study as Study
 from syndic.study import plan as plan
 from syndic.study import simulate as simulate
+from syndic.study.draft import draft as draft
 from syndic.version import __version__ as __version__

@@ -254,29 +254,51 @@ def test_by_keyboard_in_the_dark(running: Running, browser: Browser) -> None:
     for _ in range(12):
         browser.press("Tab", 9)
         reached.add(browser.run("document.activeElement.innerText || document.activeElement.id"))
-    assert {"Studies", "Ledger", "Releases", "Schema workbench", "Sign out"} <= reached
+    assert {"Studies", "Ledger", "Releases", "Draft a study", "Sign out"} <= reached
     landmarks = browser.run("['header', 'nav', 'main', 'footer', 'h1'].map(n => document.querySelectorAll(n).length)")
     assert landmarks == [1, 1, 1, 1, 1]
 
 
-def test_the_workbench_keeps_what_it_shows(
+def test_a_draft_becomes_a_study_when_it_is_confirmed(
     place: tuple[Study, dict[str, PartyFolder]], running: Running, browser: Browser, shoot: Shoot
 ) -> None:
-    sign_in(browser, running)
-    browser.open(f"{running.place}/schema")
-    browser.type("#schema-text", '[[columns]]\nname = "age"\nkind = "integer"\nlower = 0\nupper = 50\nbins = 5\n')
-    browser.leave("document.querySelector('button[value=check]').click()")
-    assert "values are missing, not in the list or outside the bounds" in browser.run("document.body.innerText")
-    sound(browser, running.place)
-    shoot("schema", 1100)
     home = place[1]["north"].folder
-    browser.run("document.querySelector('button[value=save]').click()")
-    browser.until("document.querySelector('.alert[role=alert]')")
-    assert not (home / "schema.toml").exists()
-    browser.run("document.querySelector('input[name=public]').click()")
-    browser.run("document.querySelector('button[value=save]').click()")
-    browser.until("document.querySelector('.good')")
-    assert "upper = 50" in (home / "schema.toml").read_text()
+    sign_in(browser, running)
+    browser.open(f"{running.place}/draft")
+    sound(browser, running.place)
+    browser.leave("document.querySelector('button[value=make]').click()")
+    assert (home / "study.draft.toml").exists()
+    sound(browser, running.place)
+    card = "document.querySelector('input[name=name][value=age]').form"
+    name = browser.run(f"{card}.id")
+    before = browser.run(f"{card}.querySelectorAll('svg rect').length")
+    browser.type(f"#{name}-edges", "0, 18, 40, 65, 100")
+    browser.leave(f"{card}.querySelector('button').click()")
+    assert browser.run("location.hash") == f"#{name}"
+    # four bins and the missing level
+    assert browser.run(f"{card}.querySelectorAll('svg rect').length") == 5 != before
+    assert "18-39" in browser.run(f"{card}.querySelector('svg').textContent")
+    browser.run("window.scrollTo(0, 0)")
+    sound(browser, running.place)
+    shoot("draft", 1500)
+    write = "document.querySelector('#confirm button').click()"
+    browser.leave(write)
+    assert "nothing was written" in browser.run("document.querySelector('.alert[role=alert]').textContent")
+    assert not (home / "study.toml").exists()
+    browser.run("document.querySelectorAll('#confirm input[type=checkbox]').forEach(box => box.click())")
+    browser.leave(write)
+    assert "may be shared" in browser.run("document.querySelector('.good').textContent")
+    assert "edges = [0, 18, 40, 65, 100]\n" in (home / "study.toml").read_text()
+    assert "#" not in (home / "study.toml").read_text()
+    assert browser.nameless() == []
+
+
+def test_each_error_of_a_study_file_has_its_own_line(running: Running, browser: Browser) -> None:
+    sign_in(browser, running)
+    browser.type("#study-text", "name = 3\nedition = 0.5\nnonsense = 1\n")
+    browser.leave("document.querySelector('button[value=receive]').click()")
+    shown = browser.run("document.querySelector('.alert[role=alert]').innerText").splitlines()
+    assert [line.split(".")[0] for line in shown[1:4]] == ["1", "2", "3"]
 
 
 def test_script_in_a_study_stays_text(running: Running, browser: Browser, tmp_path: Path) -> None:

@@ -41,4 +41,4 @@ def test_made_up_requests_get_described_answers(tmp_path: Path) -> None:
     finally:
         running.close()
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
-    assert "Tested: 22" in done.stdout
+    assert "Tested: 24" in done.stdout

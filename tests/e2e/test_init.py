@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from syndic import Release, Study
 from syndic.cli.main import cli
-from syndic.study.draft import READ
+from syndic.study.draft_text import READ
 
 HEADER = ("customer_id", "age", "sex", "balance", "rate", "joined", "region_code", "severity", "remark", "churned")
 

@@ -1,6 +1,5 @@
 """`init`: draft a study from the owners' files, and confirm a draft."""
 
-import os
 import re
 from pathlib import Path
 
@@ -11,7 +10,9 @@ from syndic.cli.groups import example
 from syndic.cli.show import PATH
 from syndic.data.dictionary import read_dictionary, read_metadata
 from syndic.errors import InputError, RefusedError
-from syndic.study.draft import Draft, Unconfirmed, confirm, draft, read_value, unconfirmed
+from syndic.study.draft import Draft, draft
+from syndic.study.draft_text import Unconfirmed, confirm, read_value, unconfirmed
+from syndic.study.study_folder import write_new
 
 
 @click.command(
@@ -57,7 +58,7 @@ def init(
     known = [*(read_dictionary(dictionary) if dictionary else ()), *(read_metadata(metadata) if metadata else ())]
     with show.progress_bar("read the files", shown=True):
         made = draft(_parties(files), target=target, declared=known, people=_numbers(people))
-    _write(out, made.toml())
+    write_new(out, made.toml())
     _show(made)
     click.echo(f"wrote {out}: private. {_count(len(made.unconfirmed))} read from rows")
     click.echo(f"next: syndic init --confirm {out} --out study.toml")
@@ -101,7 +102,7 @@ def _confirm(path: Path, out: Path, *, yes: bool) -> None:
         click.echo("Press Enter if all values of a line are public knowledge, or type KEY = VALUE to replace one.")
         for place in dict.fromkeys(one.place for one in values):
             _ask(place, [one for one in values if one.place == place], chosen)
-    _write(out, confirm(text, chosen.__getitem__))
+    write_new(out, confirm(text, chosen.__getitem__))
     click.echo(f"wrote {out}: {_count(len(values))} confirmed")
 
 
@@ -148,12 +149,6 @@ def _check_free(out: Path) -> None:
         raise InputError(f"--out {out}: expected a .toml file")
     if out.exists():
         raise InputError(f"{out} exists: choose another file with --out, or remove it")
-
-
-def _write(out: Path, text: str) -> None:
-    """Write a new file that only its owner may read."""
-    with os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
 
 
 def _count(number: int) -> str:

@@ -18,7 +18,7 @@ from syndic.study import PartyFile, Release, Study
 from syndic.study import plan as plan_of
 from syndic.study import simulate as run_simulation
 from syndic.study.document import price_of
-from syndic.study.draft import unconfirmed
+from syndic.study.draft_text import unconfirmed
 from syndic.study.fit import BOUND_HEAD, COLUMN_HEAD, Fit, fit_of
 from syndic.study.simulate import RuntimeName
 

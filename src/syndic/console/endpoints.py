@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any, Final, Literal, final
 
 from syndic.advice import Advice
-from syndic.console import federation, ledgers, releases, studies
+from syndic.console import drafts, federation, ledgers, releases, studies
+from syndic.console.drafts import DraftView
 from syndic.console.views import (
     Comparison,
     Difference,
@@ -27,9 +28,7 @@ from syndic.console.views import (
     Verified,
 )
 from syndic.document import schema_parts
-from syndic.study import schema_check
 from syndic.study.fit import Fit
-from syndic.study.schema_check import SchemaCheck, SchemaText
 from syndic.version import __version__
 
 BASE: Final = "/api/v1"
@@ -97,14 +96,13 @@ PARTY: Final = (
     _post("/ledger/verification", "verify", "Verify the chain", ledgers.verify, Verified, ledgers.Verify),
     _get("/ledger/export.json", "export_json", "All entries as JSON", ledgers.export_json, _JSON),
     _get("/ledger/export.csv", "export_csv", "All entries as CSV", ledgers.export_csv, _CSV),
-    _get("/schema", "schema", "The schema that the owner saved", schema_check.saved_schema, SchemaText),
-    Endpoint(
-        "PUT", "/schema", "save_schema", "Save a schema that is public knowledge", schema_check.save_schema, SchemaText,
-        schema_check.Save,
-    ),
+    _get("/draft", "draft", "The draft of a study, for the owner only", drafts.view, DraftView),
+    _get("/draft/choices", "draft_choices", "The files to draft from", drafts.choices, drafts.Choices),
+    _post("/draft", "make_draft", "Draft a study from rows", drafts.make, DraftView, drafts.Make, 201),
+    Endpoint("PUT", "/draft", "edit_draft", "Change values of the draft", drafts.edit, DraftView, drafts.Edit),
     _post(
-        "/schema/check", "check_schema", "Compare a schema with the rows", schema_check.check_schema, SchemaCheck,
-        schema_check.Write,
+        "/draft/study", "confirm_draft", "Write the confirmed study", drafts.confirm_draft, drafts.Written,
+        drafts.Confirm, 201,
     ),
     *_RELEASES,
 )  # fmt: skip

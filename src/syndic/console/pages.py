@@ -4,14 +4,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, final
+from typing import Any, Final, final, get_args
+from urllib.parse import quote, urlencode
 
-from syndic.console import federation, ledgers, releases, studies
+from syndic.console import drafts, federation, ledgers, releases, studies
 from syndic.console.views import Role
+from syndic.data.profile import Kind
 from syndic.document import from_builtins
 from syndic.errors import InputError, SyndicError
 from syndic.privacy.spending import STUDY_COLUMNS
-from syndic.study import schema_check
 from syndic.study.fit import BOUND_HEAD, COLUMN_HEAD
 from syndic.study.statement import Statement, costs_of, meaning_of
 
@@ -152,19 +153,48 @@ def _compare(folder: Path, asked: Asked) -> Content:
     return {"comparison": found, "figures": figures}
 
 
-def _schema(folder: Path, _asked: Asked) -> Content:
-    return {"text": schema_check.saved_schema(folder).text, "check": None, "saved": False}
+def _draft(folder: Path, asked: Asked) -> Content:
+    source = (asked.form or asked.query).get("source", "")
+    content: Content = {"draft": None, "source": source, "written": None, "typed": asked.form, "kinds": get_args(Kind)}
+    if not drafts.has_draft(folder):
+        return {**content, "choices": drafts.choices(folder)}
+    view = drafts.view(folder, source)
+    return {**content, "draft": view, "cards": drafts.cards(view), "bounds": BOUND_HEAD}
 
 
-def _check_schema(folder: Path, asked: Asked) -> Content:
-    text = asked.form.get("text", "")
-    return {"text": text, "check": schema_check.check_schema(folder, schema_check.Write(text=text))}
+def _make_draft(folder: Path, asked: Asked) -> str:
+    given = {key: asked.form.get(key, "") for key in ("source", "dictionary", "target")}
+    drafts.make(folder, drafts.Make(**given))
+    return _draft_place(asked)
 
 
-def _save_schema(folder: Path, asked: Asked) -> Content:
-    text = asked.form.get("text", "")
-    public = asked.form.get("public") == "yes"
-    return {"text": schema_check.save_schema(folder, schema_check.Save(text=text, public=public)).text, "saved": True}
+def _edit_draft(folder: Path, asked: Asked) -> str:
+    # browsers send a line break in a name as two characters
+    table, name = asked.form.get("table", ""), asked.form.get("name", "").replace("\r\n", "\n")
+    typed = {key.removeprefix("value-"): text for key, text in asked.form.items() if key.startswith("value-")}
+    given = {
+        "table": table,
+        "name": name,
+        "source": asked.form.get("source", ""),
+        "kind": asked.form.get("kind") or None,
+        "values": drafts.typed_values(folder, table, name, typed),
+    }
+    drafts.edit(folder, from_builtins(given, drafts.Edit, where="form"))
+    return f"{_draft_place(asked)}#{quote(asked.form.get('card', ''))}"
+
+
+def _confirm_draft(folder: Path, asked: Asked) -> Content:
+    public = tuple(key.removeprefix("public-") for key in asked.form if key.startswith("public-"))
+    return {"written": drafts.confirm_draft(folder, drafts.Confirm(public=public, file=asked.form.get("file", "")))}
+
+
+def _discard_draft(folder: Path, _asked: Asked) -> str:
+    drafts.discard(folder)
+    return "/draft"
+
+
+def _draft_place(asked: Asked) -> str:
+    return f"/draft?{urlencode({'source': asked.form.get('source', '')})}"
 
 
 def _run(folder: Path, asked: Asked) -> str:
@@ -187,7 +217,12 @@ _RELEASES: Final = (
 )
 
 _AGREE: Final[Mapping[str, Action]] = {"agree": _agree, "decline": _decline, "withdraw": _withdraw}
-_SCHEMA: Final[Mapping[str, Action]] = {"check": _check_schema, "save": _save_schema}
+_DRAFT: Final[Mapping[str, Action]] = {
+    "make": _make_draft,
+    "edit": _edit_draft,
+    "confirm": _confirm_draft,
+    "discard": _discard_draft,
+}
 PARTY_PAGES: Final = (
     Page("/studies", "studies.html", "Studies", _studies(studies), {"receive": _receive(studies)}),
     Page("/studies/{run}", "study.html", "Study", _study(studies), _AGREE),
@@ -196,7 +231,7 @@ PARTY_PAGES: Final = (
     Page("/studies/{run}/difference", "difference.html", "What changed", _difference),
     Page("/studies/{run}/progress", "progress.html", "Run", _progress(studies)),
     Page("/ledger", "ledger.html", "Ledger", _ledger, {"verify": _verify}),
-    Page("/schema", "schema.html", "Schema workbench", _schema, _SCHEMA),
+    Page("/draft", "draft.html", "Draft a study", _draft, _DRAFT),
     *_RELEASES,
 )
 

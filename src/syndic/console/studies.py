@@ -33,6 +33,7 @@ from syndic.study import PartyFolder, Study
 from syndic.study import agreement as owner
 from syndic.study.differences import changes
 from syndic.study.document import price_of
+from syndic.study.draft_text import unconfirmed
 from syndic.study.fit import Fit, own_fit
 from syndic.study.identity import Identity
 from syndic.study.statement import PlanSummary, plan
@@ -106,7 +107,14 @@ def receive(folder: Path, sent: Sent) -> StudyLine:
 
 
 def read_study(sent: Sent) -> Study:
-    """Read the text of a study file."""
+    """Read the text of a study file.
+
+    Raises:
+        RefusedError: if it is a draft with values that were read from rows.
+    """
+    drafted = len(unconfirmed(sent.text))
+    if drafted:
+        raise RefusedError(f"this is a private draft: {drafted} of its values were read from rows. Confirm it first")
     return (from_toml if sent.kind == "toml" else from_json)(sent.text, Study, where="study file")
 
 

@@ -39,7 +39,7 @@ _ASSETS: Final = {
     "figures.css": "text/css",
     "icon.svg": "image/svg+xml",
 }
-_MOST_FIELDS: Final = 40
+_MOST_FIELDS: Final = 5000
 _LOG = logging.getLogger("syndic.console")
 
 

@@ -61,6 +61,11 @@ def read_metadata(path: Path) -> tuple[Declared, ...]:
     return _distinct(_of_json(content, path.name), path.name)
 
 
+def read_declared(path: Path) -> tuple[Declared, ...]:
+    """Read a CSV data dictionary, or a JSON file of SDV or mbi."""
+    return read_metadata(path) if path.suffix == ".json" else read_dictionary(path)
+
+
 def _of_line(line: Mapping[str, str | None], where: str) -> Declared:
     cells = {key: (line.get(key) or "").strip() for key in _KEYS}
     kind, name = cells["kind"].lower(), cells["name"]

@@ -1,47 +1,30 @@
 """Draft a study from the owners' files. A draft is private until a person confirms it from public knowledge.
 
-Every value that was read from rows has a comment at the end of its line (`READ`). Bounds are widened to round numbers,
-ids and free text are left out. `confirm` removes the comments; nothing else may turn a draft into a study.
+Every value that was read from rows is marked (`syndic.study.draft_text`). Bounds are widened to round numbers, ids and
+free text are left out.
 """
 
-import datetime
-import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, final
 
 from syndic.data import Schema
-from syndic.data.dictionary import Declared
-from syndic.data.profile import ColumnProfile
+from syndic.data.dictionary import Declared, read_declared
+from syndic.data.profile import ColumnProfile, Kind, profile_column
 from syndic.document import from_builtins
 from syndic.errors import InputError
 from syndic.privacy import default_delta
 from syndic.study.document import Study
-from syndic.study.draft_rows import Layout, PartyRows, is_complete, lay_out, read_parties
+from syndic.study.draft_rows import Layout, PartyRows, is_complete, lay_out, read_column, read_parties
+from syndic.study.draft_text import DEFAULT_DELTA, LEFT_OUT, READ, Unconfirmed, comment, confirm, toml_of, unconfirmed
 
-READ: Final = "# READ FROM ROWS: confirm from public knowledge before sharing"
-_DEFAULT_DELTA: Final = "# the default for these numbers of people"
 _HEAD: Final = """\
 # PRIVATE DRAFT, read from rows: do not share this file.
 # Confirm every marked value from public knowledge, or replace it: syndic init --confirm DRAFT --out study.toml
 # Which columns are in the draft, and the method, follow from the files too: choose them yourself.
 """
 _MANY_MISSING: Final = 0.2
-_LONG_NAME: Final = 500
-_HEADING: Final = re.compile(r"\s*\[\[?\s*([\w.]+)\s*\]\]?\s*(#.*)?")
-_PAIR: Final = re.compile(r"\s*([\w-]+)\s*=(.*)")
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class Unconfirmed:
-    """A value of a draft that was read from rows: its line, the table or column it belongs to, key and TOML value."""
-
-    line: int
-    place: str
-    key: str
-    value: str
 
 
 @final
@@ -62,6 +45,10 @@ class Draft:
         """The values that were read from rows and must be confirmed."""
         return unconfirmed(self.text)
 
+    def confirm(self, choose: Callable[[Unconfirmed], str]) -> Study:
+        """Return the study; `choose` confirms each value that was read from rows, or returns another as TOML."""
+        return Study.loads(confirm(self.text, choose))
+
     @property
     def left_out(self) -> Mapping[str, str]:
         """The columns that the draft leaves out, and why."""
@@ -72,14 +59,16 @@ def draft(
     sources: Mapping[str, Any],
     *,
     target: str | None = None,
-    declared: Sequence[Declared] = (),
+    declared: Sequence[Declared] | str | Path = (),
     people: Mapping[str, int] | None = None,
     name: str = "",
 ) -> Draft:
     """Draft a study from each party's rows: paths, tables or anything else that is a source. Reads rows; private.
 
-    `declared` are columns from a public dictionary and `people` public numbers of people: these need no confirmation.
+    `declared` are columns from a public dictionary, or the path of one, and `people` public numbers of people: these
+    need no confirmation.
     """
+    declared = read_declared(Path(declared)) if isinstance(declared, str | Path) else declared
     people = dict(people or {})
     if not sources and not people:
         raise InputError("name at least one party: PARTY=FILE, or its public number of people")
@@ -98,73 +87,18 @@ def draft(
     lines += _party_lines(layout, people, parties, used)
     for column in used:
         lines += _column_lines(column, known.get(column.name))
-    lines += [f"# left out: {_comment(column.name)}: {column.reason}" for column in columns if column.kind is None]
+    lines += [f"{LEFT_OUT}{comment(column.name)}: {column.reason}" for column in columns if column.kind is None]
     text = "\n".join(lines).rstrip("\n") + "\n"
     Study.loads(text)
     return Draft(text=text, columns=columns, notes=layout.notes)
 
 
-def unconfirmed(text: str) -> tuple[Unconfirmed, ...]:
-    """Return the values of a study's text that are marked as read from rows."""
-    found, place = [], ""
-    for number, line in enumerate(text.split("\n")):
-        heading = _HEADING.fullmatch(line)
-        pair = _PAIR.fullmatch(line.rstrip().removesuffix(READ))
-        if heading:
-            place = heading[1].removesuffix("s") if line.lstrip().startswith("[[") else heading[1]
-        elif pair and pair[1] == "name":
-            place = _name_of(pair[2].strip()) or place
-        if line.rstrip().endswith(READ):
-            key, value = (pair[1], pair[2].strip()) if pair else ("", "")
-            found.append(Unconfirmed(line=number, place=place, key=key, value=value))
-    return tuple(found)
-
-
-def confirm(text: str, choose: Callable[[Unconfirmed], str]) -> str:
-    """Return the study without comments; `choose` confirms each value that was read from rows, or returns another.
-
-    Raises:
-        InputError: if the result is not a valid study.
-    """
-    lines = text.split("\n")
-    for one in unconfirmed(text):
-        chosen = choose(one)
-        kept = lines[one.line].rstrip().removesuffix(READ).rstrip()
-        lines[one.line] = kept if chosen == one.value else f"{one.key} = {read_value(one.key, chosen)}"
-    lines = [line for line in lines if not line.lstrip().startswith("#")]
-    study = Study.loads("\n".join(lines))
-    delta = default_delta(_largest(study))
-    for place, line in enumerate(lines):
-        if line.rstrip().endswith(_DEFAULT_DELTA):
-            lines[place] = f"delta = {float(delta):g}"
-    confirmed = "\n".join(lines).strip("\n") + "\n"
-    Study.loads(confirmed)
-    return confirmed
-
-
-def read_value(key: str, typed: str) -> str:
-    """Return a typed value as TOML; a word without quotes is text.
-
-    Raises:
-        InputError: if it is no value.
-    """
-    for value in (typed.strip(), toml_of(typed.strip())):
-        try:
-            if list(tomllib.loads(f"{key} = {value}")) == [key]:
-                return value
-        except (ValueError, RecursionError):
-            continue
-    raise InputError(f"{key}: {typed[:40]!r} is not a value")
-
-
-def toml_of(value: Any) -> str:
-    """Return a text, number, date or list as TOML on one line."""
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return '"' + "".join(one if one.isprintable() else f"\\U{ord(one):08x}" for one in escaped) + '"'
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(toml_of, value))}]"
-    return value.isoformat() if isinstance(value, datetime.date) else repr(value)
+def draft_column(source: Any, name: str, kind: Kind) -> list[str]:
+    """Return the lines of one column of a chosen kind, every value marked. Reads rows; private."""
+    column = _checked(profile_column(name, read_column(source, name), kind), None)
+    if column.kind is None:
+        raise InputError(f"{name!r} cannot be {kind}: {column.reason}")
+    return _column_lines(column, None)[:-1]
 
 
 def _checked(column: ColumnProfile, known: Declared | None) -> ColumnProfile:
@@ -223,13 +157,13 @@ def _unit_lines(
     layout: Layout, target: str | None, people: Mapping[str, int], parties: Sequence[PartyRows]
 ) -> list[str]:
     vertical = layout.method == "vertical"
-    lines = [f"# {_comment(note)}" for note in layout.notes]
+    lines = [f"# {comment(note)}" for note in layout.notes]
     lines += ["[unit]", f'neighbours = "{"replace" if vertical else "add_remove"}"']
     if layout.person is not None:
         lines += [_line("rows", layout.rows, read=True), _line("person", layout.person, read=True)]
     bounds = [people.get(party.name, layout.people[party.name]) for party in parties] or list(people.values())
     delta = default_delta(max(bounds) if vertical else sum(bounds))
-    lines += ["", "[budget]", "epsilon = 1.0", f"delta = {float(delta):g}  {_DEFAULT_DELTA}"]
+    lines += ["", "[budget]", "epsilon = 1.0", f"delta = {float(delta):g}  {DEFAULT_DELTA}"]
     lines += ["", "[protocol]", f'method = "{layout.method}"']
     return [*lines, *([] if target is None else [f"target = {toml_of(target)}"]), ""]
 
@@ -251,21 +185,5 @@ def _party_lines(
     return lines
 
 
-def _largest(study: Study) -> int:
-    numbers = [party.people or 1 for party in study.parties]
-    return max(numbers) if study.protocol.partition == "vertical" else sum(numbers)
-
-
 def _line(key: str, value: Any, *, read: bool) -> str:
     return f"{key} = {toml_of(value)}" + (f"  {READ}" if read else "")
-
-
-def _comment(text: str) -> str:
-    return "".join(letter if letter.isprintable() else " " for letter in text)
-
-
-def _name_of(value: str) -> str:
-    try:
-        return str(tomllib.loads(f"name = {value[:_LONG_NAME]}")["name"])
-    except (ValueError, RecursionError):
-        return ""

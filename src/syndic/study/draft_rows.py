@@ -12,6 +12,7 @@ from syndic.data.dictionary import Declared
 from syndic.data.identifiers import named_as_id, rows_of_people
 from syndic.data.profile import ColumnProfile, bins_for, profile_column
 from syndic.data.rounding import round_up
+from syndic.data.source import check_columns
 from syndic.errors import InputError
 
 MOST_ROWS: Final = 1_000_000
@@ -50,6 +51,18 @@ class Layout:
 def read_parties(sources: Mapping[str, Any]) -> tuple[PartyRows, ...]:
     """Read the first rows of every party's source, and count the others."""
     return tuple(_read(name, open_source(thing)) for name, thing in sources.items())
+
+
+def read_column(thing: Any, name: str) -> list[pa.Array]:
+    """Return the first rows of one column of a source."""
+    chunks, rows = [], 0
+    source = open_source(thing)
+    for batch in source.batches(check_columns(source, [name])):
+        chunks.append(batch.column(name))
+        rows += len(batch)
+        if rows >= MOST_ROWS:
+            break
+    return chunks
 
 
 def lay_out(parties: Sequence[PartyRows], known: Mapping[str, Declared]) -> Layout:

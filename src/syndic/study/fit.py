@@ -236,7 +236,6 @@ class _Tally:
         clipped = outside if isinstance(column, Ranged) and column.outside == "clip" else 0
         lost = self._missing + outside
         tag: Any = column.__struct_config__.tag
-        labels = column.labels() if len(self._counts) else ()
         return ColumnFit(
             name=column.name,
             kind=str(tag),
@@ -246,10 +245,7 @@ class _Tally:
             clipped=clipped,
             outside=outside - unknown - clipped,
             empty=int((self._counts == 0).sum()),
-            levels=tuple(
-                LevelLine(label=label, rows=int(rows))
-                for label, rows in zip(labels[:_LEVELS_SHOWN], self._counts, strict=False)
-            ),
+            levels=_levels(column, self._counts) if len(self._counts) else (),
             poor=lost > _MOST * self._values,
             advice=tuple(f"{column.name}: {text} {PRIVATE}" for text in self._advice(str(tag))),
         )
@@ -279,6 +275,19 @@ class _Tally:
         if self._missing > _CUT * values:
             texts.append(f"{percent(self._missing, values)} of the values are empty or cannot be read as {kind}")
         return texts
+
+
+def _levels(column: Column, counts: NDArray[np.int64]) -> tuple[LevelLine, ...]:
+    """Return the rows of every level; of very many levels, neighbouring bins and the last listed values are joined."""
+    labels, levels = column.labels(), column.levels
+    most = min(levels, _LEVELS_SHOWN)
+    starts = [place * levels // most if isinstance(column, Ranged) else place for place in range(most)]
+    lines = []
+    for first, end in zip(starts, [*starts[1:], levels], strict=True):
+        joined = f"{labels[first]} to {labels[end - 1]}" if isinstance(column, Ranged) else f"{end - first} more values"
+        label = labels[first] if end == first + 1 else joined
+        lines.append(LevelLine(label=label, rows=int(counts[first:end].sum())))
+    return (*lines, *(LevelLine(label=labels[code], rows=int(counts[code])) for code in range(levels, column.size)))
 
 
 def _inside(column: Column) -> dict[str, Any]:

@@ -111,3 +111,17 @@ def write_whole(path: Path, content: bytes) -> None:
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     draft.write_bytes(content)
     draft.replace(path)
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a new file that only its owner may read.
+
+    Raises:
+        InputError: if there is one already.
+    """
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise InputError(f"{path.name} exists: choose another name, or remove it") from None
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)

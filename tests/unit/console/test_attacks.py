@@ -35,10 +35,10 @@ def is_pending(home: PartyFolder) -> bool:
 
 def test_nobody_sees_anything_without_the_secret(visitor: Visitor, organisation: tuple[Study, PartyFolder]) -> None:
     run = organisation[0].digest
-    for page in ("/studies", f"/studies/{run}", "/ledger", "/schema", "/releases", f"/studies/{run}/progress"):
+    for page in ("/studies", f"/studies/{run}", "/ledger", "/draft", "/releases", f"/studies/{run}/progress"):
         answer = visitor.send("GET", page, cookie="")
         assert (answer.status, answer.headers["location"]) == (303, "/login")
-    for path in ("/studies", "/ledger", "/ledger/export.csv", "/openapi.json", "/schema"):
+    for path in ("/studies", "/ledger", "/ledger/export.csv", "/openapi.json", "/draft"):
         assert visitor.send("GET", f"/api/v1{path}", cookie="").status == 401
         assert visitor.send("GET", f"/api/v1{path}", cookie="", authorization="Bearer wrong").status == 401
         assert visitor.send("GET", f"/api/v1{path}", cookie=f"{COOKIE}={'0' * 64}").status == 401

@@ -9,10 +9,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import syndic as sy
 from syndic.data.dictionary import Declared
 from syndic.errors import InputError
 from syndic.study import Study
-from syndic.study.draft import READ, Draft, Unconfirmed, confirm, draft, read_value, toml_of, unconfirmed
+from syndic.study.draft import Draft, draft
+from syndic.study.draft_text import (
+    READ,
+    Section,
+    Unconfirmed,
+    confirm,
+    read_value,
+    sections,
+    toml_of,
+    unconfirmed,
+    with_column,
+    with_values,
+)
 
 
 def accept(one: Unconfirmed) -> str:
@@ -80,6 +93,53 @@ def test_values_typed_by_a_person() -> None:
     with pytest.raises(InputError, match="is not a value"):
         read_value("", "7")
     assert toml_of('a"\\\n\x00é') == '"a\\"\\\\\\U0000000a\\U00000000é"'
+
+
+def section(text: str, name: str) -> Section:
+    return next(one for one in sections(text) if one.name == name)
+
+
+def test_sections_of_a_draft_are_edited() -> None:
+    text = draft({"north": table(300)}).toml()
+    age = section(text, "age")
+    assert (age.table, age.values["lower"], age.read) == ("schema.columns", "15", ("kind", "lower", "upper"))
+    changed = with_values(text, age, {"upper": "110", "bins": "5", "lower": "15"})
+    assert section(changed, "age").values == {"kind": '"integer"', "lower": "15", "upper": "110", "bins": "5"}
+    assert section(changed, "age").key != age.key
+    assert section(changed, "sex").key == section(text, "sex").key
+    assert with_values(changed, section(changed, "age"), {"upper": "95", "bins": ""}) == text
+    # a public value that is changed must be confirmed, one that stays need not
+    public = confirm(text, accept)
+    marked = unconfirmed(with_values(public, section(public, "age"), {"upper": "110", "lower": "15"}))
+    assert [(one.place, one.key, one.value) for one in marked] == [("age", "upper", "110")]
+    for values in ({"name": '"b"'}, {"lower": "200"}, {"lower = 1\nupper": "5"}, {"": "5"}, {"bins": "5\nname = 3"}):
+        with pytest.raises(InputError):
+            with_values(text, age, values)
+    # a value has one line, so that its mark belongs to it
+    with pytest.raises(InputError, match="expected a list"):
+        with_values(text, section(text, "sex"), {"values": '["a",\n"b"]'})
+
+
+def test_columns_are_left_out_and_taken_in() -> None:
+    text = draft({"north": table(300)}).toml()
+    lines = text.split("\n")
+    cost = section(text, "cost")
+    without = with_column(text, "cost", ())
+    assert Study.loads(without).schema.names == ("age", "sex")
+    assert without.endswith("# left out: cost: the owner decided so\n")
+    assert with_column(without, "cost", lines[cost.first : cost.end]) == text
+    with pytest.raises(InputError):
+        with_column(without, "cost", lines[cost.first : cost.first + 2])
+
+
+def test_a_draft_in_python(tmp_path: Path) -> None:
+    (tmp_path / "columns.csv").write_text("name,kind,lower,upper\nage,integer,0,110\n")
+    made = sy.draft({"north": table(300)}, declared=tmp_path / "columns.csv")
+    assert {one.place for one in made.unconfirmed} == {"north", "sex", "cost"}
+    assert made.confirm(accept) == Study.loads(confirm(made.toml(), accept))
+    (tmp_path / "domain.json").write_text('{"age": 120}')
+    ages = sy.draft({"north": table(300)}, declared=str(tmp_path / "domain.json")).confirm(accept).schema["age"]
+    assert (ages.lower, ages.upper) == (0, 119)  # type: ignore[union-attr]
 
 
 def test_several_rows_of_a_person() -> None:

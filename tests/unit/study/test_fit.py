@@ -74,6 +74,15 @@ def test_columns_with_very_many_levels_or_values_are_bounded() -> None:
     assert texts.unknown == 30_000
 
 
+def test_of_many_levels_every_row_is_in_a_line() -> None:
+    ages = of(Integer(name="c", lower=0, upper=89), [0, 1, 2, 89, None, None]).levels
+    assert [(one.label, one.rows) for one in ages[:3]] == [("0", 1), ("1 to 2", 2), ("3", 0)]
+    assert [(one.label, one.rows) for one in ages[-2:]] == [("88 to 89", 1), ("(missing)", 2)]
+    listed = of(Categorical(name="c", values=tuple(f"v{place}" for place in range(90))), ["v0", "v80", "x", None])
+    assert [(one.label, one.rows) for one in listed.levels[-2:]] == [("32 more values", 2), ("(missing)", 1)]
+    assert (len(ages), len(listed.levels)) == (61, 61)
+
+
 def visits(rows: Sequence[str | None], bound: int) -> Fit:
     table = pa.table({"id": rows, "x": [0] * len(rows)})
     unit = Unit(neighbours="add_remove", person="id", rows=bound)
