@@ -1,14 +1,7 @@
-"""Columns that identify people: found by their names, and by how often their values repeat."""
+"""Columns that identify people, found by their names."""
 
 import re
-from collections.abc import Iterable
 from typing import Final
-
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
-
-from syndic.data import values as read
 
 _PERSON: Final = frozenset({
     "account", "case", "client", "customer", "employee", "encounter", "household", "member", "participant", "patient",
@@ -39,24 +32,6 @@ def named_as_id(name: str) -> bool:
 def named_as_code(name: str) -> bool:
     """Return whether a column's name says that its numbers are codes: `zip_code`, `admission_type_id`."""
     return bool(_CODE.intersection(_words(name)))
-
-
-def rows_of_people(chunks: Iterable[pa.Array]) -> NDArray[np.int64]:
-    """Return the number of rows of each person, by an id column; rows without an id are left out. Private."""
-    found = [ids_of(chunk) for chunk in chunks]
-    if not found:
-        return np.zeros(0, dtype=np.int64)
-    counts = pa.chunked_array(found, pa.large_string()).drop_null().value_counts()
-    return np.asarray(counts.field("counts")).astype(np.int64)
-
-
-def ids_of(array: pa.Array) -> pa.Array:
-    """Return ids as text, null where missing or of a type that holds no ids."""
-    array = read.plain(array)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    known = read.is_text(array.type) or read.is_number(array.type) or read.is_time(array.type)
-    return read.ids(array).cast(pa.large_string()) if known else pa.nulls(len(array), pa.large_string())
 
 
 def _words(name: str) -> list[str]:

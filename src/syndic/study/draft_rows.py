@@ -6,10 +6,12 @@ from typing import Any, Final, Literal, final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from syndic.data import Source, open_source
 from syndic.data.dictionary import Declared
-from syndic.data.identifiers import named_as_id, rows_of_people
+from syndic.data.identifiers import named_as_id
+from syndic.data.people import rows_of_people
 from syndic.data.profile import ColumnProfile, bins_for, profile_column
 from syndic.data.rounding import round_up
 from syndic.data.source import check_columns
@@ -213,7 +215,7 @@ def _person(parties: Sequence[PartyRows], ids: list[str]) -> tuple[str | None, i
     """Return the id column whose values repeat, and a bound on a person's rows that keeps most of them."""
     found: list[tuple[int, str, int]] = []
     for name in ids:
-        counts = np.concatenate([rows_of_people(party.columns[name]) for party in parties])
+        counts = np.concatenate([_rows_of_each(party, name) for party in parties])
         if named_as_id(name) and len(counts) and counts.max() > 1:
             kept = (
                 rows for rows in range(1, _MOST_OF_A_PERSON) if np.minimum(counts, rows).sum() >= _KEPT * counts.sum()
@@ -226,7 +228,12 @@ def _person(parties: Sequence[PartyRows], ids: list[str]) -> tuple[str | None, i
 def _people(party: PartyRows, person: str | None) -> int:
     if person is None or party.rows > MOST_ROWS:
         return party.rows
-    return len(rows_of_people(party.columns[person]))
+    return len(_rows_of_each(party, person))
+
+
+def _rows_of_each(party: PartyRows, person: str) -> NDArray[np.int64]:
+    rows, _ = rows_of_people(party.columns[person])
+    return np.array(list(rows.values()), dtype=np.int64)
 
 
 def _bound(people: int) -> int:
