@@ -200,7 +200,7 @@ def confirm_draft(folder: Path, asked: Confirm) -> Written:
     waiting = [one for one in unconfirmed(text) if not any(each.first <= one.line < each.end for each in public)]
     if waiting:
         places = ", ".join(dict.fromkeys(one.place for one in waiting))
-        raise RefusedError(f"nothing was written: confirm from public knowledge or change the values of: {places}")
+        raise RefusedError(f"nothing was written: not confirmed from public knowledge: {places}")
     confirmed = confirm(text, lambda one: one.value)
     write_new(folder / asked.file, confirmed)
     return Written(file=asked.file, text=confirmed)
@@ -321,6 +321,8 @@ def _bounds(section: Section, edges: str) -> dict[str, str]:
     kinds = (datetime.date,) if kind == "date" else (int, float)
     if not isinstance(found, list) or not found or any(type(edge) not in kinds for edge in found):
         raise InputError(f"{section.name}: edges are numbers or dates with commas between them")
+    if not found[0] < found[-1]:
+        raise InputError(f"{section.name}: edges must increase")
     last = found[-1]
     if kind == "integer":
         last -= 1

@@ -4,6 +4,7 @@ import re
 import socket
 import stat
 from pathlib import Path
+from urllib.parse import urlencode
 
 import numpy as np
 import pyarrow as pa
@@ -113,6 +114,7 @@ def test_bins_are_edited_and_drawn_again(visitor: Visitor) -> None:
     assert ">18-64</text>" in visitor.get("/draft")
     edit(visitor, "day", kind="date", edges="2020-01-01, 2021-01-01, 2023-01-01")
     assert column(visitor, "day")["upper"] == "2022-12-31"
+    edit(visitor, "day", 400, kind="date", edges="0001-01-01")
     edit(visitor, "cost", kind="real", scale="symlog", lower="0", bins="8")
     assert column(visitor, "cost")["scale"] == '"symlog"'
     edit(visitor, "cost", kind="real", scale="linear")
@@ -147,6 +149,8 @@ def test_kinds_are_changed_and_columns_left_out(visitor: Visitor) -> None:
         ({"edges": "0, 10, 5, 100"}, "edges must increase"),
         ({"edges": "0, ten"}, "edges are numbers or dates"),
         ({"edges": ";"}, "edges are numbers or dates"),
+        ({"edges": "2020-01-01, 2021-01-01"}, "edges are numbers or dates"),
+        ({"edges": "5"}, "edges must increase"),
         ({"scale": "cubic"}, "cubic"),
         ({"lower": "1\n[budget]\nepsilon = 99"}, "lower"),
         ({"upper": "95\nedges = [1]"}, "upper"),
@@ -191,6 +195,13 @@ def test_only_confirmed_values_become_a_study_file(visitor: Visitor) -> None:
         ".toml",
     ):
         visitor.post("/draft", 400, action="confirm", file=name, **ticks(visitor.get("/draft")))
+
+
+def test_wide_tables_are_confirmed(visitor: Visitor) -> None:
+    table = pa.table({f"c{place}": [place, place + 1, place + 3] * 20 for place in range(90)})
+    pq.write_table(table, visitor.folder / "rows.parquet")
+    visitor.post("/draft", 200, action="confirm", file="wide.toml", **ticks(drafted(visitor)))
+    assert len(Study.load(visitor.folder / "wide.toml").schema.names) == 90
 
 
 def test_an_edited_value_must_be_confirmed_too(visitor: Visitor) -> None:
@@ -298,7 +309,9 @@ def test_no_other_file_is_read(name: str, visitor: Visitor) -> None:
         visitor.ask("POST", "/draft", 404, body={field: name})
     assert not (visitor.folder / "study.draft.toml").exists()
     drafted(visitor)
-    visitor.send("GET", f"/draft?source={name.encode().hex()}")
+    answer = visitor.send("GET", f"/draft?{urlencode({'source': name})}")
+    assert answer.status == 404
+    assert SCRIPT not in answer.text
     assert edit(visitor, "sex", 404, table="no such table", values="x")
 
 
