@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -25,6 +26,7 @@ SEED = 3
 def prepared(tmp_path: Path) -> tuple[Study, dict[str, PartyFolder]]:
     """Lay out the parties' folders by a run that is refused before anything is spent."""
     study = Study.loads(study_text())
+    tmp_path.mkdir(exist_ok=True)
     for name, table in two_parties().items():
         path = tmp_path / f"{name}.parquet"
         pq.write_table(table, path)
@@ -88,6 +90,12 @@ def test_killed_at_any_moment_and_asked_again_charges_once(tmp_path: Path) -> No
 
 
 def test_a_silent_party_times_out_and_is_named(tmp_path: Path) -> None:
+    began = time.monotonic()
+    study, homes = prepared(tmp_path / "first")
+    with closing(Processes({name: _command(home, SEED) for name, home in homes.items()}, most=10**7)) as honest:
+        run(study.protocol, session_of(study, honest))
+    # much longer than a party that answers takes, however busy the machine is
+    seconds = 2 * (time.monotonic() - began)
     study, homes = prepared(tmp_path)
 
     def sleeper(_descriptor: int) -> Sequence[str]:
@@ -99,7 +107,7 @@ def test_a_silent_party_times_out_and_is_named(tmp_path: Path) -> None:
     }
     runtime = Processes(commands, most=10**7)
     with pytest.raises(PartyError, match="south: no answer in time") as error:
-        run(study.protocol, session_of(study, runtime, seconds=3.0))
+        run(study.protocol, session_of(study, runtime, seconds=seconds))
     runtime.close()
     assert "north" not in str(error.value).split(". ", 1)[1]
     assert charges(tmp_path, "north") == []

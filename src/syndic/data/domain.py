@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self, final
 
 import numpy as np
@@ -46,7 +47,7 @@ class Domain:
         return len(self.names)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.names
+        return name in self._position
 
     def __getitem__(self, name: str) -> int:
         """Return the number of levels of one column."""
@@ -54,12 +55,15 @@ class Domain:
 
     def axes(self, names: Iterable[str]) -> tuple[int, ...]:
         """Return the positions of `names`."""
-        position = {name: place for place, name in enumerate(self.names)}
-        names = tuple(names)
+        position, names = self._position, tuple(names)
         unknown = [name for name in names if name not in position]
         if unknown:
             raise InputError(f"unknown columns {unknown}: the columns are {list(self.names)}")
         return tuple(position[name] for name in names)
+
+    @cached_property
+    def _position(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
 
     def project(self, names: Iterable[str]) -> "Domain":
         """Return the domain of `names`, in the order given."""

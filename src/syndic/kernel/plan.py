@@ -2,14 +2,15 @@
 
 import abc
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from syndic.document import Document
 from syndic.errors import InputError
 from syndic.kernel.disclosure import Disclosure
 from syndic.kernel.step import Step, steps_of
-from syndic.kernel.terms import Terms, identified
-from syndic.privacy import Event
+from syndic.kernel.terms import Terms, identified, member
+from syndic.privacy import Cost, Event
 
 if TYPE_CHECKING:
     # PEP 696: a bare `Party` means `Party[Plan]`, so code that does not use its own plan need not name it
@@ -53,6 +54,25 @@ class Plan(Document, dict=True):
     @abc.abstractmethod
     def events(self, party: str) -> tuple[Event, ...]:
         """Return all privacy events that the party called `party` will be charged for."""
+
+    @cached_property
+    def costs(self) -> dict[str, Cost]:
+        """The cost that each party's ledger will be charged, by party."""
+        known: dict[tuple[Event, ...], Cost] = {}
+        charged = {party.name: self.events(party.name) for party in self.terms.parties}
+        for events in charged.values():
+            if events not in known:
+                known[events] = Cost.of(events)
+        return {name: known[events] for name, events in charged.items()}
+
+    def check_party(self, name: str) -> None:
+        """Raise `InputError` unless the study has a party of this name."""
+        if name not in self._names:
+            member(self.terms, name)
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(party.name for party in self.terms.parties)
 
     @property
     @abc.abstractmethod

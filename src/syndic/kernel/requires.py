@@ -4,7 +4,7 @@ from typing import Literal
 
 from syndic.document import Document
 from syndic.errors import InputError
-from syndic.kernel.terms import Member, Terms, budget_of
+from syndic.kernel.terms import Member, Terms
 
 
 class Requires(Document):
@@ -66,7 +66,7 @@ class Requires(Document):
         if party.people is None and (replace or self.people in {"bound", "same"}):
             why = 'neighbours = "replace"' if replace else "this method"
             raise InputError(f"{where}: {why} needs the public number of its people: set `people`")
-        if self.delta and budget_of(terms, party.name).delta == 0:
+        if self.delta and (party.budget or terms.budget).delta == 0:
             raise InputError(f"{where}: {self.delta} needs delta above 0: set delta in its budget")
         if self.columns == "all" and party.columns is not None:
             raise InputError(f"{where}: with this method every party holds all columns: remove `columns`")

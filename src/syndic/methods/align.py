@@ -23,7 +23,6 @@ from syndic.kernel import (
     Session,
     SubProtocol,
     Terms,
-    member,
     step,
 )
 from syndic.mpc.align.point import HASH_BYTES, POINT_BYTES
@@ -79,7 +78,7 @@ class AlignPlan(Plan):
 
     def events(self, party: str) -> tuple[Event, ...]:
         """Nothing: what it reveals is outside differential privacy, and `disclosure` says so."""
-        member(self.terms, party)
+        self.check_party(party)
         return ()
 
     @property

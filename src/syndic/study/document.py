@@ -2,17 +2,18 @@
 
 import hashlib
 import re
+from collections import Counter
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, final
 
 from syndic.data import Schema
 from syndic.document import Document, from_file, from_toml, json_schema, run_checks, to_builtins, to_json
 from syndic.errors import InputError
-from syndic.kernel import Limits, Member, Plan, PublicIdentity, Step, budget_of, make_plan, people_of, steps_of_run
+from syndic.kernel import Limits, Member, Plan, PublicIdentity, Step, budgets_of, make_plan, people_of, steps_of_run
 from syndic.methods import Align, AnyMethod
-from syndic.privacy import Budget, Cost, Price, Unit, check_delta, default_delta, joint_cost
+from syndic.privacy import Budget, Cost, Event, Price, Unit, check_delta, default_delta, joint_cost
 
 Kind = TypeVar("Kind", bound=Plan)
 
@@ -51,7 +52,7 @@ class Study(Document):
         if not self.parties:
             raise ValueError("parties must name at least one party")
         names = [party.name.lower() for party in self.parties]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, times in Counter(names).items() if times > 1)
         if twice:
             raise ValueError(f"two parties are called '{twice[0]}': names must differ, ignoring upper and lower case")
 
@@ -118,7 +119,7 @@ class Study(Document):
     @property
     def costs(self) -> dict[str, Cost]:
         """The cost that each party's ledger will be charged, by party."""
-        return {party.name: Cost.of(self.plan.events(party.name)) for party in self.parties}
+        return self.plan.costs
 
     @property
     def joint(self) -> Cost:
@@ -128,7 +129,7 @@ class Study(Document):
     @property
     def delta(self) -> Fraction:
         """The delta at which guarantees are stated."""
-        return max(self.budget.delta, *(budget_of(self, party.name).delta for party in self.parties))
+        return max(budget.delta for budget in budgets_of(self))
 
     @property
     def plan(self) -> Plan:
@@ -208,6 +209,17 @@ def _meaning(study: Study) -> dict[str, Any]:
 def price_of(study: Study, party: str) -> Price:
     """Return the cost of all that the study charges at a party, at the study's delta, and what it discloses."""
     return Price.of(study.name, study.plan.events(party), study.delta, disclosures_of(study))
+
+
+def prices_of(study: Study) -> dict[str, Price]:
+    """Return the price of every party; parties with the same events have the same, worked out once."""
+    plan, delta, discloses = study.plan, study.delta, disclosures_of(study)
+
+    @cache
+    def price(events: tuple[Event, ...]) -> Price:
+        return Price.of(study.name, events, delta, discloses)
+
+    return {party.name: price(plan.events(party.name)) for party in study.parties}
 
 
 def disclosures_of(study: Study) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """What a study costs, protects and shows to whom: the plan before a row is read, and the statement of a release."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from math import exp, inf
 from typing import Any, Final, final
@@ -11,7 +11,7 @@ import msgspec
 from syndic.document import Document
 from syndic.kernel import Disclosure, Resources
 from syndic.privacy import Cost, Event, Unit, at_delta, curve, shown
-from syndic.study.document import Study, disclosures_of, price_of
+from syndic.study.document import Study, disclosures_of, prices_of
 from syndic.version import __version__
 
 WHOLE_RELEASE: Final = "The whole release, all parties together"
@@ -22,6 +22,7 @@ _PARTITIONS: Final = {
     "vertical": "vertical partition (same people, different columns)",
 }
 _WIDTH: Final = 13
+_MOST_NAMED: Final = 20
 _LEFT_OUT: Final = {
     "first": "further rows are left out",
     "last": "only the last rows count",
@@ -102,7 +103,7 @@ def state(study: Study, *, simulated: bool, version: str) -> Statement:
         accountant=_accountant(joint),
         # JSON has no infinity, and a delta without a bound is no point of a curve
         curve=tuple((_above(epsilon), float(delta)) for epsilon, delta in curve(joint, _DELTAS) if epsilon != inf),
-        parties=tuple(_party_cost(study, party.name) for party in study.parties),
+        parties=_party_costs(study),
         randomness=(
             "simulated: the noise is reproducible from a seed and protects nobody"
             if simulated
@@ -164,7 +165,7 @@ def costs_of(statement: Statement) -> tuple[str, ...]:
         whole = ", and over the whole release" if statement.one_number else ""
         cost = next(iter(groups), at_delta(statement.epsilon, statement.delta))
         return (f"{cost} for one person at each party{whole}",)
-    return tuple(f"{cost} for one person at {', '.join(names)}" for cost, names in groups.items())
+    return tuple(f"{cost} for one person at {_listed(names)}" for cost, names in groups.items())
 
 
 def summary(statement: Statement) -> dict[str, Any]:
@@ -181,13 +182,16 @@ def summary(statement: Statement) -> dict[str, Any]:
     return {**lines, "noise": statement.randomness}
 
 
-def _party_cost(study: Study, party: str) -> PartyCost:
-    price = price_of(study, party)
-    return PartyCost(
-        party=party,
-        epsilon=inf if price.epsilon is None else _above(price.epsilon),
-        delta=float(price.delta),
-        events=study.plan.events(party),
+def _party_costs(study: Study) -> tuple[PartyCost, ...]:
+    plan = study.plan
+    return tuple(
+        PartyCost(
+            party=party,
+            epsilon=inf if price.epsilon is None else _above(price.epsilon),
+            delta=float(price.delta),
+            events=plan.events(party),
+        )
+        for party, price in prices_of(study).items()
     )
 
 
@@ -281,12 +285,19 @@ def _other_adversaries(statement: Statement) -> tuple[str, ...]:
     return (f"  {OTHER_ADVERSARIES}", *lines) if statement.other_adversaries else ()
 
 
+def _listed(names: Sequence[str]) -> str:
+    """Return the names, of many the first ones and how many more."""
+    few = names if len(names) <= _MOST_NAMED else names[: _MOST_NAMED - 1]
+    more = f" and {len(names) - len(few):,} more" if len(few) < len(names) else ""
+    return ", ".join(few) + more
+
+
 def _charges(parties: Iterable[PartyCost]) -> tuple[str, ...]:
     """Return what the ledgers are charged for, parties with the same events together."""
     groups: dict[str, list[str]] = {}
     for party in parties:
         groups.setdefault(events_in_words(party.events), []).append(party.party)
-    return tuple(f"{', '.join(names)}: {events or 'nothing'}" for events, names in groups.items())
+    return tuple(f"{_listed(names)}: {events or 'nothing'}" for events, names in groups.items())
 
 
 def events_in_words(events: Iterable[Event]) -> str:

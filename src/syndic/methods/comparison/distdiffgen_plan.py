@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from syndic.data import Domain, Schema
 from syndic.document import Document
 from syndic.errors import InputError
-from syndic.kernel import TOGETHER, Disclosure, Plan, Resources, member
+from syndic.kernel import TOGETHER, Disclosure, Plan, Resources
 from syndic.methods.synthesis.account import Account, RoundNoise
 from syndic.methods.synthesis.vertical_plan import disclosure_of, epsilons_of
 from syndic.methods.synthesis.vertical_rounds import PARTNERS, Round, layout_of, plan_round
@@ -128,7 +128,7 @@ class DistdiffgenPlan(Plan):
 
     def events(self, party: str) -> tuple[Event, ...]:
         """Two events, the same for both parties: each is charged for the whole release."""
-        member(self.terms, party)
+        self.check_party(party)
         return self.account.events
 
     @cached_property

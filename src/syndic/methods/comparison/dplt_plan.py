@@ -8,7 +8,7 @@ from math import isqrt
 from typing import Final, final
 
 from syndic.data import Domain
-from syndic.kernel import TOGETHER, Disclosure, Plan, Resources, Terms, member, schema_of
+from syndic.kernel import TOGETHER, Disclosure, Plan, Resources, Terms, schema_of
 from syndic.methods.synthesis.account import Account, RoundNoise
 from syndic.methods.synthesis.vertical_plan import disclosure_of, epsilons_of
 from syndic.methods.synthesis.vertical_rounds import PARTNERS, Names, Round, alone, layout_of, plan_round
@@ -69,7 +69,7 @@ class DpltPlan(Plan):
 
     def events(self, party: str) -> tuple[Event, ...]:
         """Two events, the same for every party: latent attributes, and the tables of pairs of them."""
-        member(self.terms, party)
+        self.check_party(party)
         return self.learning, self.round.across.event
 
     @cached_property

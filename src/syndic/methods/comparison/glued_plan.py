@@ -59,7 +59,7 @@ class GluedPlan(Plan):
 
     def events(self, party: str) -> tuple[Event, ...]:
         """One event per round, the same for every party: each is charged for the rounds of all."""
-        member(self.terms, party)
+        self.check_party(party)
         return self.charged
 
     @cached_property

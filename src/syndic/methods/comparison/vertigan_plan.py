@@ -12,7 +12,7 @@ from math import floor
 from typing import Final, final
 
 from syndic.errors import InputError
-from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, Terms, budgets_of, member, schema_of
+from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, Terms, budgets_of, schema_of
 from syndic.methods.comparison.vertigan_result import GanNote
 from syndic.model.gan.shape import BITS, GanShape
 from syndic.noise import FineGaussian
@@ -81,7 +81,7 @@ class VertiganPlan(Plan):
 
     def events(self, party: str) -> tuple[Event, ...]:
         """The whole cost in the first round, and one ledger unit in every later one; the same for every party."""
-        member(self.terms, party)
+        self.check_party(party)
         return self.charges
 
     @property

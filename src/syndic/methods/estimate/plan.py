@@ -237,7 +237,7 @@ class EstimatePlan(Plan):
 
     def events(self, party: str) -> tuple[Event, ...]:
         """One release: of this party's sums, or of the sum over all parties, charged in full to each."""
-        member(self.terms, party)
+        self.check_party(party)
         return ((self.noise[party] if self.share is None else self.share).event,)
 
     @cached_property

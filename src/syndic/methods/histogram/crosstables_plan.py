@@ -21,7 +21,6 @@ from syndic.kernel import (
     Resources,
     against_partners,
     budgets_of,
-    member,
     product_sees,
 )
 from syndic.methods.histogram.crosstables_result import CrossNote, Pair
@@ -110,7 +109,7 @@ class CrosstablesPlan(Plan):
 
     def events(self, party: str) -> tuple[Event, ...]:
         """One release of all tables: every party is charged for the whole."""
-        member(self.terms, party)
+        self.check_party(party)
         return (self.noise.event,)
 
     @property

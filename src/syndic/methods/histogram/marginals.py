@@ -38,7 +38,6 @@ from syndic.kernel import (
     beyond_unit,
     budgets_of,
     change_of,
-    member,
     most_rows,
     people_of,
     step,
@@ -70,7 +69,7 @@ class MarginalsPlan(Plan):
 
     def events(self, party: str) -> tuple[Event, ...]:
         """One release of all tables, charged in full to every party."""
-        member(self.terms, party)
+        self.check_party(party)
         return (self.noise.event,)
 
     @property

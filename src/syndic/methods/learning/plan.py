@@ -23,7 +23,6 @@ from syndic.kernel import (
     budgets_of,
     change_of,
     everybody,
-    member,
     people_of,
 )
 from syndic.methods.learning.noise import (
@@ -136,7 +135,7 @@ class LearnPlan(Plan):
 
     def events(self, party: str) -> tuple[Event, ...]:
         """One event for each round; none if the party abstains."""
-        member(self.terms, party)
+        self.check_party(party)
         if party not in self.people:
             return ()
         stages = zip(self.noise, self.scheme.stages, strict=True)

@@ -22,7 +22,6 @@ from syndic.kernel import (
     Resources,
     Terms,
     budgets_of,
-    member,
     product_sees,
     schema_of,
 )
@@ -102,7 +101,7 @@ class GramPlan(Plan):
 
     def events(self, party: str) -> tuple[Event, ...]:
         """One release of all sums: every party is charged for the whole."""
-        member(self.terms, party)
+        self.check_party(party)
         return (self.noise.event,)
 
     @property

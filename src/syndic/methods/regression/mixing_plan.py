@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from syndic.data.coding import Coding, Feature, coded_rows, coding_of
 from syndic.data.table import Coded
-from syndic.kernel import GROUPS, Disclosure, Plan, Resources, Terms, budgets_of, everybody, member, schema_of
+from syndic.kernel import GROUPS, Disclosure, Plan, Resources, Terms, budgets_of, everybody, schema_of
 from syndic.methods.regression.mixing_result import Bounds, MixedNote, Scheme
 from syndic.model.gram.matrix import intercept
 from syndic.model.gram.mixing import classical_sigma, mixes_for, printed_mixes, tile_of
@@ -91,7 +91,7 @@ class MixingPlan(Plan):
 
     def events(self, party: str) -> tuple[Event, ...]:
         """One release of the party's own columns: its part of a person's cost of the whole release."""
-        member(self.terms, party)
+        self.check_party(party)
         return (self.noise[party].event,)
 
     @property

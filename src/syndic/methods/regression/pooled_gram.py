@@ -89,7 +89,7 @@ class PooledGramPlan(Plan):
 
     def events(self, party: str) -> tuple[Event, ...]:
         """One release of all sums, charged in full to every party."""
-        member(self.terms, party)
+        self.check_party(party)
         return (self.noise.event,)
 
     @property

@@ -3,10 +3,10 @@
 from functools import cached_property
 from typing import final
 
-from syndic.kernel import GROUPS, Disclosure, Plan, Resources, beyond_unit, change_of, member, people_of
+from syndic.kernel import GROUPS, Disclosure, Plan, Resources, beyond_unit, change_of, people_of
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import Question
-from syndic.methods.synthesis.size import Size, most_rows
+from syndic.methods.synthesis.size import Size, most_drawn, most_rows
 from syndic.methods.synthesis.zeros import Zeros
 from syndic.model.markov import Adaptive, Impossible
 from syndic.mpc.graph import SumGraph
@@ -46,8 +46,7 @@ class SynthesisPlan(Plan):
 
     def drawn(self, total: float) -> int:
         """Return how many rows are drawn, given the number that the noisy counts say."""
-        # twice what there can be at most is no table that anybody wants
-        return self.wanted if self.wanted is not None else min(max(0, round(total)), 2 * self.most_rows)
+        return self.wanted if self.wanted is not None else min(max(0, round(total)), most_drawn(self.terms))
 
     @property
     def rounds(self) -> tuple[str, ...]:
@@ -56,7 +55,7 @@ class SynthesisPlan(Plan):
 
     def events(self, party: str) -> tuple[Event, ...]:
         """One event a round, the same for every party."""
-        member(self.terms, party)
+        self.check_party(party)
         return self.account.events
 
     @cached_property

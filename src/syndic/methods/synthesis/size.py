@@ -45,12 +45,17 @@ OPENED_BYTES: Final = 24
 # Of one value of one synthetic row: its code, its value and the room to draw it.
 VALUE_BYTES: Final = 32
 
+MOST_VALUES: Final = 10_000_000
+"""Values of all rows that are drawn where the study does not say how many rows: more say nothing more."""
+
 # The pairs of columns inside a clique have at most so many times its cells: three or four columns of two values.
 _PAIRS: Final = 1.5
 # A table is measured if its mean count is a few mean absolute noises; a little room, for a total that noise raised.
 _MEAN_ABSOLUTE: Final = 0.8
 _ROOM: Final = 1.25
 _STEPS: Final = 16
+# A round of chosen tables may take one part in so many of the memory.
+_ROUNDS_PART: Final = 4
 
 
 @final
@@ -157,6 +162,11 @@ def most_rows(terms: Terms) -> int:
     return (people_of(terms) or 0) * terms.unit.rows
 
 
+def most_drawn(terms: Terms) -> int:
+    """Return how many rows are drawn at most where the study does not say: never twice what there can be."""
+    return min(2 * most_rows(terms), max(1, MOST_VALUES // len(terms.schema.columns)))
+
+
 def size_of(
     terms: Terms,
     account: Account,
@@ -208,6 +218,7 @@ def _rooms(terms: Terms, account: Account, selector: Adaptive, zeros: Sequence[I
     """Return what the selector says it asks at most, less what no number of rows could make useful."""
     columns = sum(terms.schema.domain.sizes)
     total = most_rows(terms)
+    held = terms.limits.memory_mb * 10**6 // (_ROUNDS_PART * _count_bytes(terms))
     rooms = []
     for place, (limit, budget) in enumerate(
         zip(selector.limits(terms.schema.domain, zeros), selector.budgets(account.whole), strict=True)
@@ -216,14 +227,19 @@ def _rooms(terms: Terms, account: Account, selector: Adaptive, zeros: Sequence[I
         one = selector.usefulness * _MEAN_ABSOLUTE * sqrt(account.variance(budget))
         useful = int(_ROOM * sqrt(limit.tables) * total / one)
         # where no table helps or can be counted, a round asks for the columns once more
-        cells = max(columns, limit.cells if place < 2 else min(limit.cells, useful))
+        cells = max(columns, limit.cells if place < 2 else min(limit.cells, useful, held))
         rooms.append(RoundLimits(tables=max(limit.tables, len(terms.schema.columns)), cells=cells))
     return tuple(rooms)
 
 
+def _count_bytes(terms: Terms) -> int:
+    """Return the bytes of one count of a round at the coordinator, which holds the answers of all parties."""
+    return COUNT_BYTES + 8 * len(terms.parties)
+
+
 def _size(terms: Terms, rooms: Sequence[RoundLimits], cells: int, rows: int | None) -> Size:
     columns = len(terms.schema.columns)
-    drawn = 2 * most_rows(terms) if rows is None else rows
+    drawn = most_drawn(terms) if rows is None else rows
     single, pairs, *chosen = (one.cells for one in rooms)
     fitted = single + min(pairs, int(_PAIRS * cells)) + sum(chosen)
     largest = max(one.cells for one in rooms)
@@ -234,6 +250,6 @@ def _size(terms: Terms, rooms: Sequence[RoundLimits], cells: int, rows: int | No
         + CELL_BYTES * cells
         + FITTED_BYTES * fitted
         + OPENED_BYTES * (single + pairs + sum(chosen))
-        + (COUNT_BYTES + 8 * len(terms.parties)) * largest
+        + _count_bytes(terms) * largest
     )
     return Size(rooms=tuple(rooms), model_cells=cells, memory_bytes=memory)

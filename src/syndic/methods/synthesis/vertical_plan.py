@@ -20,7 +20,6 @@ from syndic.kernel import (
     Terms,
     against_partners,
     budgets_of,
-    member,
     product_sees,
 )
 from syndic.methods.synthesis.account import Account
@@ -115,7 +114,7 @@ class VerticalPlan(Plan):
 
     def events(self, party: str) -> tuple[Event, ...]:
         """One event a round, the same for every party: each is charged for the whole release."""
-        member(self.terms, party)
+        self.check_party(party)
         return self.account.events
 
     @cached_property

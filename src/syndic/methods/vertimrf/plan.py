@@ -8,7 +8,7 @@ from itertools import combinations
 from math import sqrt
 from typing import Final, Literal, final
 
-from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, Terms, member
+from syndic.kernel import ALIGNED, GROUPS, Disclosure, Plan, Resources, Terms
 from syndic.methods.synthesis.size import BASE_BYTES, CELL_BYTES, VALUE_BYTES
 from syndic.methods.vertimrf.model.tables import OracleTables, equal_width
 from syndic.methods.vertimrf.sketch.cost import sketch_delta
@@ -144,7 +144,7 @@ class VertimrfPlan(Plan):
 
     def events(self, party: str) -> tuple[Event, ...]:
         """Models and counts of all parties together, and encodings of all parties together."""
-        member(self.terms, party)
+        self.check_party(party)
         return self.account.events
 
     @property

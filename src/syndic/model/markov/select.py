@@ -8,8 +8,10 @@ sums over rows and so cannot come from masked sums.
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from itertools import accumulate
 from typing import final
 
 import numpy as np
@@ -106,13 +108,23 @@ class Adaptive(Document):
         )
         first = self.first(domain)
         columns = RoundLimit(tables=len(first), cells=sum(domain.project(names).size for names in first))
-        pairs = self.pairs(grouped)
         number = max(self.numbers(domain)) + len(self.keep)
         return (
             columns,
-            RoundLimit(tables=len(pairs), cells=sum(grouped.project(names).size for names in pairs)),
+            self._pair_limit(grouped.sizes),
             *[RoundLimit(tables=number, cells=max(columns.cells, number * self.most_table_cells))] * self.rounds,
         )
+
+    def _pair_limit(self, sizes: Sequence[int]) -> RoundLimit:
+        """Return how many pairs are measured, and their cells, without listing them."""
+        order = sorted(sizes)
+        before = [0, *accumulate(order)]
+        # of each column the smaller ones with which its table is small enough
+        partners = [min(place, bisect_right(order, self.most_table_cells // size)) for place, size in enumerate(order)]
+        if not any(partners):
+            return RoundLimit(tables=len(order), cells=before[-1])
+        cells = sum(size * before[few] for size, few in zip(order, partners, strict=True))
+        return RoundLimit(tables=sum(partners), cells=cells)
 
     def first(self, domain: Domain) -> list[Names]:
         """Return the tables of the first round: every column, or every column with the target if `with_target`."""
@@ -145,7 +157,8 @@ class Adaptive(Document):
 
     def pairs(self, domain: Domain) -> list[Names]:
         """Return the pairs that are measured; the columns themselves if there are no pairs."""
-        pairs = [names for names in pairs_of(domain.names) if domain.project(names).size <= self.most_table_cells]
+        size = dict(zip(domain.names, domain.sizes, strict=True))
+        pairs = [pair for pair in pairs_of(domain.names) if size[pair[0]] * size[pair[1]] <= self.most_table_cells]
         return pairs or [(name,) for name in domain.names]
 
     def run(

@@ -1,0 +1,57 @@
+"""Plans of wide studies and of studies with many parties: made, within limits, and without repeated work."""
+
+import numpy as np
+import pytest
+
+import syndic as sy
+from syndic.data import Domain
+from syndic.methods.synthesis.size import MOST_VALUES, most_drawn
+from syndic.model.markov import Adaptive
+from syndic.privacy import Cost
+from syndic.study.statement import plan
+
+
+def study(*, columns: int, parties: int, levels: int = 3) -> sy.Study:
+    return sy.Study(
+        name="large",
+        unit=sy.Unit(neighbours="add_remove"),
+        budget=sy.Budget.of(1, "1e-12"),
+        protocol=sy.Synthesis(),
+        parties=tuple(sy.Member(name=f"p{place}", people=10_000) for place in range(parties)),
+        schema=sy.Schema.from_domain({f"c{place}": levels for place in range(columns)}),
+    )
+
+
+@pytest.mark.parametrize(("columns", "parties"), [(1000, 5), (10, 10_000)])
+def test_a_large_study_is_planned_within_the_default_limits(columns: int, parties: int) -> None:
+    large = study(columns=columns, parties=parties)
+    assert plan(large).resources.memory_bytes <= large.limits.memory_mb * 10**6
+
+
+def test_parties_with_the_same_events_are_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    priced = []
+    of = Cost.of
+    monkeypatch.setattr(Cost, "of", lambda events: priced.append(events) or of(events))
+    summary = plan(study(columns=5, parties=200))
+    assert len(summary.statement.parties) == 200
+    assert len(priced) <= 3
+    assert "p18 and 181 more" in str(summary)
+
+
+def test_no_more_rows_are_drawn_than_ten_million_values() -> None:
+    large = study(columns=10, parties=10_000)
+    assert most_drawn(large) == MOST_VALUES // 10
+    assert most_drawn(study(columns=10, parties=2)) == 40_000
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_pairs_of_a_round_are_counted_as_they_are_listed(seed: int) -> None:
+    draws = np.random.default_rng(seed)
+    sizes = draws.integers(2, 90, 12).tolist()
+    domain = Domain.of({f"c{place}": size for place, size in enumerate(sizes)})
+    chosen = Adaptive(most_table_cells=int(draws.integers(4, 2000)))
+    listed = chosen.pairs(Domain(domain.names, tuple(min(size, chosen.most_levels) for size in sizes)))
+    limit = chosen.limits(domain)[1]
+    assert limit.tables == len(listed)
+    cut = {name: min(size, chosen.most_levels) for name, size in zip(domain.names, sizes, strict=True)}
+    assert limit.cells == sum(int(np.prod([cut[name] for name in names])) for names in listed)
