@@ -21,7 +21,8 @@ _SIGNED = b"syndic reply 1\n"
 class Call(Message):
     """A request to one party. It carries no parameter of the study: the party computes from its own copy.
 
-    `check` is a checksum of the other fields; without it nothing is checked.
+    `number` counts the study's requests, and `missed` has what those told that this party did not answer
+    (`syndic.kernel.view`). `check` is a checksum of the other fields; without it nothing is checked.
     """
 
     study: str
@@ -29,6 +30,8 @@ class Call(Message):
     step: str
     call: str
     body: bytes
+    number: int = 0
+    missed: bytes = b""
     check: int | None = None
 
     def __post_init__(self) -> None:
@@ -41,7 +44,8 @@ class Call(Message):
         return replace(self, check=self._sum())
 
     def _sum(self) -> int:
-        return _sum(f"{self.study} {self.party} {self.step} {self.call}", self.body)
+        head = f"{self.study} {self.party} {self.step} {self.call} {self.number} {self.missed.hex()}"
+        return _sum(head, self.body)
 
 
 class Reply(Message):

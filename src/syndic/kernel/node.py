@@ -17,6 +17,7 @@ from syndic.kernel.method import Method
 from syndic.kernel.party import Party, PartyState
 from syndic.kernel.plan import steps_of_run
 from syndic.kernel.step import Step
+from syndic.kernel.view import told
 from syndic.privacy import Called
 
 _LOG = logging.getLogger("syndic.party")
@@ -145,7 +146,10 @@ def _step_of(node: Node, call: Call) -> Step:
 
 def _run(node: Node, call: Call, step: Step, asked: str) -> tuple[Stored, Mapping[str, bytes]]:
     message = decode(call.body, step.takes)
-    party = Party(node.state, call=call.call, step=step)
+    view = node.state.view
+    if not step.fresh:
+        view = view.after(call.number, call.missed, told(step.name, message))
+    party = Party(node.state, call=call.call, step=step, view=view)
     if node.method.simulation_only and not party.simulated:
         raise RefusedError(
             f"{node.method.title} as published does not satisfy its stated guarantee: it runs in simulations only"
