@@ -139,6 +139,9 @@ def _step_of(node: Node, call: Call) -> Step:
         raise RefusedError(f"the call is for another party, not for {node.name}")
     if len(call.call) > _MOST_LETTERS:
         raise RefusedError(f"a call id has at most {_MOST_LETTERS} letters")
+    coordinator = node.state.coordinator
+    if coordinator is not None and not coordinator.signed(call.signed_text(), call.signature):
+        raise RefusedError("the call does not carry the signature of the coordinator that the study names")
     if call.step not in node.steps:
         raise RefusedError(f"{node.method.title} has no such step in this study; its steps are {', '.join(node.steps)}")
     return node.steps[call.step][0]

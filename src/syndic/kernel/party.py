@@ -9,6 +9,7 @@ from syndic.data import Table
 from syndic.errors import DoorError, RefusedError
 from syndic.kernel.agreement import Agreements, check_all
 from syndic.kernel.codec import Message, decode, encode
+from syndic.kernel.identity import PublicIdentity
 from syndic.kernel.memory import Memory
 from syndic.kernel.plan import Planned
 from syndic.kernel.step import Step
@@ -45,8 +46,8 @@ class PartyState(Generic[Planned]):
     independent stream for every label. `charges` is all that the study may charge to `dataset`, if that is more than
     this party's own events. `price` is the cost that the study states, for the ledger. Between organisations, `bond`
     returns 32 bytes known only to this party and the named one. `agreement` returns this party's signed agreement, or
-    raises if none is in force; `sign` signs with its identity. `note_answered` records outside the ledger, before a
-    reply is sent, that a call was answered.
+    raises if none is in force; `sign` signs with its identity, and calls that `coordinator` did not sign are refused.
+    `note_answered` records outside the ledger, before a reply is sent, that a call was answered.
     """
 
     name: str
@@ -62,6 +63,7 @@ class PartyState(Generic[Planned]):
     bond: Callable[[str], bytes] = no_bond
     agreement: Callable[[], bytes] | None = None
     sign: Callable[[bytes], bytes] | None = None
+    coordinator: PublicIdentity | None = None
     note_answered: Callable[[], None] | None = None
 
     @property

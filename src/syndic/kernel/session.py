@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Generic, TypeVar, final
 
+from msgspec.structs import replace
+
 from syndic.document import Document
 from syndic.errors import BudgetError, PartyError, RefusedError
 from syndic.kernel.call import ENVELOPE_BYTES, Call, Reply, asked_of
@@ -64,11 +66,12 @@ class Session(Generic[Planned]):
         seconds: float = 600.0,
         journal: Journal | None = None,
         signatures: bool = False,
+        sign: Callable[[bytes], bytes] | None = None,
     ) -> None:
         """Prepare a run of the study with digest `study` over `runtime`, with the parties of the plan.
 
         A party that has not answered a step after `seconds` counts as silent. With `signatures`, a reply without a
-        valid signature of the party's identity is refused too.
+        valid signature of the party's identity is refused too. `sign` signs calls with the coordinator's identity.
         """
         self.plan = plan
         self.terms: Terms = plan.terms
@@ -81,6 +84,7 @@ class Session(Generic[Planned]):
         self._seconds = seconds
         self._journal = journal
         self._signatures = signatures
+        self._sign = sign
         self._round = 0
         # what every request told all parties, as digests, and the last request that each party answered
         self._told: list[bytes] = []
@@ -205,7 +209,8 @@ class Session(Generic[Planned]):
             number=0 if declared.fresh else len(self._told) + 1,
             missed=b"" if declared.fresh else b"".join(self._told[self._answered[party] :]),
         )
-        return encode(call.checked())
+        signature = self._sign(call.signed_text()) if self._sign else b""
+        return encode(replace(call.checked(), signature=signature))
 
     def _note(self, declared: Step, party: str, request: bytes, body: bytes) -> None:
         self.transcript.append(

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from many_parties import AddUp, Fleet
-from organisations import agreed_nodes, homes_for
+from organisations import COORDINATOR, agreed_nodes, homes_for
 from support import CASES
 from syndic.errors import PartyError, RefusedError
 from syndic.kernel import Call, Delivery, Member, Node, Reply, decode, encode
@@ -181,7 +181,7 @@ def attacked(attack: Attack, folder: Path, *, identities: bool) -> tuple[Middle,
     failure = None
     try:
         # the coordinator is the one that lies: it does not check what it changed itself
-        run_study(study, middle, signatures=False)
+        run_study(study, middle, signatures=False, identity=COORDINATOR)
     except PartyError as error:
         failure = error
     charged = [name for name, node in nodes.items() if node.state.ledger.charged(study.digest)]
