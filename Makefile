@@ -62,8 +62,9 @@ test-deploy: $(VENV)/dev
 
 # Spoiled input and kills, many cases; `make test` runs the same tests with few.
 SYNDIC_FUZZ ?= 2000
+SYNDIC_LIES ?= 10000
 fuzz: $(VENV)/dev
-	SYNDIC_FUZZ=$(SYNDIC_FUZZ) $(BIN)/pytest -n 2 tests/fuzz -m fuzz
+	SYNDIC_FUZZ=$(SYNDIC_FUZZ) SYNDIC_LIES=$(SYNDIC_LIES) $(BIN)/pytest -n 2 tests/fuzz -m fuzz
 	SYNDIC_FUZZ=$(SYNDIC_FUZZ) $(BIN)/pytest tests/e2e/test_ledger_kill.py
 
 # Branches of the packages that protect people; below 95 % of any it fails.

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlencode
 
 import pyarrow as pa
 
-from organisations import homes_for
+from organisations import COORDINATOR, homes_for
 from support import rows, study_text
 from syndic.console.access import new_secret
 from syndic.console.guard import Application
@@ -51,7 +51,7 @@ def run_between(study: Study, homes: Mapping[str, PartyFolder]) -> Release:
     """Run the study with the homes that agreed to it."""
     local = Local({name: home.agreed_node(study.digest) for name, home in homes.items()})
     try:
-        return run_study(study, local)
+        return run_study(study, local, identity=COORDINATOR)
     finally:
         local.close()
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec.structs import replace
 
+from organisations import named
 from support import COLUMNS, rows, study_text
 from syndic.errors import InputError
 from syndic.federation.coordinator import Coordinator
@@ -207,7 +208,8 @@ class Federation:
     def identified(self, study: Study) -> Study:
         """The study with the identities that were approved."""
         known = {one.party: one.identity for one in self.coordinator.admitted()}
-        return replace(study, parties=tuple(replace(one, identity=known[one.name]) for one in study.parties))
+        members = tuple(replace(one, identity=known[one.name]) for one in study.parties)
+        return named(replace(study, parties=members), self.coordinator.identity)
 
     def put(self, tables: Mapping[str, pa.Table]) -> None:
         """Give parties rows: other people each time, so a cap of their own."""
@@ -231,7 +233,7 @@ class Federation:
             nodes[party.name] = PartyFolder(folder=folder / party.name).agreed_node(run_digest(study, seed))
         runtime = Local(nodes)
         try:
-            return run_study(study, runtime, seed=seed)
+            return run_study(study, runtime, seed=seed, identity=self.coordinator.identity)
         finally:
             runtime.close()
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, final
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from stubs import Stub, StubPlan
@@ -27,7 +28,7 @@ from syndic.kernel import (
     step,
 )
 from syndic.mpc.graph import sum_graph
-from syndic.mpc.masked_sum import MaskedSum, SumMasked, Total
+from syndic.mpc.masked_sum import MaskedSum, SumCoordinator, SumMasked, Total
 from syndic.mpc.ring import Ring, ring_for
 from syndic.mpc.seal import Mail
 from syndic.mpc.secret import SecretDone, SecretMail, SecretOffer, SecretOffers, SecretStart, SharedSecret
@@ -144,7 +145,7 @@ class Fleet:
                 silent[party] = "lost"
                 continue
             body = self.ask(call.step, party, call.body)
-            changed = Call(study=call.study, party=party, step=call.step, call=call.call, body=body)
+            changed = replace(call, body=body, check=None)
             reply = decode(answer(self.nodes[party], encode(changed)), Reply)
             self.seen[(call.step, party)] = reply.body
             body = self.reply(call.step, party, reply.body) if reply.code == "ok" else b""
@@ -178,3 +179,49 @@ class Fleet:
         """Ask one step once more, under another call id."""
         call = Call(study=self.study.digest, party=party, step=step, call="f" * 32, body=encode(body))
         return decode(answer(self.nodes[party], encode(call)), Reply)
+
+
+# Many sums, one after the other.
+
+
+class Ask(Message):
+    common = ("round",)
+    round: int
+
+
+class AddRounds(AddUp, tag="add-rounds"):
+    """Adds up, in every round, the party's vector times the round's number."""
+
+    @step(reveals="masked")
+    def add_round(self, party: Party[AddUpPlan], message: Ask) -> SumMasked:
+        """Mask this party's vector."""
+        masks = party.plan.masked_sum.masks_for(party, message.round, self.length, self.ring(party.terms))
+        return masks.hide(message.round * self.vector(party.name))
+
+
+ROOM = 20  # rounds that the values of a fleet leave room for
+
+
+def fleet_of(parties: int, folder: Path, *, missing: int = 0, colluding: int = 0) -> Fleet:
+    return Fleet(AddRounds(missing=missing, colluding=colluding, bound=1000 * ROOM), parties, folder)
+
+
+def started(fleet: Fleet) -> SumCoordinator[Ask]:
+    return fleet.masked_sum.start(fleet.session())
+
+
+def ring_of(fleet: Fleet) -> Ring:
+    return fleet.protocol.ring(fleet.study)
+
+
+def total(fleet: Fleet, rounds: SumCoordinator[Ask]) -> Total | None:
+    protocol = fleet.protocol
+    assert isinstance(protocol, AddRounds)
+    return rounds.total(
+        protocol.add_round, lambda number: Ask(round=number), count=protocol.length, ring=ring_of(fleet)
+    )
+
+
+def ring_lift(fleet: Fleet, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    ring = ring_of(fleet)
+    return ring.lift(ring.reduce(values))

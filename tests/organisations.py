@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from support import study_text, two_parties
 from syndic import Study
 from syndic.document import to_json
-from syndic.kernel import Agreement, Call, Message, Node, Nothing, Reply, answer, decode, encode
+from syndic.kernel import Agreement, Call, CoordinatorKey, Message, Node, Nothing, Reply, answer, decode, encode
 from syndic.kernel.agreement import Agreements, Ready
 from syndic.privacy import Entry, Ledger
 from syndic.runtime import Local
@@ -23,6 +23,19 @@ from syndic.study.identity import Identity
 from syndic.study.party_folder import run_digest
 from syndic.study.release import Release
 from syndic.study.run import run_study
+
+COORDINATOR = Identity(signing=bytes([101]) * 32, sealing=bytes([102]) * 32)
+"""The coordinator of every study between organisations in the tests."""
+
+
+def named(study: Study, identity: Identity = COORDINATOR) -> Study:
+    """Return the study with its coordinator."""
+    return replace(study, coordinator=CoordinatorKey(identity=str(identity.public)))
+
+
+def signed_call(call: Call) -> bytes:
+    """Return a call as the coordinator sends it."""
+    return encode(replace(call, signature=COORDINATOR.sign(call.signed_text())))
 
 
 def homes_for(study: Study, sources: Mapping[str, pa.Table], folder: Path) -> tuple[Study, dict[str, PartyFolder]]:
@@ -39,7 +52,7 @@ def homes_for(study: Study, sources: Mapping[str, pa.Table], folder: Path) -> tu
         )
         homes[party.name] = home
         members.append(replace(party, identity=str(identity.public)))
-    return replace(study, parties=tuple(members)), homes
+    return named(replace(study, parties=tuple(members))), homes
 
 
 def agreed_nodes(study: Study, homes: Mapping[str, PartyFolder], *, rehearsal: int | None = None) -> dict[str, Node]:
@@ -54,7 +67,7 @@ def rehearse(study: Study, homes: Mapping[str, PartyFolder], *, seed: int, runti
     nodes = agreed_nodes(study, homes, rehearsal=seed)
     local = Local(nodes)
     try:
-        return run_study(study, local if runtime is None else runtime(local), seed=seed)
+        return run_study(study, local if runtime is None else runtime(local), seed=seed, identity=COORDINATOR)
     finally:
         local.close()
 
@@ -81,7 +94,7 @@ class Organisations:
     def ask(self, node: Node, step: str, body: Message, call: str = "") -> Reply:
         identifier = call or hashlib.sha256(f"{step}{node.name}".encode()).hexdigest()[:32]
         asked = Call(study=self.run, party=node.name, step=step, call=identifier, body=encode(body))
-        return decode(answer(node, encode(asked)), Reply)
+        return decode(answer(node, signed_call(asked)), Reply)
 
     def agreements(self, nodes: dict[str, Node]) -> dict[str, bytes]:
         replies = {name: self.ask(node, "ready", Nothing()) for name, node in nodes.items()}

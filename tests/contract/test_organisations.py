@@ -7,7 +7,7 @@ from typing import final
 
 import pytest
 
-from organisations import agreed_nodes, homes_for, rehearse
+from organisations import COORDINATOR, agreed_nodes, homes_for, rehearse
 from support import CASES, Case
 from syndic.kernel import Call, Delivery, decode
 from syndic.privacy import Entry, Ledger
@@ -83,7 +83,7 @@ def test_a_rehearsal_gives_the_release_of_the_simulation(case: Case, tmp_path: P
 def test_a_real_run_charges_what_it_says_and_logs_every_call(case: Case, tmp_path: Path) -> None:
     study, homes = homes_for(case.study, case.sources, tmp_path / "homes")
     carrier = Noting(Local(agreed_nodes(study, homes)))
-    release = run_study(study, carrier)
+    release = run_study(study, carrier, identity=COORDINATOR)
     carrier.close()
     assert release.statement.protects
     for name, home in homes.items():

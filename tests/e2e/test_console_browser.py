@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from browser import CHROMIUM, Browser
 from consoles import Running, agree_all, study_between, study_file
-from organisations import rehearse
+from organisations import COORDINATOR, rehearse
 from support import COLUMNS
 from syndic.console.releases import archive
 from syndic.federation.coordinator import Coordinator
@@ -152,7 +152,7 @@ def is_run(study: Study, homes: dict[str, PartyFolder], running: Running, browse
     assert "has not started" in browser.run("document.body.innerText")
     runtime = Processes({name: serving(study.digest, home.folder) for name, home in homes.items()}, most=10**8)
     try:
-        run_study(study, runtime, folder=folder / "journal").write(folder / "releases" / "table")
+        run_study(study, runtime, folder=folder / "journal", identity=COORDINATOR).write(folder / "releases" / "table")
     finally:
         runtime.close()
     browser.until("document.querySelector('#run-state').textContent === 'finished'")

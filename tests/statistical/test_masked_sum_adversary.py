@@ -10,12 +10,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from many_parties import Fleet
+from many_parties import AddRounds, Ask, Fleet, started
 from syndic.kernel import decode, encode
 from syndic.mpc.graph import Seats
 from syndic.mpc.masked_sum import SumMasked, SumSurvivors
 from syndic.mpc.ring import Ring
-from unit.mpc.test_masked_sum import AddRounds, Ask, started
 
 pytestmark = pytest.mark.statistical
 
@@ -101,5 +100,5 @@ def test_one_mask_for_all_rounds_is_caught(tmp_path: Path, monkeypatch: pytest.M
 
     assert not np.any(difference(fleet(tmp_path / "sound", 1)) == 40_000)
     bound = Seats.bound
-    monkeypatch.setattr(Seats, "bound", lambda seats, what, _number, more=b"": bound(seats, what, 1, more))
+    monkeypatch.setattr(Seats, "bound", lambda seats, what, _number, _view=b"": bound(seats, what, 1))
     assert np.all(difference(fleet(tmp_path / "planted", 1)) == 40_000)

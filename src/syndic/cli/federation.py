@@ -91,13 +91,15 @@ def approve(request_file: Path, folder: Path, target: Path | None, yes: bool, da
 @HOME
 @JSON
 def list_parties(folder: Path, as_json: bool) -> None:
-    """Print the admitted parties, as a study file lists them."""
-    admitted = coordinators.Coordinator.open(folder).admitted()
+    """Print the admitted parties and this coordinator, as a study file lists them."""
+    opened = coordinators.Coordinator.open(folder)
+    admitted = opened.admitted()
     if as_json:
         show.as_json(admitted)
         return
     for one in admitted:
         click.echo(f'\n[[parties]]\nname = "{one.party}"\nidentity = "{one.identity}"')
+    click.echo(f'\n[coordinator]\nidentity = "{opened.identity.public}"')
 
 
 @coordinator.command(epilog=example("syndic coordinator remove north --home federation"))

@@ -1,4 +1,4 @@
-"""A coordinator's folder: the federation's root, the server's files, the admitted parties, the studies it ran.
+"""A coordinator's folder: root, keys that sign its calls, the server's files, admitted parties, the studies it ran.
 
 `authority/root.key` signs certificates and is needed for nothing else; it may be kept on another machine between
 approvals.
@@ -18,6 +18,7 @@ from syndic.federation.flare_config import SERVER_NAME, made_for, server_kit, wr
 from syndic.federation.requests import Admitted, Approval, Federation, Request, check_name
 from syndic.runtime.flare.coordinator import ask_server
 from syndic.runtime.flare.parts import Forward
+from syndic.study.identity import Identity
 from syndic.study.study_folder import write_whole
 from syndic.version import __version__
 
@@ -51,6 +52,7 @@ class Coordinator:
         write_whole(folder / "coordinator.json", to_readable_json(Federation(name=name, host=host, port=port)))
         made._write_kit()
         made.renew(days=days)
+        Identity.make(made.keys)
         return made
 
     @classmethod
@@ -67,6 +69,16 @@ class Coordinator:
     def federation(self) -> Federation:
         """Name and address."""
         return from_file(self.folder / "coordinator.json", Federation)
+
+    @property
+    def keys(self) -> Path:
+        """The private keys that sign this coordinator's calls."""
+        return self.folder / "identity.key"
+
+    @property
+    def identity(self) -> Identity:
+        """The keys that sign this coordinator's calls; made now if the folder is older than they."""
+        return Identity.load(self.keys) if self.keys.exists() else Identity.make(self.keys)
 
     @property
     def root(self) -> Path:

@@ -20,7 +20,7 @@ from syndic.federation.coordinator import Coordinator
 from syndic.kernel import Delivery, Progress, Runtime, silent_progress
 from syndic.kernel.call import ENVELOPE_BYTES
 from syndic.runtime.flare.coordinator import Flare
-from syndic.study.document import Study
+from syndic.study.document import Study, coordinator_of
 from syndic.study.party_folder import run_digest
 from syndic.study.release import Release
 from syndic.study.run import check_runnable, run_study
@@ -92,7 +92,14 @@ def run_federated(
     try:
         _wait_for(server, study, patience, runtime.progress)
         release = run_study(
-            study, runtime, seed=seed, folder=kept, progress=runtime.progress, seconds=seconds, checked=True
+            study,
+            runtime,
+            seed=seed,
+            folder=kept,
+            progress=runtime.progress,
+            seconds=seconds,
+            identity=coordinator.identity,
+            checked=True,
         )
     except BaseException as error:
         runtime.end(error)
@@ -102,7 +109,7 @@ def run_federated(
 
 
 def check_list(study: Study, coordinator: Coordinator) -> None:
-    """Raise `InputError`, before anything is asked, if a party is not admitted or has another identity."""
+    """Raise `InputError`, before anything is asked, if a party is not admitted or an identity is another one."""
     admitted = {one.party: one for one in coordinator.admitted()}
     strangers = [party.name for party in study.parties if party.name not in admitted]
     if strangers:
@@ -113,6 +120,11 @@ def check_list(study: Study, coordinator: Coordinator) -> None:
                 f"party '{party.name}': the study does not contain the identity that was approved: "
                 f'identity = "{admitted[party.name].identity}"'
             )
+    if coordinator_of(study) != coordinator.identity.public:
+        raise InputError(
+            f"{study.name}: the study names another coordinator: parties would refuse calls of this one. Its own line "
+            f'is identity = "{coordinator.identity.public}"'
+        )
 
 
 def _wait_for(runtime: Flare, study: Study, patience: float, progress: Progress) -> None:

@@ -47,6 +47,7 @@ from syndic.kernel.session import silent_progress as silent_progress
 from syndic.kernel.step import Step as Step
 from syndic.kernel.step import step as step
 from syndic.kernel.step import steps_of as steps_of
+from syndic.kernel.terms import CoordinatorKey as CoordinatorKey
 from syndic.kernel.terms import Limits as Limits
 from syndic.kernel.terms import Member as Member
 from syndic.kernel.terms import Terms as Terms

@@ -1,8 +1,8 @@
 """The envelope of every request and every reply.
 
-Both carry checks that detect a damaged message, or a reply that belongs to another request. Between organisations a
-party also signs its reply, together with the digest of the request. Somebody who takes over its network address cannot
-answer for it, and it cannot later deny what it answered.
+Both carry checks that detect a damaged message, or a reply that belongs to another request. Between organisations both
+are signed: the call by the coordinator that the study names, the reply by its party, together with the digest of the
+call. Somebody who takes over a network address can neither ask nor answer, and nobody can later deny what was sent.
 """
 
 import hashlib
@@ -11,17 +11,20 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from syndic.kernel.codec import Message
+from syndic.kernel.codec import Message, encode
 
 # the most bytes that an envelope adds to a body
 ENVELOPE_BYTES = 4096
 _SIGNED = b"syndic reply 1\n"
+_SIGNED_CALL = b"syndic call 1\n"
 
 
 class Call(Message):
     """A request to one party. It carries no parameter of the study: the party computes from its own copy.
 
-    `check` is a checksum of the other fields; without it nothing is checked.
+    `number` counts the study's requests, and `missed` has what those told that this party did not answer
+    (`syndic.kernel.view`). `check` is a checksum of the fields before it; without it nothing is checked. `signature` is
+    made with the identity of the study's coordinator, if the study names one.
     """
 
     study: str
@@ -29,7 +32,10 @@ class Call(Message):
     step: str
     call: str
     body: bytes
+    number: int = 0
+    missed: bytes = b""
     check: int | None = None
+    signature: bytes = b""
 
     def __post_init__(self) -> None:
         """Refuse a damaged call: the party would store an answer to a request that was never sent."""
@@ -40,8 +46,13 @@ class Call(Message):
         """Return the call with its checksum."""
         return replace(self, check=self._sum())
 
+    def signed_text(self) -> bytes:
+        """Return the bytes that a coordinator signs: all fields before the checksum."""
+        return _SIGNED_CALL + hashlib.sha256(encode(replace(self, check=None, signature=b""))).digest()
+
     def _sum(self) -> int:
-        return _sum(f"{self.study} {self.party} {self.step} {self.call}", self.body)
+        head = f"{self.study} {self.party} {self.step} {self.call} {self.number} {self.missed.hex()}"
+        return _sum(head, self.body)
 
 
 class Reply(Message):

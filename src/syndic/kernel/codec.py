@@ -5,7 +5,7 @@ refused. An array is sent as a header (dtype, shape) and its raw little-endian v
 """
 
 import struct
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
 import msgspec
 import numpy as np
@@ -21,7 +21,12 @@ _MAX_DIMENSIONS = 8
 
 
 class Message(Document):
-    """Base of everything that is sent: numbers, text, bytes and numpy arrays in a frozen record."""
+    """Base of everything that is sent: numbers, text, bytes and numpy arrays in a frozen record.
+
+    `common` names the fields that an honest coordinator sends to all parties alike (`syndic.kernel.view`).
+    """
+
+    common: ClassVar[tuple[str, ...]] = ()
 
 
 class Nothing(Message):
@@ -31,6 +36,11 @@ class Nothing(Message):
 def encode(message: Message) -> bytes:
     """Return the message as bytes."""
     return msgspec.msgpack.encode(message, enc_hook=_encode_hook)
+
+
+def common_part(message: Message) -> bytes:
+    """Return the common fields of a message as bytes; equal fields give equal bytes."""
+    return msgspec.msgpack.encode([getattr(message, name) for name in message.common], enc_hook=_encode_hook)
 
 
 def decode(data: bytes, kind: type[M]) -> M:

@@ -17,6 +17,7 @@ from syndic.kernel.method import Method
 from syndic.kernel.party import Party, PartyState
 from syndic.kernel.plan import steps_of_run
 from syndic.kernel.step import Step
+from syndic.kernel.view import told
 from syndic.privacy import Called
 
 _LOG = logging.getLogger("syndic.party")
@@ -138,6 +139,9 @@ def _step_of(node: Node, call: Call) -> Step:
         raise RefusedError(f"the call is for another party, not for {node.name}")
     if len(call.call) > _MOST_LETTERS:
         raise RefusedError(f"a call id has at most {_MOST_LETTERS} letters")
+    coordinator = node.state.coordinator
+    if coordinator is not None and not coordinator.signed(call.signed_text(), call.signature):
+        raise RefusedError("the call does not carry the signature of the coordinator that the study names")
     if call.step not in node.steps:
         raise RefusedError(f"{node.method.title} has no such step in this study; its steps are {', '.join(node.steps)}")
     return node.steps[call.step][0]
@@ -145,7 +149,10 @@ def _step_of(node: Node, call: Call) -> Step:
 
 def _run(node: Node, call: Call, step: Step, asked: str) -> tuple[Stored, Mapping[str, bytes]]:
     message = decode(call.body, step.takes)
-    party = Party(node.state, call=call.call, step=step)
+    view = node.state.view
+    if not step.fresh:
+        view = view.after(call.number, call.missed, told(step.name, message))
+    party = Party(node.state, call=call.call, step=step, view=view)
     if node.method.simulation_only and not party.simulated:
         raise RefusedError(
             f"{node.method.title} as published does not satisfy its stated guarantee: it runs in simulations only"

@@ -3,16 +3,18 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, TypeVar, final
+from typing import Final, Generic, TypeVar, final
 
 from syndic.data import Table
 from syndic.errors import DoorError, RefusedError
 from syndic.kernel.agreement import Agreements, check_all
 from syndic.kernel.codec import Message, decode, encode
+from syndic.kernel.identity import PublicIdentity
 from syndic.kernel.memory import Memory
 from syndic.kernel.plan import Planned
 from syndic.kernel.step import Step
 from syndic.kernel.terms import Terms
+from syndic.kernel.view import View
 from syndic.noise import Mechanism
 from syndic.privacy import Cost, Event, Ledger, Price
 from syndic.random import Randomness
@@ -21,6 +23,7 @@ from syndic.version import __version__
 Input = TypeVar("Input")
 Output = TypeVar("Output")
 Kept = TypeVar("Kept", bound=Message)
+_VIEW: Final = "view of the run"
 
 
 def _agreements_key() -> str:
@@ -43,8 +46,8 @@ class PartyState(Generic[Planned]):
     independent stream for every label. `charges` is all that the study may charge to `dataset`, if that is more than
     this party's own events. `price` is the cost that the study states, for the ledger. Between organisations, `bond`
     returns 32 bytes known only to this party and the named one. `agreement` returns this party's signed agreement, or
-    raises if none is in force; `sign` signs with its identity. `note_answered` records outside the ledger, before a
-    reply is sent, that a call was answered.
+    raises if none is in force; `sign` signs with its identity, and calls that `coordinator` did not sign are refused.
+    `note_answered` records outside the ledger, before a reply is sent, that a call was answered.
     """
 
     name: str
@@ -60,6 +63,7 @@ class PartyState(Generic[Planned]):
     bond: Callable[[str], bytes] = no_bond
     agreement: Callable[[], bytes] | None = None
     sign: Callable[[bytes], bytes] | None = None
+    coordinator: PublicIdentity | None = None
     note_answered: Callable[[], None] | None = None
 
     @property
@@ -76,6 +80,12 @@ class PartyState(Generic[Planned]):
     def limit(self) -> Cost:
         """The most that this study may cost this party's people, over all its charges."""
         return Cost.of(self.events)
+
+    @property
+    def view(self) -> View:
+        """What this party was told in this study, as a digest."""
+        kept = self.memory.kept(_VIEW)
+        return View.of(self.study) if kept is None else decode(kept, View)
 
     def check_agreed(self, step: str) -> None:
         """Raise `RefusedError` unless the owner has agreed and, after the first two steps, all parties have."""
@@ -95,15 +105,17 @@ class Party(Generic[Planned]):
     one writes the charge to the ledger durably before it returns any randomness.
     """
 
-    def __init__(self, state: PartyState[Planned], *, call: str, step: Step) -> None:
-        """Bind the party to one call of one step."""
+    def __init__(self, state: PartyState[Planned], *, call: str, step: Step, view: View) -> None:
+        """Bind the party to one call of one step; `view` includes the call, unless the step is fresh."""
         self.name = state.name
         self.plan = state.plan
         self.terms = state.plan.terms
         self.study = state.study
         self.rows_read = False
         self.doors_used = 0
-        self.remembered: dict[str, bytes] = {}
+        self.remembered: dict[str, bytes] = {} if step.fresh else {_VIEW: encode(view)}
+        # what masks are bound to: parties that were told different things have different ones
+        self.view = view.digest
         self._state = state
         self._call = call
         self._step = step

@@ -6,16 +6,19 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Generic, TypeVar, final
 
+from msgspec.structs import replace
+
 from syndic.document import Document
 from syndic.errors import BudgetError, PartyError, RefusedError
 from syndic.kernel.call import ENVELOPE_BYTES, Call, Reply, asked_of
-from syndic.kernel.codec import Message, decode, encode
+from syndic.kernel.codec import Message, Nothing, decode, encode
 from syndic.kernel.identity import PublicIdentity
 from syndic.kernel.journal import Journal, Recalled
 from syndic.kernel.plan import Planned, steps_of_run
 from syndic.kernel.step import Reveals, Step
 from syndic.kernel.terms import Terms
 from syndic.kernel.transport import Delivery, Runtime
+from syndic.kernel.view import told
 from syndic.random import Randomness
 
 Asked = TypeVar("Asked", bound=Message)
@@ -63,11 +66,12 @@ class Session(Generic[Planned]):
         seconds: float = 600.0,
         journal: Journal | None = None,
         signatures: bool = False,
+        sign: Callable[[bytes], bytes] | None = None,
     ) -> None:
         """Prepare a run of the study with digest `study` over `runtime`, with the parties of the plan.
 
         A party that has not answered a step after `seconds` counts as silent. With `signatures`, a reply without a
-        valid signature of the party's identity is refused too.
+        valid signature of the party's identity is refused too. `sign` signs calls with the coordinator's identity.
         """
         self.plan = plan
         self.terms: Terms = plan.terms
@@ -80,7 +84,11 @@ class Session(Generic[Planned]):
         self._seconds = seconds
         self._journal = journal
         self._signatures = signatures
+        self._sign = sign
         self._round = 0
+        # what every request told all parties, as digests, and the last request that each party answered
+        self._told: list[bytes] = []
+        self._answered = dict.fromkeys(self.parties, 0)
 
     @property
     def parties(self) -> tuple[str, ...]:
@@ -102,10 +110,14 @@ class Session(Generic[Planned]):
         messages = message if isinstance(message, Mapping) else dict.fromkeys(self.parties, message)
         calls = {party: self._call(declared, party, body) for party, body in messages.items()}
         self._round += 1
+        if not declared.fresh:
+            self._told.append(told(declared.name, next(iter(messages.values()), Nothing())))
         asked = {party: asked_of(data) for party, data in calls.items()}
         known = self._journal and self._journal.recall(self._round, declared.name, fresh=declared.fresh, asked=asked)
         delivery = self._replay_or_send(declared, calls, known)
         answers, failures = self._decode(declared, calls, asked, delivery)
+        if not declared.fresh:
+            self._answered |= dict.fromkeys(answers, len(self._told))
         if len(failures) > missing:
             raise _unanswered(declared, failures)
         if known is None or known.again:
@@ -188,8 +200,17 @@ class Session(Generic[Planned]):
 
     def _call(self, declared: Step, party: str, body: Message) -> bytes:
         name = "\x00".join([self.study, str(self._round), declared.name, party])
-        call = hashlib.sha256(name.encode()).hexdigest()[:32]
-        return encode(Call(study=self.study, party=party, step=declared.name, call=call, body=encode(body)).checked())
+        call = Call(
+            study=self.study,
+            party=party,
+            step=declared.name,
+            call=hashlib.sha256(name.encode()).hexdigest()[:32],
+            body=encode(body),
+            number=0 if declared.fresh else len(self._told) + 1,
+            missed=b"" if declared.fresh else b"".join(self._told[self._answered[party] :]),
+        )
+        signature = self._sign(call.signed_text()) if self._sign else b""
+        return encode(replace(call.checked(), signature=signature))
 
     def _note(self, declared: Step, party: str, request: bytes, body: bytes) -> None:
         self.transcript.append(

@@ -35,6 +35,16 @@ class Member(Document):
             PublicIdentity.read(self.identity)
 
 
+class CoordinatorKey(Document):
+    """The coordinator of a study between organisations: parties refuse calls that this `identity` did not sign."""
+
+    identity: str
+
+    def __post_init__(self) -> None:
+        """Check that the line is an identity."""
+        PublicIdentity.read(self.identity)
+
+
 class Limits(Document):
     """The most memory a role may use and the largest message, in megabytes (10^6 bytes)."""
 

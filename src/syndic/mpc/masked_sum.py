@@ -4,24 +4,25 @@ Two neighbours agree on a secret once. For sum number t a party sends its values
 every neighbour, the mask that their secret gives for t: plus at the earlier of the two, minus at the later. The
 coordinator then names the parties whose values arrived, the survivors. Each survivor answers with its own mask and
 those shared with parties that did not survive. It hides this answer in turn under masks shared with the other
-survivors, which their secrets give for t AND for that list. If all of them received the same list these cancel, and the
-difference of the two sums is the total of the survivors' values. If no party may be missing (`graph.missing` is 0) the
-first message is enough. After Bonawitz et al. 2017, without shares of keys: no party's key can ever be reconstructed.
+survivors. All masks of pairs are also bound to the party's view (`syndic.kernel.view`): a digest of everything that it
+was told in the run, this list included. If all survivors were told the same these cancel, and the difference of the two
+sums is the total of their values. If no party may be missing (`graph.missing` is 0) the first message is enough. After
+Bonawitz et al. 2017, without shares of keys: no party's key can ever be reconstructed.
 
 *Why nothing else opens.* A party sends values once and an answer once for each sum. It answers only for a list with
-itself and at least parties - missing parties, in which it has a secret with every neighbour. Two different lists
-for one sum would both have to be answered by all of their honest members; they are too long for that, since 2 missing <
+itself and at least parties - missing parties, all of them among those that it met. Two different lists or views for
+one sum would both have to be answered by all of their honest members; they are too long for that, since 2 missing <
 parties - colluding. Without the answers of its whole list an answer is uniform, since the honest members of a list are
 connected (`syndic.mpc.graph`); so a single own mask or pair mask is never seen. Values that arrive late, or of a
 party that was reported as silent, stay hidden by a mask of which nobody else has any part. A mask is for one study,
 label and number.
 
 *Who learns what.* Coordinator and up to `graph.colluding` parties together: the total of the other survivors of
-every sum, at least parties - missing with the colluding ones. This holds for any lists of parties that the coordinator
-sends, also if parties receive different ones. More colluding parties could open single vectors, which contain only a
-share of the noise. *Forged public keys*: with identities in the study the masks of two honest parties that received
-wrong keys do not cancel, and nothing opens; without identities this is not covered. *Not covered*: invented values;
-somebody who gets the ledger files, which contain the secrets, of more parties than may collude.
+every sum, at least parties - missing with the colluding ones. This holds whatever the coordinator sends, also if it
+tells parties different lists, questions or earlier requests. More colluding parties could open single vectors, which
+contain only a share of the noise. *Forged public keys*: with identities in the study the masks of two honest parties
+that received wrong keys do not cancel, and nothing opens; without identities this is not covered. *Not covered*:
+invented values; somebody who gets the ledger files, which contain the secrets, of more parties than may collude.
 
 *Missing*: up to `graph.missing` parties for each sum; they may differ between sums. If a survivor does not answer about
 its masks, the sum stays closed, and its charge remains. With many sums, one of them is lost. A run with one sum ends,
@@ -53,6 +54,7 @@ _PATIENCE: Final = 3
 class SumStart(Message):
     """Start the sums called `label`."""
 
+    common = ("label",)
     label: str
 
 
@@ -63,8 +65,9 @@ class SumKey(Message):
 
 
 class SumDirectory(Message):
-    """For one party: which of its neighbours take part (a bit each, in order) and their 32 bytes of keys."""
+    """Who takes part, a bit for each party of the study, and 32 bytes of key for each of one party's neighbours."""
 
+    common = ("label", "present")
     label: str
     present: bytes
     keys: bytes
@@ -79,6 +82,7 @@ class SumMasked(Message):
 class SumSurvivors(Message):
     """Whose masked values arrived for one sum: a bit for each party of the study, in order."""
 
+    common = ("label", "number", "arrived")
     label: str
     number: int
     arrived: bytes
@@ -90,8 +94,9 @@ class _Own(Message):
 
 
 class _Met(Message):
-    """What a party stores for all sums: its neighbours' places and secrets, and the root of its own masks."""
+    """What a party stores for all sums: who takes part, its neighbours' secrets, and the root of its own masks."""
 
+    present: bytes
     places: tuple[int, ...]
     secrets: bytes
     root: bytes
@@ -107,7 +112,7 @@ class _Sent(Message):
     number: int
     count: int
     bits: int
-    question: bytes
+    view: bytes
     answered: bool
 
 
@@ -165,25 +170,27 @@ class MaskedSums(SubProtocol):
         advance(party, f"sums {label}", 2)
         seats, place = self._seats(party)
         neighbours = seats.neighbours(place)
-        present = marked(neighbours, message.present)
-        if len(present) < max(1, len(neighbours) - self.graph.missing):
+        listed = set(marked(list(range(len(seats.names))), message.present))
+        if len(listed) < self.graph.least or place not in listed:
             raise RefusedError(
-                f"only {len(present)} of {party.name}'s {len(neighbours)} neighbours take part in the sums '{label}'; "
-                f"at most {self.graph.missing} may be missing. Run the study again when more parties can answer"
+                f"the list of participants of the sums '{label}' has {len(listed)} parties; {party.name} answers only "
+                f"one with itself and at least {self.graph.least}. Run the study again when more parties can answer"
             )
+        present = [each for each in neighbours if each in listed]
         own = party.recall(f"sums {label} own", _Own)
         keys = pieces(message.keys, KEY_BYTES, len(present))
         publics = {seats.names[each]: key for each, key in zip(present, keys, strict=True)}
         # these secrets never leave the party, whoever is missing: only masks derived from them do
         secrets = b"".join(agree_with(party, own.pair.private, publics).values())
-        party.remember(f"sums {label} met", _Met(places=tuple(present), secrets=secrets, root=own.root))
+        met = _Met(present=message.present, places=tuple(present), secrets=secrets, root=own.root)
+        party.remember(f"sums {label} met", met)
         return Nothing()
 
-    def masks_for(self, party: Party, number: int, count: int, ring: Ring, question: bytes = b"") -> Masks:
+    def masks_for(self, party: Party, number: int, count: int, ring: Ring) -> Masks:
         """Return the masks of this party's `count` values for a sum; later sums have higher numbers, from 1.
 
-        Each sum is answered once. Nothing is charged yet. Masks cancel between parties with the same `question`,
-        a digest of what they were asked, so that a sum of answers to different questions does not open.
+        Each sum is answered once. Nothing is charged yet. Masks cancel between parties with the same view, so that a
+        sum of answers to different questions does not open: a message that asks one declares its fields `common`.
         """
         label = self.label
         sent = party.kept(f"sums {label} sent", _Sent)
@@ -196,10 +203,10 @@ class MaskedSums(SubProtocol):
         met = party.recall(f"sums {label} met", _Met)
         party.remember(
             f"sums {label} sent",
-            _Sent(number=number, count=count, bits=ring.bits, question=question, answered=self.graph.missing == 0),
+            _Sent(number=number, count=count, bits=ring.bits, view=party.view, answered=self.graph.missing == 0),
         )
         own = _own_mask(seats, place, met, number, count, ring)
-        return Masks(seats.add_pairs(own, place, met.pairs, seats.bound("values", number, question), ring), ring)
+        return Masks(seats.add_pairs(own, place, met.pairs, seats.bound("values", number, party.view), ring), ring)
 
     @step(reveals="masked")
     def sum_open(self, party: Party, message: SumSurvivors) -> SumMasked:
@@ -219,19 +226,19 @@ class MaskedSums(SubProtocol):
                 f"suffices only for {self.graph.least} or more: the sum stays closed, and its charge remains"
             )
         met, ring = party.recall(f"sums {label} met", _Met), Ring(sent.bits)
-        strangers = arrived & set(seats.neighbours(place)) - set(met.places)
+        strangers = arrived - set(marked(list(range(len(seats.names))), met.present))
         if strangers:
             # two lists that omit different parties could leave only colluding parties to hide an answer from
             raise RefusedError(
-                f"sum {number} of '{label}' has values of {len(strangers)} neighbour(s) that were not listed to "
-                f"{party.name} as participants: its masks stay closed"
+                f"sum {number} of '{label}' has values of {len(strangers)} that were not listed to {party.name} as "
+                "participants: its masks stay closed"
             )
         party.remember(f"sums {label} sent", replace(sent, answered=True))
         gone = {each: secret for each, secret in met.pairs.items() if each not in arrived}
         here = {each: secret for each, secret in met.pairs.items() if each in arrived}
         masks = _own_mask(seats, place, met, number, sent.count, ring)
-        masks = seats.add_pairs(masks, place, gone, seats.bound("values", number, sent.question), ring)
-        hidden = seats.add_pairs(masks, place, here, seats.bound("answer", number, message.arrived), ring)
+        masks = seats.add_pairs(masks, place, gone, seats.bound("values", number, sent.view), ring)
+        hidden = seats.add_pairs(masks, place, here, seats.bound("answer", number, party.view), ring)
         return SumMasked(values=ring.pack(hidden))
 
     def start(self, session: Session) -> "SumCoordinator[Any]":
@@ -243,12 +250,12 @@ class MaskedSums(SubProtocol):
         seats = Seats(study=session.study, label=self.label, names=session.parties, graph=self.graph)
         keys = session.ask(self.sum_keys, SumStart(label=self.label), missing=self.graph.missing)
         places = {name: place for place, name in enumerate(seats.names)}
-        directories = {}
+        present, directories = bits(name in keys for name in seats.names), {}
         for name in keys:
             neighbours = [seats.names[each] for each in seats.neighbours(places[name])]
             directories[name] = SumDirectory(
                 label=self.label,
-                present=bits(each in keys for each in neighbours),
+                present=present,
                 keys=b"".join(keys[each].public for each in neighbours if each in keys),
             )
         met = session.ask(self.sum_meet, directories, missing=len(keys) - self.graph.least)

@@ -22,6 +22,7 @@ from syndic.mpc.order import advance
 class TossStart(Message):
     """Start the toss called `label`."""
 
+    common = ("label",)
     label: str
 
 
@@ -34,6 +35,7 @@ class TossCommitment(Message):
 class TossCommitments(Message):
     """The commitments of all parties, by name."""
 
+    common = ("label", "commitments")
     label: str
     commitments: dict[str, bytes]
 
@@ -47,6 +49,7 @@ class TossPiece(Message):
 class Toss(Message):
     """The pieces of all parties, by name; the tossed bytes are derived from them."""
 
+    common = ("label", "pieces")
     label: str
     pieces: dict[str, bytes]
 

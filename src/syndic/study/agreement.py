@@ -15,7 +15,7 @@ from syndic.document import Document, to_readable_json
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import Agreement, PublicIdentity, identified
 from syndic.privacy import Ledger, Price, Spending, cost_sentence
-from syndic.study.document import Study, price_of
+from syndic.study.document import Study, coordinator_of, price_of
 from syndic.study.party_folder import PartyFile, PartyFolder, run_digest
 from syndic.study.statement import PlanSummary, plan
 from syndic.study.study_folder import StudyFolder, write_whole
@@ -39,6 +39,7 @@ class Offer(Document):
     run: str
     party: str
     plan: PlanSummary
+    coordinator: str
     peers: dict[str, str]
     syndic: str
     price: Price
@@ -55,6 +56,7 @@ class Offer(Document):
         """Return the plan and what only the owner knows, for reading."""
         lines = [
             str(self.plan),
+            f"  coordinator  {self.coordinator}",
             *(f"  peer         {name}: {fingerprint}" for name, fingerprint in self.peers.items()),
             f"  code         Syndic {self.syndic}, the same at every party",
             f"  YOUR COST    data set '{self.spending.dataset}': {self.cost}",
@@ -97,6 +99,7 @@ def consider(home: PartyFolder, study: Study, *, rehearsal: int | None = None) -
     if not identified(study):
         raise InputError(f"{study.name}: a study between organisations must have the identity of every party")
     home.identity(study, party.name)
+    coordinator = coordinator_of(study)
     if study.protocol.simulation_only and rehearsal is None:
         raise InputError(
             f"{study.protocol.title} as published does not satisfy the guarantee it states: it can only be rehearsed"
@@ -109,6 +112,7 @@ def consider(home: PartyFolder, study: Study, *, rehearsal: int | None = None) -
         run=run,
         party=party.name,
         plan=planned,
+        coordinator=coordinator.fingerprint,
         peers={one.name: PublicIdentity.read(one.identity or "").fingerprint for one in study.parties},
         syndic=__version__,
         price=price_of(study, party.name),

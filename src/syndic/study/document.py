@@ -11,7 +11,18 @@ from typing import Any, ClassVar, Self, TypeVar, final
 from syndic.data import Schema
 from syndic.document import Document, from_file, from_toml, json_schema, run_checks, to_builtins, to_json
 from syndic.errors import InputError
-from syndic.kernel import Limits, Member, Plan, PublicIdentity, Step, budgets_of, make_plan, people_of, steps_of_run
+from syndic.kernel import (
+    CoordinatorKey,
+    Limits,
+    Member,
+    Plan,
+    PublicIdentity,
+    Step,
+    budgets_of,
+    make_plan,
+    people_of,
+    steps_of_run,
+)
 from syndic.methods import Align, AnyMethod
 from syndic.privacy import Budget, Cost, Event, Price, Unit, check_delta, default_delta, joint_cost
 
@@ -27,7 +38,8 @@ class Study(Document):
 
     `edition` distinguishes a repetition from a retry: running the same study again returns the stored answers, another
     edition is another study with its own cost. `alignment` is the digest of the study that aligned the people of a
-    vertical one: each party then reads its rows in the agreed order.
+    vertical one: each party then reads its rows in the agreed order. `coordinator` is who may ask parties with
+    identities.
     """
 
     name: str
@@ -40,6 +52,7 @@ class Study(Document):
     purpose: str = ""
     edition: int = 1
     alignment: str | None = None
+    coordinator: CoordinatorKey | None = None
 
     def __post_init__(self) -> None:
         run_checks(self, self.checks)
@@ -200,10 +213,22 @@ def _meaning(study: Study) -> dict[str, Any]:
         del content["unit"]["choose"]
     if study.alignment is None:
         del content["alignment"]
+    if study.coordinator is None:
+        del content["coordinator"]
     for party in content["parties"]:
         if party["identity"] is None:
             del party["identity"]
     return content
+
+
+def coordinator_of(study: Study) -> PublicIdentity:
+    """Return the identity of the coordinator; raise `InputError` if the study names none."""
+    if study.coordinator is None:
+        raise InputError(
+            f"{study.name}: a study between organisations must name its coordinator: add the lines [coordinator] and "
+            "identity that `syndic coordinator parties` prints"
+        )
+    return PublicIdentity.read(study.coordinator.identity)
 
 
 def price_of(study: Study, party: str) -> Price:

@@ -25,7 +25,7 @@ from syndic.methods import Align
 from syndic.mpc.align.work import ORDER_NAME, StoredOrder
 from syndic.privacy import Budget, Called, Ledger
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
-from syndic.study.document import Study, price_of
+from syndic.study.document import Study, coordinator_of, price_of
 from syndic.study.identity import Identity, rehearsed_bonds
 from syndic.study.study_folder import StudyFolder, write_whole
 
@@ -139,7 +139,7 @@ class PartyFolder:
         study = stored.study()
         if run_digest(study, agreement.rehearsal) != digest:
             raise RefusedError(f"{party.name}'s copy of study {digest[:12]} was changed: agree again")
-        identity = self.identity(study, party.name)
+        identity, coordinator = self.identity(study, party.name), coordinator_of(study)
         node = self._node(study, party, agreement.rehearsal)
         ledger, memory = node.state.ledger, node.state.memory
         # the owner may have lowered the cap after agreeing
@@ -148,6 +148,7 @@ class PartyFolder:
             node.state,
             agreement=lambda: stored.in_force(study, party.name, ledger),
             sign=identity.sign,
+            coordinator=coordinator,
             note_answered=lambda: stored.note_calls(memory.calls()),
         )
         if agreement.rehearsal is None:

@@ -6,14 +6,15 @@ from pathlib import Path
 from syndic.errors import InputError
 from syndic.kernel import Journal, Progress, Runtime, Session, identified, run, silent_progress
 from syndic.random import Randomness, SecretRandomness
-from syndic.study.document import Study
+from syndic.study.document import Study, coordinator_of
+from syndic.study.identity import Identity
 from syndic.study.party_folder import randomness_of, run_digest
 from syndic.study.release import Release
 from syndic.study.statement import state
 from syndic.version import __version__
 
 
-def run_study(
+def run_study(  # noqa: PLR0913  # most by name
     study: Study,
     runtime: Runtime,
     *,
@@ -22,6 +23,7 @@ def run_study(
     progress: Progress = silent_progress,
     seconds: float = 600.0,
     signatures: bool = True,
+    identity: Identity | None = None,
     checked: bool = False,
 ) -> Release:
     """Run the study's method with the parties behind `runtime`, and return the release.
@@ -38,6 +40,7 @@ def run_study(
         seconds: how long a step may take before a party counts as silent.
         signatures: whether parties sign their answers, if the study gives their identities. In a simulation they have
             no keys to sign with.
+        identity: the coordinator's private keys, which sign its calls, if the study names a coordinator.
         checked: whether `check_runnable` was called already, before the runtime was opened.
 
     Raises:
@@ -46,6 +49,8 @@ def run_study(
     """
     if not checked:
         check_runnable(study, seed)
+    if signatures and identified(study):
+        _check_coordinator(study, identity)
     digest = run_digest(study, seed)
     with ExitStack() as stack:
         journal = None
@@ -63,11 +68,17 @@ def run_study(
             seconds=seconds,
             journal=journal,
             signatures=signatures and identified(study),
+            sign=None if identity is None else identity.sign,
         )
         result = run(study.protocol, session)
         session.end()
     statement = state(study, simulated=seed is not None, version=__version__)
     return Release(study=study, result=result, statement=statement, transcript=tuple(session.transcript))
+
+
+def _check_coordinator(study: Study, identity: Identity | None) -> None:
+    if identity is None or identity.public != coordinator_of(study):
+        raise InputError(f"{study.name}: parties answer only the coordinator that the study names, with its keys")
 
 
 def check_runnable(study: Study, seed: int | None) -> None:

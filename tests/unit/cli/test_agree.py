@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from organisations import homes_for
+from organisations import COORDINATOR, homes_for
 from support import study_text, two_parties
 from syndic import Study
 from syndic.cli.main import cli, main
@@ -140,7 +140,7 @@ def test_calls_are_shown_when_asked_for(run: Run) -> None:
     for home in homes.values():
         agree(home, joint())
     carrier = Local({name: home.agreed_node(joint().digest) for name, home in homes.items()})
-    run_study(joint(), carrier)
+    run_study(joint(), carrier, identity=COORDINATOR)
     carrier.close()
     file = str(north().ledger)
     assert "│ epsilon 1 │ in full │ 1 " in re.sub(" +", " ", run("ledger", "show", file).output)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from organisations import homes_for
+from organisations import COORDINATOR, homes_for
 from support import study_text, two_parties
 from syndic import Study
 from syndic.cli.main import cli
@@ -72,6 +72,7 @@ def home_of(study: Study, folder: Path) -> tuple[Path, Path]:
     home = PartyFolder(folder=folder / "home")
     home.folder.mkdir()
     member = f'[[parties]]\nname = "north"\npeople = 2000\nidentity = "{Identity.make(home.keys).public}"\n'
+    member += f'[coordinator]\nidentity = "{COORDINATOR.public}"\n'
     (home.folder / "party.toml").write_text(
         'name = "north"\ndataset = "people"\nsource = { path = "../north.csv" }\ncap = { epsilon = 5, delta = 1e-4 }\n'
     )
@@ -220,7 +221,7 @@ def test_nothing_of_the_check_reaches_anybody(tmp_path: Path, monkeypatch: pytes
     released = []
     for group in (homes, others):
         local = Local({name: home.agreed_node(run_digest(study, 3)) for name, home in group.items()})
-        released.append(run_study(study, local, seed=3))
+        released.append(run_study(study, local, seed=3, identity=COORDINATOR))
         local.close()
     checked, unchecked = released
     assert checked.transcript == unchecked.transcript

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from consoles import Visitor, study_file
+from organisations import named
 from support import rows, study_text
 from syndic.errors import PartyError
 from syndic.federation.coordinator import Coordinator
@@ -34,7 +35,7 @@ def federation(tmp_path: Path) -> tuple[Coordinator, Study]:
         identities[name] = request.identity
     study = Study.loads(study_text())
     members = tuple(replace(party, identity=identities[party.name]) for party in study.parties)
-    return coordinator, replace(study, parties=members)
+    return coordinator, named(replace(study, parties=members), coordinator.identity)
 
 
 def test_a_study_is_kept_and_shown(federation: tuple[Coordinator, Study]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from consoles import Visitor, agree_all, run_between, study_between, study_file
+from organisations import COORDINATOR
 from support import COLUMNS
 from syndic.privacy import Ledger
 from syndic.study import PartyFolder, Release, Study
@@ -177,7 +178,7 @@ def test_a_refused_call_is_told(tmp_path: Path) -> None:
     from syndic.study.run import run_study  # noqa: PLC0415
 
     with pytest.raises(PartyError, match="withdrawn"):
-        run_study(study, Local(nodes))
+        run_study(study, Local(nodes), identity=COORDINATOR)
     for node in nodes.values():
         node.close()
     told = Visitor(homes["north"].folder).ask("GET", f"/studies/{study.digest}/progress")

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from organisations import Organisations, agreed_nodes
+from organisations import COORDINATOR, Organisations, agreed_nodes
 from syndic.cli.main import cli
 from syndic.errors import IntegrityError, RefusedError
 from syndic.federation.coordinator import Coordinator
@@ -33,7 +33,7 @@ def released(organisations: Organisations, study: Study) -> str:
     """Run a study; return the head of north's ledger afterwards."""
     runtime = Local(agreed_nodes(study, organisations.homes))
     try:
-        run_study(study, runtime)
+        run_study(study, runtime, identity=COORDINATOR)
     finally:
         runtime.close()
     with Ledger.open(organisations.home.ledger) as ledger:

@@ -11,6 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.hashes import SHA256
 from msgspec.structs import replace
 
+from organisations import named
 from support import study_text
 from syndic.document import from_json, to_json
 from syndic.errors import InputError, IntegrityError
@@ -185,4 +186,9 @@ def test_a_study_with_strangers_or_other_identities_is_not_run(made: tuple[Coord
     with pytest.raises(InputError, match="identity that was approved"):
         check_list(alone, coordinator)
     known = coordinator.admitted()[0].identity
-    check_list(replace(alone, parties=(replace(study.parties[0], identity=known),)), coordinator)
+    identified = replace(alone, parties=(replace(study.parties[0], identity=known),))
+    with pytest.raises(InputError, match="must name its coordinator"):
+        check_list(identified, coordinator)
+    with pytest.raises(InputError, match=f"names another coordinator.*{coordinator.identity.public}"):
+        check_list(named(identified), coordinator)
+    check_list(named(identified, coordinator.identity), coordinator)

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 import syndic as sy
-from organisations import agreed_nodes
+from organisations import agreed_nodes, named
 from support import study_text, two_parties
 from syndic.errors import InputError, PartyError
 from syndic.federation.coordinator import Coordinator
@@ -60,7 +60,8 @@ def study(tmp_path: Path) -> sy.Study:
         (tmp_path / name / "party.toml").write_text(PARTY.format(name=name))
     known = {one.party: one.identity for one in coordinator.admitted()}
     agreed = sy.Study.loads(study_text())
-    return replace(agreed, parties=tuple(replace(one, identity=known[one.name]) for one in agreed.parties))
+    members = tuple(replace(one, identity=known[one.name]) for one in agreed.parties)
+    return named(replace(agreed, parties=members), coordinator.identity)
 
 
 def test_the_release_is_returned_and_progress_is_reported(

@@ -31,7 +31,7 @@ COMMON = {20, 21, 22, 23, 24, 25, 26, 27, 28, 29}
 def inside(carrier: Carrier, study: Study, name: str) -> Party[AlignPlan]:
     """Return a party as its own steps see it: all its secrets."""
     state: Any = carrier.nodes[name].state
-    return Party(state, call="0" * 32, step=steps_of(Align)["align_collect"])
+    return Party(state, call="0" * 32, step=steps_of(Align)["align_collect"], view=state.view)
 
 
 def kept(party: Party, name: str, kind: type[Message]) -> Any:

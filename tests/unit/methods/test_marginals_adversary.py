@@ -7,7 +7,7 @@ last party and takes off all masks that this one knows.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import final
+from typing import TypeVar, final
 
 import numpy as np
 import pytest
@@ -22,12 +22,13 @@ from syndic.kernel import Call, Delivery, Message, Node, Reply, decode, encode
 from syndic.methods.histogram.marginals import MarginalsPlan
 from syndic.mpc.graph import Seats, SumGraph
 from syndic.mpc.listing import bits
-from syndic.mpc.masked_sum import SumDirectory, SumMasked, SumSurvivors, _Met
+from syndic.mpc.masked_sum import SumDirectory, SumMasked, SumSurvivors, _Met, _Sent
 from syndic.mpc.ring import Ring
 from syndic.runtime import Local
 from syndic.study import PartyFile, PartyFolder
 from syndic.study.run import run_study
 
+Kept = TypeVar("Kept", bound=Message)
 Lie = Callable[[str, str, bytes], Message | None]
 """From step, party and the honest message, what is sent instead; None for the honest message."""
 
@@ -98,19 +99,24 @@ class Liar:
         """Return a party's values less its answer, less the masks that it shares with the colluding party."""
         masked_sum, names = self.study.plan_as(MarginalsPlan).masked_sum, tuple(self.nodes)
         seats = Seats(study=self.study.digest, label="marginals", names=names, graph=masked_sum.graph)
-        kept = self.nodes[names[-1]].state.memory.kept("sums marginals met")
-        assert kept is not None
-        known = {len(names) - 1: decode(kept, _Met).pairs[place]}
+        known = {len(names) - 1: self._kept(names[-1], "met", _Met).pairs[place]}
         values = ring.unpack(decode(self.heard["count", names[place]].body, SumMasked).values, masked_sum.count)
         answer = ring.unpack(decode(self.heard["sum_open", names[place]].body, SumMasked).values, masked_sum.count)
         nothing = ring.reduce(np.zeros(masked_sum.count, dtype=np.int64))
-        in_values = seats.add_pairs(nothing, place, known, seats.bound("values", 1), ring)
-        arrived = self.told[names[place]].arrived
-        in_answer = seats.add_pairs(nothing, place, known, seats.bound("answer", 1, arrived), ring)
+        # it knows everything that it told the party, and so the party's views
+        before = self._kept(names[place], "sent", _Sent).view
+        in_values = seats.add_pairs(nothing, place, known, seats.bound("values", 1, before), ring)
+        arrived, view = self.told[names[place]].arrived, self.nodes[names[place]].state.view.digest
+        in_answer = seats.add_pairs(nothing, place, known, seats.bound("answer", 1, view), ring)
         if not arrived[(len(names) - 1) // 8] & (0x80 >> (len(names) - 1) % 8):
             in_values = in_answer = nothing
         net = ring.subtract(ring.subtract(values, in_values), ring.subtract(answer, in_answer))
         return net.astype(np.int64)
+
+    def _kept(self, party: str, what: str, kind: type[Kept]) -> Kept:
+        kept = self.nodes[party].state.memory.kept(f"sums marginals {what}")
+        assert kept is not None
+        return decode(kept, kind)
 
 
 def liar(study: Study, folder: Path, lie: Lie) -> Liar:
@@ -181,8 +187,8 @@ def test_who_was_told_that_others_have_no_keys_answers_no_list_with_them(tmp_pat
         if step != "sum_meet" or party != "p0":
             return None
         honest = decode(body, SumDirectory)
-        # its neighbours are p1 to p13: the first five are left out
-        return SumDirectory(label="marginals", present=b"\x07\xf8", keys=honest.keys[5 * 32 :])
+        # p1 to p5 are left out
+        return SumDirectory(label="marginals", present=b"\x83\xfc", keys=honest.keys[5 * 32 :])
 
     made = liar(study, tmp_path, lie)
     failed = made.run()
@@ -227,12 +233,12 @@ def test_too_few_keys_are_refused_before_anything_is_charged(tmp_path: Path) -> 
         shown = [place for place, each in enumerate(neighbours) if each < 27]
         return SumDirectory(
             label="marginals",
-            present=bits(each < 27 for each in neighbours),
+            present=bits(each < 27 for each in range(40)),
             keys=b"".join(keys[32 * place : 32 * place + 32] for place in shown),
         )
 
     made = liar(study, tmp_path, lie)
     failed = made.run()
-    assert "neighbours take part" in str(failed)
+    assert "has 27 parties" in str(failed)
     assert made.charged == []
     assert not any(step == "count" for step, _ in made.heard)

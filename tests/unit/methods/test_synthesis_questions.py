@@ -92,7 +92,7 @@ def meet(nodes: dict[str, Any], agreed: Study) -> None:
     }
     for name, node in nodes.items():
         other = next(key for each, key in keys.items() if each != name)
-        directory = SumDirectory(label="synthesis", present=b"\x80", keys=other)
+        directory = SumDirectory(label="synthesis", present=b"\xc0", keys=other)
         assert ask(node, agreed, "sum_meet", directory, "2").code == "ok"
 
 

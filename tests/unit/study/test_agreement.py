@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from organisations import Organisations, rehearse
+from organisations import COORDINATOR, Organisations, rehearse
 from syndic import Study
 from syndic.errors import InputError, PartyError, RefusedError
 from syndic.kernel import Agreement, Nothing
@@ -43,7 +43,7 @@ def test_one_party_without_an_agreement_stops_the_run_before_anything_is_spent(o
     nodes = organisations.nodes()
     withdraw(organisations.homes["south"], organisations.run)
     with pytest.raises(PartyError, match="south has withdrawn"):
-        run_study(organisations.study, Local(nodes))
+        run_study(organisations.study, Local(nodes), identity=COORDINATOR)
     assert not [entry for entry in organisations.entries() if entry.kind == "reserve"]
 
 
@@ -144,7 +144,7 @@ def test_the_owner_is_shown_what_the_cap_leaves(organisations: Organisations) ->
     assert f"data set 'people of north': {wanted}" in shown
     assert "REHEARSAL" not in shown
     assert "protects nobody" in str(consider(organisations.home, organisations.study, rehearsal=7))
-    run_study(organisations.study, Local(organisations.nodes()))
+    run_study(organisations.study, Local(organisations.nodes()), identity=COORDINATOR)
     assert consider(organisations.home, organisations.study).spending.left == Fraction(49)
 
 
@@ -165,7 +165,7 @@ def test_where_studies_stand(organisations: Organisations) -> None:
         ("test", 7): ("finished", run_digest(study, 7)),
         ("test", None): ("agreed", study.digest),
     }
-    run_study(study, Local(organisations.nodes()))
+    run_study(study, Local(organisations.nodes()), identity=COORDINATOR)
     assert {one.run: one.state for one in studies(home)}[study.digest] == "finished"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from organisations import Organisations, agreed_nodes
+from organisations import Organisations, agreed_nodes, signed_call
 from support import study_text
 from syndic import Study
 from syndic.errors import BudgetError, InputError, IntegrityError
@@ -130,14 +130,16 @@ def test_a_call_id_of_one_study_does_not_stand_in_for_another(run: Run, tmp_path
     shown = {}
     for name, node in nodes.items():
         asked = Call(study=second.digest, party=name, step="ready", call="x", body=encode(Nothing()))
-        shown[name] = decode(decode(answer(node, encode(asked)), Reply).body, Ready).agreement
+        shown[name] = decode(decode(answer(node, signed_call(asked)), Reply).body, Ready).agreement
     north = nodes["north"]
     meet = Call(study=second.digest, party="north", step="meet", call="y", body=encode(Agreements(agreements=shown)))
-    assert decode(answer(north, encode(meet)), Reply).code == "ok"
+    assert decode(answer(north, signed_call(meet)), Reply).code == "ok"
     assert run.asked("north", "sanitise", Nothing()).code == "ok"
     same = hashlib.sha256(b"sanitisenorth").hexdigest()[:32]
     taken = Call(study=second.digest, party="north", step="sanitise", call=same, body=encode(Nothing()))
-    assert decode(answer(north, encode(taken)), Reply).code == "refused"
+    assert decode(answer(north, signed_call(taken)), Reply).text.endswith(
+        "was charged for something else: use a new call id"
+    )
     for node in nodes.values():
         node.close()
     with Ledger.open(PartyFolder(folder=run.home.folder).ledger) as ledger:

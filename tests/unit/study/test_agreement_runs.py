@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from organisations import Organisations, agreed_nodes, homes_for
+from organisations import COORDINATOR, Organisations, agreed_nodes, homes_for, signed_call
 from support import study_text, two_parties
 from syndic import Study
 from syndic.errors import PartyError
@@ -21,7 +21,7 @@ from syndic.study.run import run_study
 
 def test_a_run_from_agreement_to_release(organisations: Organisations) -> None:
     nodes = organisations.nodes()
-    release = run_study(organisations.study, Local(nodes))
+    release = run_study(organisations.study, Local(nodes), identity=COORDINATOR)
     assert release.statement.protects
     assert [each.step for each in release.transcript][:4] == ["ready", "ready", "meet", "meet"]
     entries = organisations.entries()
@@ -36,13 +36,14 @@ def test_a_run_from_agreement_to_release(organisations: Organisations) -> None:
 def test_every_call_is_logged_with_the_digest_of_what_was_asked(organisations: Organisations) -> None:
     nodes = organisations.nodes()
     call = Call(study=organisations.run, party="north", step="ready", call="a" * 32, body=encode(Nothing()))
-    for data in (encode(call), b"rubbish", encode(replace(call, step="sanitise")), encode(replace(call, study="f"))):
+    others = [signed_call(replace(call, step="sanitise")), signed_call(replace(call, study="f")), encode(call)]
+    for data in (signed_call(call), b"rubbish", *others):
         answer(nodes["north"], data)
         entry = organisations.entries()[-1]
         assert entry.kind == "call"
         assert entry.asked == hashlib.sha256(data).hexdigest()
     calls = [(entry.why, entry.reply[:7], entry.call) for entry in organisations.entries() if entry.kind == "call"][1:]
-    assert calls == [("", "refused", ""), ("sanitise", "refused", "a" * 32), ("", "refused", "")]
+    assert calls == [("", "refused", ""), ("sanitise", "refused", "a" * 32), *[("", "refused", "")] * 2]
 
 
 def test_what_a_cap_leaves_stays_at_home(organisations: Organisations) -> None:
@@ -50,7 +51,7 @@ def test_what_a_cap_leaves_stays_at_home(organisations: Organisations) -> None:
     party.write_text(party.read_text().replace("epsilon = 50", "epsilon = 0.5"))
     nodes = organisations.nodes()
     with organisations.home.logging("north"), pytest.raises(PartyError) as error:
-        run_study(organisations.study, Local(nodes))
+        run_study(organisations.study, Local(nodes), identity=COORDINATOR)
     assert "north: budget: the study exceeds the cap that north's owner set" in str(error.value)
     assert error.value.exit_code == 3
     for private in ("people of north", "0.5", "spent", "left"):
@@ -99,9 +100,9 @@ def test_a_stopped_run_goes_on_after_owners_agreed_anew(tmp_path: Path, asks: in
     study, homes = homes_for(Study.loads(gaussian), two_parties(), tmp_path)
     carrier = Local(agreed_nodes(study, homes))
     with pytest.raises(StoppedError):
-        run_study(study, Stopping(carrier, asks), folder=tmp_path / "coordinator")
+        run_study(study, Stopping(carrier, asks), folder=tmp_path / "coordinator", identity=COORDINATOR)
     agree(homes["south"], study, lasts=timedelta(days=1))
-    run_study(study, carrier, folder=tmp_path / "coordinator")
+    run_study(study, carrier, folder=tmp_path / "coordinator", identity=COORDINATOR)
     carrier.close()
     for home in homes.values():
         with Ledger.open(home.ledger) as ledger:
@@ -114,7 +115,7 @@ def test_two_studies_share_one_ledger_and_one_cap(organisations: Organisations) 
     for study in (organisations.study, second):
         nodes = agreed_nodes(study, organisations.homes)
         organisations.open += nodes.values()
-        run_study(study, Local(nodes))
+        run_study(study, Local(nodes), identity=COORDINATOR)
     with Ledger.open(organisations.home.ledger) as ledger:
         assert ledger.spent("people of north").epsilon == 2
     shelves = {path.name for path in (organisations.home.folder / "studies").iterdir()}

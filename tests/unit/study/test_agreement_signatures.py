@@ -9,14 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from organisations import Organisations
+from organisations import COORDINATOR, Organisations
 from support import study_text
 from syndic import Study
 from syndic.document import to_json
-from syndic.errors import PartyError, RefusedError
-from syndic.kernel import Agreement, Delivery, Member, Nothing, Reply, decode, encode
+from syndic.errors import InputError, PartyError, RefusedError
+from syndic.kernel import Agreement, Call, Delivery, Member, Nothing, Reply, answer, decode, encode
 from syndic.kernel.agreement import Agreements, check_all
 from syndic.runtime import Local
+from syndic.study.agreement import agree
 from syndic.study.identity import Identity
 from syndic.study.run import run_study
 
@@ -64,7 +65,7 @@ def test_an_answer_that_its_party_did_not_sign_does_not_count(
     organisations: Organisations, change: Callable[[Reply], Reply]
 ) -> None:
     with pytest.raises(PartyError, match=r"signature of north's identity|belongs to another call"):
-        run_study(organisations.study, Thief(Local(organisations.nodes()), change))
+        run_study(organisations.study, Thief(Local(organisations.nodes()), change), identity=COORDINATOR)
 
 
 def test_a_refusal_of_the_transport_needs_no_signature(organisations: Organisations) -> None:
@@ -72,13 +73,14 @@ def test_a_refusal_of_the_transport_needs_no_signature(organisations: Organisati
         run_study(
             organisations.study,
             Thief(Local(organisations.nodes()), lambda _reply: Reply(code="refused", text="gone")),
+            identity=COORDINATOR,
         )
 
 
 def test_a_refusal_cannot_steer_the_coordinators_terminal(organisations: Organisations) -> None:
     rude = Reply(code="refused", text="\x1b[2J\ngone " + 10**6 * "x")
     with pytest.raises(PartyError, match=r"north: refused:  \[2J gone xxx") as error:
-        run_study(organisations.study, Thief(Local(organisations.nodes()), lambda _reply: rude))
+        run_study(organisations.study, Thief(Local(organisations.nodes()), lambda _reply: rude), identity=COORDINATOR)
     assert str(error.value).isprintable()
     assert len(str(error.value)) < 3000
 
@@ -145,3 +147,52 @@ def test_another_writing_of_the_same_agreement_is_refused(organisations: Organis
     ):
         reply = organisations.ask(nodes["north"], "meet", Agreements(agreements={**agreements, "south": other}))
         assert reply.code == "refused", other
+
+
+def _by_another(call: Call) -> Call:
+    return replace(call, signature=KEYS.sign(call.signed_text()))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda call: replace(call, signature=b""),
+        _by_another,
+        lambda call: replace(call, call="f" * 32, check=None),
+        lambda call: replace(call, number=call.number + 1, check=None),
+        lambda call: replace(call, missed=bytes(32), check=None),
+        lambda call: replace(call, step=f"{call.step} ", check=None),
+        lambda call: replace(call, body=call.body + b"\x80", check=None),
+    ],
+)
+def test_a_call_that_the_studys_coordinator_did_not_sign_is_refused(
+    organisations: Organisations, change: Callable[[Call], Call]
+) -> None:
+    """Also where everything else in it is as the coordinator sent it: whoever holds the network cannot ask."""
+    nodes = organisations.nodes()
+    local, asked = Local(nodes), []
+
+    class Network:
+        def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
+            call = change(decode(calls["north"], Call))
+            asked.append(decode(answer(nodes["north"], encode(call)), Reply))
+            return local.send(calls, seconds=seconds, arrived=arrived)
+
+        def close(self) -> None: ...
+
+    run_study(organisations.study, Network(), identity=COORDINATOR)
+    assert len(asked) == 3
+    assert {reply.text for reply in asked} == {
+        "the call does not carry the signature of the coordinator that the study names"
+    }
+
+
+def test_a_study_between_organisations_names_its_coordinator(organisations: Organisations) -> None:
+    study = organisations.study
+    for wrong in (None, KEYS):
+        with pytest.raises(InputError, match="only the coordinator that the study names"):
+            run_study(study, Local({}), identity=wrong)
+    unnamed = replace(study, coordinator=None)
+    with pytest.raises(InputError, match="must name its coordinator"):
+        agree(organisations.home, unnamed)
+    assert unnamed.digest != study.digest

@@ -56,6 +56,7 @@ Kind = TypeVar("Kind", bound=RoundNoise)
 class Ask(Message):
     """The number of a round and the public weights (model, feature) at which parties evaluate."""
 
+    common = ("round", "weights")
     round: int
     weights: NDArray[np.float64]
 

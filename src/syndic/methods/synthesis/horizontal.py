@@ -129,7 +129,7 @@ class Synthesis(Method, tag="synthesis"):
         assert sums is not None  # noqa: S101 (this step is asked of several parties only)
         dimension = message.dimension(party.terms.schema.domain)
         ring = noise.ring(plan.most_rows, dimension)
-        masks = sums.masks_for(party, message.number, dimension, ring, message.digest)
+        masks = sums.masks_for(party, message.number, dimension, ring)
         values = _counts(party, message)
         noisy = party.contribute(noise, values, why=_why(message))
         return masks.hide(noisy)

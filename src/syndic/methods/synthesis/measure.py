@@ -24,13 +24,14 @@ class Question(Message):
     in one cell of a table as it was before. Empty where every level counts by itself.
     """
 
+    common = ("number", "tables", "groups")
     number: int
     tables: tuple[tuple[str, ...], ...]
     groups: tuple[tuple[int, ...], ...] = ()
 
     @property
     def digest(self) -> bytes:
-        """What the masks of the round are bound to: they cancel between parties that were asked the same only."""
+        """What parties that hold different columns vouch for to each other."""
         return hashlib.sha256(encode(self)).digest()
 
     def grouping(self, domain: Domain) -> Grouping:
