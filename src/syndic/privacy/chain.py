@@ -14,14 +14,16 @@ from syndic.privacy.unit import Budget
 
 GENESIS: Final = hashlib.sha256(b"syndic ledger 1").hexdigest()
 
-Kind = Literal["declare", "reserve", "commit", "agree", "withdraw", "call", "disclose"]
+Kind = Literal["declare", "plan", "reserve", "commit", "agree", "withdraw", "call", "disclose"]
 
 
 class Entry(Document, frozen=True, kw_only=True):
     """One entry of a ledger. Whoever may read the ledger may read all of it; `time` is in UTC.
 
-    `declare` sets the cap of a data set. `reserve` charges events to it. `commit` records the digest of the reply to a
-    charged call. `disclose` records that a study showed something exactly, outside any epsilon.
+    `declare` sets the cap of a data set. `plan` comes before the first charge to it, if that is a part of a study: its
+    `cost` is all that this study may charge (see `syndic.privacy.filter`). `reserve` charges events. `commit` records
+    the digest of the reply to a charged call. `disclose` records that a study showed something exactly, outside any
+    epsilon.
     Between organisations, `agree` records that the owner signed the agreement whose digest is `reply`, and `withdraw`
     that the owner withdrew it. `call` records a question by its digest, `asked`, its step, `why`, and its `reply`: a
     digest, or the code of a refusal.
@@ -63,7 +65,7 @@ def checked(entries: Iterable[Entry]) -> Iterator[Entry]:
             raise IntegrityError(f"entry {number} was changed after it was written")
         if entry.previous != previous:
             raise IntegrityError(f"entry {number} does not follow entry {number - 1}: replaced or out of order")
-        if entry.cost != Cost.of(entry.events):
+        if entry.kind != "plan" and entry.cost != Cost.of(entry.events):
             raise IntegrityError(f"entry {number} charges something other than its events")
         previous = entry.hash
         yield entry

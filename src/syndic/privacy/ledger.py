@@ -8,7 +8,7 @@ A data set is a set of people, not a file or a job: give the same name to every 
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self, final
@@ -18,6 +18,7 @@ from syndic.errors import BudgetError, InputError, IntegrityError, RefusedError
 from syndic.privacy.chain import Entry, checked
 from syndic.privacy.cost import Cost, Price
 from syndic.privacy.event import Event
+from syndic.privacy.filter import Charged
 from syndic.privacy.room import fits, refusal
 from syndic.privacy.spending import Spending, StudySpending, by_study
 from syndic.privacy.store import Store
@@ -141,12 +142,14 @@ class Ledger:
             known = self._known(call, door, asked)
             if known is not None:
                 return known
-            self._check_cap(dataset, events, cost)
+            self._check_cap(dataset, study, events, limit or cost)
             if limit is not None:
                 self._check_limit(dataset, study, events, cost, limit)
             first = self._store.first(kind="reserve", dataset=dataset, study=study) is None
             place = {"dataset": dataset, "study": study, "call": call, "door": door, "why": why}
             charge = {"events": tuple(events), "cost": cost, "stated": stated if first else None}
+            if limit not in {None, cost} and self._first(dataset) is None:
+                self._store.append(kind="plan", dataset=dataset, study=study, cost=limit)
             entry = self._store.append(kind="reserve", **place, **charge)
         return _reservation(entry, fresh=True, reply=None)
 
@@ -209,14 +212,20 @@ class Ledger:
 
     def spent(self, dataset: str) -> Spending:
         """Return what was spent on a data set, whether its calls were answered or not."""
-        return self._spent(dataset, lambda: ())
+        return self.spent_after(dataset=dataset, study="", events=())
 
     def spent_after(self, *, dataset: str, study: str, events: Sequence[Event]) -> Spending:
         """Return what will be spent on a data set once the study has charged all of these events. Spends nothing.
 
         It is the composition of all charges in the ledger and of those events that are not charged yet.
         """
-        return self._spent(dataset, lambda: self._open_events(dataset, study, events))
+        with self.database.reading():
+            self._check_once()
+            cap = self._cap(dataset)
+            charged = self._charged(dataset, study, self._open_events(dataset, study, events), Cost.of(events))
+        if cap is None:
+            raise InputError(f"data set {dataset!r} is not in the ledger {self._store.path}: declare its cap")
+        return Spending.of(dataset, charged, cap)
 
     def studies(self) -> tuple[StudySpending, ...]:
         """Return what each study cost: the cost it stated, what was charged, and what was spent after it."""
@@ -231,16 +240,7 @@ class Ledger:
             self._check_once()
             open_events = self._open_events(dataset, study, events)
             if open_events:
-                self._check_cap(dataset, open_events, Cost.of(open_events))
-
-    def _spent(self, dataset: str, more: Callable[[], Sequence[Event]]) -> Spending:
-        with self.database.reading():
-            self._check_once()
-            cap = self._cap(dataset)
-            cost = self._exact(*more(), dataset=dataset)
-        if cap is None:
-            raise InputError(f"data set {dataset!r} is not in the ledger {self._store.path}: declare its cap")
-        return Spending.of(dataset, cost, cap)
+                self._check_cap(dataset, study, open_events, Cost.of(events))
 
     def _open_events(self, dataset: str, study: str, events: Sequence[Event]) -> tuple[Event, ...]:
         charged = Counter(self.charged(study, dataset=dataset))
@@ -345,17 +345,34 @@ class Ledger:
         charges = self._store.each(kind="reserve", **where)
         return Cost.of([*(event for entry in charges for event in entry.events), *more])
 
-    def _check_cap(self, dataset: str, events: Sequence[Event], cost: Cost) -> None:
+    def _first(self, dataset: str) -> Entry | None:
+        """Return the entry with all that the first study on a data set may charge."""
+        where = {"dataset": dataset}
+        return self._store.first(kind="plan", **where) or self._store.first(kind="reserve", **where)
+
+    def _charged(self, dataset: str, study: str, events: Sequence[Event], plan: Cost, *, exact: bool = True) -> Charged:
+        """Return all charges to a data set and these events of a study, whose whole cost is `plan`."""
+        first = self._first(dataset)
+        if first is None:
+            return Charged(cost=Cost.of(events), first=plan)
+        total = self._store.total(kind="reserve", dataset=dataset)
+        alone = (not events or study == first.study) and total == self._store.total(
+            kind="reserve", dataset=dataset, study=first.study
+        )
+        cost = self._exact(*events, dataset=dataset) if exact else total + Cost.of(events)
+        return Charged(cost=cost, first=first.cost, alone=alone)
+
+    def _check_cap(self, dataset: str, study: str, events: Sequence[Event], plan: Cost) -> None:
         cap = self._cap(dataset)
         if cap is None:
             raise BudgetError(f"data set {dataset!r} has no cap in this party's ledger: its owner must declare one")
         # the sum of charges rounded up one by one is quick and usually enough; only the exact sum may refuse
-        if fits(self._store.total(kind="reserve", dataset=dataset) + cost, cap):
+        if fits(self._charged(dataset, study, events, plan, exact=False), cap):
             return
-        if fits(self._exact(*events, dataset=dataset), cap):
-            return
-        charged = [event for entry in self._store.each(kind="reserve", dataset=dataset) for event in entry.events]
-        raise BudgetError(refusal(dataset, charged, events, cap))
+        after = self._charged(dataset, study, events, plan)
+        if not fits(after, cap):
+            now = self._charged(dataset, study, (), plan)
+            raise BudgetError(refusal(dataset, now, events, cap, alone=after.alone))
 
     def _check_limit(self, dataset: str, study: str, events: Sequence[Event], cost: Cost, limit: Cost) -> None:
         quick = self._store.total(kind="reserve", dataset=dataset, study=study) + cost

@@ -12,6 +12,7 @@ import pytest
 
 from syndic.errors import BudgetError, InputError, IntegrityError, RefusedError, SyndicError
 from syndic.privacy.chain import Entry
+from syndic.privacy.concentrated import rho_for
 from syndic.privacy.cost import Cost
 from syndic.privacy.event import ApproximateEvent, ConcentratedEvent, Event, GaussianEvent, PureEvent
 from syndic.privacy.gaussian import gaussian_epsilon, mu_squared_for
@@ -102,28 +103,53 @@ def test_a_refused_charge_says_what_would_fit_and_spends_nothing(ledger: Ledger)
         reserve(ledger, "c", pure("0.001"))
 
 
+def said_to_fit(ledger: Ledger, events: list[Event]) -> Fraction:
+    """Return the epsilon that a refusal names as the largest that fits."""
+    with pytest.raises(BudgetError, match=r"the largest charge of this kind that fits is ([0-9.]+)") as caught:
+        reserve(ledger, "too much", events)
+    return Fraction(str(caught.value).rsplit(" ", 1)[1])
+
+
 def test_what_is_said_to_fit_does_fit_for_concentrated_charges(ledger: Ledger) -> None:
     reserve(ledger, "a", [ConcentratedEvent(rho=Fraction(1, 100))])
-    with pytest.raises(BudgetError) as caught:
-        reserve(ledger, "b", [ConcentratedEvent(rho=Fraction(1, 10))])
-    largest = float(str(caught.value).rsplit(" ", 1)[1])
+    largest = said_to_fit(ledger, [ConcentratedEvent(rho=Fraction(1, 10))])
     # more than the difference of the epsilons: rho adds up, and epsilon grows like its root
-    assert largest > float(ledger.spent("visits").left) + 0.2
-    events: list[Event] = [ConcentratedEvent(rho=Fraction(14355, 10**6))]
-    assert float(Cost.of(events).epsilon(DELTA)) == pytest.approx(largest, abs=1e-4)
-    reserve(ledger, "b", events)
+    assert largest > ledger.spent("visits").left + Fraction(1, 10)
+    with pytest.raises(BudgetError):
+        reserve(ledger, "b", [ConcentratedEvent(rho=rho_for(largest * Fraction(1001, 1000), DELTA))])
+    reserve(ledger, "b", [ConcentratedEvent(rho=rho_for(largest, DELTA))])
 
 
 def test_what_is_said_to_fit_does_fit_for_gaussian_charges(ledger: Ledger) -> None:
-    slack = Fraction(1, 10**12)
+    slack = Fraction(1, 10**15)
     whole = mu_squared_for(CAP.epsilon, DELTA, 2 * slack)
     reserve(ledger, "a", [GaussianEvent(mu_squared=whole / 2, slack=slack)])
-    with pytest.raises(BudgetError, match=r"the largest charge of this kind that fits is ([0-9.]+)") as caught:
-        reserve(ledger, "b", [GaussianEvent(mu_squared=whole, slack=slack)])
-    said = float(str(caught.value).rsplit(" ", 1)[1])
-    assert said == pytest.approx(float(gaussian_epsilon(whole / 2, DELTA)), rel=1e-5)
-    reserve(ledger, "b", [GaussianEvent(mu_squared=whole / 2, slack=slack)])
+    largest = said_to_fit(ledger, [GaussianEvent(mu_squared=whole, slack=slack)])
+    # a little less than the other half: a charge that follows an outcome has a part of delta only
+    half = gaussian_epsilon(whole / 2, DELTA)
+    assert half * Fraction(93, 100) < largest < half
+    reserve(ledger, "b", [GaussianEvent(mu_squared=mu_squared_for(largest, DELTA, slack), slack=slack)])
+    assert ledger.spent("visits").left < Fraction(1, 10**5)
+
+
+def test_two_halves_of_one_plan_are_the_whole_cap(ledger: Ledger) -> None:
+    """A study's plan is fixed before it starts, so its charges together cost what was stated."""
+    slack = Fraction(1, 10**15)
+    halves: list[Event] = [GaussianEvent(mu_squared=mu_squared_for(CAP.epsilon, DELTA, 2 * slack) / 2, slack=slack)] * 2
+    for call, event in zip("ab", halves, strict=True):
+        reserve(ledger, call, [event], limit=Cost.of(halves))
+    assert [entry.kind for entry in ledger.entries()] == ["declare", "plan", "reserve", "reserve"]
     assert ledger.spent("visits").left < Fraction(1, 10**9)
+    ledger.verify()
+
+
+def test_another_study_does_not_count_as_a_part_of_the_first_plan(ledger: Ledger) -> None:
+    """Half of the first plan was charged; the same half by another study is a choice that followed an outcome."""
+    halves: list[Event] = [GaussianEvent(mu_squared=mu_squared_for(CAP.epsilon, DELTA) / 2)] * 2
+    reserve(ledger, "a", halves[:1], limit=Cost.of(halves))
+    with pytest.raises(BudgetError, match="no charge of this kind fits"):
+        reserve(ledger, "b", halves[1:], study="other", limit=Cost.of(halves))
+    reserve(ledger, "b", halves[1:], limit=Cost.of(halves))
 
 
 def test_the_cap_is_reached_exactly(ledger: Ledger) -> None:
