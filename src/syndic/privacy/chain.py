@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 import msgspec
 
@@ -47,6 +47,45 @@ class Entry(Document, frozen=True, kw_only=True):
     why: str = ""
     previous: str
     hash: str = ""
+
+
+class Reservation(Document, frozen=True, kw_only=True):
+    """A charge that is on disk.
+
+    `fresh` is false if the call was charged before. `reply` is the digest of the answer that the call got, if any: then
+    no noise may be drawn for it again, and the stored reply is the answer.
+    """
+
+    number: int
+    dataset: str
+    study: str
+    call: str
+    door: str
+    cost: Cost
+    fresh: bool
+    reply: str | None = None
+
+    @classmethod
+    def of(cls, entry: Entry, *, fresh: bool, reply: str | None) -> Self:
+        """Return the reservation that an entry records."""
+        names = ("number", "dataset", "study", "call", "door", "cost")
+        return cls(**{name: getattr(entry, name) for name in names}, fresh=fresh, reply=reply)
+
+
+class Called(Document, frozen=True, kw_only=True):
+    """A call, for the owner's log.
+
+    `asked` is the digest of the question; `reply` is the digest of the answer, or the code of a refusal. `call` and
+    `step` are empty if the question could not be read. `fresh` is true for a step that is computed on every request.
+    """
+
+    dataset: str
+    study: str
+    call: str
+    step: str
+    asked: str
+    reply: str
+    fresh: bool = False
 
 
 def sealed(entry: Entry) -> Entry:

@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self, final
+from typing import Final, Self, final
 
-from syndic.document import Document, to_builtins, to_json
+from syndic.document import to_builtins, to_json
 from syndic.errors import BudgetError, InputError, IntegrityError, RefusedError
-from syndic.privacy.chain import Entry, checked
+from syndic.privacy.chain import Called, Entry, Reservation, checked
 from syndic.privacy.cost import Cost, Price
 from syndic.privacy.event import Event
 from syndic.privacy.filter import Charged
@@ -24,37 +24,8 @@ from syndic.privacy.spending import Spending, StudySpending, by_study
 from syndic.privacy.store import Store
 from syndic.privacy.unit import Budget
 
-
-class Reservation(Document, frozen=True, kw_only=True):
-    """A charge that is on disk.
-
-    `fresh` is false if the call was charged before. `reply` is the digest of the answer that the call got, if any: then
-    no noise may be drawn for it again, and the stored reply is the answer.
-    """
-
-    number: int
-    dataset: str
-    study: str
-    call: str
-    door: str
-    cost: Cost
-    fresh: bool
-    reply: str | None = None
-
-
-class Called(Document, frozen=True, kw_only=True):
-    """A call, for the owner's log.
-
-    `asked` is the digest of the question; `reply` is the digest of the answer, or the code of a refusal. `call` and
-    `step` are empty if the question could not be read.
-    """
-
-    dataset: str
-    study: str
-    call: str
-    step: str
-    asked: str
-    reply: str
+# a reply is a SHA-256, or the code of a refusal, which is shorter
+_DIGEST_LETTERS: Final = 64
 
 
 @final
@@ -115,13 +86,13 @@ class Ledger:
     ) -> Reservation:
         """Charge the events to the data set; the charge is on disk on return, before any noise is drawn.
 
-        A call is charged once for each `door`, the number of the release within the call; the same call again gets the
-        same reservation.
+        A study's call is charged once for each `door`, the number of the release within the call; the same call again
+        gets the same reservation.
 
         Args:
             dataset: whose people are charged.
             study: the digest of the run.
-            call: the id of the call.
+            call: the id of the call, unique within the study.
             door: the number of the release within the call.
             events: what is charged.
             why: public text.
@@ -136,10 +107,10 @@ class Ledger:
         _check_names(dataset=dataset, study=study, call=call, door=door)
         if not events:
             raise InputError(f"call {call!r}: there are no events to charge for release {door}")
-        cost, asked = Cost.of(events), (dataset, study, tuple(events))
+        cost, asked = Cost.of(events), (dataset, tuple(events))
         with self.database.writing(alone=True):
             self._check_once()
-            known = self._known(call, door, asked)
+            known = self._known(study, call, door, asked)
             if known is not None:
                 return known
             self._check_cap(dataset, study, events, limit or cost)
@@ -151,27 +122,27 @@ class Ledger:
             if limit not in {None, cost} and self._first(dataset) is None:
                 self._store.append(kind="plan", dataset=dataset, study=study, cost=limit)
             entry = self._store.append(kind="reserve", **place, **charge)
-        return _reservation(entry, fresh=True, reply=None)
+        return Reservation.of(entry, fresh=True, reply=None)
 
-    def commit(self, call: str, reply_digest: str) -> None:
-        """Record that the call was answered by the reply with this digest; on disk on return.
+    def commit(self, study: str, call: str, reply_digest: str) -> None:
+        """Record that a study's call was answered by the reply with this digest; on disk on return.
 
         Repeating the same digest changes nothing. Another digest is refused: that reply must not leave the party.
         """
-        _check_names(call=call, reply_digest=reply_digest)
+        _check_names(study=study, call=call, reply_digest=reply_digest)
         with self.database.writing():
-            self._commit(call, reply_digest)
+            self._commit(study, call, reply_digest)
 
-    def _commit(self, call: str, reply_digest: str) -> None:
-        answer = self._store.first(kind="commit", call=call)
+    def _commit(self, study: str, call: str, reply_digest: str) -> None:
+        answer = self._store.first(kind="commit", study=study, call=call)
         if answer is not None:
             if answer.reply != reply_digest:
                 raise RefusedError(f"call {call!r} was answered with another reply: send the stored one")
             return
-        charge = self._store.first(kind="reserve", call=call)
+        charge = self._store.first(kind="reserve", study=study, call=call)
         if charge is None:
             raise RefusedError(f"call {call!r} was never charged here: reserve first")
-        self._store.append(kind="commit", dataset=charge.dataset, study=charge.study, call=call, reply=reply_digest)
+        self._store.append(kind="commit", dataset=charge.dataset, study=study, call=call, reply=reply_digest)
 
     def log_agreement(self, *, dataset: str, study: str, agreement: str, why: str, stated: Price | None = None) -> None:
         """Record that the owner signed an agreement to the study; `agreement` is the digest of what was signed."""
@@ -203,12 +174,18 @@ class Ledger:
         return tuple(dict.fromkeys(entry.study for entry in self._store.each(kind="agree")))
 
     def log_call(self, called: Called, *, charged: bool = False) -> None:
-        """Record a call and its reply; for a call that was `charged`, together with `commit`. On disk on return."""
+        """Record a call and its reply; for a call that was `charged`, together with `commit`. On disk on return.
+
+        A call that got the same reply before is not recorded again. Of refusals, and of calls of a `fresh` step, the
+        first with each reply is recorded: whoever asks a million times does not fill the ledger.
+        """
         with self.database.writing():
             if charged:
-                self._commit(called.call, called.reply)
-            place = {"dataset": called.dataset, "study": called.study, "call": called.call}
-            self._store.append(kind="call", **place, asked=called.asked, reply=called.reply, why=called.step)
+                self._commit(called.study, called.call, called.reply)
+            place = {"dataset": called.dataset, "study": called.study, "why": called.step, "reply": called.reply}
+            once = {} if called.fresh or len(called.reply) < _DIGEST_LETTERS else {"call": called.call}
+            if self._store.first(kind="call", **place, **once) is None:
+                self._store.append(kind="call", **place, call=called.call, asked=called.asked)
 
     def spent(self, dataset: str) -> Spending:
         """Return what was spent on a data set, whether its calls were answered or not."""
@@ -325,13 +302,13 @@ class Ledger:
                 safe = {name: _as_text(value) for name, value in row.items() if isinstance(value, str)}
                 writer.writerow({**row, **safe, **row["cost"], **texts})
 
-    def _known(self, call: str, door: str, asked: tuple[str, str, tuple[Event, ...]]) -> Reservation | None:
-        answer = self._store.first(kind="commit", call=call)
-        known = self._store.first(kind="reserve", call=call, door=door)
+    def _known(self, study: str, call: str, door: str, asked: tuple[str, tuple[Event, ...]]) -> Reservation | None:
+        answer = self._store.first(kind="commit", study=study, call=call)
+        known = self._store.first(kind="reserve", study=study, call=call, door=door)
         if known is not None:
-            if (known.dataset, known.study, known.events) != asked:
+            if (known.dataset, known.events) != asked:
                 raise RefusedError(f"call {call!r} was charged for something else: use a new call id")
-            return _reservation(known, fresh=False, reply=answer.reply if answer else None)
+            return Reservation.of(known, fresh=False, reply=answer.reply if answer else None)
         if answer is not None:
             raise RefusedError(f"call {call!r} was answered already: use a new call id")
         return None
@@ -387,19 +364,6 @@ def _check_names(**names: str) -> None:
     for name, value in names.items():
         if not value:
             raise InputError(f"{name} must not be empty")
-
-
-def _reservation(entry: Entry, *, fresh: bool, reply: str | None) -> Reservation:
-    return Reservation(
-        number=entry.number,
-        dataset=entry.dataset,
-        study=entry.study,
-        call=entry.call,
-        door=entry.door,
-        cost=entry.cost,
-        fresh=fresh,
-        reply=reply,
-    )
 
 
 def _as_text(value: str) -> str:

@@ -29,14 +29,17 @@ _MEMORY: Final = (
     "CREATE TABLE calls (study TEXT PRIMARY KEY, number INTEGER NOT NULL) STRICT",
 )
 
+_ONCE: Final = (
+    "CREATE UNIQUE INDEX one_charge ON entry (study, call, door) WHERE kind = 'reserve'",
+    "CREATE UNIQUE INDEX one_answer ON entry (study, call) WHERE kind = 'commit'",
+)
 _LAYOUT: Final = (
     f"""CREATE TABLE entry (
         number INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL,
         {", ".join(f"{name} TEXT NOT NULL" for name in _JSON)},
         {", ".join(f"{name} TEXT NOT NULL" for name in _TEXTS)},
         {", ".join(f"{name} INTEGER NOT NULL" for name in _COSTS)}) STRICT""",
-    "CREATE UNIQUE INDEX one_charge ON entry (call, door) WHERE kind = 'reserve'",
-    "CREATE UNIQUE INDEX one_answer ON entry (call) WHERE kind = 'commit'",
+    *_ONCE,
     "CREATE INDEX spending ON entry (dataset, kind, study)",
     "CREATE INDEX standing ON entry (study) WHERE kind IN ('agree', 'withdraw')",
     "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER, hash TEXT) STRICT",
@@ -51,7 +54,9 @@ _LAYOUT: Final = (
         BEGIN SELECT RAISE(ABORT, 'a ledger grows by one entry at a time'); END""",
     *_MEMORY,
 )
-FORMAT: Final = Format(name="ledger", application=0x53594E44, version=2, layout=_LAYOUT)
+# in version 2 call ids were unique over all studies
+_FROM_2: Final = ("DROP INDEX one_charge", "DROP INDEX one_answer", *_ONCE)
+FORMAT: Final = Format(name="ledger", application=0x53594E44, version=3, layout=_LAYOUT, upgrades={2: _FROM_2})
 
 # queries are composed of column names only
 _INSERT: Final = f"INSERT INTO entry ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in _COLUMNS)})"  # noqa: S608
