@@ -26,7 +26,7 @@ class Entry(Document, frozen=True, kw_only=True):
     epsilon.
     Between organisations, `agree` records that the owner signed the agreement whose digest is `reply`, and `withdraw`
     that the owner withdrew it. `call` records a question by its digest, `asked`, its step, `why`, and its `reply`: a
-    digest, or the code of a refusal.
+    digest, or the code of a refusal; its `door` is the digest of all stored answers then.
     `stated` is the study's cost as stated before it ran; agreements, disclosures and a study's first charge carry it.
     `hash` covers all other fields, and so the previous hash.
     """

@@ -176,16 +176,33 @@ class Ledger:
     def log_call(self, called: Called, *, charged: bool = False) -> None:
         """Record a call and its reply; for a call that was `charged`, together with `commit`. On disk on return.
 
-        A call that got the same reply before is not recorded again. Of refusals, and of calls of a `fresh` step, the
-        first with each reply is recorded: whoever asks a million times does not fill the ledger.
+        A call that got the same reply before is not recorded again. Of refusals the first for each step and reason is
+        recorded, of a `fresh` step the first answer: whoever asks a million times does not fill the ledger.
         """
         with self.database.writing():
             if charged:
                 self._commit(called.study, called.call, called.reply)
-            place = {"dataset": called.dataset, "study": called.study, "why": called.step, "reply": called.reply}
-            once = {} if called.fresh or len(called.reply) < _DIGEST_LETTERS else {"call": called.call}
-            if self._store.first(kind="call", **place, **once) is None:
-                self._store.append(kind="call", **place, call=called.call, asked=called.asked)
+            place = {"dataset": called.dataset, "study": called.study, "why": called.step}
+            if not self._logged(called, place):
+                which = {"call": called.call, "asked": called.asked, "reply": called.reply}
+                self._store.append(kind="call", **place, **which, door=self._store.answered(called.study))
+
+    def _logged(self, called: Called, place: dict[str, str]) -> bool:
+        if len(called.reply) < _DIGEST_LETTERS:
+            return self._store.first(kind="call", **place, reply=called.reply) is not None
+        if called.fresh:
+            return any(len(one.reply) == _DIGEST_LETTERS for one in self._store.each(kind="call", **place))
+        return self._store.first(kind="call", **place, call=called.call, reply=called.reply) is not None
+
+    def check_answers(self, *, dataset: str, study: str) -> None:
+        """Raise `RefusedError` unless the stored answers to a study's calls are as new as the last entry of a call."""
+        with self.database.reading():
+            last = self._store.last(kind="call", dataset=dataset, study=study)
+            if last is not None and last.door != self._store.answered(study):
+                raise RefusedError(
+                    "this party's stored answers are older than its ledger. New noise on an old charge would be a "
+                    "second release: restore the newest copy, or use a new edition"
+                )
 
     def spent(self, dataset: str) -> Spending:
         """Return what was spent on a data set, whether its calls were answered or not."""
