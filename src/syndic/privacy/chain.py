@@ -12,6 +12,7 @@ from syndic.privacy.cost import Cost, Price
 from syndic.privacy.event import Event
 from syndic.privacy.unit import Budget
 
+DIGEST_LETTERS: Final = 64
 GENESIS: Final = hashlib.sha256(b"syndic ledger 1").hexdigest()
 
 Kind = Literal["declare", "plan", "reserve", "commit", "agree", "withdraw", "call", "disclose"]
@@ -86,6 +87,16 @@ class Called(Document, frozen=True, kw_only=True):
     asked: str
     reply: str
     fresh: bool = False
+
+    @property
+    def refused(self) -> bool:
+        """Whether the reply is the code of a refusal, which is shorter than a digest."""
+        return len(self.reply) < DIGEST_LETTERS
+
+    @property
+    def stored(self) -> bool:
+        """Whether the call has a stored answer."""
+        return not self.refused and not self.fresh
 
 
 def sealed(entry: Entry) -> Entry:

@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, final
+from typing import Self, final
 
 from syndic.document import to_builtins, to_json
 from syndic.errors import BudgetError, InputError, IntegrityError, RefusedError
-from syndic.privacy.chain import Called, Entry, Reservation, checked
+from syndic.privacy.chain import DIGEST_LETTERS, Called, Entry, Reservation, checked
 from syndic.privacy.cost import Cost, Price
 from syndic.privacy.event import Event
 from syndic.privacy.filter import Charged
@@ -23,9 +23,6 @@ from syndic.privacy.room import fits, refusal
 from syndic.privacy.spending import Spending, StudySpending, by_study
 from syndic.privacy.store import Store
 from syndic.privacy.unit import Budget
-
-# a reply is a SHA-256, or the code of a refusal, which is shorter
-_DIGEST_LETTERS: Final = 64
 
 
 @final
@@ -185,13 +182,16 @@ class Ledger:
             place = {"dataset": called.dataset, "study": called.study, "why": called.step}
             if not self._logged(called, place):
                 which = {"call": called.call, "asked": called.asked, "reply": called.reply}
-                self._store.append(kind="call", **place, **which, door=self._store.answered(called.study))
+                last = self._store.last(kind="call", dataset=called.dataset, study=called.study)
+                # only a stored answer changes the head: a refusal does not accept a head that went back
+                head = self._store.answered(called.study) if called.stored else last.door if last else ""
+                self._store.append(kind="call", **place, **which, door=head)
 
     def _logged(self, called: Called, place: dict[str, str]) -> bool:
-        if len(called.reply) < _DIGEST_LETTERS:
+        if called.refused:
             return self._store.first(kind="call", **place, reply=called.reply) is not None
         if called.fresh:
-            return any(len(one.reply) == _DIGEST_LETTERS for one in self._store.each(kind="call", **place))
+            return any(len(one.reply) == DIGEST_LETTERS for one in self._store.each(kind="call", **place))
         return self._store.first(kind="call", **place, call=called.call, reply=called.reply) is not None
 
     def check_answers(self, *, dataset: str, study: str) -> None:
