@@ -23,6 +23,7 @@ from syndic.privacy.store import FORMAT
 from syndic.random import SECRET_BYTES, Randomness, SystemRandomness
 from syndic.sqlite import Database
 
+WAY_OUT = "its owner restores the newest copy, or runs syndic withdraw --restored for a new edition of the study"
 Read = TypeVar("Read")
 _CHOICE = "choice of rows"
 
@@ -51,7 +52,7 @@ class Head(Message):
         if self.number < known.number or (self.number == known.number and self.digest != known.digest):
             raise RefusedError(
                 f"{what} went back in time: it has {self.number} answers of this study, {known.number} were given. "
-                "New noise on an old charge would be a second release: restore the newest copy, or use a new edition"
+                f"New noise on an old charge would be a second release: {WAY_OUT}"
             )
 
 

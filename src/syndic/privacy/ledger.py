@@ -69,7 +69,7 @@ class Ledger:
             if self._cap(dataset) != cap:
                 self._store.append(kind="declare", dataset=dataset, cap=cap, why=why)
 
-    def reserve(
+    def reserve(  # noqa: PLR0913  # all by name
         self,
         *,
         dataset: str,
@@ -80,6 +80,7 @@ class Ledger:
         why: str,
         limit: Cost | None = None,
         stated: Price | None = None,
+        beyond_cap: bool = False,
     ) -> Reservation:
         """Charge the events to the data set; the charge is on disk on return, before any noise is drawn.
 
@@ -96,6 +97,7 @@ class Ledger:
             limit: the most that this study may cost this data set. A step asked again under another call id then
                 cannot spend more than was agreed.
             stated: the study's cost as stated before it ran, kept with its first charge.
+            beyond_cap: charge even if the cap does not cover it, for what was spent already.
 
         Raises:
             BudgetError: if the charge does not fit under the cap or the limit. Nothing was spent.
@@ -110,7 +112,8 @@ class Ledger:
             known = self._known(study, call, door, asked)
             if known is not None:
                 return known
-            self._check_cap(dataset, study, events, limit or cost)
+            if not beyond_cap:
+                self._check_cap(dataset, study, events, limit or cost)
             if limit is not None:
                 self._check_limit(dataset, study, events, cost, limit)
             first = self._store.first(kind="reserve", dataset=dataset, study=study) is None
@@ -201,7 +204,8 @@ class Ledger:
             if last is not None and last.door != self._store.answered(study):
                 raise RefusedError(
                     "this party's stored answers are older than its ledger. New noise on an old charge would be a "
-                    "second release: restore the newest copy, or use a new edition"
+                    "second release: its owner restores the newest copy, or runs syndic withdraw --restored for a new "
+                    "edition of the study"
                 )
 
     def spent(self, dataset: str) -> Spending:

@@ -20,6 +20,7 @@ from syndic.kernel import Call, Delivery, decode
 from syndic.privacy import Ledger
 from syndic.runtime import Local
 from syndic.study import PartyFolder
+from syndic.study.agreement import withdraw
 from syndic.study.run import run_study
 
 CASE = next(case for case in CASES if case.name == "average gaussian")
@@ -38,6 +39,9 @@ class Watched:
             self.before()
             self.step = ""
         return self.local.send(calls, seconds=seconds, arrived=arrived)
+
+    def close(self) -> None:
+        self.local.close()
 
 
 class Run:
@@ -161,3 +165,22 @@ def test_a_folder_put_back_opens_nothing_once_the_parties_meet(run: Run, step: s
     for text in openings(again):
         assert "north: refused: the stored state of north went back in time" in text
         assert "south: refused: the stored state of north went back in time" in text
+
+
+def test_an_owner_declares_a_restored_ledger_and_all_of_the_study_is_charged(run: Run) -> None:
+    run.run("contribute", lambda: run.copy("north"))
+    run.close()
+    run.put_back("north")
+    home, events = run.homes["north"], run.study.plan.events("north")
+    party = home.folder / "party.toml"
+    party.write_text(party.read_text().replace("epsilon = 50", "epsilon = 0.01"))
+    with Ledger.open(home.ledger) as ledger:
+        assert ledger.charged(run.study.digest) == ()
+    for _ in range(2):
+        withdraw(home, run.study.digest[:12], restored=True)
+        with Ledger.open(home.ledger) as ledger:
+            assert sorted(ledger.charged(run.study.digest), key=repr) == sorted(events, key=repr)
+            assert ledger.spent("people of north").left == 0
+            ledger.verify()
+    with pytest.raises(RefusedError, match="north has withdrawn"):
+        home.agreed_node(run.study.digest)
