@@ -68,7 +68,13 @@ def run_checks(document: Any, checks: Iterable[Callable[[Any], None]]) -> None:
 
 
 def exact(number: float | Fraction | str) -> Fraction:
-    """Return the number as written: 0.1 becomes 1/10, not the nearest binary fraction."""
+    """Return the number as written: 0.1 becomes 1/10, not the nearest binary fraction.
+
+    Raises:
+        ValueError: if it is not a number, or if its exponent has more than three digits.
+    """
+    if isinstance(number, str) and _ENDLESS.search(number.replace("_", "")):
+        raise ValueError("expected a number with an exponent of at most three digits")
     return number if isinstance(number, Fraction) else Fraction(str(number))
 
 

@@ -10,9 +10,9 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -26,12 +26,16 @@ _OBJECTS: Final = "SELECT COUNT(*) FROM sqlite_master"
 @final
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """A file format: its name in errors, the two numbers in its header, and the statements that create its tables."""
+    """A file format: its name in errors, the two numbers in its header, and the statements that create its tables.
+
+    `upgrades` has, for an older version, the statements that turn it into this one.
+    """
 
     name: str
     application: int
     version: int
     layout: Sequence[str]
+    upgrades: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
 
 @final
@@ -142,26 +146,31 @@ class Database:
         # check before any change: a file of another program must stay as it is
         there = self.first(_OBJECTS)[0] > 0
         if there or read_only:
-            self._check_format()
+            self._check_format(older=self._form.upgrades)
         if read_only:
             return
         self._use_write_ahead_log(patience)
         self.rows("PRAGMA synchronous = FULL")
-        if there and not exclusive:
+        version = self.first("PRAGMA user_version")[0]
+        if there and not exclusive and version == self._form.version:
             return
         with self.writing():
+            statements: Sequence[str] = self._form.layout
             if self.first(_OBJECTS)[0]:
-                self._check_format()
-            else:
+                # another process may have been first
+                version = self.first("PRAGMA user_version")[0]
+                statements = self._form.upgrades.get(version, ())
+            if statements:
                 numbers = (f"application_id = {self._form.application}", f"user_version = {self._form.version}")
-                for statement in (*self._form.layout, *(f"PRAGMA {number}" for number in numbers)):
+                for statement in (*statements, *(f"PRAGMA {number}" for number in numbers)):
                     self.rows(statement)
+            self._check_format()
 
-    def _check_format(self) -> None:
+    def _check_format(self, older: Collection[int] = ()) -> None:
         name, version = self._form.name, self.first("PRAGMA user_version")[0]
         if self.first("PRAGMA application_id")[0] != self._form.application:
             raise IntegrityError(f"{self.path}: this SQLite file is not a Syndic {name}")
-        if version != self._form.version:
+        if version != self._form.version and version not in older:
             raise IntegrityError(
                 f"{self.path}: the {name} has format version {version}; this Syndic reads version {self._form.version}"
             )

@@ -47,7 +47,7 @@ def party(folder: Path, life: int, pipe: int) -> None:
                 call,
                 call,
                 lambda call=call: work(call),  # type: ignore[misc]
-                lambda answer, call=call: ledger.commit(call, digest_of(answer.reply)),  # type: ignore[misc]
+                lambda answer, call=call: ledger.commit("digest", call, digest_of(answer.reply)),  # type: ignore[misc]
             )
             os.write(pipe, f"committed {call} {digest_of(reply)}\n".encode())
             write_through(folder / "released", f"{call} {reply.hex()}\n")

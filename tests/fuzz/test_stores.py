@@ -40,7 +40,7 @@ def ledger_bytes(tmp_path_factory: pytest.TempPathFactory) -> bytes:
             ledger.reserve(
                 dataset="visits", study=STUDY, call=f"call {number}", door="release", events=[event], why="for a table"
             )
-            ledger.commit(f"call {number}", f"{number}" * 64)
+            ledger.commit(STUDY, f"call {number}", f"{number}" * 64)
         ledger.log_call(Called(dataset="visits", study=STUDY, call="x", step="count", asked="b" * 64, reply="refused"))
         ledger.log_withdrawal(dataset="visits", study=STUDY, why="")
     return path.read_bytes()
@@ -135,7 +135,7 @@ def test_every_question_to_a_damaged_ledger_is_answered_or_refused(
             for target in ("out.json", "out.csv"):
                 outcome(lambda target=target: opened.export(tmp_path / target))  # type: ignore[misc]
             outcome(lambda: opened.declare("visits", Budget.of(4, "1e-6")))
-            outcome(lambda: opened.commit("call 0", "0" * 64))
+            outcome(lambda: opened.commit(STUDY, "call 0", "0" * 64))
 
 
 ASKED = {"north": b"1" * 32, "south": b"2" * 32}

@@ -137,7 +137,7 @@ def test_a_ledger_agrees_with_a_plain_list_of_charges(work: list[tuple[int, str,
 
 def outcome_of_commit(ledger: Ledger, name: int) -> str:
     try:
-        ledger.commit(str(name), "digest")
+        ledger.commit("digest", str(name), "digest")
     except RefusedError:
         return "refused"
     return "done"

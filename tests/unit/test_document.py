@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from syndic.document import Document, from_json, from_toml
+from syndic.document import Document, exact, from_json, from_toml
 from syndic.errors import InputError
 
 
@@ -49,3 +49,10 @@ def test_json_of_any_depth_is_read_or_refused() -> None:
         else:
             told = "nested"
         assert "JSON" in told or "nested" in told
+
+
+@pytest.mark.parametrize("text", ["1e10000000", "-2E+99_99", "1e-10000000"])
+def test_a_number_too_long_to_write_out_is_refused_at_once(text: str) -> None:
+    """`Fraction("1e10000000")` computes ten million digits."""
+    with pytest.raises(ValueError, match="exponent of at most three digits"):
+        exact(text)

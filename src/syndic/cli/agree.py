@@ -97,13 +97,18 @@ def agree(
 @click.argument("digest")
 @HOME
 @click.option("--why", default="", help="A reason, kept in the party's own ledger.")
+@click.option(
+    "--restored",
+    is_flag=True,
+    help="The ledger is an older copy: also charge all that the study may have charged since.",
+)
 @JSON
-def withdraw(digest: str, folder: Path, why: str, as_json: bool) -> None:
+def withdraw(digest: str, folder: Path, why: str, restored: bool, as_json: bool) -> None:
     """Withdraw the agreement to a study; what was spent stays spent.
 
     DIGEST is the beginning of the study's digest, as `syndic studies` shows it. No further call is answered.
     """
-    run = owner.withdraw(PartyFolder(folder=folder), digest, why=why)
+    run = owner.withdraw(PartyFolder(folder=folder), digest, why=why, restored=restored)
     show.as_json_or(f"agreement to {run} withdrawn; what was spent stays spent", {"withdrawn": run}, as_json=as_json)
 
 

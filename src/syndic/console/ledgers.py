@@ -2,7 +2,6 @@
 
 import tempfile
 from datetime import UTC, datetime
-from fractions import Fraction
 from math import isfinite
 from pathlib import Path
 
@@ -10,7 +9,8 @@ from syndic.console.studies import finite, shown_time
 from syndic.console.views import EntryLine, LedgerView, Point, SetLine, StudyCostLine, Verified
 from syndic.document import Document
 from syndic.errors import IntegrityError
-from syndic.privacy import Cost, Entry, Ledger, StudySpending, shown
+from syndic.privacy import Budget, Cost, Entry, Ledger, StudySpending, shown
+from syndic.privacy.filter import Charged
 from syndic.report import Curve, Line
 from syndic.study import PartyFolder
 from syndic.study import agreement as owner
@@ -117,18 +117,25 @@ def _open(folder: Path) -> Ledger:
 def _history(entries: list[Entry], dataset: str) -> tuple[Point, ...]:
     """Return what was spent after every charge and every new cap."""
     points: list[Point] = []
-    cost = Cost()
-    cap = (Fraction(0), Fraction(0))
+    first: Cost | None = None
+    cap: Budget | None = None
+    cost, studies = Cost(), set[str]()
     for entry in entries:
-        if entry.dataset != dataset or entry.kind not in {"declare", "reserve"}:
+        if entry.dataset != dataset or entry.kind not in {"declare", "plan", "reserve"}:
             continue
-        if entry.cap is not None:
-            cap = (entry.cap.epsilon, entry.cap.delta)
-        # each charge is rounded up: quick, and slightly above `spent`
-        cost = cost + entry.cost
-        epsilon = cost.epsilon(cap[1])
+        cap = entry.cap or cap
+        if entry.kind != "declare":
+            first = first or entry.cost
+        if entry.kind == "plan" or cap is None:
+            continue
+        if entry.kind == "reserve":
+            # each charge is rounded up: quick, and slightly above `spent`
+            cost = cost + entry.cost
+            studies.add(entry.study)
+        charged = Charged(cost=cost, first=first or cost, alone=len(studies) < 2)
+        epsilon = charged.epsilon(cap)
         if isfinite(epsilon):
-            points.append(Point(number=entry.number, time=entry.time, epsilon=float(epsilon), cap=float(cap[0])))
+            points.append(Point(number=entry.number, time=entry.time, epsilon=float(epsilon), cap=float(cap.epsilon)))
     return tuple(points)
 
 

@@ -123,7 +123,7 @@ def private_scores(
         return Stored(asked=question, charged=True, reply=to_json(answer)), {}
 
     def record(stored: Stored) -> None:
-        state.ledger.commit(call, hashlib.sha256(stored.reply).hexdigest())
+        state.ledger.commit(_charged_to(state), call, hashlib.sha256(stored.reply).hexdigest())
 
     reply = state.memory.answer_once(call, question, work, record)
     return from_json(reply, PrivateScores, where=f"stored answer of call {call!r}")
@@ -139,7 +139,7 @@ def _answered(
         raise wrong_size(state.name, people)
     noises = _noises(unit, epsilon, len(public))
     events = tuple(_event(noise, what) for what, noise in noises.items())
-    charged_to = f"scores of {state.study}"
+    charged_to = _charged_to(state)
     reservation = state.ledger.reserve(
         dataset=state.dataset, study=charged_to, call=call, door="1", events=events, why="noisy scores of a release"
     )
@@ -160,6 +160,10 @@ def _answered(
         size=size,
         scores=_scores([counts.domain.names for counts in public], size, noisy, rounding, noises),
     )
+
+
+def _charged_to(state: PartyState) -> str:
+    return f"scores of {state.study}"
 
 
 def integer_target(counts: NDArray[np.int64], size: int) -> NDArray[np.int64]:

@@ -24,6 +24,7 @@ from syndic.kernel.disclosure import product_sees as product_sees
 from syndic.kernel.identity import PublicIdentity as PublicIdentity
 from syndic.kernel.in_memory import in_memory_node as in_memory_node
 from syndic.kernel.journal import Journal as Journal
+from syndic.kernel.memory import Head as Head
 from syndic.kernel.memory import Memory as Memory
 from syndic.kernel.method import Method as Method
 from syndic.kernel.method import make_plan as make_plan

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Final
+from typing import Annotated, Final, Self
 
 import msgspec
 from msgspec.structs import replace
@@ -11,6 +11,7 @@ from syndic.document import Document, from_json, to_json
 from syndic.errors import InputError, RefusedError
 from syndic.kernel.codec import Message
 from syndic.kernel.identity import PublicIdentity
+from syndic.kernel.memory import Head
 from syndic.kernel.terms import Terms
 
 _HEADING: Final = b"syndic agreement 1\n"
@@ -21,15 +22,32 @@ Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class Ready(Message, omit_defaults=True):
-    """A party is ready to answer. `agreement` is its signed agreement, if the parties have identities."""
+    """A party is ready to answer. `agreement` is its signed agreement, if the parties have identities.
+
+    `head` is that of its memory of the run, and `seen` has the newest heads that it saw of the others.
+    """
 
     agreement: bytes = b""
+    head: Head = Head()
+    seen: dict[str, Head] = msgspec.field(default_factory=dict)
 
 
-class Agreements(Message):
-    """The signed agreements of all parties, by name."""
+class Agreements(Message, omit_defaults=True):
+    """The signed agreements of all parties, by name; their heads, and the newest heads that anybody saw of them."""
 
     agreements: dict[str, bytes]
+    heads: dict[str, Head] = msgspec.field(default_factory=dict)
+    seen: dict[str, Head] = msgspec.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, ready: Mapping[str, Ready]) -> Self:
+        """Return what all parties are shown of each other."""
+        seen: dict[str, Head] = {}
+        for one in ready.values():
+            for name, head in one.seen.items():
+                seen[name] = max(seen.get(name, Head()), head, key=lambda each: each.number)
+        heads = {name: one.head for name, one in ready.items() if one.head.number}
+        return cls(agreements={name: one.agreement for name, one in ready.items()}, heads=heads, seen=seen)
 
 
 class Agreement(Document):

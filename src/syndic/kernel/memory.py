@@ -3,8 +3,12 @@
 The tables are in the ledger's file. An answer, the stored messages and the ledger's entry for the call therefore become
 durable together, before anything is sent. If the process is killed, either all of it is on disk or nothing is. An
 earlier charge stays in the ledger and is used when the call is repeated.
+
+Every stored answer changes the study's `Head`, a number and a digest. The ledger's entry of the call, a file beside the
+ledger and the other parties keep it: a memory that was put back has an older head, or another one, and answers nothing.
 """
 
+import hashlib
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -13,11 +17,13 @@ from pathlib import Path
 from typing import Any, TypeVar, final
 
 from syndic.errors import IntegrityError, RefusedError
+from syndic.kernel.codec import Message
 from syndic.privacy import Unit
 from syndic.privacy.store import FORMAT
-from syndic.random import SECRET_BYTES, Randomness
+from syndic.random import SECRET_BYTES, Randomness, SystemRandomness
 from syndic.sqlite import Database
 
+WAY_OUT = "its owner restores the newest copy, or runs syndic withdraw --restored for a new edition of the study"
 Read = TypeVar("Read")
 _CHOICE = "choice of rows"
 
@@ -32,6 +38,24 @@ class Stored:
     reply: bytes
 
 
+class Head(Message):
+    """How many answers a party stored for a study, and a digest of them. Public: it follows from no row.
+
+    The digest covers random bytes, so memories that were put back and went on have different ones.
+    """
+
+    number: int = 0
+    digest: str = ""
+
+    def check(self, known: "Head", what: str) -> None:
+        """Raise `RefusedError` if this head is older than a known one, or differs from it at the same number."""
+        if self.number < known.number or (self.number == known.number and self.digest != known.digest):
+            raise RefusedError(
+                f"{what} went back in time: it has {self.number} answers of this study, {known.number} were given. "
+                f"New noise on an old charge would be a second release: {WAY_OUT}"
+            )
+
+
 class Memory:
     """A party's memory of one study."""
 
@@ -40,6 +64,7 @@ class Memory:
         self._database = database
         self._study = study
         self._turn = threading.Lock()
+        self._last = Head()
 
     def answer_once(
         self,
@@ -60,6 +85,7 @@ class Memory:
             RefusedError: if the call id was used for another request, or another call does not finish in time.
         """
         with self._turn, self._database.turn(f"{self._study[:16]}.lock"):
+            self.head().check(self._last, "this party's stored state")
             known = self.answer(call)
             if known is not None and known.asked != asked:
                 raise RefusedError("this call id was answered before, for a different request")
@@ -70,6 +96,7 @@ class Memory:
                 for name, value in kept.items():
                     self.keep(name, value)
                 record(stored)
+            self._last = self.head()
             return stored.reply
 
     def answer(self, call: str) -> Stored | None:
@@ -87,7 +114,6 @@ class Memory:
     def keep(self, name: str, value: bytes) -> None:
         """Store `value` under `name` for later steps of the study."""
         self._database.first("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", self._study, name, value)
-        self._count()
 
     def kept(self, name: str) -> bytes | None:
         """Return the value stored under `name`, or None."""
@@ -96,9 +122,9 @@ class Memory:
 
     def keep_once(self, name: str, make: Callable[[], bytes]) -> bytes:
         """Return the value stored under `name`; store that of `make` first if there is none."""
-        if self.kept(name) is None:
-            self._database.first("INSERT OR IGNORE INTO kept VALUES (?, ?, ?)", self._study, name, make())
-            self._count()
+        with self._database.writing():
+            if self.kept(name) is None:
+                self.keep(name, make())
         found = self.kept(name)
         if found is None:
             raise _damaged()
@@ -115,19 +141,22 @@ class Memory:
         with self._database.writing():
             for table in ("answers", "kept"):
                 self._database.first(f"DELETE FROM {table} WHERE study = ?", self._study)  # noqa: S608  # our own names
-            self._count()
         self._database.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def calls(self) -> int:
-        """Return a number that grows with every call that stores something."""
-        row = self._database.first("SELECT number FROM calls WHERE study = ?", self._study)
-        if row is not None and not isinstance(row[0], int):
+    def head(self) -> Head:
+        """Return the number of stored answers and their digest."""
+        row = self._database.first("SELECT number, digest FROM calls WHERE study = ?", self._study)
+        if row is None:
+            return Head()
+        if not isinstance(row[0], int) or not isinstance(row[1], str):
             raise _damaged()
-        return 0 if row is None else row[0]
+        return Head(number=row[0], digest=row[1])
 
     def _count(self) -> None:
-        count = "INSERT INTO calls VALUES (?, 1) ON CONFLICT (study) DO UPDATE SET number = number + 1"
-        self._database.first(count, self._study)
+        head, (ledger,) = self.head(), self._database.first("SELECT hash FROM head")
+        text = f"{head.digest} {ledger} {SystemRandomness().bytes(16).hex()}"
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        self._database.first("INSERT OR REPLACE INTO calls VALUES (?, ?, ?)", self._study, head.number + 1, digest)
 
 
 def choice_key(unit: Unit, memory: Memory, randomness: Callable[[str], Randomness]) -> bytes:

@@ -44,11 +44,11 @@ class Method(Document, tag_field="method"):
         """Confirm that the source has the columns and that the study fits under the cap. Charges nothing."""
         del message
         party.check_ready()
-        return Ready(agreement=party.agreement())
+        return party.present()
 
     @step(reveals="public", fresh=True)
     def meet(self, party: Party, message: Agreements) -> Nothing:
-        """Check that every party has signed its agreement to this run; nothing else is answered before."""
+        """Check that every party has signed its agreement and that no party's state is older than was seen."""
         party.meet(message)
         return Nothing()
 
@@ -107,5 +107,5 @@ def run(method: Method, session: Session[Any]) -> Result:
     ready = session.ask(method.ready, Nothing())
     if identified(session.terms):
         # a simulation has no agreements to exchange
-        session.ask(method.meet, Agreements(agreements={name: one.agreement for name, one in ready.items()}))
+        session.ask(method.meet, Agreements.of(ready))
     return method.coordinate(session)

@@ -99,13 +99,18 @@ def _log_call(node: Node, data: bytes, *, reply: str, call: Call | None = None, 
     """
     state = node.state
     if state.agreement is not None:
-        known = {"call": call.call, "step": call.step} if call else {"call": "", "step": ""}
-        asked = hashlib.sha256(data).hexdigest()
-        state.ledger.log_call(
-            Called(dataset=state.dataset, study=state.study, asked=asked, reply=reply, **known), charged=charged
+        called = Called(
+            dataset=state.dataset,
+            study=state.study,
+            call=call.call if call else "",
+            step=call.step if call else "",
+            asked=hashlib.sha256(data).hexdigest(),
+            reply=reply,
+            fresh=call is not None and _step_of(node, call).fresh,
         )
+        state.ledger.log_call(called, charged=charged)
     elif call is not None and charged:
-        state.ledger.commit(call.call, reply)
+        state.ledger.commit(state.study, call.call, reply)
 
 
 def _answered(node: Node, data: bytes) -> bytes:

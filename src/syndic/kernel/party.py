@@ -7,10 +7,10 @@ from typing import Final, Generic, TypeVar, final
 
 from syndic.data import Table
 from syndic.errors import DoorError, RefusedError
-from syndic.kernel.agreement import Agreements, check_all
+from syndic.kernel.agreement import Agreements, Ready, check_all
 from syndic.kernel.codec import Message, decode, encode
 from syndic.kernel.identity import PublicIdentity
-from syndic.kernel.memory import Memory
+from syndic.kernel.memory import Head, Memory
 from syndic.kernel.plan import Planned
 from syndic.kernel.step import Step
 from syndic.kernel.terms import Terms
@@ -88,10 +88,14 @@ class PartyState(Generic[Planned]):
         return View.of(self.study) if kept is None else decode(kept, View)
 
     def check_agreed(self, step: str) -> None:
-        """Raise `RefusedError` unless the owner has agreed and, after the first two steps, all parties have."""
+        """Raise `RefusedError` unless the owner has agreed and, after the first two steps, all parties have.
+
+        Also if the party's stored answers are older than its ledger.
+        """
         if self.agreement is None:
             return
         self.agreement()
+        self.ledger.check_answers(dataset=self.dataset, study=self.study)
         if step not in {"ready", "meet"} and self.memory.kept(_agreements_key()) is None:
             raise RefusedError(f"{self.name} has not seen the agreements of all parties yet: run the step 'meet' first")
 
@@ -136,16 +140,36 @@ class Party(Generic[Planned]):
         self._state.open_table()
         self._state.ledger.check(dataset=self._state.dataset, study=self._state.study, events=self._state.events)
 
-    def agreement(self) -> bytes:
-        """Return this party's signed agreement to the run; empty in a simulation."""
-        return self._state.agreement() if self._state.agreement else b""
+    def present(self) -> Ready:
+        """Return this party's signed agreement to the run and the heads that it knows; empty in a simulation."""
+        if self._state.agreement is None:
+            return Ready()
+        met = self.kept(_agreements_key(), Agreements)
+        return Ready(
+            agreement=self._state.agreement(), head=self._state.memory.head(), seen=met.heads if met is not None else {}
+        )
 
     def meet(self, message: Agreements) -> None:
-        """Keep the agreements of all parties; raise `RefusedError` if one is missing or not valid for this run."""
-        if self._state.agreement is not None:
-            check_all(message.agreements, self.terms, run=self.study, syndic=__version__)
-            own = {one.name: message.agreements[one.name] for one in self.terms.parties}
-            self.remember(_agreements_key(), Agreements(agreements=own))
+        """Keep the agreements and heads of all parties.
+
+        Raises:
+            RefusedError: if an agreement is missing or not valid for this run, or if somebody saw a newer state of this
+                party than it has, or this party saw a newer one of another.
+        """
+        if self._state.agreement is None:
+            return
+        check_all(message.agreements, self.terms, run=self.study, syndic=__version__)
+        met = self.kept(_agreements_key(), Agreements)
+        known = met.heads if met is not None else {}
+        now = {one.name: message.heads.get(one.name, Head()) for one in self.terms.parties}
+        for name, head in now.items():
+            if name == self.name:
+                self._state.memory.head().check(message.seen.get(name, Head()), f"the stored state of {name}")
+            else:
+                head.check(known.get(name, Head()), f"the stored state of {name}")
+        own = {name: message.agreements[name] for name in now}
+        others = {name: head for name, head in now.items() if name != self.name}
+        self.remember(_agreements_key(), Agreements(agreements=own, heads=others))
 
     def bond(self, peer: str) -> bytes:
         """Return 32 bytes that only this party and `peer` can compute, from their identities; empty in a simulation.

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from syndic.document import Document
 from syndic.errors import BudgetError, PartyError, RefusedError
+from syndic.kernel.agreement import Agreements
 from syndic.kernel.call import ENVELOPE_BYTES, Call, Reply, asked_of
 from syndic.kernel.codec import Message, Nothing, decode, encode
 from syndic.kernel.identity import PublicIdentity
@@ -27,6 +28,7 @@ Progress = Callable[[str, int, int], None]
 
 _LOG = logging.getLogger("syndic.coordinator")
 _MOST_LETTERS = 1000
+_PARTING_SECONDS = 20.0
 
 
 class Exchange(Document):
@@ -89,6 +91,7 @@ class Session(Generic[Planned]):
         # what every request told all parties, as digests, and the last request that each party answered
         self._told: list[bytes] = []
         self._answered = dict.fromkeys(self.parties, 0)
+        self._sent = False
 
     @property
     def parties(self) -> tuple[str, ...]:
@@ -135,9 +138,29 @@ class Session(Generic[Planned]):
         return answers
 
     def end(self) -> None:
-        """Record that the run has its result: a repetition does not ask silent parties again."""
+        """Record that the run has its result: a repetition does not ask silent parties again.
+
+        Between organisations the parties meet once more, so that each knows how far the others came: a party that is
+        put back to an older copy is refused when the study is asked again. A party that does not answer is left out.
+        """
         if self._journal is not None:
             self._journal.settle(self._round)
+        if self._signatures and self._sent:
+            try:
+                ready = self._ask_unrecorded("ready", Nothing())
+                self._ask_unrecorded("meet", Agreements.of(ready))
+            except PartyError as error:
+                _LOG.warning("the run has ended, but not all parties noted it: %s", error)
+
+    def _ask_unrecorded(self, step: str, message: Message) -> dict[str, Any]:
+        declared = self._steps[step][0]
+        calls = {party: self._call(declared, party, message) for party in self.parties}
+        asked = {party: asked_of(data) for party, data in calls.items()}
+        delivery = self._runtime.send(calls, seconds=min(self._seconds, _PARTING_SECONDS), arrived=lambda _: None)
+        answers, failures = self._decode(declared, calls, asked, delivery, note=False)
+        if failures:
+            raise _unanswered(declared, failures)
+        return answers
 
     def _replay_or_send(self, declared: Step, calls: Mapping[str, bytes], known: Recalled | None) -> Delivery:
         """Return the journal's answers, and send the step to the parties whose answers it does not have."""
@@ -154,9 +177,15 @@ class Session(Generic[Planned]):
         )
 
     def _decode(
-        self, declared: Step, calls: Mapping[str, bytes], asked: Mapping[str, bytes], delivery: Delivery
+        self,
+        declared: Step,
+        calls: Mapping[str, bytes],
+        asked: Mapping[str, bytes],
+        delivery: Delivery,
+        *,
+        note: bool = True,
     ) -> tuple[dict[str, Any], dict[str, str]]:
-        """Return the answers, and the reason for every party without one."""
+        """Return the answers, and the reason for every party without one; `note` them in the transcript."""
         answers: dict[str, Any] = {}
         failures = dict(delivery.silent)
         # in the study's order, not in order of arrival, so that transcripts can be compared between runtimes
@@ -169,10 +198,12 @@ class Session(Generic[Planned]):
             except RefusedError as error:
                 failures[party] = f"{error.code}: {error}"
             else:
-                self._note(declared, party, calls[party], body)
+                if note:
+                    self._note(declared, party, calls[party], body)
         return answers, failures
 
     def _send(self, declared: Step, calls: Mapping[str, bytes]) -> Delivery:
+        self._sent = self._sent or not declared.fresh
         self.progress(declared.name, 0, len(calls))
         return self._runtime.send(
             calls,

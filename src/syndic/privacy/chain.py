@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 import msgspec
 
@@ -12,19 +12,22 @@ from syndic.privacy.cost import Cost, Price
 from syndic.privacy.event import Event
 from syndic.privacy.unit import Budget
 
+DIGEST_LETTERS: Final = 64
 GENESIS: Final = hashlib.sha256(b"syndic ledger 1").hexdigest()
 
-Kind = Literal["declare", "reserve", "commit", "agree", "withdraw", "call", "disclose"]
+Kind = Literal["declare", "plan", "reserve", "commit", "agree", "withdraw", "call", "disclose"]
 
 
 class Entry(Document, frozen=True, kw_only=True):
     """One entry of a ledger. Whoever may read the ledger may read all of it; `time` is in UTC.
 
-    `declare` sets the cap of a data set. `reserve` charges events to it. `commit` records the digest of the reply to a
-    charged call. `disclose` records that a study showed something exactly, outside any epsilon.
+    `declare` sets the cap of a data set. `plan` comes before the first charge to it, if that is a part of a study: its
+    `cost` is all that this study may charge (see `syndic.privacy.filter`). `reserve` charges events. `commit` records
+    the digest of the reply to a charged call. `disclose` records that a study showed something exactly, outside any
+    epsilon.
     Between organisations, `agree` records that the owner signed the agreement whose digest is `reply`, and `withdraw`
     that the owner withdrew it. `call` records a question by its digest, `asked`, its step, `why`, and its `reply`: a
-    digest, or the code of a refusal.
+    digest, or the code of a refusal; its `door` is the digest of all stored answers then.
     `stated` is the study's cost as stated before it ran; agreements, disclosures and a study's first charge carry it.
     `hash` covers all other fields, and so the previous hash.
     """
@@ -47,6 +50,55 @@ class Entry(Document, frozen=True, kw_only=True):
     hash: str = ""
 
 
+class Reservation(Document, frozen=True, kw_only=True):
+    """A charge that is on disk.
+
+    `fresh` is false if the call was charged before. `reply` is the digest of the answer that the call got, if any: then
+    no noise may be drawn for it again, and the stored reply is the answer.
+    """
+
+    number: int
+    dataset: str
+    study: str
+    call: str
+    door: str
+    cost: Cost
+    fresh: bool
+    reply: str | None = None
+
+    @classmethod
+    def of(cls, entry: Entry, *, fresh: bool, reply: str | None) -> Self:
+        """Return the reservation that an entry records."""
+        names = ("number", "dataset", "study", "call", "door", "cost")
+        return cls(**{name: getattr(entry, name) for name in names}, fresh=fresh, reply=reply)
+
+
+class Called(Document, frozen=True, kw_only=True):
+    """A call, for the owner's log.
+
+    `asked` is the digest of the question; `reply` is the digest of the answer, or the code of a refusal. `call` and
+    `step` are empty if the question could not be read. `fresh` is true for a step that is computed on every request.
+    """
+
+    dataset: str
+    study: str
+    call: str
+    step: str
+    asked: str
+    reply: str
+    fresh: bool = False
+
+    @property
+    def refused(self) -> bool:
+        """Whether the reply is the code of a refusal, which is shorter than a digest."""
+        return len(self.reply) < DIGEST_LETTERS
+
+    @property
+    def stored(self) -> bool:
+        """Whether the call has a stored answer."""
+        return not self.refused and not self.fresh
+
+
 def sealed(entry: Entry) -> Entry:
     """Return the entry with its hash: SHA-256 of its canonical JSON, as exported, with an empty hash."""
     digest = hashlib.sha256(to_json(msgspec.structs.replace(entry, hash=""))).hexdigest()
@@ -63,7 +115,7 @@ def checked(entries: Iterable[Entry]) -> Iterator[Entry]:
             raise IntegrityError(f"entry {number} was changed after it was written")
         if entry.previous != previous:
             raise IntegrityError(f"entry {number} does not follow entry {number - 1}: replaced or out of order")
-        if entry.cost != Cost.of(entry.events):
+        if entry.kind != "plan" and entry.cost != Cost.of(entry.events):
             raise IntegrityError(f"entry {number} charges something other than its events")
         previous = entry.hash
         yield entry

@@ -23,13 +23,17 @@ def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
         raise InputError(f"rho ({float(rho):g}) must not be negative")
     if rho == 0:
         return Fraction(0)
-    above = _best_order(float(rho), log(delta.denominator) - log(delta.numerator))
-    divergence = (1 + above) * float(rho)
+    above = best_order(rho, delta)
+    return renyi_epsilon((1 + Fraction(above)) * rho, above, delta)
+
+
+def renyi_epsilon(divergence: Fraction, above: float, delta: Fraction) -> Fraction:
+    """Return an epsilon, rounded up to 1e-12, at delta, from a bound on the Renyi divergence of order 1 + `above`."""
     gain = log1p(1 / above)
     order = log1p(above)
     tail = (log(delta.denominator) - log(delta.numerator) - order) / above
-    size = divergence + gain + (log(delta.denominator) + log(delta.numerator) + order) / above
-    return Fraction(max(0, ceil(Fraction(divergence - gain + tail + _ROUNDING * size) * PICO)), PICO)
+    size = float(divergence) + gain + (log(delta.denominator) + log(delta.numerator) + order) / above
+    return Fraction(max(0, ceil(Fraction(float(divergence) - gain + tail + _ROUNDING * size) * PICO)), PICO)
 
 
 def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
@@ -49,12 +53,13 @@ def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
     return Fraction(fits, PICO)
 
 
-def _best_order(rho: float, tail: float) -> float:
-    """Return a - 1 for the order a at which the derivative, rho - (tail - log a) / (a - 1)^2, is zero."""
-    low, high = 0.0, sqrt(tail / rho)
+def best_order(rho: Fraction, delta: Fraction) -> float:
+    """Return a - 1 for the order a at which the derivative, rho - (log(1/delta) - log a) / (a - 1)^2, is zero."""
+    slope, tail = float(rho), log(delta.denominator) - log(delta.numerator)
+    low, high = 0.0, sqrt(tail / slope)
     for _ in range(60):
         middle = (low + high) / 2
-        if rho * middle * middle + log1p(middle) < tail:
+        if slope * middle * middle + log1p(middle) < tail:
             low = middle
         else:
             high = middle

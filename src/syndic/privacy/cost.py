@@ -77,7 +77,7 @@ class Cost(Document, frozen=True, kw_only=True):
         )
 
     def __add__(self, other: Self) -> Self:
-        """Return the cost of both, one after the other, the second perhaps chosen after seeing the first."""
+        """Return the cost of both, one after the other."""
         return type(self)(**{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__})
 
     def times(self, count: int) -> Self:
@@ -100,9 +100,7 @@ class Cost(Document, frozen=True, kw_only=True):
         delta. Pure events are either added as epsilons (their privacy loss is bounded for certain) or as rho. The
         smallest of these holds. All of it is of releases within `slack` of the real ones, which `with_slack` adds.
 
-        Questions may depend on earlier outcomes, amounts may not: amounts chosen in view of outcomes are covered only
-        if all events are pure, all are concentrated or all are Gaussian, where each sum is a privacy filter (for
-        the last, Smith and Thakurta 2022).
+        Questions may depend on earlier outcomes, amounts may not: for those see `syndic.privacy.filter`.
         """
         return with_slack(self._epsilon_without_slack, delta, Fraction(self.slack, ATTO))
 

@@ -66,7 +66,7 @@ def mu_squared_for(epsilon: Fraction, delta: Fraction, slack: Fraction = Fractio
     if epsilon <= 0 or slack < 0:
         raise InputError(f"epsilon ({float(epsilon):g}) must be positive, slack ({float(slack):g}) not negative")
     steps = floor(epsilon * PICO)
-    left = _left(delta, Fraction(ceil(slack * ATTO), ATTO), Fraction(steps, PICO))
+    left = left_after(delta, Fraction(ceil(slack * ATTO), ATTO), Fraction(steps, PICO))
     if left <= 0:
         raise InputError(
             f"slack ({float(slack):g}) leaves nothing of delta ({float(delta):g}): use a finer grid, a larger delta "
@@ -96,7 +96,7 @@ def with_slack(
         return epsilon_at(delta)
     epsilon: Fraction | float = Fraction(0)
     for _ in range(_ROUNDS):
-        left = _left(delta, slack, epsilon)
+        left = left_after(delta, slack, epsilon)
         if left < 0:
             return inf
         larger = epsilon_at(left)
@@ -106,7 +106,7 @@ def with_slack(
     return inf
 
 
-def _left(delta: Fraction, slack: Fraction, epsilon: Fraction | float) -> Fraction:
+def left_after(delta: Fraction, slack: Fraction, epsilon: Fraction | float) -> Fraction:
     """Return delta - (1 + e^epsilon) slack, rounded down."""
     if slack == 0:
         return delta

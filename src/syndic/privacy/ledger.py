@@ -8,52 +8,21 @@ A data set is a set of people, not a file or a job: give the same name to every 
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self, final
 
-from syndic.document import Document, to_builtins, to_json
+from syndic.document import to_builtins, to_json
 from syndic.errors import BudgetError, InputError, IntegrityError, RefusedError
-from syndic.privacy.chain import Entry, checked
+from syndic.privacy.chain import DIGEST_LETTERS, Called, Entry, Reservation, checked
 from syndic.privacy.cost import Cost, Price
 from syndic.privacy.event import Event
+from syndic.privacy.filter import Charged
 from syndic.privacy.room import fits, refusal
 from syndic.privacy.spending import Spending, StudySpending, by_study
 from syndic.privacy.store import Store
 from syndic.privacy.unit import Budget
-
-
-class Reservation(Document, frozen=True, kw_only=True):
-    """A charge that is on disk.
-
-    `fresh` is false if the call was charged before. `reply` is the digest of the answer that the call got, if any: then
-    no noise may be drawn for it again, and the stored reply is the answer.
-    """
-
-    number: int
-    dataset: str
-    study: str
-    call: str
-    door: str
-    cost: Cost
-    fresh: bool
-    reply: str | None = None
-
-
-class Called(Document, frozen=True, kw_only=True):
-    """A call, for the owner's log.
-
-    `asked` is the digest of the question; `reply` is the digest of the answer, or the code of a refusal. `call` and
-    `step` are empty if the question could not be read.
-    """
-
-    dataset: str
-    study: str
-    call: str
-    step: str
-    asked: str
-    reply: str
 
 
 @final
@@ -100,7 +69,7 @@ class Ledger:
             if self._cap(dataset) != cap:
                 self._store.append(kind="declare", dataset=dataset, cap=cap, why=why)
 
-    def reserve(
+    def reserve(  # noqa: PLR0913  # all by name
         self,
         *,
         dataset: str,
@@ -111,22 +80,24 @@ class Ledger:
         why: str,
         limit: Cost | None = None,
         stated: Price | None = None,
+        beyond_cap: bool = False,
     ) -> Reservation:
         """Charge the events to the data set; the charge is on disk on return, before any noise is drawn.
 
-        A call is charged once for each `door`, the number of the release within the call; the same call again gets the
-        same reservation.
+        A study's call is charged once for each `door`, the number of the release within the call; the same call again
+        gets the same reservation.
 
         Args:
             dataset: whose people are charged.
             study: the digest of the run.
-            call: the id of the call.
+            call: the id of the call, unique within the study.
             door: the number of the release within the call.
             events: what is charged.
             why: public text.
             limit: the most that this study may cost this data set. A step asked again under another call id then
                 cannot spend more than was agreed.
             stated: the study's cost as stated before it ran, kept with its first charge.
+            beyond_cap: charge even if the cap does not cover it, for what was spent already.
 
         Raises:
             BudgetError: if the charge does not fit under the cap or the limit. Nothing was spent.
@@ -135,40 +106,43 @@ class Ledger:
         _check_names(dataset=dataset, study=study, call=call, door=door)
         if not events:
             raise InputError(f"call {call!r}: there are no events to charge for release {door}")
-        cost, asked = Cost.of(events), (dataset, study, tuple(events))
+        cost, asked = Cost.of(events), (dataset, tuple(events))
         with self.database.writing(alone=True):
             self._check_once()
-            known = self._known(call, door, asked)
+            known = self._known(study, call, door, asked)
             if known is not None:
                 return known
-            self._check_cap(dataset, events, cost)
+            if not beyond_cap:
+                self._check_cap(dataset, study, events, limit or cost)
             if limit is not None:
                 self._check_limit(dataset, study, events, cost, limit)
             first = self._store.first(kind="reserve", dataset=dataset, study=study) is None
             place = {"dataset": dataset, "study": study, "call": call, "door": door, "why": why}
             charge = {"events": tuple(events), "cost": cost, "stated": stated if first else None}
+            if limit not in {None, cost} and self._first(dataset) is None:
+                self._store.append(kind="plan", dataset=dataset, study=study, cost=limit)
             entry = self._store.append(kind="reserve", **place, **charge)
-        return _reservation(entry, fresh=True, reply=None)
+        return Reservation.of(entry, fresh=True, reply=None)
 
-    def commit(self, call: str, reply_digest: str) -> None:
-        """Record that the call was answered by the reply with this digest; on disk on return.
+    def commit(self, study: str, call: str, reply_digest: str) -> None:
+        """Record that a study's call was answered by the reply with this digest; on disk on return.
 
         Repeating the same digest changes nothing. Another digest is refused: that reply must not leave the party.
         """
-        _check_names(call=call, reply_digest=reply_digest)
+        _check_names(study=study, call=call, reply_digest=reply_digest)
         with self.database.writing():
-            self._commit(call, reply_digest)
+            self._commit(study, call, reply_digest)
 
-    def _commit(self, call: str, reply_digest: str) -> None:
-        answer = self._store.first(kind="commit", call=call)
+    def _commit(self, study: str, call: str, reply_digest: str) -> None:
+        answer = self._store.first(kind="commit", study=study, call=call)
         if answer is not None:
             if answer.reply != reply_digest:
                 raise RefusedError(f"call {call!r} was answered with another reply: send the stored one")
             return
-        charge = self._store.first(kind="reserve", call=call)
+        charge = self._store.first(kind="reserve", study=study, call=call)
         if charge is None:
             raise RefusedError(f"call {call!r} was never charged here: reserve first")
-        self._store.append(kind="commit", dataset=charge.dataset, study=charge.study, call=call, reply=reply_digest)
+        self._store.append(kind="commit", dataset=charge.dataset, study=study, call=call, reply=reply_digest)
 
     def log_agreement(self, *, dataset: str, study: str, agreement: str, why: str, stated: Price | None = None) -> None:
         """Record that the owner signed an agreement to the study; `agreement` is the digest of what was signed."""
@@ -200,23 +174,56 @@ class Ledger:
         return tuple(dict.fromkeys(entry.study for entry in self._store.each(kind="agree")))
 
     def log_call(self, called: Called, *, charged: bool = False) -> None:
-        """Record a call and its reply; for a call that was `charged`, together with `commit`. On disk on return."""
+        """Record a call and its reply; for a call that was `charged`, together with `commit`. On disk on return.
+
+        A call that got the same reply before is not recorded again. Of refusals the first for each step and reason is
+        recorded, of a `fresh` step the first answer: whoever asks a million times does not fill the ledger.
+        """
         with self.database.writing():
             if charged:
-                self._commit(called.call, called.reply)
-            place = {"dataset": called.dataset, "study": called.study, "call": called.call}
-            self._store.append(kind="call", **place, asked=called.asked, reply=called.reply, why=called.step)
+                self._commit(called.study, called.call, called.reply)
+            place = {"dataset": called.dataset, "study": called.study, "why": called.step}
+            if not self._logged(called, place):
+                which = {"call": called.call, "asked": called.asked, "reply": called.reply}
+                last = self._store.last(kind="call", dataset=called.dataset, study=called.study)
+                # only a stored answer changes the head: a refusal does not accept a head that went back
+                head = self._store.answered(called.study) if called.stored else last.door if last else ""
+                self._store.append(kind="call", **place, **which, door=head)
+
+    def _logged(self, called: Called, place: dict[str, str]) -> bool:
+        if called.refused:
+            return self._store.first(kind="call", **place, reply=called.reply) is not None
+        if called.fresh:
+            return any(len(one.reply) == DIGEST_LETTERS for one in self._store.each(kind="call", **place))
+        return self._store.first(kind="call", **place, call=called.call, reply=called.reply) is not None
+
+    def check_answers(self, *, dataset: str, study: str) -> None:
+        """Raise `RefusedError` unless the stored answers to a study's calls are as new as the last entry of a call."""
+        with self.database.reading():
+            last = self._store.last(kind="call", dataset=dataset, study=study)
+            if last is not None and last.door != self._store.answered(study):
+                raise RefusedError(
+                    "this party's stored answers are older than its ledger. New noise on an old charge would be a "
+                    "second release: its owner restores the newest copy, or runs syndic withdraw --restored for a new "
+                    "edition of the study"
+                )
 
     def spent(self, dataset: str) -> Spending:
         """Return what was spent on a data set, whether its calls were answered or not."""
-        return self._spent(dataset, lambda: ())
+        return self.spent_after(dataset=dataset, study="", events=())
 
     def spent_after(self, *, dataset: str, study: str, events: Sequence[Event]) -> Spending:
         """Return what will be spent on a data set once the study has charged all of these events. Spends nothing.
 
         It is the composition of all charges in the ledger and of those events that are not charged yet.
         """
-        return self._spent(dataset, lambda: self._open_events(dataset, study, events))
+        with self.database.reading():
+            self._check_once()
+            cap = self._cap(dataset)
+            charged = self._charged(dataset, study, self._open_events(dataset, study, events), Cost.of(events))
+        if cap is None:
+            raise InputError(f"data set {dataset!r} is not in the ledger {self._store.path}: declare its cap")
+        return Spending.of(dataset, charged, cap)
 
     def studies(self) -> tuple[StudySpending, ...]:
         """Return what each study cost: the cost it stated, what was charged, and what was spent after it."""
@@ -231,16 +238,7 @@ class Ledger:
             self._check_once()
             open_events = self._open_events(dataset, study, events)
             if open_events:
-                self._check_cap(dataset, open_events, Cost.of(open_events))
-
-    def _spent(self, dataset: str, more: Callable[[], Sequence[Event]]) -> Spending:
-        with self.database.reading():
-            self._check_once()
-            cap = self._cap(dataset)
-            cost = self._exact(*more(), dataset=dataset)
-        if cap is None:
-            raise InputError(f"data set {dataset!r} is not in the ledger {self._store.path}: declare its cap")
-        return Spending.of(dataset, cost, cap)
+                self._check_cap(dataset, study, open_events, Cost.of(events))
 
     def _open_events(self, dataset: str, study: str, events: Sequence[Event]) -> tuple[Event, ...]:
         charged = Counter(self.charged(study, dataset=dataset))
@@ -325,13 +323,13 @@ class Ledger:
                 safe = {name: _as_text(value) for name, value in row.items() if isinstance(value, str)}
                 writer.writerow({**row, **safe, **row["cost"], **texts})
 
-    def _known(self, call: str, door: str, asked: tuple[str, str, tuple[Event, ...]]) -> Reservation | None:
-        answer = self._store.first(kind="commit", call=call)
-        known = self._store.first(kind="reserve", call=call, door=door)
+    def _known(self, study: str, call: str, door: str, asked: tuple[str, tuple[Event, ...]]) -> Reservation | None:
+        answer = self._store.first(kind="commit", study=study, call=call)
+        known = self._store.first(kind="reserve", study=study, call=call, door=door)
         if known is not None:
-            if (known.dataset, known.study, known.events) != asked:
+            if (known.dataset, known.events) != asked:
                 raise RefusedError(f"call {call!r} was charged for something else: use a new call id")
-            return _reservation(known, fresh=False, reply=answer.reply if answer else None)
+            return Reservation.of(known, fresh=False, reply=answer.reply if answer else None)
         if answer is not None:
             raise RefusedError(f"call {call!r} was answered already: use a new call id")
         return None
@@ -345,17 +343,34 @@ class Ledger:
         charges = self._store.each(kind="reserve", **where)
         return Cost.of([*(event for entry in charges for event in entry.events), *more])
 
-    def _check_cap(self, dataset: str, events: Sequence[Event], cost: Cost) -> None:
+    def _first(self, dataset: str) -> Entry | None:
+        """Return the entry with all that the first study on a data set may charge."""
+        where = {"dataset": dataset}
+        return self._store.first(kind="plan", **where) or self._store.first(kind="reserve", **where)
+
+    def _charged(self, dataset: str, study: str, events: Sequence[Event], plan: Cost, *, exact: bool = True) -> Charged:
+        """Return all charges to a data set and these events of a study, whose whole cost is `plan`."""
+        first = self._first(dataset)
+        if first is None:
+            return Charged(cost=Cost.of(events), first=plan)
+        total = self._store.total(kind="reserve", dataset=dataset)
+        alone = (not events or study == first.study) and total == self._store.total(
+            kind="reserve", dataset=dataset, study=first.study
+        )
+        cost = self._exact(*events, dataset=dataset) if exact else total + Cost.of(events)
+        return Charged(cost=cost, first=first.cost, alone=alone)
+
+    def _check_cap(self, dataset: str, study: str, events: Sequence[Event], plan: Cost) -> None:
         cap = self._cap(dataset)
         if cap is None:
             raise BudgetError(f"data set {dataset!r} has no cap in this party's ledger: its owner must declare one")
         # the sum of charges rounded up one by one is quick and usually enough; only the exact sum may refuse
-        if fits(self._store.total(kind="reserve", dataset=dataset) + cost, cap):
+        if fits(self._charged(dataset, study, events, plan, exact=False), cap):
             return
-        if fits(self._exact(*events, dataset=dataset), cap):
-            return
-        charged = [event for entry in self._store.each(kind="reserve", dataset=dataset) for event in entry.events]
-        raise BudgetError(refusal(dataset, charged, events, cap))
+        after = self._charged(dataset, study, events, plan)
+        if not fits(after, cap):
+            now = self._charged(dataset, study, (), plan)
+            raise BudgetError(refusal(dataset, now, events, cap, alone=after.alone))
 
     def _check_limit(self, dataset: str, study: str, events: Sequence[Event], cost: Cost, limit: Cost) -> None:
         quick = self._store.total(kind="reserve", dataset=dataset, study=study) + cost
@@ -370,19 +385,6 @@ def _check_names(**names: str) -> None:
     for name, value in names.items():
         if not value:
             raise InputError(f"{name} must not be empty")
-
-
-def _reservation(entry: Entry, *, fresh: bool, reply: str | None) -> Reservation:
-    return Reservation(
-        number=entry.number,
-        dataset=entry.dataset,
-        study=entry.study,
-        call=entry.call,
-        door=entry.door,
-        cost=entry.cost,
-        fresh=fresh,
-        reply=reply,
-    )
 
 
 def _as_text(value: str) -> str:

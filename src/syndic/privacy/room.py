@@ -1,6 +1,7 @@
 """Whether a cap covers a charge, what its refusal says, and the largest charge that fits."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import ROUND_DOWN, Context
 from fractions import Fraction
 from math import inf
@@ -10,6 +11,7 @@ import msgspec
 
 from syndic.privacy.cost import Cost
 from syndic.privacy.event import ConcentratedEvent, Event, GaussianEvent
+from syndic.privacy.filter import Charged
 from syndic.privacy.spending import Spending, delta_needed
 from syndic.privacy.unit import Budget
 
@@ -17,17 +19,19 @@ from syndic.privacy.unit import Budget
 _LARGEST_SUM: Final = 2**62
 
 
-def fits(cost: Cost, cap: Budget) -> bool:
-    """Return whether a cost is within the cap."""
-    if max(getattr(cost, name) for name in Cost.__struct_fields__) > _LARGEST_SUM:
+def fits(charged: Charged, cap: Budget) -> bool:
+    """Return whether the cap covers all that is charged."""
+    if max(getattr(charged.cost, name) for name in Cost.__struct_fields__) > _LARGEST_SUM:
         return False
-    return cost.epsilon(cap.delta) <= cap.epsilon
+    return charged.epsilon(cap) <= cap.epsilon
 
 
-def refusal(dataset: str, charged: Sequence[Event], events: Sequence[Event], cap: Budget) -> str:
-    """Return why these events do not fit on top of what was charged, what would fit, and what the owner can do."""
-    spent, asked = Cost.of(charged), Cost.of(events).epsilon(cap.delta)
-    now = Spending.of(dataset, spent, cap)
+def refusal(dataset: str, charged: Charged, events: Sequence[Event], cap: Budget, *, alone: bool) -> str:
+    """Return why these events do not fit on top of what was charged, what would fit, and what the owner can do.
+
+    `alone`: the first study asks, and no other study was charged.
+    """
+    asked, now = Cost.of(events).epsilon(cap.delta), Spending.of(dataset, charged, cap)
     text = (
         f"data set {dataset!r}: spent {_number(now.epsilon)} of epsilon {float(cap.epsilon):.6g} "
         f"(delta {float(cap.delta):g}), asked {_number(asked)}, left {rounded_down(now.left)}; "
@@ -35,21 +39,23 @@ def refusal(dataset: str, charged: Sequence[Event], events: Sequence[Event], cap
     if asked == inf:
         return text + delta_needed(events, cap)
     if now.epsilon == inf:
-        return f"{text}for what was charged before, {delta_needed(charged, cap)}"
-    largest = largest_fitting(spent, events, cap)
+        return f"{text}for what was charged before, {delta_needed((), cap)}"
+    largest = largest_fitting(replace(charged, alone=alone), events, cap)
+    if not largest and now.left:
+        return f"{text}no charge of this kind fits; only the cap's owner can raise its delta, in party.toml"
     if not largest:
         return f"{text}the cap is used up, and only its owner can raise it, in party.toml"
     return f"{text}the largest charge of this kind that fits is {rounded_down(largest)}"
 
 
-def largest_fitting(spent: Cost, events: Sequence[Event], cap: Budget) -> Fraction:
+def largest_fitting(charged: Charged, events: Sequence[Event], cap: Budget) -> Fraction:
     """Return the epsilon of the largest charge that fits: the same events at a fraction of epsilon, rho or mu^2."""
     fitting, fails, parts = 0, 10**9, 10**9
     largest = Fraction(0)
     while fails - fitting > 1:
         middle = (fitting + fails) // 2
         part = Cost.of([_weaker(event, Fraction(middle, parts)) for event in events])
-        if fits(spent + part, cap):
+        if fits(charged.plus(part), cap):
             fitting, largest = middle, Fraction(part.epsilon(cap.delta))
         else:
             fails = middle

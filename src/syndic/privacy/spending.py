@@ -9,6 +9,7 @@ from syndic.document import Document
 from syndic.privacy.chain import Entry
 from syndic.privacy.cost import Cost, Price, shown
 from syndic.privacy.event import ConcentratedEvent, Event, GaussianEvent
+from syndic.privacy.filter import Charged
 from syndic.privacy.unit import Budget
 
 STUDY_COLUMNS: Final = ("study", "data set", "cost", "charged", "spent after it", "cap")
@@ -26,11 +27,11 @@ class Spending(Document, frozen=True, kw_only=True):
     left: Fraction
 
     @classmethod
-    def of(cls, dataset: str, cost: Cost, cap: Budget) -> "Spending":
-        """Return what a cost comes to at the cap's delta."""
-        epsilon = cost.epsilon(cap.delta)
+    def of(cls, dataset: str, charged: Charged, cap: Budget) -> "Spending":
+        """Return what was charged, at the cap's delta."""
+        epsilon = charged.epsilon(cap)
         left = Fraction(0) if isinf(epsilon) else max(Fraction(0), cap.epsilon - Fraction(epsilon))
-        return cls(dataset=dataset, cost=cost, epsilon=epsilon, delta=cap.delta, cap=cap, left=left)
+        return cls(dataset=dataset, cost=charged.cost, epsilon=epsilon, delta=cap.delta, cap=cap, left=left)
 
     @property
     def fits(self) -> bool:
@@ -106,30 +107,37 @@ def by_study(entries: Iterable[Entry], caps: dict[str, Budget]) -> tuple[StudySp
     prices: dict[tuple[str, str], Price | None] = {}
     charged: dict[tuple[str, str], list[Event]] = {}
     all_of: dict[str, list[Event]] = {}
-    ends: dict[tuple[str, str], int] = {}
+    firsts: dict[str, Entry] = {}
+    studies: dict[str, set[str]] = {}
+    ends: dict[tuple[str, str], tuple[int, bool]] = {}
     for entry in entries:
         place = (entry.dataset, entry.study)
-        if entry.kind not in {"agree", "reserve", "disclose"} or entry.dataset not in caps:
+        if entry.kind not in {"agree", "plan", "reserve", "disclose"} or entry.dataset not in caps:
             continue
         prices[place] = entry.stated or prices.get(place)
+        if entry.kind in {"plan", "reserve"}:
+            firsts.setdefault(entry.dataset, entry)
         if entry.kind == "reserve":
             charged.setdefault(place, []).extend(entry.events)
             all_of.setdefault(entry.dataset, []).extend(entry.events)
+            studies.setdefault(entry.dataset, set()).add(entry.study)
         if entry.kind == "reserve" or place not in ends:
-            ends[place] = len(all_of.get(entry.dataset, ()))
+            ends[place] = len(all_of.get(entry.dataset, ())), len(studies.get(entry.dataset, ())) < 2
     found = []
     for (dataset, study), stated in prices.items():
         events, cap = charged.get((dataset, study), []), caps[dataset]
         price = stated or Price.of("", events, cap.delta)
         cost = Cost.of(events).epsilon(price.delta)
-        after = Cost.of(all_of.get(dataset, [])[: ends[dataset, study]])
+        number, alone = ends[dataset, study]
+        after = Cost.of(all_of.get(dataset, [])[:number])
+        first = firsts[dataset].cost if dataset in firsts else after
         found.append(
             StudySpending(
                 dataset=dataset,
                 study=study,
                 price=price,
                 charged=inf if isinf(cost) else Fraction(cost),
-                after=Spending.of(dataset, after, cap),
+                after=Spending.of(dataset, Charged(cost=after, first=first, alone=alone), cap),
             )
         )
     return tuple(found)

@@ -21,22 +21,25 @@ _TEXTS: Final = ("dataset", "study", "call", "door", "reply", "why", "previous",
 _JSON: Final = ("events", "cap", "stated")
 _COLUMNS: Final = ("number", "time", "kind", *_JSON, *_TEXTS, *_COSTS)
 
-# `calls` counts, for every study, the calls that wrote something
+# `calls` has, for every study, the number of stored answers and their digest
 _MEMORY: Final = (
     """CREATE TABLE answers (study TEXT, call TEXT, asked TEXT NOT NULL, charged INTEGER NOT NULL, reply BLOB NOT NULL,
         PRIMARY KEY (study, call)) STRICT""",
     "CREATE TABLE kept (study TEXT, name TEXT, value BLOB NOT NULL, PRIMARY KEY (study, name)) STRICT",
-    "CREATE TABLE calls (study TEXT PRIMARY KEY, number INTEGER NOT NULL) STRICT",
+    "CREATE TABLE calls (study TEXT PRIMARY KEY, number INTEGER NOT NULL, digest TEXT NOT NULL DEFAULT '') STRICT",
 )
 
+_ONCE: Final = (
+    "CREATE UNIQUE INDEX one_charge ON entry (study, call, door) WHERE kind = 'reserve'",
+    "CREATE UNIQUE INDEX one_answer ON entry (study, call) WHERE kind = 'commit'",
+)
 _LAYOUT: Final = (
     f"""CREATE TABLE entry (
         number INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL,
         {", ".join(f"{name} TEXT NOT NULL" for name in _JSON)},
         {", ".join(f"{name} TEXT NOT NULL" for name in _TEXTS)},
         {", ".join(f"{name} INTEGER NOT NULL" for name in _COSTS)}) STRICT""",
-    "CREATE UNIQUE INDEX one_charge ON entry (call, door) WHERE kind = 'reserve'",
-    "CREATE UNIQUE INDEX one_answer ON entry (call) WHERE kind = 'commit'",
+    *_ONCE,
     "CREATE INDEX spending ON entry (dataset, kind, study)",
     "CREATE INDEX standing ON entry (study) WHERE kind IN ('agree', 'withdraw')",
     "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER, hash TEXT) STRICT",
@@ -51,10 +54,14 @@ _LAYOUT: Final = (
         BEGIN SELECT RAISE(ABORT, 'a ledger grows by one entry at a time'); END""",
     *_MEMORY,
 )
-FORMAT: Final = Format(name="ledger", application=0x53594E44, version=2, layout=_LAYOUT)
+# in version 2 call ids were unique over all studies, and answers were only counted
+_ADDED: Final = "ALTER TABLE calls ADD COLUMN digest TEXT NOT NULL DEFAULT ''"
+_FROM_2: Final = ("DROP INDEX one_charge", "DROP INDEX one_answer", *_ONCE, _ADDED)
+FORMAT: Final = Format(name="ledger", application=0x53594E44, version=3, layout=_LAYOUT, upgrades={2: _FROM_2})
 
 # queries are composed of column names only
 _INSERT: Final = f"INSERT INTO entry ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in _COLUMNS)})"  # noqa: S608
+_ANSWERED: Final = "SELECT digest FROM calls WHERE study = ?"
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM entry WHERE "  # noqa: S608
 _SUM: Final = f"SELECT {', '.join(f'COALESCE(SUM({name}), 0)' for name in _COSTS)} FROM entry WHERE "  # noqa: S608
 
@@ -127,6 +134,10 @@ class Store:
         return next(
             self._select("AND kind IN ('agree', 'withdraw') ORDER BY number DESC LIMIT 1", {"study": study}), None
         )
+
+    def answered(self, study: str) -> str:
+        """Return the digest of the stored answers to a study's calls (`syndic.kernel.memory`), if any."""
+        return next((str(digest) for (digest,) in self.database.rows(_ANSWERED, (study,))), "")
 
     def datasets(self) -> tuple[str, ...]:
         """Return the names of all data sets in order."""

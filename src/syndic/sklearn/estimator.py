@@ -183,5 +183,5 @@ class PrivateLinear(Parametrised, abc.ABC):
             call = account.charge(ledger, names, digest)
             weights = account.learn(rows, labels, randomness)
             for name in names:
-                ledger.commit(f"{call}/{name}", digest_of(weights.tolist()))
+                ledger.commit(digest, f"{call}/{name}", digest_of(weights.tolist()))
         return weights

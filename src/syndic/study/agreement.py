@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from syndic.document import Document, to_readable_json
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import Agreement, PublicIdentity, identified
-from syndic.privacy import Ledger, Price, Spending, cost_sentence
+from syndic.privacy import Cost, Ledger, Price, Spending, cost_sentence
 from syndic.study.document import Study, coordinator_of, price_of
 from syndic.study.party_folder import PartyFile, PartyFolder, run_digest
 from syndic.study.statement import PlanSummary, plan
@@ -170,10 +170,11 @@ def decline(home: PartyFolder, run: str, *, why: str = "") -> None:
     raise InputError(f"there is no study {run[:12]} in this party folder")
 
 
-def withdraw(home: PartyFolder, digest: str, *, why: str = "") -> str:
+def withdraw(home: PartyFolder, digest: str, *, why: str = "", restored: bool = False) -> str:
     """Withdraw the agreement to a run, named by the first letters of its digest; return the whole digest.
 
-    From the next call on, nothing is answered, not even stored answers. What was spent stays spent.
+    From the next call on, nothing is answered, not even stored answers. What was spent stays spent. If the ledger was
+    `restored` from an older copy, everything that the study may have charged since is charged, also beyond the cap.
     """
     party = home.owner()
     with _ledger(home, party) as ledger:
@@ -184,8 +185,30 @@ def withdraw(home: PartyFolder, digest: str, *, why: str = "") -> str:
             known = ", ".join(run[:12] for run in agreed) or "none"
             asked = f"'{digest}'" if digest else "an empty digest"
             raise InputError(f"{asked} does not begin the digest of exactly one agreed run; agreed runs: {known}")
-        ledger.log_withdrawal(dataset=party.dataset, study=found[0], why=why)
+        if restored:
+            _charge_rest(StudyFolder.of(home.folder, found[0]).study(), party, found[0], ledger)
+        ledger.log_withdrawal(
+            dataset=party.dataset, study=found[0], why=why or "restored from an older copy" * restored
+        )
     return found[0]
+
+
+def _charge_rest(study: Study, party: PartyFile, run: str, ledger: Ledger) -> None:
+    """Charge what a study may charge here and has not: an older copy of the ledger may lack it."""
+    planned = study.plan.events(party.name)
+    rest = tuple((Counter(planned) - Counter(ledger.charged(run))).elements())
+    if rest:
+        ledger.reserve(
+            dataset=party.dataset,
+            study=run,
+            call="restored",
+            door="1",
+            events=rest,
+            why="the ledger was restored from an older copy",
+            limit=Cost.of(planned),
+            stated=price_of(study, party.name),
+            beyond_cap=True,
+        )
 
 
 def studies(home: PartyFolder) -> tuple[Standing, ...]:

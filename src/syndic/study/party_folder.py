@@ -149,13 +149,13 @@ class PartyFolder:
             agreement=lambda: stored.in_force(study, party.name, ledger),
             sign=identity.sign,
             coordinator=coordinator,
-            note_answered=lambda: stored.note_calls(memory.calls()),
+            note_answered=lambda: stored.note_head(memory.head()),
         )
         if agreement.rehearsal is None:
             state = replace(state, bond=identity.bonds(study, digest, party.name))
         try:
             stored.in_force(study, party.name, ledger)
-            stored.check_calls(memory.calls(), party.name)
+            stored.check_head(memory.head(), party.name)
         except RefusedError:
             node.close()
             raise

@@ -8,7 +8,7 @@ from typing import final
 
 from syndic.document import from_file, to_json, to_readable_json
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import Agreement, member
+from syndic.kernel import Agreement, Head, member
 from syndic.kernel.agreement import check_agreement, read_agreement
 from syndic.privacy import Ledger
 from syndic.study.document import Study
@@ -76,19 +76,20 @@ class StudyFolder:
         check_agreement(agreement, identity=identity, run=self.digest, party=party, syndic=__version__)
         return content
 
-    def note_calls(self, number: int) -> None:
-        """Write the number of calls beside the ledger, so that a restored older ledger is noticed."""
-        self._put("calls", str(number).encode())
+    def note_head(self, head: Head) -> None:
+        """Write the head of the party's memory beside the ledger, so that a restored older ledger is noticed."""
+        self._put("head.json", to_json(head))
 
-    def check_calls(self, number: int, party: str) -> None:
-        """Raise `RefusedError` if the ledger has fewer calls than were noted: they would get new noise."""
-        path = self.folder / "calls"
-        noted = path.read_bytes() if path.exists() else b"0"
-        if not noted.isdigit() or number < int(noted):
+    def check_head(self, head: Head, party: str) -> None:
+        """Raise `RefusedError` if the memory is older than was noted: its calls would get new noise."""
+        path = self.folder / "head.json"
+        try:
+            noted = from_file(path, Head) if path.exists() else Head()
+        except InputError:
             raise RefusedError(
-                f"{party} answered calls of study {self.digest[:12]} before and its stored answers are gone: its "
-                "ledger is an older copy. Restore the newest copy, or use a new edition"
-            )
+                f"{party}: {path.name} of study {self.digest[:12]} is damaged: use a new edition"
+            ) from None
+        head.check(noted, f"the ledger of {party}")
 
     def _taken(self) -> bool:
         """Return whether another run has this folder: its name is 64 bits of a digest, and collisions can be made."""

@@ -115,8 +115,10 @@ def test_programs_get_json(run: Run) -> None:
     assert told["agreement"]["rehearsal"] == 7
     (listed,) = json.loads(run("studies", "--home", "north", "--json").output)
     assert (listed["state"], listed["rehearsal"]) == ("agreed", 7)
-    told = json.loads(run("withdraw", run_digest(joint(), 7)[:10], "--home", "north", "--json").output)
+    told = json.loads(run("withdraw", run_digest(joint(), 7)[:10], "--home", "north", "--restored", "--json").output)
     assert told == {"withdrawn": run_digest(joint(), 7)}
+    with Ledger.open(north().ledger) as ledger:
+        assert ledger.charged(run_digest(joint(), 7)) == joint().plan.events("north")
     assert json.loads(run("studies", "--home", "north", "--json").output)[0]["state"] == "withdrawn"
 
 

@@ -26,7 +26,7 @@ from syndic.console.serve import open_socket
 from syndic.console.studies import Agree, agree
 from syndic.errors import InputError, RefusedError
 from syndic.privacy import Ledger
-from syndic.privacy.ledger import Called
+from syndic.privacy.chain import Called
 from syndic.study import PartyFolder, Study
 from syndic.study.differences import changes
 

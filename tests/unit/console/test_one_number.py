@@ -16,6 +16,7 @@ from syndic import Study
 from syndic.cli.main import cli
 from syndic.privacy import GaussianEvent, Ledger, Price, PureEvent, Spending, at_delta, cost_sentence, shown
 from syndic.privacy.cost import Cost
+from syndic.privacy.filter import Charged
 from syndic.privacy.unit import Budget
 from syndic.study import PartyFolder, Release, plan, simulate
 from syndic.study.agreement import agree, consider
@@ -113,8 +114,10 @@ def test_what_is_said_to_be_spent_after_a_study_is_spent_after_it(walked: Shown)
     then = f"after it {shown(spent.epsilon)} of your cap 50 is spent at the cap's delta, 0.0001"
     assert then in walked.offer
     assert then in walked.page
-    twice = Cost.of([*walked.study.plan.events(walked.home.folder.name)] * 2)
-    assert spent.epsilon == twice.epsilon(Fraction(1, 10**4))
+    once = Cost.of(walked.study.plan.events(walked.home.folder.name))
+    charged = Charged(cost=once.times(2), first=once, alone=False)
+    assert spent.epsilon == charged.epsilon(Budget.of(50, "0.0001"))
+    assert once.times(2).epsilon(Fraction(1, 10**4)) <= spent.epsilon
 
 
 def test_other_figures_stand_under_their_own_heading(walked: Shown) -> None:
@@ -183,17 +186,17 @@ def test_a_cap_without_a_delta_says_what_to_do() -> None:
     events = [GaussianEvent(mu_squared=Fraction(1, 100))]
     price = Price.of("s", events, Fraction(1, 10**5))
     exact = Budget.of(1)
-    assert cost_sentence(price, Spending.of("d", Cost.of(events), exact)) == (
+    assert cost_sentence(price, Spending.of("d", Charged.by_one(Cost.of(events)), exact)) == (
         f"this study costs epsilon {shown(price.epsilon)} at its delta, 1e-05; it does not fit under your cap: this "
         "party's cap has no delta, and Gaussian noise needs one: set `delta` in party.toml"
     )
     pure = [PureEvent(epsilon=Fraction(1, 2))]
     half = Price.of("s", pure, Fraction(0))
-    spent = Spending.of("d", Cost.of(pure), exact)
+    spent = Spending.of("d", Charged.by_one(Cost.of(pure)), exact)
     assert cost_sentence(half, spent) == "this study costs epsilon 0.5; after it 0.5 of your cap 1 is spent"
-    over = Spending.of("d", Cost.of(pure * 3), exact)
+    over = Spending.of("d", Charged.by_one(Cost.of(pure * 3)), exact)
     assert cost_sentence(half, over).endswith(
         "1.5 of your cap 1 is spent: more than the cap, so the study will be refused"
     )
-    both = Spending.of("d", Cost.of(events), Budget.of(1, 1e-5))
+    both = Spending.of("d", Charged.by_one(Cost.of(events)), Budget.of(1, 1e-5))
     assert cost_sentence(price, both).endswith("of your cap 1 is spent, at delta 1e-05")

