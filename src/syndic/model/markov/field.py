@@ -18,6 +18,7 @@ from syndic.document import Document, from_json, to_json
 from syndic.errors import InputError
 from syndic.model.markov.log_space import calibrate
 from syndic.model.markov.measurement import Impossible, check_shape, in_order
+from syndic.model.markov.pairs import pair_tables
 from syndic.model.markov.query import Queries
 from syndic.model.markov.sample import sample_rows
 from syndic.model.markov.tree import JunctionTree
@@ -88,7 +89,11 @@ class MarkovField:
 
     def marginals(self, sets: Sequence[Sequence[str]]) -> list[Factor]:
         """Return the expected counts over each set of columns; intermediate results are shared."""
-        tables = [(tuple(names), self._queries.table(tuple(names))) for names in sets]
+        wanted = [tuple(names) for names in sets]
+        across = [names for names in wanted if len(names) == 2 and self.tree.home(names) is None]
+        # one sweep takes about as long as a path for every clique
+        known = pair_tables(self._queries, across) if len(across) > len(self.tree.cliques) else {}
+        tables = [(names, known[names] if names in known else self._queries.table(names)) for names in wanted]
         return [Factor(self.domain.project(names), table * self.total) for names, table in tables]
 
     def sample(

@@ -62,7 +62,13 @@ class JunctionTree:
         """Indices of the cliques from the root on."""
         return range(len(self.cliques))
 
-    @property
+    @cached_property
+    def fresh(self) -> tuple[tuple[str, ...], ...]:
+        """For each clique the columns that it does not share with its parent."""
+        shared = zip(self.cliques, self.separators, strict=True)
+        return tuple(tuple(name for name in clique if name not in separator) for clique, separator in shared)
+
+    @cached_property
     def edges(self) -> tuple[tuple[int, int], ...]:
         """Pairs of parent and child."""
         return tuple((up, place) for place, up in enumerate(self.parents) if up >= 0)
@@ -96,13 +102,17 @@ class JunctionTree:
 
     def home(self, names: Iterable[str]) -> int | None:
         """Return the smallest clique that contains all of `names`, None if there is none."""
-        wanted = frozenset(names)
-        homes = [place for place, members in enumerate(self._members) if wanted <= members]
-        return min(homes, key=self.sizes.__getitem__, default=None)
+        homes = set(self.order).intersection(*(self._cliques_with.get(name, frozenset()) for name in names))
+        return min(sorted(homes), key=self.sizes.__getitem__, default=None)
 
     @cached_property
-    def _members(self) -> tuple[frozenset[str], ...]:
-        return tuple(frozenset(clique) for clique in self.cliques)
+    def _cliques_with(self) -> dict[str, frozenset[int]]:
+        """For each column the cliques that contain it."""
+        places: dict[str, set[int]] = {}
+        for place, clique in enumerate(self.cliques):
+            for name in clique:
+                places.setdefault(name, set()).add(place)
+        return {name: frozenset(one) for name, one in places.items()}
 
 
 def plan_tree(domain: Domain, cliques: Iterable[Sequence[str]]) -> JunctionTree:
