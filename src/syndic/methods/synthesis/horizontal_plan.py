@@ -73,7 +73,7 @@ class SynthesisPlan(Plan):
             memory_bytes=size.memory_bytes,
             reply_bytes=typical * bits // 8 + 64,
             rounds=rounds + (3 if graph else 1),
-            seconds=round(2.0 + rounds * (people / 1e6 + masked) + 3e-6 * size.model_cells + columns**2 / 150, 1),
+            seconds=round(2.0 + rounds * (people / 1e6 + masked) + 1.5e-6 * size.model_cells + columns**2 / 600, 1),
             notes=(
                 f"{rounds} rounds; a model of at most {size.model_cells:,} cells, rounds of at most "
                 f"{size.round_cells:,}",

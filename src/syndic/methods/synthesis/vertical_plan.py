@@ -129,7 +129,7 @@ class VerticalPlan(Plan):
         traffic = [room.traffic for room in size.rooms]
         both = self.account.noise_of(rounds, 1, PARTNERS).variance(PARTNERS) ** 0.5
         single = alone(self.account).noise_of(rounds, 1, PARTNERS).variance(1) ** 0.5
-        counting, fitting = rounds * most_rows(self.terms) / 1e6, 3e-6 * size.model_cells + columns**2 / 150
+        counting, fitting = rounds * most_rows(self.terms) / 1e6, 1.5e-6 * size.model_cells + columns**2 / 600
         return Resources(
             memory_bytes=size.memory_bytes,
             reply_bytes=min(max(traffic), _CHUNK_ENTRIES) + 8 * size.round_cells,
