@@ -4,7 +4,8 @@ Up to 32 parties the graph is complete. With more, the parties form a circle, in
 The neighbours of each are the next ones on either side, more than colluding + missing on a side (the sparse graph of
 Bell, Bonawitz, Gascon, Lepoint and Raykova 2020, with enough edges for the worst case). Whichever parties collude or
 are said to be missing, the others stay connected: no group of parties can be isolated and summed alone. This holds for
-any choice of these parties, so the order may be public, there is no failure probability, and nothing is charged.
+any choice of these parties and any order. So the order may be public, also one that the study's writer searched for by
+changing the study, there is no failure probability, and nothing is charged.
 """
 
 from collections.abc import Mapping

@@ -14,6 +14,7 @@ A later charge fits if everything that was charged is covered by one rule up to 
 | rule | covers | spent |
 |---|---|---|
 | added | pure and approximate events | the sum of epsilons; needs no delta |
+| beside | all, if no more noise than in the first plan | the epsilon of that noise, fixed, plus all others |
 | gaussian | Gaussian events | the exact profile of the sum of mu^2 (a filter: Smith and Thakurta 2022) |
 | concentrated | all events | zCDP of the sum of rho (a filter: Feldman and Zrnic 2021) |
 | renyi | all events | the sum of divergences at one order fixed in advance (the same paper) |
@@ -21,11 +22,11 @@ A later charge fits if everything that was charged is covered by one rule up to 
 Proof. Each event with a delta is, but for that probability, one without (Kairouz, Oh and Viswanath 2015). These deltas
 add up along every course of choices, to at most `first` and `certain`. Without them every course ends in one of
 finitely many cases: only the first study charged, or a rule covers all up to a level. Stop where case j ends. What is
-left is (epsilon, delta_j)-DP: in the first case because the total is fixed in advance, so that every bound of
-`Cost.epsilon` holds whatever the order and the end; in the others by the theorems above, since their bound is fixed in
-advance, and a distance s from the laws of the theorem adds (1 + e^level) s, which has its part. Divide a set of courses
-S by case into S_j. On S_j stopping changes nothing: P(S_j) <= e^epsilon Q(S_j) + delta_j. All parts add up to delta, so
-P(S) <= e^epsilon Q(S) + delta.
+left is (epsilon, delta_j)-DP. In the first case the total is fixed in advance, so that every bound of `Cost.epsilon`
+holds whatever the order and the end; likewise beside it, as the loss of other events is bounded for certain. In the
+others it follows from the theorems above, as their bound is fixed in advance. A distance s from the laws of a theorem
+adds (1 + e^level) s, which has its part. Divide a set of courses S by case into S_j. On S_j stopping changes nothing:
+P(S_j) <= e^epsilon Q(S_j) + delta_j. All parts add up to delta, so P(S) <= e^epsilon Q(S) + delta.
 """
 
 from collections.abc import Mapping
@@ -43,14 +44,14 @@ from syndic.privacy.unit import Budget
 
 Home = Literal["gaussian", "concentrated", "pure", "approximate"]
 
-# hundredths of what the first study leaves of delta, by that study's kinds: `certain`, slacks, `gaussian`,
+# hundredths of what the first study leaves of delta, by that study's kinds: `certain`, `beside`, slacks, `gaussian`,
 # `concentrated`, and `renyi` at the orders that are best if pure events take a half or nine tenths of epsilon
 _PARTS: Final[Mapping[Home, tuple[int, ...]]] = MappingProxyType(
     {
-        "gaussian": (10, 5, 55, 20, 10, 0),
-        "concentrated": (10, 5, 0, 70, 15, 0),
-        "pure": (20, 5, 0, 25, 30, 20),
-        "approximate": (90, 1, 0, 4, 5, 0),
+        "gaussian": (10, 15, 5, 50, 15, 5, 0),
+        "concentrated": (10, 15, 5, 0, 60, 10, 0),
+        "pure": (20, 0, 5, 0, 25, 30, 20),
+        "approximate": (90, 0, 1, 0, 4, 5, 0),
     }
 )
 _NOISE: Final = (Fraction(1, 2), Fraction(1, 10))
@@ -78,16 +79,17 @@ class Filter:
         others = Fraction(max(0, cost.delta_approximate - self.first.delta_approximate), ATTO)
         if others > self._parts[0]:
             return inf
-        if not cost.rho and not cost.gaussian:
-            added = Fraction(cost.pure + cost.epsilon_approximate, PICO)
-            return min(added, self._spent(cost, *self._levels[0]))
         levels = self._levels if cost.slack else self._levels[:1]
         spent = ((self._spent(cost, level, share), level) for level, share in levels)
-        return min(found for found, level in spent if found <= level or level == self.cap.epsilon)
+        found = min(found for found, level in spent if found <= level or level == self.cap.epsilon)
+        noise = self._noise if cost.rho or cost.gaussian else Cost()
+        if noise.rho < cost.rho or noise.gaussian < cost.gaussian or noise.slack < cost.slack:
+            return found
+        return min(found, noise.epsilon(self._parts[1]) + Fraction(cost.pure + cost.epsilon_approximate, PICO))
 
     def _spent(self, cost: Cost, level: Fraction, share: Fraction) -> Fraction | float:
         """Return what was spent by the rules with a share of their parts; `inf` if the slacks do not fit there."""
-        slacks, *parts = (share * part for part in self._parts[1:])
+        slacks, *parts = (share * part for part in self._parts[2:])
         if left_after(slacks, Fraction(cost.slack, ATTO), level) < 0:
             return inf
         # an approximate event has, but for its delta, at most the rho of a pure one, which is at most its epsilon
@@ -106,6 +108,10 @@ class Filter:
                 divergence = order * (cost.rho + cost.gaussian) + pure
                 found.append(renyi_epsilon(divergence / PICO, above, part))
         return min(found)
+
+    @property
+    def _noise(self) -> Cost:
+        return Cost(rho=self.first.rho, gaussian=self.first.gaussian, slack=self.first.slack)
 
     @cached_property
     def _parts(self) -> tuple[Fraction, ...]:

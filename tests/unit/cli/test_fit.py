@@ -22,6 +22,7 @@ from syndic import Study
 from syndic.cli.main import cli
 from syndic.document import to_json, to_readable_json
 from syndic.errors import InputError, RefusedError
+from syndic.random import SimulationRandomness
 from syndic.runtime import Local
 from syndic.study import PartyFolder
 from syndic.study.agreement import agree, consider
@@ -187,7 +188,8 @@ def test_sources_of_a_plan(tmp_path: Path) -> None:
 
 
 def frozen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let time stand still, so that two runs can be compared byte by byte."""
+    """Let time stand still and heads be seeded, so that two runs can be compared byte by byte."""
+    monkeypatch.setattr("syndic.kernel.memory.SystemRandomness", lambda: SimulationRandomness(0, "heads"))
     now = datetime.now(UTC)
 
     class Still(datetime):

@@ -244,7 +244,7 @@ def test_a_crash_after_the_charge_costs_once(room: Room) -> None:
 
 
 def test_a_crash_before_the_commit_gives_the_same_answer(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(self: Ledger, call: str, reply_digest: str) -> None:
+    def broken(self: Ledger, study: str, call: str, reply_digest: str) -> None:
         raise OSError(call)
 
     with monkeypatch.context() as patch:

@@ -68,11 +68,32 @@ def test_whoever_is_taken_out_the_others_stay_connected(parties: int, colluding:
         # some at random, some the nearest to one party, which would be the worst
         out = seats[1 : 1 + colluding + missing] if attempt == 0 else draws.permutation(parties)[: colluding + missing]
         left = set(range(parties)) - {int(place) for place in out}
-        reached, edge = set(), {min(left)}
-        while edge:
-            reached |= edge
-            edge = {each for place in edge for each in near[place] & left} - reached
-        assert reached == left
+        assert connected(near, left)
+
+
+def connected(near: list[set[int]], left: set[int]) -> bool:
+    """Return whether these parties are connected by their own edges."""
+    reached, edge = set[int](), {min(left)}
+    while edge:
+        reached |= edge
+        edge = {each for place in edge for each in near[place] & left} - reached
+    return reached == left
+
+
+def test_an_order_that_the_writer_of_the_study_searched_for_isolates_nobody() -> None:
+    """The digest decides the order, and whoever writes a study can change it until the order suits."""
+    parties, colluding, missing = 60, 5, 5
+    graph = sum_graph(parties, colluding=colluding, missing=missing)
+    out = set(range(1, 1 + colluding + missing))
+
+    def near_one(study: str) -> int:
+        return len(out & set(neighbours_of(graph, study, 0).tolist()))
+
+    studies = sorted((f"study {number}" for number in range(2000)), key=near_one)
+    assert near_one(studies[-1]) >= near_one(studies[1000]) + 3, "the search finds other orders"
+    for study in studies[-20:]:
+        near = [set(neighbours_of(graph, study, place).tolist()) for place in range(parties)]
+        assert connected(near, set(range(parties)) - out)
 
 
 @pytest.mark.parametrize("parties", range(2, 8))

@@ -72,7 +72,7 @@ class _Notes:
         self.events += events
         return self
 
-    def commit(self, call: str, reply_digest: str) -> None:
+    def commit(self, study: str, call: str, reply_digest: str) -> None:
         """Note nothing more."""
 
     def close(self) -> None:
