@@ -10,7 +10,7 @@ from syndic.cli.groups import Listed, example
 from syndic.cli.show import JSON, PATH
 from syndic.cli.study import STUDY, show_release, write_release
 from syndic.document import from_file, to_readable_json
-from syndic.errors import RefusedError
+from syndic.errors import IntegrityError, RefusedError
 from syndic.federation import certificate as certificates
 from syndic.federation import coordinator as coordinators
 from syndic.federation import party as parties
@@ -18,7 +18,8 @@ from syndic.federation.doctor import examine
 from syndic.federation.requests import Approval, Request
 from syndic.federation.run import run_federated
 from syndic.kernel import PublicIdentity
-from syndic.study import Study
+from syndic.study import Study, verify
+from syndic.study.release import Release
 
 FOLDER = click.argument("folder", type=PATH)
 DAYS = click.option(
@@ -199,6 +200,7 @@ def join(folder: Path) -> None:
 @click.option(
     "--patience", metavar="SECONDS", default=60.0, show_default=True, help="Time that a party may be disconnected."
 )
+@click.option("--replies", type=PATH, help="File for all signed replies, to recompute the release from.")
 @JSON
 def run(
     study_file: Path,
@@ -207,6 +209,7 @@ def run(
     rehearsal: int | None,
     seconds: float,
     patience: float,
+    replies: Path | None,
     as_json: bool,
 ) -> None:
     """Run a study with the connected parties.
@@ -215,7 +218,9 @@ def run(
     """
     study, opened = Study.load(study_file), coordinators.Coordinator.open(folder)
     with show.progress_bar(f"run {study.name}", shown=not as_json) as progress:
-        release = run_federated(study, opened, seed=rehearsal, progress=progress, seconds=seconds, patience=patience)
+        release = run_federated(
+            study, opened, seed=rehearsal, progress=progress, seconds=seconds, patience=patience, replies=replies
+        )
         files = write_release(release, target)
     show_release(release, files, as_json=as_json)
 
@@ -242,3 +247,19 @@ def doctor(folder: Path, study_file: Path | None, as_json: bool) -> None:
                 click.echo(f"{'':<5}{'':<22}-> {one.advice}")
     if any(one.state == "bad" for one in findings):
         sys.exit(1)
+
+
+@click.command(epilog=example("syndic recompute run --replies replies"))
+@FOLDER
+@click.option("--replies", required=True, type=PATH, help="The file that `syndic run --replies` wrote.")
+@click.option("--rehearsal", type=int, metavar="SEED", help="The seed, if the run was a rehearsal.")
+def recompute(folder: Path, replies: Path, rehearsal: int | None) -> None:
+    """Check that a release follows from the parties' signed replies.
+
+    FOLDER is the release. Ends with status 5 if a signature or a published file is wrong.
+    """
+    with show.progress_bar("recompute", shown=True):
+        differ = verify.differences(Release.load(folder), replies, seed=rehearsal)
+    if differ:
+        raise IntegrityError(f"{', '.join(differ)}: does not follow from the signed replies, or was drawn at random")
+    click.echo("every published file follows from the signed replies")

@@ -47,7 +47,13 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "console": "console",
     },
     "Coordinator": {"coordinator": "federation", "run": "federation"},
-    "Read a release": {"report": "report", "evaluate": "evaluate", "compare": "requests", "export": "report"},
+    "Read a release": {
+        "report": "report",
+        "evaluate": "evaluate",
+        "compare": "requests",
+        "export": "report",
+        "recompute": "federation",
+    },
 }
 LAB: Final = "Lab"
 _FILES: Final = {verb: file for verbs in GROUPS.values() for verb, file in verbs.items()}

@@ -69,10 +69,11 @@ def run_federated(
     progress: Progress = silent_progress,
     seconds: float = 600.0,
     patience: float = 60.0,
+    replies: Path | None = None,
 ) -> Release:
     """Run the study with the parties that are connected to the coordinator's server, and return the release.
 
-    As `run`, with the coordinator's folder open already; `seed` is that of a rehearsal.
+    As `run`, with the coordinator's folder open already; `seed` is that of a rehearsal, `replies` as in `run_study`.
 
     Raises:
         InputError: if the study is not usable, or the server does not run. Nothing was spent.
@@ -99,6 +100,7 @@ def run_federated(
             progress=runtime.progress,
             seconds=seconds,
             identity=coordinator.identity,
+            replies=replies,
             checked=True,
         )
     except BaseException as error:

@@ -14,6 +14,7 @@ from syndic.kernel.disclosure import MADE_UP as MADE_UP
 from syndic.kernel.disclosure import OF_PRODUCTS as OF_PRODUCTS
 from syndic.kernel.disclosure import TOGETHER as TOGETHER
 from syndic.kernel.disclosure import UNCHECKED_ROWS as UNCHECKED_ROWS
+from syndic.kernel.disclosure import UNDER_MASKS as UNDER_MASKS
 from syndic.kernel.disclosure import WRONG_TRIPLES as WRONG_TRIPLES
 from syndic.kernel.disclosure import Disclosure as Disclosure
 from syndic.kernel.disclosure import against_partners as against_partners

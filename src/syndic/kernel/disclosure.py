@@ -10,6 +10,11 @@ from syndic.privacy import Unit
 
 GROUPS = "group-level patterns: anything shared by many people remains visible, by design"
 MADE_UP = "the total against a party that submits invented numbers: nothing checks them"
+UNDER_MASKS = (
+    "the coordinator may do anything; at most `colluding` parties, which follow the protocol, collude with it or with "
+    "each other. Unless the study lists identities, the coordinator must pass on keys unchanged"
+)
+"""Whom to trust where only sums under masks open (`syndic.mpc.masked_sum`)."""
 ALIGNED = (
     "who the people are, how many there are, and which rows belong together: every party learns this from the alignment"
 )

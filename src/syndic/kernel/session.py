@@ -69,11 +69,13 @@ class Session(Generic[Planned]):
         journal: Journal | None = None,
         signatures: bool = False,
         sign: Callable[[bytes], bytes] | None = None,
+        record: Callable[[Mapping[str, bytes], Delivery], None] | None = None,
     ) -> None:
         """Prepare a run of the study with digest `study` over `runtime`, with the parties of the plan.
 
         A party that has not answered a step after `seconds` counts as silent. With `signatures`, a reply without a
         valid signature of the party's identity is refused too. `sign` signs calls with the coordinator's identity.
+        `record` gets every request and its replies, those from the journal too.
         """
         self.plan = plan
         self.terms: Terms = plan.terms
@@ -87,6 +89,7 @@ class Session(Generic[Planned]):
         self._journal = journal
         self._signatures = signatures
         self._sign = sign
+        self._record = record
         self._round = 0
         # what every request told all parties, as digests, and the last request that each party answered
         self._told: list[bytes] = []
@@ -118,6 +121,8 @@ class Session(Generic[Planned]):
         asked = {party: asked_of(data) for party, data in calls.items()}
         known = self._journal and self._journal.recall(self._round, declared.name, fresh=declared.fresh, asked=asked)
         delivery = self._replay_or_send(declared, calls, known)
+        if self._record is not None:
+            self._record(calls, delivery)
         answers, failures = self._decode(declared, calls, asked, delivery)
         if not declared.fresh:
             self._answered |= dict.fromkeys(answers, len(self._told))

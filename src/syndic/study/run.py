@@ -11,6 +11,7 @@ from syndic.study.identity import Identity
 from syndic.study.party_folder import randomness_of, run_digest
 from syndic.study.release import Release
 from syndic.study.statement import state
+from syndic.study.verify import check_open, recorder
 from syndic.version import __version__
 
 
@@ -24,6 +25,7 @@ def run_study(  # noqa: PLR0913  # most by name
     seconds: float = 600.0,
     signatures: bool = True,
     identity: Identity | None = None,
+    replies: str | Path | None = None,
     checked: bool = False,
 ) -> Release:
     """Run the study's method with the parties behind `runtime`, and return the release.
@@ -41,18 +43,24 @@ def run_study(  # noqa: PLR0913  # most by name
         signatures: whether parties sign their answers, if the study gives their identities. In a simulation they have
             no keys to sign with.
         identity: the coordinator's private keys, which sign its calls, if the study names a coordinator.
+        replies: file for all signed calls and replies, from which every party can recompute the release
+            (`syndic.study.verify`); not for methods with sealed messages.
         checked: whether `check_runnable` was called already, before the runtime was opened.
 
     Raises:
-        InputError: if the study is not usable, or the folder's journal has another version. Nothing was spent.
+        InputError: if the study is not usable, replies may not be written, or the folder's journal has another version.
+            Nothing was spent.
         PartyError: if a party refused, failed or stayed silent.
     """
     if not checked:
         check_runnable(study, seed)
     if signatures and identified(study):
         _check_coordinator(study, identity)
+    if replies is not None:
+        check_open(study)
     digest = run_digest(study, seed)
     with ExitStack() as stack:
+        record = None if replies is None else recorder(stack.enter_context(Path(replies).open("wb")))
         journal = None
         if folder is not None:
             # each edition has a digest, and so a journal, of its own
@@ -69,6 +77,7 @@ def run_study(  # noqa: PLR0913  # most by name
             journal=journal,
             signatures=signatures and identified(study),
             sign=None if identity is None else identity.sign,
+            record=record,
         )
         result = run(study.protocol, session)
         session.end()

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from syndic.document import from_file
 from syndic.errors import InputError
 from syndic.kernel import (
+    UNDER_MASKS,
     Message,
     Method,
     Nothing,
@@ -81,10 +82,7 @@ class Estimate(Method, tag="estimate"):
     title: ClassVar[str] = "Private estimates from distributed sources"
     paper: ClassVar[str] = "Chen and Sung, Differentially private parameter estimation from distributed sources"
     partition: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
-    trust: ClassVar[str] = (
-        'nobody: each party trusts only itself. With scheme = "masked", semi-honest: every role follows the protocol, '
-        "and at most `colluding` parties collude"
-    )
+    trust: ClassVar[str] = f'nobody: each party trusts only itself. With scheme = "masked", {UNDER_MASKS}'
 
     column: str
     family: AnyFamily

@@ -10,8 +10,8 @@ number of parties.
 noise is calibrated. *Cost*: one release of all tables.
 
 *Who sees what*: everybody sees the noisy tables of all parties together. The coordinator sees masked counts, which look
-uniform. A party knows its own share of the noise: parties - `colluding` - `missing` shares are enough. *Semi-honest*,
-with one exception: whatever lists of parties a coordinator invents, no sum over fewer parties than stated opens.
+uniform. A party knows its own share of the noise: parties - `colluding` - `missing` shares are enough. Whatever the
+coordinator sends, no sum over fewer parties than stated opens.
 """
 
 import itertools
@@ -26,6 +26,7 @@ from syndic.errors import InputError
 from syndic.kernel import (
     GROUPS,
     MADE_UP,
+    UNDER_MASKS,
     Disclosure,
     Method,
     Nothing,
@@ -141,10 +142,7 @@ class Marginals(Method, tag="marginals"):
     title: ClassVar[str] = "Marginal tables from a masked sum"
     paper: ClassVar[str] = "Bonawitz et al. 2017; Bell et al. 2020; Kairouz, Liu and Steinke 2021"
     partition: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
-    trust: ClassVar[str] = (
-        "semi-honest: every role follows the protocol, and at most `colluding` parties collude, with the coordinator "
-        "or with each other; unless the study lists identities, the coordinator must not forge keys"
-    )
+    trust: ClassVar[str] = UNDER_MASKS
 
     cliques: tuple[tuple[str, ...], ...] = ()
     cell_cap: int = 10_000

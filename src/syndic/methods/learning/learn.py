@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import BudgetError, PartyError, RefusedError
-from syndic.kernel import Message, Method, Party, Requires, Session, Terms, step
+from syndic.kernel import UNDER_MASKS, Message, Method, Party, Requires, Session, Terms, step
 from syndic.methods.learning.noise import Exact, Noise, OpenNoise, OwnNoise, RoundNoise, SharedNoise, objective_model
 from syndic.methods.learning.plan import Channel, LearnPlan, plan_of
 from syndic.methods.learning.result import LearnModel, LearnResult, read_model, split_weights
@@ -84,11 +84,7 @@ class Learn(Method, tag="learn"):
     title: ClassVar[str] = "Private learning from distributed rows"
     paper: ClassVar[str] = "Jayaraman, Wang, Evans and Gu 2018, Distributed learning without distress"
     partition: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
-    trust: ClassVar[str] = (
-        "masked schemes (mpc_grad, mpc_out, newton, pathak): semi-honest: every role follows the protocol, and at most "
-        "`colluding` parties collude, with the coordinator or with each other; unless the study lists identities, the "
-        "coordinator must not forge keys. Local schemes: nobody"
-    )
+    trust: ClassVar[str] = f"masked schemes (mpc_grad, mpc_out, newton, pathak): {UNDER_MASKS}. Local schemes: nobody"
 
     label: str
     positive: str | None = None

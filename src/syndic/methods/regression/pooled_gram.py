@@ -24,6 +24,7 @@ from syndic.errors import InputError
 from syndic.kernel import (
     GROUPS,
     MADE_UP,
+    UNDER_MASKS,
     Disclosure,
     Method,
     Nothing,
@@ -151,10 +152,7 @@ class PooledGram(Method, tag="pooled-gram"):
     title: ClassVar[str] = "Gram matrix of all parties' rows, from a masked sum"
     paper: ClassVar[str] = "sufficient statistics after Vu and Slavkovic 2009; masked sums after Bonawitz et al. 2017"
     partition: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
-    trust: ClassVar[str] = (
-        "semi-honest: every role follows the protocol, and at most `colluding` parties collude, with the coordinator "
-        "or with each other; unless the study lists identities, the coordinator must not forge keys"
-    )
+    trust: ClassVar[str] = UNDER_MASKS
 
     products: tuple[Pair, ...] = ()
     colluding: int = 1

@@ -10,9 +10,8 @@ and what each costs are fixed by the study (`syndic.methods.synthesis.account`);
 whatever is asked in it. *What a party accepts*: `syndic.methods.synthesis.measure`.
 
 *Who sees what*: everybody sees the opened tables, and all else follows from them. The coordinator sees masked answers,
-which look uniform. Up to `colluding` parties may collude with the coordinator. *Semi-honest*, with one
-exception: masks are bound to the round's question, so a coordinator that asks different parties different things in one
-round learns nothing from their sum.
+which look uniform. Up to `colluding` parties may collude with the coordinator, which may do anything: whatever it asks,
+in whatever order, a round costs its part; and if it asks different parties different things, nothing opens.
 
 The method follows PrivMRF (Cai, Lei, Wei and Xiao 2021) and AIM (McKenna, Mullins, Sheldon and Miklau 2022); sums under
 masks allow linear statistics only, so tables are chosen by what opened tables say, never by exact scores.
@@ -26,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import Method, Party, Requires, Session, Terms, most_rows, people_of, step
+from syndic.kernel import UNDER_MASKS, Method, Party, Requires, Session, Terms, most_rows, people_of, step
 from syndic.methods.refusals import check_people, sizes_are_public
 from syndic.methods.synthesis.account import RoundNoise, account_of
 from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
@@ -61,11 +60,7 @@ class Synthesis(Method, tag="synthesis"):
         "Cai, Lei, Wei and Xiao 2021; McKenna, Mullins, Sheldon and Miklau 2022; Bonawitz et al. 2017"
     )
     partition: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
-    trust: ClassVar[str] = (
-        "semi-honest: every role follows the protocol, and at most `colluding` parties collude, with the coordinator "
-        "or with each other; unless the study lists identities, the coordinator must not forge keys. A single party is "
-        "a trusted curator of its own rows"
-    )
+    trust: ClassVar[str] = f"{UNDER_MASKS}. A single party is a trusted curator of its own rows"
 
     selector: Literal["adaptive", "one_shot"] = "one_shot"
     rounds: int | None = None
