@@ -60,16 +60,6 @@ def test_replace_without_public_sizes(tmp_path: Path) -> None:
     assert "people" in refused(study_text(unit='neighbours = "replace"', parties=parties), tmp_path)
 
 
-def test_replace_with_a_wrong_public_size(tmp_path: Path) -> None:
-    sources = {"north": rows(59), "south": rows(40)}
-    text = study_text(unit='neighbours = "replace"')
-    with pytest.raises(PartyError) as error:
-        simulate(Study.loads(text), sources, folder=tmp_path)
-    assert "60 people" in str(error.value)
-    assert "59" not in str(error.value)
-    assert charges(tmp_path, "north") == []
-
-
 def test_two_parties_of_the_same_name(tmp_path: Path) -> None:
     parties = '[[parties]]\nname = "north"\n[[parties]]\nname = "North"\n'
     assert "two parties are called 'north'" in refused(study_text(parties=parties), tmp_path)

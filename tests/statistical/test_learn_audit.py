@@ -147,13 +147,11 @@ def model_steps(of: Study, label: int) -> NDArray[np.float64]:
         data = codes(FEATURES, label if party.name == "p0" else 1, other=place % 2)
         table: Any = CodedTable(of.schema.domain, data)
         holding = PartyRows(
-            party=party.name,
             table=table,
             encoding=plan.encoding,
             people=PEOPLE,
             rows=1,
             share=1 / len(of.parties),
-            public_size=True,
         )
         total += query.values(holding, np.zeros(0)) * query.unit
     return total

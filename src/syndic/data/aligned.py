@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from syndic.data.people import person_ids
 from syndic.data.source import BATCH_ROWS, Source, check_columns
 from syndic.document import Document
-from syndic.errors import InputError
 
 Spelling = Literal["nfkc", "casefold", "alphanumeric", "digits"]
 
@@ -117,8 +116,9 @@ def _joined(parts: tuple[str | None, ...]) -> bytes | None:
 class AlignedSource:
     """The common people's rows of a source, in the common order; looked up by their ids at every reading.
 
-    So a source may be exported again in another order, with more people or other columns. It needs about 150 bytes of
-    memory per person, and the requested columns of `block` rows at a time.
+    So a source may be exported again in another order, with more people or other columns. Who has no row any more, or
+    several where the rule drops those, has a row of missing values: no value in a source stops a run. It needs about
+    150 bytes of memory per person, and the requested columns of `block` rows at a time.
     """
 
     source: Source
@@ -131,11 +131,7 @@ class AlignedSource:
         return self.source.names()
 
     def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of `columns` in the common order. Private.
-
-        Raises:
-            InputError: if somebody of the alignment has no row any more, or more than one where that is no person's.
-        """
+        """Yield the rows of `columns` in the common order, one for each person of the alignment. Private."""
         columns = check_columns(self, columns)
         people, names = self.alignment.people, self.alignment.names
         places = {names[start : start + NAME_BYTES]: start // NAME_BYTES for start in range(0, len(names), NAME_BYTES)}
@@ -149,26 +145,23 @@ class AlignedSource:
 
     def _ordered(self, columns: list[str], places: Mapping[bytes, int], within: range) -> pa.Table:
         """Return the rows of some people in order."""
-        had = np.zeros(len(within), dtype=bool)
-        found: list[NDArray[np.int64]] = []
+        times, where = np.zeros(len(within), dtype=np.int64), np.zeros(len(within), dtype=np.int64)
         kept: list[list[pa.Array]] = []
+        found = 0
         for batch in self.source.batches(list(dict.fromkeys([*columns, *self.columns]))):
-            rows, order = self._matched(batch, places, within, had)
-            found.append(order)
-            kept.append([_plain(batch.column(name).take(pa.array(rows))) for name in columns])
-        if not had.all():
-            raise InputError(
-                f"{self.describe()}: it no longer has a row for every person of the alignment: export all of them, or "
-                "align anew"
-            )
-        back = pa.array(np.argsort(np.concatenate(found)))
+            rows, order = self._matched(batch, places, within, times)
+            where[order] = np.arange(found, found + len(order))
+            found += len(order)
+            kept.append([_plain(batch.column(name).take(pa.array(rows, pa.int64()))) for name in columns])
+        absent = times != 1 if self.alignment.rule.duplicates == "drop" else times == 0
+        back = pa.array(where, mask=absent)
         arrays = [_together([arrays[place] for arrays in kept]).take(back) for place in range(len(columns))]
         return pa.table(arrays, names=columns)
 
     def _matched(
-        self, batch: pa.RecordBatch, places: Mapping[bytes, int], within: range, had: NDArray[np.bool_]
-    ) -> tuple[list[int], NDArray[np.int64]]:
-        """Return which rows of a batch to keep and their places; record in `had` whose rows were found."""
+        self, batch: pa.RecordBatch, places: Mapping[bytes, int], within: range, times: NDArray[np.int64]
+    ) -> tuple[list[int], list[int]]:
+        """Return the first rows of people in a batch, and their places; count in `times` the rows of each."""
         rows: list[int] = []
         order: list[int] = []
         (ids,) = id_batches([batch], self.columns, self.alignment.rule)
@@ -176,15 +169,11 @@ class AlignedSource:
             place = None if identity is None else places.get(name_of(identity, self.alignment.key))
             if place is None or place not in within:
                 continue
-            if not had[place - within.start]:
-                had[place - within.start] = True
+            if not times[place - within.start]:
                 rows.append(row)
-                order.append(place)
-            elif self.alignment.rule.duplicates == "drop":
-                raise InputError(
-                    f"{self.describe()}: a person of the alignment now has several rows: export one, or align again"
-                )
-        return rows, np.array(order, dtype=np.int64)
+                order.append(place - within.start)
+            times[place - within.start] += 1
+        return rows, order
 
 
 def _plain(array: pa.Array) -> pa.Array:
@@ -194,4 +183,4 @@ def _plain(array: pa.Array) -> pa.Array:
 def _together(arrays: list[pa.Array]) -> pa.ChunkedArray:
     """Return the arrays as one; files that type a column differently are read as text, which has the same reading."""
     kinds = {array.type for array in arrays}
-    return pa.chunked_array(arrays if len(kinds) == 1 else [person_ids(array) for array in arrays])
+    return pa.chunked_array(arrays if len(kinds) == 1 else [person_ids(each) for each in [*arrays, pa.nulls(0)]])

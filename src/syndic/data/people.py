@@ -15,7 +15,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from syndic.data import values as read
-from syndic.errors import InputError
 
 _SPAN: Final = 1 << 40
 """More rows than a person has: a person's number times this, plus the place of a row, is unique."""
@@ -118,15 +117,13 @@ def rows_of_people(batches: Iterable[pa.Array]) -> tuple[Counter[object], int]:
 
 
 def person_ids(people: pa.Array) -> pa.Array:
-    """Return each row's person as text; null if there is none."""
+    """Return each row's person as text; null if there is none. Lists, records and durations are nobody's ids."""
     people = read.plain(people)
     if pa.types.is_dictionary(people.type):
         return person_ids(people.dictionary_decode())
-    if pa.types.is_null(people.type):
-        return people.cast(pa.large_string())
-    if not (read.is_text(people.type) or read.is_number(people.type) or read.is_time(people.type)):
-        raise InputError("the person column must contain text, numbers or dates, not lists, records or durations")
-    return read.ids(people)
+    if read.is_text(people.type) or read.is_number(people.type) or read.is_time(people.type):
+        return read.ids(people)
+    return pa.nulls(len(people), pa.large_string())
 
 
 def _coded(people: pa.Array) -> tuple[list[object], NDArray[np.int64]]:

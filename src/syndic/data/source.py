@@ -40,6 +40,7 @@ class SourceSpec(Document, frozen=True, kw_only=True):
     """A source as written in party.toml: `path`, or `duckdb` / `postgres` / `ibis` with a `query` or a `table`.
 
     `ibis` is the address of an engine, which then does the counting; `order` names columns that sort a person's rows.
+    `multiline` states that quoted fields of a CSV file may contain line breaks.
     """
 
     path: str | None = None
@@ -49,6 +50,7 @@ class SourceSpec(Document, frozen=True, kw_only=True):
     query: str | None = None
     table: str | None = None
     order: tuple[str, ...] = ()
+    multiline: bool = False
 
     def __post_init__(self) -> None:
         if sum(place is not None for place in (self.path, self.duckdb, self.postgres, self.ibis)) != 1:
@@ -57,6 +59,8 @@ class SourceSpec(Document, frozen=True, kw_only=True):
             raise ValueError(
                 "`order` is for ibis sources only: other sources are read in the order in which they are stored"
             )
+        if self.multiline and self.path is None:
+            raise ValueError("`multiline` is for the `path` of a CSV file only")
         wanted = 0 if self.path is not None else 1
         if sum(what is not None for what in (self.query, self.table)) != wanted:
             raise ValueError("a database source needs a `query` or a `table`; a `path` takes neither")
@@ -146,7 +150,9 @@ def quoted(name: str) -> str:
 
 def _of_spec(spec: SourceSpec) -> Source:
     if spec.path is not None:
-        return open_source(spec.path)
+        from syndic.data.sources.file import open_path  # noqa: PLC0415
+
+        return open_path(Path(spec.path), multiline=spec.multiline)
     if spec.duckdb is not None:
         from syndic.data.sources.duckdb import DuckdbSource  # noqa: PLC0415
 

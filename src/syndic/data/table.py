@@ -6,12 +6,12 @@ from typing import final
 
 import numpy as np
 
-from syndic.data.column import Codes
+from syndic.data.column import Codes, code_type
 from syndic.data.counting import CellCounter, DenseCounter
 from syndic.data.factor import Factor
 from syndic.data.people import Choice, FirstRows, Keeper, LastRows, RandomRows, rows_of_people
-from syndic.data.schema import Schema
-from syndic.data.source import Source, check_columns
+from syndic.data.schema import Column, Schema
+from syndic.data.source import BATCH_ROWS, Source, check_columns
 from syndic.data.sources.pushdown import Pushdown, Recoding, pushdown
 from syndic.data.sparse import SparseCounts
 
@@ -30,6 +30,10 @@ class Table:
     numbers by their digits whatever their type or leading zeros (7, 7.0, "007"). Without `person`, the owner
     guarantees that nobody has more than `rows_per_person` rows. `id_columns` identify the people that organisations
     have in common; only an alignment reads them.
+
+    `size` is the number of rows where it is public: the first so many count, and rows of missing values follow if there
+    are fewer. If one row of a list is replaced by another at any place, the first so many differ by one row at most. So
+    no sensitivity changes where people are replaced, and no value changes the number of rows.
     """
 
     schema: Schema
@@ -39,6 +43,7 @@ class Table:
     id_columns: tuple[str, ...] = ()
     choose: Choice = "first"
     key: bytes = field(default=b"", repr=False)
+    size: int | None = None
 
     def __post_init__(self) -> None:
         if self.rows_per_person < 1:
@@ -47,10 +52,24 @@ class Table:
 
     def batches(self, names: Iterable[str] | None = None) -> Iterator[Coded]:
         """Yield the codes of some columns (all by default), a batch of rows at a time."""
-        names = self.schema.names if names is None else tuple(names)
-        columns = self.schema.select(names).columns
+        columns = self.schema.select(self.schema.names if names is None else names).columns
+        if self.size is None:
+            yield from self._stored(columns)
+            return
+        left = self.size
+        for coded in self._stored(columns):
+            yield {name: codes[:left] for name, codes in coded.items()}
+            left -= min(left, len(next(iter(coded.values()))))
+            if not left:
+                return
+        for start in range(0, left, BATCH_ROWS):
+            rows = min(BATCH_ROWS, left - start)
+            yield {one.name: np.full(rows, one.missing_code, code_type(one.size)) for one in columns}
+
+    def _stored(self, columns: Sequence[Column]) -> Iterator[Coded]:
+        """Yield the codes of the source's rows that count."""
         keep = self.keeper()
-        for batch in self.source.batches(self._columns(names)):
+        for batch in self.source.batches(self._columns(column.name for column in columns)):
             kept = None if keep is None or self.person is None else keep(batch.column(self.person))
             coded = {column.name: column.encode(batch.column(column.name)) for column in columns}
             yield coded if kept is None else {name: codes[kept] for name, codes in coded.items()}
@@ -88,26 +107,27 @@ class Table:
 
     def rows(self) -> int:
         """Return the exact number of rows that count. Private under `add_remove`: never send or display it."""
+        if self.size is not None:
+            return self.size
         pushed = self._pushdown()
         if pushed is not None:
             return pushed.count()
         name = self.schema.names[0]
         return sum(len(batch[name]) for batch in self.batches([name]))
 
-    def sums(self) -> tuple[list[int], int]:
-        """Return the exact sum of each column's codes, and the number of rows."""
+    def sums(self) -> list[int]:
+        """Return the exact sum of each column's codes."""
         pushed = self._pushdown()
         added = None if pushed is None else pushed.sums(self.schema.names)
         if added is not None:
             return added
-        sums, rows = np.zeros(len(self.schema.columns), dtype=np.int64), 0
+        sums = np.zeros(len(self.schema.columns), dtype=np.int64)
         for batch in self.batches():
             sums += [int(batch[name].sum(dtype=np.int64)) for name in self.schema.names]
-            rows += len(batch[self.schema.names[0]])
-        return sums.tolist(), rows
+        return sums.tolist()
 
     def _pushdown(self) -> Pushdown | None:
-        return pushdown(self.schema, self.source, self.person, self.rows_per_person, self.choose)
+        return pushdown(self.schema, self.source, self.person, self.rows_per_person, self.choose, self.size)
 
     def keeper(self) -> Keeper | None:
         """Return what keeps the rows that count; None if all do."""

@@ -26,9 +26,8 @@ from syndic.errors import InputError, RefusedError
 from syndic.evaluation.distance import is_dense, k_marginal
 from syndic.evaluation.rows import Clique
 from syndic.evaluation.rows import released as rows_of
-from syndic.kernel import PartyState, member
+from syndic.kernel import PartyState
 from syndic.kernel.memory import Stored
-from syndic.methods.refusals import wrong_size
 from syndic.noise import DiscreteLaplace
 from syndic.privacy import Event, PureEvent, Unit
 from syndic.random import Randomness
@@ -134,9 +133,10 @@ def _answered(
 ) -> PrivateScores:
     """Charge the ledger, then draw noise."""
     unit = state.terms.unit
-    people = member(state.terms, state.name).people
-    if _size_is_public(unit) and table.rows() != people:
-        raise wrong_size(state.name, people)
+    if unit.sizes_are_public and table.size is None:
+        raise InputError(
+            f"party '{state.name}': scores under `replace` need the public number of its people: set `people`"
+        )
     noises = _noises(unit, epsilon, len(public))
     events = tuple(_event(noise, what) for what, noise in noises.items())
     charged_to = _charged_to(state)
@@ -199,15 +199,10 @@ def _checked(table: Table, unit: Unit, pairs: Sequence[tuple[str, str]]) -> Sequ
     return pairs
 
 
-def _size_is_public(unit: Unit) -> bool:
-    """Return whether the number of rows is public: under `replace`, if each person has one row."""
-    return unit.neighbours == "replace" and unit.rows == 1
-
-
 def _noises(unit: Unit, epsilon: Fraction, scores: int) -> dict[str, DiscreteLaplace]:
     whole = scores * unit.l1_of_counts()
     try:
-        if _size_is_public(unit):
+        if unit.sizes_are_public:
             return {"scores": DiscreteLaplace(sensitivity=whole, epsilon=epsilon)}
         return {
             "size": DiscreteLaplace(sensitivity=unit.rows, epsilon=epsilon * _SIZE_SHARE),

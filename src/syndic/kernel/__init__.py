@@ -39,6 +39,7 @@ from syndic.kernel.plan import Plan as Plan
 from syndic.kernel.plan import Resources as Resources
 from syndic.kernel.plan import SubProtocol as SubProtocol
 from syndic.kernel.plan import steps_of_run as steps_of_run
+from syndic.kernel.requires import SAME_PEOPLE as SAME_PEOPLE
 from syndic.kernel.requires import Requires as Requires
 from syndic.kernel.result import Result as Result
 from syndic.kernel.result import read_table as read_table
@@ -59,6 +60,7 @@ from syndic.kernel.terms import identified as identified
 from syndic.kernel.terms import member as member
 from syndic.kernel.terms import most_rows as most_rows
 from syndic.kernel.terms import people_of as people_of
+from syndic.kernel.terms import public_rows as public_rows
 from syndic.kernel.terms import schema_of as schema_of
 from syndic.kernel.transport import Delivery as Delivery
 from syndic.kernel.transport import Runtime as Runtime

@@ -1,6 +1,7 @@
 """A party's node with rows in memory, for notebooks, audits and tests."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from syndic.kernel.method import Method
 from syndic.kernel.node import Node
 from syndic.kernel.party import PartyState
 from syndic.kernel.plan import Plan
-from syndic.kernel.terms import schema_of
+from syndic.kernel.terms import public_rows, schema_of
 from syndic.privacy import Budget, Event, Ledger
 from syndic.random import Randomness
 
@@ -63,15 +64,17 @@ def _opened(plan: Plan, name: str, rows: Any, key: Callable[[], bytes]) -> Calla
     if rows is None:
         return no_rows
     unit = plan.terms.unit
-    table = rows
-    if not isinstance(rows, Table):
-        schema = schema_of(plan.terms, name)
+    table, size = rows, public_rows(plan.terms, name)
+    if isinstance(rows, Table):
+        table = replace(rows, size=size)
+    else:
         table = Table(
-            schema=schema,
+            schema=schema_of(plan.terms, name),
             source=open_source(rows),
             person=unit.person,
             rows_per_person=unit.rows,
             choose=unit.choose,
             key=key(),
+            size=size,
         )
     return lambda: table

@@ -41,6 +41,11 @@ class Requires(Document):
             raise InputError(f"{self.delta} needs delta above 0: set delta in the study's budget")
         if self.people == "same" and len({party.people for party in terms.parties}) > 1:
             raise InputError("all parties hold the same people: set the same number `people` for each party")
+        if self.people == "same" and terms.unit.person is not None:
+            raise InputError(
+                "rows of the same people are matched by their places, so none may be left out: remove `person` from "
+                "[unit], and align the people by their ids"
+            )
         if self.columns == "apart":
             _check_apart(terms)
         for name in self.free_columns:
@@ -74,6 +79,19 @@ class Requires(Document):
             raise InputError(
                 f"{where}: with this method the parties hold different columns: set `columns` to those that it holds"
             )
+
+
+SAME_PEOPLE = Requires(
+    people="same",
+    columns="apart",
+    delta="Gaussian noise",
+    neighbours="replace",
+    rows=1,
+    parties=1,
+    because="aligned rows show which people are in the data, and every party is charged for the whole release",
+    least_parties=2,
+)
+"""Requirements of a method on aligned rows with Gaussian noise: the same people, different columns at each party."""
 
 
 def _check_apart(terms: Terms) -> None:

@@ -122,6 +122,11 @@ def budgets_of(terms: Terms) -> tuple[Budget, ...]:
     return (terms.budget, *(party.budget for party in terms.parties if party.budget is not None))
 
 
+def public_rows(terms: Terms, name: str) -> int | None:
+    """Return the number of rows of the party called `name` if it is public, else None."""
+    return member(terms, name).people if terms.unit.sizes_are_public else None
+
+
 def most_rows(terms: Terms, name: str) -> int:
     """Return the public bound on the number of rows of the party called `name`, or 0 if it gives none."""
     return (member(terms, name).people or 0) * terms.unit.rows

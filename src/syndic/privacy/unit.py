@@ -39,6 +39,11 @@ class Unit(Document, frozen=True, kw_only=True):
         if self.choose != "first" and self.person is None:
             raise ValueError(f"choose ({self.choose}) needs person: the column that links the rows of a person")
 
+    @property
+    def sizes_are_public(self) -> bool:
+        """Whether a party's number of rows is public: under `replace`, if a person has one row."""
+        return self.neighbours == "replace" and self.rows == 1
+
     def l1_of_counts(self) -> int:
         """Return the l1 sensitivity of one party's histogram over disjoint cells.
 

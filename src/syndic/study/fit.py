@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from syndic.data import Column, Instead, Schema, Source, open_source
+from syndic.data.aligned import AlignedSource, distinct_ids
 from syndic.data.column import Listed
 from syndic.data.people import rows_of_people
 from syndic.data.ranged import Ranged
@@ -23,10 +24,11 @@ from syndic.data.reading import text_of
 from syndic.data.source import check_columns
 from syndic.document import Document, from_file
 from syndic.errors import InputError, MissingExtraError
-from syndic.kernel import schema_of
+from syndic.kernel import member, schema_of
+from syndic.methods import Align
 from syndic.privacy import Unit
 from syndic.study.document import Study
-from syndic.study.party_folder import PartyFile, PartyFolder, beside
+from syndic.study.party_folder import PartyFile, PartyFolder, beside, stored_alignment
 
 PRIVATE: Final = "(this line is private)"
 _MOST: Final = 0.5
@@ -133,7 +135,10 @@ def fit_of(study: Study, name: str, source: Any) -> Fit:
         InputError: if the source cannot be read or lacks a column of the study. It names no value.
     """
     try:
-        return fit(schema_of(study, name), _opened(source), unit=study.unit, party=name)
+        # the people of an alignment are compared by their ids
+        by_ids = isinstance(study.protocol, Align) or study.alignment is not None
+        people = None if by_ids else member(study, name).people
+        return fit(schema_of(study, name), _opened(source), unit=study.unit, people=people, party=name)
     except InputError as error:
         raise InputError(f"party '{name}': {error}") from None
 
@@ -142,17 +147,18 @@ def own_fit(home: PartyFolder, study: Study) -> tuple[Fit | None, str]:
     """Return how the rows of a party folder fit, or why they cannot be read: then no step could read them either."""
     party = home.owner()
     try:
-        return fit_of(study, party.name, party.source), ""
+        found, texts = fit_of(study, party.name, party.source), _common(home, study, party)
+        return replace(found, poor=found.poor or bool(texts), advice=(*found.advice, *texts)), ""
     except (InputError, MissingExtraError) as error:
         return None, str(error)
 
 
-def fit(schema: Schema, source: Source, *, unit: Unit | None = None, party: str = "") -> Fit:
-    """Compare the rows of a source with a schema and a unit, in one pass and bounded memory. Private."""
+def fit(schema: Schema, source: Source, *, unit: Unit | None = None, people: int | None = None, party: str = "") -> Fit:
+    """Compare the rows of a source with a schema, a unit and the declared `people`, in one pass. Private."""
     person = None if unit is None else unit.person
     names = check_columns(source, dict.fromkeys([*schema.names, *([] if person is None else [person])]))
     tallies = [_Tally(column) for column in schema.columns]
-    people: Counter[object] = Counter()
+    ids: Counter[object] = Counter()
     rows = nobody = 0
     for batch in source.batches(names):
         rows += len(batch)
@@ -160,17 +166,18 @@ def fit(schema: Schema, source: Source, *, unit: Unit | None = None, party: str 
             tally.add(batch.column(tally.column.name))
         if person is not None:
             found, without = rows_of_people([batch.column(person)])
-            people.update(found)
+            ids.update(found)
             nobody += without
     columns = tuple(tally.fit() for tally in tallies)
-    bounds = () if unit is None or person is None else _bounds(people, unit.rows)
-    cut = _cut(bounds, unit, rows, nobody)
+    bounds = () if unit is None or person is None else _bounds(ids, unit.rows)
+    counting = rows if unit is None or person is None else sum(min(had, unit.rows) for had in ids.values())
+    cut = [*_cut(bounds, unit, rows, nobody), *_number(unit, people, counting)]
     return Fit(
         party=party,
         source=source.describe(),
         rows=rows,
         columns=columns,
-        people=len(people),
+        people=len(ids),
         nobody=nobody,
         bounds=bounds,
         poor=any(one.poor for one in columns) or bool(cut),
@@ -342,6 +349,39 @@ def _cut(bounds: tuple[BoundLine, ...], unit: Unit | None, rows: int, nobody: in
         f"person; rows = {min(enough)} keeps {percent(kept[min(enough)], rows)}, with more noise {PRIVATE}"
     )
     return texts
+
+
+def _number(unit: Unit | None, people: int | None, rows: int) -> list[str]:
+    """Return what to say if the number of rows that count is not the declared one. A run says nothing about it."""
+    if unit is None or people is None:
+        return []
+    has = f"your source has {rows:,} rows that count, and the study says people = {people}"
+    if unit.sizes_are_public and rows != people:
+        fate = "the last rows are left out" if rows > people else "rows of missing values are added"
+        return [f"{has}: in a run {fate}. Ask for the right number {PRIVATE}"]
+    if rows > people * unit.rows:
+        return [f"{has}, with at most {unit.rows} rows each: larger counts are cut. Ask for a larger number {PRIVATE}"]
+    return []
+
+
+def _common(home: PartyFolder, study: Study, party: PartyFile) -> list[str]:
+    """Return what to say about ids that an alignment leaves out, or common people whose rows are gone."""
+    source, people = open_source(party.source), member(study, party.name).people or 0
+    if isinstance(study.protocol, Align):
+        ids = distinct_ids(source, party.id_columns or study.protocol.id, study.protocol.rule)
+        text = f"your source has {len(ids):,} ids, and the study says people = {people}: the last ones are left out"
+        return [f"{text} {PRIVATE}"] if len(ids) > people else []
+    if study.alignment is None:
+        return []
+    try:
+        stored = stored_alignment(home.ledger, study.alignment, None)
+    except InputError:  # it comes later, or is of a rehearsal
+        return []
+    columns = party.id_columns or stored.columns
+    batches = AlignedSource(source, stored, columns).batches(columns[:1])
+    absent = sum(batch.column(0).null_count for batch in batches) + abs(people - stored.people)
+    text = f"{absent:,} of the common people have no row of their own in your source: they count as missing values"
+    return [f"{text} {PRIVATE}"] if absent else []
 
 
 _ORDER: Final = {"first": "first", "last": "last", "random": "randomly chosen"}

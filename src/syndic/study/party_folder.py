@@ -19,7 +19,7 @@ from syndic.data import Source, SourceSpec, Table, open_source
 from syndic.data.aligned import AlignedSource, Alignment
 from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import Memory, Node, PartyState, decode, identified, member, no_bond, schema_of
+from syndic.kernel import Memory, Node, PartyState, decode, identified, member, no_bond, public_rows, schema_of
 from syndic.kernel.memory import choice_key, look_up
 from syndic.methods import Align
 from syndic.mpc.align.work import ORDER_NAME, StoredOrder
@@ -264,6 +264,7 @@ def open_table(
             id_columns=id_columns_of(study, id_columns, ledger, seed),
             choose=study.unit.choose,
             key=key,
+            size=public_rows(study, name),
         )
     except InputError as error:
         raise InputError(f"party '{name}': {error}") from None

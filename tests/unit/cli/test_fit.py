@@ -122,6 +122,14 @@ WRONG = {
         "code: 99 % of the values are not in the list: list them, or groups of them",
         True,
     ),
+    "fewer people than declared": (
+        COLUMNS,
+        'neighbours = "replace"',
+        1,
+        "your source has 600 rows that count, and the study says people = 2000: in a run rows of missing values are "
+        "added. Ask for the right number",
+        True,
+    ),
     "five rows of each person": (
         COLUMNS,
         PEOPLE,

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from syndic.data import ArrowSource, open_source
 from syndic.data.aligned import AlignedSource, Alignment, IdRule, _spelled, distinct_ids, id_batches, name_of
-from syndic.errors import InputError
 
 KEY = b"k" * 32
 PLAIN = IdRule(spelling=())
@@ -125,13 +124,14 @@ def test_files_that_type_a_column_differently_are_read_alike(tmp_path: Path) -> 
     assert read(Both(), [4, 1, 3], ["value"]) == [("40",), ("10",), ("30",)]
 
 
-def test_people_who_left_or_came_twice_stop_the_reading_without_naming_them() -> None:
-    with pytest.raises(InputError, match="no longer has a row") as error:
-        read(pa.table({"id": [1, 2], "value": [1, 2]}), [2, 4711], ["value"])
-    assert "4711" not in str(error.value)
+@pytest.mark.parametrize("block", [1, 2, 1000])
+def test_people_who_left_or_came_twice_have_a_row_of_missing_values(block: int) -> None:
+    table = pa.table({"id": [1, 2], "value": [1, 2]})
+    assert read(table, [4711, 2, 1], ["value"], block=block) == [(None,), (2,), (1,)]
+    assert read(table.slice(0, 0), [1, 2], ["value", "id"], block=block) == [(None, None)] * 2
     twice = pa.table({"id": [1, 2, 1], "value": [1, 2, 3]})
-    with pytest.raises(InputError, match="several rows"):
-        read(twice, [2, 1], ["value"])
+    assert read(twice, [2, 1], ["value"], block=block) == [(2,), (None,)]
+    assert read(table, [2, 2], ["value"], block=block)[1:] == [(2,)]
     assert read(twice, [2, 1], ["value"], rule=IdRule(spelling=(), duplicates="first")) == [(2,), (1,)]
     assert read(twice, [2], ["value"]) == [(2,)]
 

@@ -177,7 +177,7 @@ def test_csv_junk_never_refuses(tmp_path: Path) -> None:
     file.write_bytes(b"\xef\xbb\xbf" + b"\n".join(lines) + b"\n")
     schema = Schema(columns=(SCHEMA["sex"], Integer(name="age", lower=0, upper=9)))
     counts = Table(schema, open_source(file)).count(["sex", "age"]).values
-    expected = {(0, 3): 700_000, (1, 10): 1, (2, 4): 1, (1, 6): 1, (3, 10): 1, (0, 9): 1}
+    expected = {(0, 3): 700_000, (1, 10): 1, (2, 4): 1, (1, 6): 1, (3, 10): 5, (0, 9): 1}
     assert {(i, j): int(counts[i, j]) for i, j in zip(*counts.nonzero(), strict=True)} == expected
 
 

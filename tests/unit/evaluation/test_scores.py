@@ -187,9 +187,8 @@ def test_the_ledger_is_charged_first(room: Room) -> None:
 
 def test_replace_pays_nothing_for_the_size(tmp_path: Path) -> None:
     room = Room(tmp_path, unit='neighbours = "replace"')
-    with pytest.raises(InputError, match="60 people"):
-        asked(room.state())
-    room.rows = room.rows.slice(0, 60)
+    # another number of rows than the public one is never told
+    assert len(room.rows) != 60
     scores = asked(room.state())
     assert scores.size == 60
     assert [event.epsilon for event in scores.events] == [1]  # type: ignore[union-attr]  # pure

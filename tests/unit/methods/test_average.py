@@ -8,7 +8,7 @@ import pytest
 
 from support import study_text
 from syndic import Release, Study, simulate
-from syndic.errors import InputError, PartyError
+from syndic.errors import InputError
 from syndic.kernel import make_plan
 from syndic.methods.histogram.average import Average, AveragePlan
 from syndic.noise import DiscreteGaussian, DiscreteLaplace
@@ -164,12 +164,6 @@ def test_release_is_read_back(tmp_path: Path) -> None:
     release.write(tmp_path)
     assert Release.load(tmp_path).result == release.result
     assert "average of age" in str(release)
-
-
-def test_a_source_of_another_size_is_refused() -> None:
-    rows = {**sources(), "south": sources((3000, 1999, 1000))["south"]}
-    with pytest.raises(PartyError, match="does not hold the 2000 people"):
-        simulate(study(), rows, seed=1)
 
 
 @pytest.mark.parametrize(

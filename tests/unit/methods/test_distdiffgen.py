@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from runtimes import session_over
-from support import BOTH_LABELLED, VERTICAL, Case, across_study, charges, open_nodes, rows
+from support import BOTH_LABELLED, VERTICAL, Case, across_study, open_nodes, rows
 from syndic import Release, Study
 from syndic.errors import InputError, PartyError
 from syndic.kernel import Nothing
@@ -154,13 +154,6 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     assert found(again)[1] == found(release)[1]
     assert again.table.to_arrow().equals(release.table.to_arrow())
     assert len(again.table) == 25
-
-
-def test_a_source_of_another_size_is_refused_before_anything_is_charged(tmp_path: Path) -> None:
-    agreed = agreed_study()
-    with pytest.raises(PartyError, match="does not hold the 60 people"):
-        simulate(agreed, held(agreed, rows(59, 3)), seed=1, folder=tmp_path)
-    assert charges(tmp_path, "north") == []
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from support import COLUMNS, THREE_VERTICAL, VERTICAL, across_study, charges, rows
+from support import COLUMNS, THREE_VERTICAL, VERTICAL, across_study, rows
 from syndic import Release, Study
-from syndic.errors import InputError, PartyError
+from syndic.errors import InputError
 from syndic.methods.comparison.dplt import LatentNote
 from syndic.methods.comparison.dplt_plan import DpltPlan
 from syndic.methods.comparison.glued_result import PublishedRows
@@ -137,13 +137,6 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     assert found(again)[1] == found(release)[1]
     assert again.table.to_arrow().equals(release.table.to_arrow())
     assert len(again.table) == 25
-
-
-def test_a_source_of_another_size_is_refused_before_anything_is_charged(tmp_path: Path) -> None:
-    agreed = across_study("dplt")
-    with pytest.raises(PartyError, match="does not hold the 60 people"):
-        simulate(agreed, held(agreed, rows(59, 3)), seed=1, folder=tmp_path)
-    assert charges(tmp_path, "north") == []
 
 
 def test_one_column_a_party_has_no_scores_to_pay_for() -> None:

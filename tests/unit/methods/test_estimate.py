@@ -14,7 +14,7 @@ import syndic as sy
 from support import charges, study_text
 from syndic import Study
 from syndic.data import Instead, Integer, Real, Schema
-from syndic.errors import InputError, PartyError
+from syndic.errors import InputError
 from syndic.methods.estimate.estimate import Estimate
 from syndic.methods.estimate.plan import FINE, EstimatePlan, Layout, PublishedLaplace, layout_of
 from syndic.methods.estimate.result import Estimates, EstimatesResult, Group
@@ -329,12 +329,3 @@ def test_study_file_names_families() -> None:
     read.check()
     with pytest.raises(InputError, match="frobnicate"):
         Study.loads(study_text(protocol='method = "estimate"\ncolumn = "age"\nfamily = { kind = "frobnicate" }'))
-
-
-def test_wrong_size_is_said_and_nothing_charged(tmp_path: Path) -> None:
-    asked = study(Estimate(column="age", family=Poisson()))
-    rows = tables(asked)
-    rows["p2"] = rows["p2"].slice(1)
-    with pytest.raises(PartyError, match="400 people"):
-        sy.simulate(asked, rows, seed=1, folder=tmp_path)
-    assert charges(tmp_path, "p2") == []

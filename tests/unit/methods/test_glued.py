@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from support import COLUMNS, THREE_VERTICAL, VERTICAL, across_study, charges, rows
+from support import COLUMNS, THREE_VERTICAL, VERTICAL, across_study, rows
 from syndic import Release, Study
-from syndic.errors import InputError, PartyError
+from syndic.errors import InputError
 from syndic.methods.comparison.glued_plan import GluedPlan
 from syndic.methods.comparison.glued_result import PublishedRows, read_rows
 from syndic.methods.synthesis.account import RoundNoise
@@ -99,13 +99,6 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     (tmp_path / "tables.parquet").write_bytes(b"broken")
     with pytest.raises(InputError, match="cannot be read"):
         read_rows(tmp_path, type(result(release).note))
-
-
-def test_a_source_of_another_size_is_refused_before_anything_is_charged(tmp_path: Path) -> None:
-    agreed = across_study("glued")
-    with pytest.raises(PartyError, match="does not hold the 60 people"):
-        simulate(agreed, held(agreed, rows(59, 3)), seed=1, folder=tmp_path)
-    assert charges(tmp_path, "north") == []
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from support import COLUMNS, MISSING_LEVELS, THREE_VERTICAL, VERTICAL, charges, gram_study, rows
 from syndic import Study, simulate
 from syndic.data import Table, open_source
-from syndic.errors import InputError, PartyError
+from syndic.errors import InputError
 from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.regression.gram_result import GramResult
 from syndic.model.gram.fit import infer
@@ -216,15 +216,6 @@ def test_what_cannot_work_is_refused(parts: dict[str, str], told: str) -> None:
 def test_parameters_are_checked(options: str, told: str) -> None:
     with pytest.raises(InputError, match=told):
         gram_study(options)
-
-
-@pytest.mark.parametrize("count", [59, 61])
-def test_a_table_of_another_size_is_refused_and_nothing_is_charged(count: int, tmp_path: Path) -> None:
-    study = gram_study()
-    tables = {**sources(study, rows(60, 3)), "south": rows(count, 3).select(["score"])}
-    with pytest.raises(PartyError, match="does not hold the 60 people"):
-        simulate(study, tables, seed=1, folder=tmp_path)
-    assert charges(tmp_path, "north") == charges(tmp_path, "south") == []
 
 
 def test_a_study_that_does_not_fit_is_refused() -> None:

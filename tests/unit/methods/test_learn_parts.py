@@ -17,11 +17,14 @@ from support import COLUMNS, rows, study_text
 from syndic import Study
 from syndic.data import Table, open_source
 from syndic.data.design import into_ball
+from syndic.errors import InputError
+from syndic.methods.learning import rows as learning_rows
+from syndic.methods.learning import scheme
 from syndic.methods.learning.rows import Encoding, PartyRows, Rows
 from syndic.methods.learning.scheme import ModelQuery, gradient_query, model_query
 from syndic.model.erm.loss import Huber, Logistic, Loss, Objective, SmoothedHinge, Squared
 from syndic.model.erm.second_order import STEPS
-from syndic.model.erm.solve import minimise
+from syndic.model.erm.solve import Solution, minimise
 
 Numbers = NDArray[np.float64]
 SCHEMA = Study.loads(study_text(columns=COLUMNS)).schema
@@ -124,17 +127,17 @@ class Fixed:
         yield self.data
 
 
-def holding(data: Rows, *, people: int, total: int, public: bool = False) -> PartyRows:
+def holding(data: Rows, *, people: int, total: int) -> PartyRows:
     fixed: Any = Fixed((data.labels.shape[1], data.features.shape[1]), data)
     nothing: Any = None
-    return PartyRows(
-        party="p", table=nothing, encoding=fixed, people=people, rows=1, share=people / total, public_size=public
-    )
+    return PartyRows(table=nothing, encoding=fixed, people=people, rows=1, share=people / total)
 
 
-def one_query(data: Rows, loss: Loss, people: dict[str, int], records: int, penalty: float = 0.01) -> ModelQuery:
+def one_query(
+    data: Rows, loss: Loss, people: dict[str, int], records: int, penalty: float = 0.01, *, sized: bool = False
+) -> ModelQuery:
     fixed: Any = Fixed((data.labels.shape[1], data.features.shape[1]), data)
-    return model_query(fixed, Objective(loss, penalty), people=people, records=records, rows=1)
+    return model_query(fixed, Objective(loss, penalty), people=people, records=records, rows=1, sized=sized)
 
 
 def test_the_model_is_the_minimiser_of_the_sum_over_public_people() -> None:
@@ -174,10 +177,44 @@ def test_one_record_moves_a_model_no_further_than_reach(loss: Loss, seed: int) -
     assert np.linalg.norm(one - other) * added.unit <= float(replaced.reach) * replaced.unit
 
 
+@pytest.mark.parametrize("loss", [Logistic(), SmoothedHinge()])
+def test_one_record_of_a_party_far_above_its_declared_size_moves_no_model_further_than_reach(
+    loss: Loss, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people, nothing = 1000, Rows(features=np.zeros((1, 1)), labels=np.ones((1, 1)))
+    query, sized = (one_query(nothing, loss, {"p": people}, 1, 0.001, sized=sized) for sized in (False, True))
+
+    def steps(count: int) -> NDArray[np.int64]:
+        same = Rows(features=np.full((count, 1), float(STEPS)), labels=np.ones((count, 1)))
+        return query.values(holding(same, people=people, total=people), np.zeros(0))
+
+    for count in (0, 10, 999, 1000, 1001, 1500, 1998, 1999, 2000, 2001, 10**6):
+        assert np.linalg.norm(steps(count + 1) - steps(count)) <= query.reach, count
+    assert [steps(count).any() for count in (1, 1000, 1999, 2000, 10**6)] == [True, True, True, False, False]
+    # the factor costs 5 % at this penalty
+    assert float(query.reach) * query.unit <= 1.06 * float(sized.reach) * sized.unit
+    # without it, the solver gives up at some number of rows, about 500,000, and one more row there moves the model by
+    # all its length; here it gives up earlier
+    monkeypatch.setattr(scheme, "minimise", minimise_few)
+    assert np.array_equal(steps(MOST_SOLVED + 1), steps(MOST_SOLVED))
+    for module in (scheme, learning_rows):
+        monkeypatch.setattr(module, "ROOM", 10**9)
+    assert np.linalg.norm(steps(MOST_SOLVED + 1) - steps(MOST_SOLVED)) > query.reach
+
+
+MOST_SOLVED = 10_000
+
+
+def minimise_few(objective: Objective, rows: Numbers, labels: Numbers, *, tolerance: float) -> Solution:
+    if len(rows) > MOST_SOLVED:
+        raise InputError("the solver did not reach its tolerance")
+    return minimise(objective, rows, labels, tolerance=tolerance)
+
+
 def test_reach_is_nearly_attained() -> None:
     """One record among none: with a penalty that keeps weights small every slope is near a half of the largest."""
     extreme = Rows(features=np.array([[float(STEPS), 0.0]]), labels=np.array([[1.0]]))
-    query = one_query(extreme, Logistic(), {"p": 10}, 1, penalty=50.0)
+    query = one_query(extreme, Logistic(), {"p": 10}, 1, penalty=50.0, sized=True)
     moved = query.values(holding(extreme, people=10, total=10), np.zeros(0))
     assert np.linalg.norm(moved) >= 0.45 * float(query.reach)
 
@@ -201,7 +238,7 @@ def test_gradient_reach_counts_records_and_values_are_cut_to_their_bound() -> No
 
 def test_the_solver_is_near_enough_for_the_tolerance_it_states() -> None:
     data = some_rows(2000, 1, 9)
-    query = one_query(data, Logistic(), {"p": 2000}, 1, penalty=0.001)
+    query = one_query(data, Logistic(), {"p": 2000}, 1, penalty=0.001, sized=True)
     # a thousandth of one record, twice: the sensitivity grows by 0.2 %
     moved = float(query.reach) * query.unit
     assert moved <= 1.003 / (2000 * 0.001)

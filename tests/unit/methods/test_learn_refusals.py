@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support import Case, open_nodes, read_back, rows
+from support import Case, open_nodes, read_back
 from syndic import plan
-from syndic.errors import InputError, PartyError
+from syndic.errors import InputError
 from syndic.kernel import Call, Reply, answer, decode, encode
 from syndic.methods.learning.learn import Ask
 from syndic.study import simulate
-from unit.methods.learning import BINARY, SIZES, Numbers, learnt, sources, study
+from unit.methods.learning import BINARY, SIZES, Numbers, sources, study
 
 
 @pytest.mark.parametrize(
@@ -106,13 +106,6 @@ def test_a_party_answers_its_own_rounds_and_shapes_only(tmp_path: Path) -> None:
         study=node.state.study, party="p0", step="contribute", call="e" * 32, body=encode(Ask(round=1, weights=fine))
     )
     assert "no such step" in decode(answer(node, encode(masked)), Reply).text
-
-
-def test_a_wrong_public_size_is_said_aloud_and_a_private_one_is_not() -> None:
-    data = {**sources(), "p1": rows(49, 1)}
-    with pytest.raises(PartyError, match="does not hold the 50 people"):
-        simulate(study(f"{BINARY}iterations = 1"), data, seed=1)
-    learnt(study(f"{BINARY}iterations = 1", unit='neighbours = "add_remove"'), data)
 
 
 def test_a_changed_model_file_is_refused(tmp_path: Path) -> None:

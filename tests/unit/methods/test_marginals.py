@@ -243,9 +243,3 @@ def test_studies_that_cannot_run(protocol: str, parts: dict[str, str], told: str
 def test_parameters_that_make_no_sense(protocol: str, told: str) -> None:
     with pytest.raises(InputError, match=told):
         study(protocol)
-
-
-def test_a_wrong_public_size_is_said_aloud_under_replace() -> None:
-    agreed = study(unit='neighbours = "replace"')
-    with pytest.raises(PartyError, match="does not hold the 40 people"):
-        simulate(agreed, {"north": rows(60, 1), "south": rows(41, 2)}, seed=1)

@@ -13,7 +13,7 @@ import pytest
 from support import COLUMNS, MISSING_LEVELS, THREE_VERTICAL, VERTICAL, charges, mixing_study, rows
 from syndic import Study, simulate
 from syndic.data import Table, open_source
-from syndic.errors import InputError, PartyError
+from syndic.errors import InputError
 from syndic.methods import Mixing
 from syndic.methods.regression.mixing import mixed_ones
 from syndic.methods.regression.mixing_plan import MixingPlan
@@ -210,14 +210,6 @@ def test_a_release_is_read_back(tmp_path: Path) -> None:
     (tmp_path / "mixed.parquet").write_bytes(b"nothing")
     with pytest.raises(InputError, match="cannot be read"):
         protocol_of(study).read(study.plan_as(MixingPlan), tmp_path)
-
-
-def test_a_party_with_other_people_than_said_stops_the_run_before_it_pays(tmp_path: Path) -> None:
-    study, table = mixing_study(), rows(61, 3)
-    sources = {"north": rows(60, 3).select(["colour", "age"]), "south": table.select(["score"])}
-    with pytest.raises(PartyError, match="does not hold the 60 people"):
-        simulate(study, sources, seed=3, folder=tmp_path)
-    assert charges(tmp_path, "south") == []
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from support import COLUMNS, PARTIES, charges, rows, study_text
 from syndic import Study, simulate
 from syndic.data import Table, open_source
-from syndic.errors import InputError, PartyError
+from syndic.errors import InputError
 from syndic.methods.regression.gram_result import GramResult
 from syndic.methods.regression.pooled_gram import PooledGramPlan
 from syndic.sklearn import GramRegression
@@ -126,12 +126,6 @@ def test_what_cannot_work_is_refused(parts: dict[str, str], told: str) -> None:
 def test_parameters_are_checked(options: str, told: str) -> None:
     with pytest.raises(InputError, match=told):
         study_of(options)
-
-
-def test_a_party_of_another_size_is_refused_and_nothing_is_charged(tmp_path: Path) -> None:
-    with pytest.raises(PartyError, match="does not hold the 600 people"):
-        simulate(study_of(), {**sources(), "east": rows(601)}, seed=1, folder=tmp_path)
-    assert charges(tmp_path, "east") == []
 
 
 def test_the_strictest_budget_holds() -> None:

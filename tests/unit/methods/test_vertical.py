@@ -338,11 +338,3 @@ def test_a_study_that_cannot_work_is_refused(parties: str, columns: str, match: 
 def test_parameters_out_of_range_are_refused(options: str) -> None:
     with pytest.raises(InputError):
         synthesis_across(options)
-
-
-def test_wrong_numbers_of_people_stop_the_run_before_anything_is_charged(tmp_path: Path) -> None:
-    agreed = synthesis_across(budget=LOW_NOISE)
-    sources = held(agreed, rows(60, 3)) | {"south": rows(59, 3).select(["score"])}
-    with pytest.raises(PartyError, match="does not hold the 60 people"):
-        simulate(agreed, sources, seed=1, folder=tmp_path)
-    assert charges(tmp_path, "south") == []

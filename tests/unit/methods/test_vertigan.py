@@ -12,7 +12,7 @@ import pytest
 
 from support import COLUMNS, THREE_VERTICAL, across_study, charges, rows
 from syndic import Study
-from syndic.errors import InputError, MissingExtraError, PartyError, RefusedError
+from syndic.errors import InputError, MissingExtraError, RefusedError
 from syndic.methods.comparison.vertigan import Vertigan
 from syndic.methods.comparison.vertigan_plan import VertiganPlan
 from syndic.model.gan.shape import BITS, GanShape, clipped_sum
@@ -264,14 +264,6 @@ def test_the_generator_learns_who_is_there() -> None:
 def test_weights_beyond_all_measure_end_in_a_bad_table_not_in_an_error() -> None:
     one = study("rate = 1e5\npenalty = 1e5")
     assert len(simulate(one, sources(one), seed=1).table) == 60
-
-
-@needs_torch
-def test_a_table_of_another_size_spends_nothing(tmp_path: Path) -> None:
-    one = study()
-    with pytest.raises(PartyError, match="does not hold the 60 people"):
-        simulate(one, sources(one, rows(59, 3)), seed=1, folder=tmp_path)
-    assert charges(tmp_path, "north") == []
 
 
 # refusals

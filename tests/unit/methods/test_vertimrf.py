@@ -1,7 +1,6 @@
 """VertiMRF: what it costs, what it refuses, and that every variant makes a table of odd columns too."""
 
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -9,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from support import THREE_VERTICAL, VERTICAL, charges, rows, vertimrf_study
+from support import THREE_VERTICAL, VERTICAL, rows, vertimrf_study
 from syndic import Study, simulate
 from syndic.data import Domain
-from syndic.errors import DoorError, InputError, PartyError, RefusedError
+from syndic.errors import DoorError, InputError, RefusedError
 from syndic.methods import Vertimrf
 from syndic.methods.vertimrf.account import local_slack
 from syndic.methods.vertimrf.party import Model, Part, model_of, own_model, pair_key
@@ -337,11 +336,3 @@ def test_a_local_model_never_takes_more_than_was_charged() -> None:
             learner.run(curator, mu_squared, *extra)
             assert sum(event.slack for event in used) <= local_slack(mu_squared)
             assert sum(event.mu_squared for event in used) <= mu_squared
-
-
-def test_another_number_of_people_is_refused_before_anything_is_charged(tmp_path: Path) -> None:
-    study, table = vertimrf_study(ORACLE), rows(59, 3)
-    sources = {party.name: table.select(list(party.columns or ())) for party in study.parties}
-    with pytest.raises(PartyError, match="does not hold the 60 people"):
-        simulate(study, sources, seed=1, folder=tmp_path)
-    assert [charges(tmp_path, name) for name in sources] == [[], []]

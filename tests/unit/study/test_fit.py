@@ -2,13 +2,19 @@
 
 import datetime
 from collections.abc import Sequence
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv
 import pytest
+from msgspec.structs import replace
 
+from support import VERTICAL, align_study, gram_study, with_ids
 from syndic.data import Boolean, Categorical, Column, Date, Instead, Integer, Ordinal, Real, Schema, open_source
+from syndic.data.aligned import Alignment, IdRule, id_batches, name_of
 from syndic.privacy import Unit
-from syndic.study.fit import ColumnFit, Fit, fit, percent
+from syndic.study import PartyFolder
+from syndic.study.fit import ColumnFit, Fit, fit, own_fit, percent
 
 
 def of(column: Column, values: Sequence[object]) -> ColumnFit:
@@ -101,6 +107,29 @@ def test_what_every_bound_keeps() -> None:
     assert not visits(["a"] * 2 + [str(place) for place in range(18)], 1).poor
 
 
+@pytest.mark.parametrize(
+    ("unit", "people", "told"),
+    [
+        (Unit(neighbours="replace"), 3, ""),
+        (Unit(neighbours="replace"), 2, "3 rows that count, and the study says people = 2: in a run the last rows"),
+        (Unit(neighbours="replace"), 4, "people = 4: in a run rows of missing values are added"),
+        (Unit(neighbours="replace", person="id"), 2, ""),
+        (Unit(neighbours="replace", person="id"), 3, "2 rows that count"),
+        (Unit(neighbours="add_remove"), 9, ""),
+        (Unit(neighbours="add_remove"), 2, "at most 1 rows each: larger counts are cut"),
+        (Unit(neighbours="add_remove", person="id", rows=2), 1, "3 rows that count"),
+        (Unit(neighbours="add_remove", person="id", rows=2), 2, ""),
+    ],
+)
+def test_another_number_of_rows_than_declared_needs_a_second_yes(unit: Unit, people: int, told: str) -> None:
+    table = pa.table({"id": ["a", "a", "b"], "x": [0, 0, 1]})
+    schema = Schema(columns=(Integer(name="x", lower=0, upper=1),))
+    found = fit(schema, open_source(table), unit=unit, people=people)
+    numbers = [text for text in found.advice if "the study says people" in text]
+    assert [told in text for text in numbers] == [True] * bool(told)
+    assert found.poor or not told
+
+
 def test_no_rows_are_no_error() -> None:
     found = visits([], 2)
     assert (found.rows, found.people, found.poor) == (0, 0, False)
@@ -113,3 +142,41 @@ def test_no_rows_are_no_error() -> None:
 )
 def test_percent(part: int, whole: int, text: str) -> None:
     assert percent(part, whole) == text
+
+
+def test_ids_beyond_the_bound_and_common_people_without_a_row_need_a_second_yes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, home = with_ids(50, 1), PartyFolder(folder=tmp_path)
+    pyarrow.csv.write_csv(rows, tmp_path / "rows.csv")
+    (tmp_path / "party.toml").write_text(
+        'name = "north"\ndataset = "d"\nsource = { path = "rows.csv" }\ncap = { epsilon = 1 }\nid = "id"\n'
+    )
+    align = align_study()
+    for bound, told in ((50, False), (49, True)):
+        fewer = align_study(parties=VERTICAL.replace("people = 60", f"people = {bound}"))
+        found, _ = own_fit(home, fewer)
+        assert found is not None
+        assert any("50 ids, and the study says people = 49" in text for text in found.advice) is told
+        assert found.poor is told
+    names = [
+        name_of(each, b"key")
+        for ids in id_batches(rows.to_batches(), ["id"], IdRule())
+        for each in ids
+        if each is not None
+    ]
+    stored = Alignment(rule=IdRule(), columns=("id",), key=b"key", names=b"".join(names))
+    study = replace(gram_study(parties=VERTICAL.replace("people = 60", "people = 50")), alignment=align.digest)
+    with monkeypatch.context() as patch:
+        patch.setattr("syndic.study.fit.stored_alignment", lambda *_: stored)
+        found, _ = own_fit(home, study)
+        assert found is not None
+        assert not found.poor
+        pyarrow.csv.write_csv(rows.slice(2), tmp_path / "rows.csv")
+        found, _ = own_fit(home, study)
+        assert found is not None
+        assert found.poor
+        assert "2 of the common people have no row of their own" in found.advice[-1]
+    # the alignment comes later
+    found, unread = own_fit(home, study)
+    assert (found is not None, unread) == (True, "")

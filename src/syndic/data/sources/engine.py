@@ -20,8 +20,8 @@ KNOWN = {"postgres": "PostgreSQL", "duckdb": "DuckDB", "pyspark": "Spark"}
 
 
 @final
-class TooManyGroups(Exception):  # noqa: N818 - it passes through here and is no error
-    """Values are so various that grouping them saves nothing."""
+class NotCounted(Exception):  # noqa: N818 - it passes through here and is no error
+    """Rows must be streamed: grouping so various values saves nothing, or there are more rows than count."""
 
 
 @final
@@ -68,7 +68,7 @@ def masked(what: str) -> Iterator[None]:
     """Turn every error of an engine into one that names the engine and quotes nothing: it may quote a row."""
     try:
         yield
-    except (InputError, MissingExtraError, TooManyGroups):
+    except (InputError, MissingExtraError, NotCounted):
         raise
     except Exception as error:  # every engine has its own errors
         raise InputError(f"{what}: the engine did not answer, or the table or query cannot be read") from error

@@ -21,9 +21,11 @@ _AS_BYTES = {
 SUFFIXES = ".csv, .csv.gz, .tsv, .parquet, .arrow, .feather, .ipc"
 
 
-def open_path(path: Path) -> Source:
-    """Return the source of a file, or of the Parquet files in a folder."""
+def open_path(path: Path, *, multiline: bool = False) -> Source:
+    """Return the source of a file, or of the Parquet files in a folder; `multiline` is for CSV files."""
     name = path.name.lower()
+    if multiline and not name.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
+        raise InputError(f"{path.name}: multiline is for .csv and .tsv files")
     if path.is_dir():
         files = tuple(sorted(path.glob("*.parquet")))
         if not files:
@@ -32,9 +34,9 @@ def open_path(path: Path) -> Source:
     if not path.exists():
         raise InputError(f"{path.name}: no such file")
     if name.endswith((".csv", ".csv.gz")):
-        return CsvSource(path=path, delimiter=",")
+        return CsvSource(path=path, delimiter=",", multiline=multiline)
     if name.endswith((".tsv", ".tsv.gz")):
-        return CsvSource(path=path, delimiter="\t")
+        return CsvSource(path=path, delimiter="\t", multiline=multiline)
     if name.endswith((".parquet", ".pq")):
         return ParquetSource(files=(path,))
     if name.endswith((".arrow", ".feather", ".ipc")):

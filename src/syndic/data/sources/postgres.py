@@ -25,19 +25,24 @@ class PostgresSource:
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the columns."""
-        with self._read(f"SELECT * FROM {self._rows()} LIMIT 0") as reader:  # noqa: S608 - the query is the owner's own
-            return tuple(reader.schema.names)
+        return tuple(self._schema().names)
 
     def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
         """Yield batches as the server sends them."""
-        columns = check_columns(self, columns)
-        wanted = ", ".join(quoted(name) for name in columns)
+        columns, schema = check_columns(self, columns), self._schema()
+        # arrays count as missing values, and the driver fails on some of them
+        lists = {name for name in columns if pa.types.is_nested(schema.field(name).type)}
+        wanted = ", ".join(f"{'NULL AS ' if name in lists else ''}{quoted(name)}" for name in columns)
         with self._read(f"SELECT {wanted} FROM {self._rows()}") as reader:  # noqa: S608 - as above
             yield from reader
 
     def describe(self) -> str:
         """Return the kind and the database's name."""
         return f"PostgreSQL database {urlsplit(self.uri).path.strip('/') or '(default)'}"
+
+    def _schema(self) -> pa.Schema:
+        with self._read(f"SELECT * FROM {self._rows()} LIMIT 0") as reader:  # noqa: S608 - the query is the owner's own
+            return reader.schema
 
     def _rows(self) -> str:
         if self.table is not None:

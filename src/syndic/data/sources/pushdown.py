@@ -3,6 +3,7 @@
 The counts equal, cell for cell, those from streaming the rows, and are equally private.
 """
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, final
@@ -17,7 +18,7 @@ from syndic.data.factor import Factor
 from syndic.data.people import Choice
 from syndic.data.schema import Schema
 from syndic.data.source import Source
-from syndic.data.sources.engine import Ask, TooManyGroups
+from syndic.data.sources.engine import Ask, NotCounted
 from syndic.data.sources.ibis import IbisSource
 from syndic.data.sources.pushdown_codes import Grouped, grouped
 from syndic.data.sparse import SparseCounts, check_dense
@@ -46,11 +47,15 @@ class Recoding(Protocol):
 @final
 @dataclass(frozen=True, eq=False)
 class Pushdown:
-    """Rows that count, as an expression of the source's engine. None as an answer means: stream the rows instead."""
+    """Rows that count, as an expression of the source's engine. None as an answer means: stream the rows instead.
+
+    `size` is the number of rows where it is public: rows of missing values are counted too if there are fewer.
+    """
 
     schema: Schema
     source: IbisSource
     rows: Any
+    size: int | None = None
 
     def marginals(self, cliques: Sequence[Names], groups: Recoding | None) -> list[Factor] | None:
         """Return the exact counts of each set of columns, from few larger ones."""
@@ -78,9 +83,12 @@ class Pushdown:
         if by is None:
             return None
         counter = CellCounter(domain)
-        with self.source.engine.asking(steady=False) as ask:
-            for codes, number in self._tallies(ask, by, limited=False):
-                counter.add(codes, number)
+        try:
+            with self.source.engine.asking(steady=False) as ask:
+                for codes, number in self._tallies(ask, by, limited=False):
+                    counter.add(codes, number)
+        except NotCounted:
+            return None
         return counter.counts()
 
     def count(self) -> int:
@@ -88,8 +96,8 @@ class Pushdown:
         with self.source.engine.asking(steady=False) as ask:
             return sum(int(number.sum()) for _, number in self._tallies(ask, {}, limited=False))
 
-    def sums(self, names: Names) -> tuple[list[int], int] | None:
-        """Return the sum of each column's codes, and the number of rows."""
+    def sums(self, names: Names) -> list[int] | None:
+        """Return the sum of each column's codes."""
         by = self._by(names)
         if by is None or any(one.raw for one in by.values()):
             return None
@@ -98,7 +106,9 @@ class Pushdown:
         with self.source.engine.asking(steady=False) as ask:
             (batch,) = ask(coded.aggregate([*added, coded.count()]))
         *sums, rows = (column[0].as_py() or 0 for column in batch.columns)
-        return sums, rows
+        short = 0 if self.size is None else self.size - rows
+        missing = [short * self.schema[name].missing_code for name in names]
+        return None if short < 0 else [*map(operator.add, sums, missing)]
 
     def _few_tallies(self, ask: Ask, names: Names) -> list[Tally] | None:
         """Return codes and counts, grouped by values if they match the schema, else by codes, else None."""
@@ -108,7 +118,7 @@ class Pushdown:
                 return None
             try:
                 return list(self._tallies(ask, by, limited=True))
-            except TooManyGroups:
+            except NotCounted:
                 continue
         return None
 
@@ -119,7 +129,18 @@ class Pushdown:
         return by if len(by) == len(found) else None
 
     def _tallies(self, ask: Ask, by: Mapping[str, Grouped], *, limited: bool) -> Iterator[Tally]:
-        """Yield codes and the number of rows with them; the same codes may appear again."""
+        """Yield codes and the number of rows with them, missing rows last; the same codes may appear again."""
+        rows = 0
+        for codes, number in self._groups(ask, by, limited=limited):
+            rows += int(number.sum())
+            yield codes, number
+        if self.size is not None and rows > self.size:
+            raise NotCounted
+        if self.size is not None and rows < self.size:
+            missing = {name: np.array([self.schema[name].missing_code]) for name in by}
+            yield missing, np.array([self.size - rows])
+
+    def _groups(self, ask: Ask, by: Mapping[str, Grouped], *, limited: bool) -> Iterator[Tally]:
         if not by:
             yield from (({}, np.asarray(batch.column(0), dtype=np.int64)) for batch in ask(self._total()))
             return
@@ -131,7 +152,7 @@ class Pushdown:
         for batch in ask(answer.limit(most + 1) if limited else answer):
             seen += len(batch)
             if limited and seen > most:
-                raise TooManyGroups
+                raise NotCounted
             codes = {name: self._codes(name, one, batch.column(place)) for place, (name, one) in enumerate(by.items())}
             yield codes, np.asarray(batch.column(len(by)), dtype=np.int64)
 
@@ -143,13 +164,18 @@ class Pushdown:
 
 
 def pushdown(
-    schema: Schema, source: Source, person: str | None, rows_per_person: int, choose: Choice = "first"
+    schema: Schema,
+    source: Source,
+    person: str | None,
+    rows_per_person: int,
+    choose: Choice = "first",
+    size: int | None = None,
 ) -> Pushdown | None:
     """Return what counts in the source's own engine; None where the rows must be streamed."""
     if not isinstance(source, IbisSource) or not source.engine.counts:
         return None
     rows = source.rows if person is None else _chosen_rows(source, person, rows_per_person, choose)
-    return None if rows is None else Pushdown(schema, source, rows)
+    return None if rows is None else Pushdown(schema, source, rows, size)
 
 
 def _chosen_rows(source: IbisSource, person: str, most: int, choose: Choice) -> Any | None:

@@ -36,11 +36,10 @@ from numpy.typing import NDArray
 
 from syndic.data import decode_codes
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import Message, Method, Nothing, Party, Requires, Session, Terms, encode, member, step
+from syndic.kernel import SAME_PEOPLE, Message, Method, Nothing, Party, Requires, Session, Terms, encode, step
 from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan, Taxonomy, score_noise
 from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, notes_of, read_rows
 from syndic.methods.onehot import hot_rows
-from syndic.methods.refusals import SAME_PEOPLE, check_people, wrong_size
 from syndic.methods.synthesis.account import account_of
 from syndic.methods.synthesis.rounds import Answer
 from syndic.methods.synthesis.vertical_rounds import PARTNERS, Names, OpenedRound, Round
@@ -269,7 +268,6 @@ def _exact_scores(party: Party[DistdiffgenPlan]) -> NDArray[np.int64]:
     """Return the exact scores of all groups of the party's trees, column after column. Private."""
     trees = party.plan.trees[party.name]
     tables = [one.values for one in party.table.marginals([(name, party.plan.label) for name in trees])]
-    check_people(party, *(int(one.sum()) for one in tables))
     found = [max_scores(tree, table) for tree, table in zip(trees.values(), tables, strict=True)]
     return np.concatenate([np.zeros(0, dtype=np.int64), *found])
 
@@ -289,10 +287,7 @@ def _onehot_rows(party: Party[DistdiffgenPlan], start: int, stop: int) -> NDArra
     plan, cut = party.plan, party.recall(_CUT, Chosen).cut
     batches = party.table.batches(plan.domain(party.name, cut).names)
     width = plan.width(party.name, cut) - 1
-    matrix = hot_rows(batches, lambda coded: [plan.cells(party.name, cut, coded)], (width,), (start, stop))
-    if len(matrix) != stop - start:
-        raise wrong_size(party.name, member(party.terms, party.name).people)
-    return matrix
+    return hot_rows(batches, lambda coded: [plan.cells(party.name, cut, coded)], (width,), (start, stop))
 
 
 def _scores_by_column(plan: DistdiffgenPlan, answers: Mapping[str, Scores]) -> dict[str, NDArray[np.float64]]:

@@ -37,7 +37,18 @@ from numpy.typing import NDArray
 from syndic.data import Coded, Domain, Table, decode_codes
 from syndic.data.counting import DenseCounter
 from syndic.errors import InputError
-from syndic.kernel import Message, Method, Nothing, Party, Requires, Session, Terms, member, schema_of, step
+from syndic.kernel import (
+    SAME_PEOPLE,
+    Message,
+    Method,
+    Nothing,
+    Party,
+    Requires,
+    Session,
+    Terms,
+    schema_of,
+    step,
+)
 from syndic.methods.comparison.dplt_plan import (
     DpltPlan,
     count_pairs,
@@ -48,7 +59,6 @@ from syndic.methods.comparison.dplt_plan import (
 )
 from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, notes_of, read_rows
 from syndic.methods.onehot import hot_rows
-from syndic.methods.refusals import SAME_PEOPLE, check_people, wrong_size
 from syndic.methods.synthesis.account import account_of
 from syndic.methods.synthesis.vertical_rounds import PARTNERS, Names, OpenedRound, alone
 from syndic.model.latent.groups import Latent, latent_of, packed, regrouped
@@ -247,13 +257,11 @@ def _learn(party: Party[DpltPlan]) -> Learned:
     plan, domain = party.plan, party.plan.domains[party.name]
     pairs = list(itertools.combinations(domain.names, 2))
     exact = [one.values for one in party.table.marginals([*pairs, (domain.names[0],)])]
-    check_people(party, *(int(one.sum()) for one in exact))
     randomness = party.charge(plan.learning, why="noisy scores of pairs of columns, and noisy counts of groups of them")
     scores = _noisy_scores(plan, exact[: len(pairs)], randomness)
     noisy = {frozenset(pair): float(score) for pair, score in zip(pairs, scores, strict=True)}
     groups = regrouped(domain, plan.packed[party.name], noisy, plan.group, plan.most_cells)
     tables = [one.values for one in party.table.marginals(groups)]
-    check_people(party, *(int(one.sum()) for one in tables))
     counts = plan.counted.apply(np.concatenate([one.ravel() for one in tables]), randomness)
     parts = np.split(counts / plan.counted.scale, np.cumsum([one.size for one in tables])[:-1])
     draws = generator(party.key_randomness("first guess of latent attributes"))
@@ -293,15 +301,12 @@ def _count_latents(party: Party[DpltPlan], wanted: Sequence[Names]) -> list[NDAr
 def _onehot_rows(party: Party[DpltPlan], start: int, stop: int) -> NDArray[np.uint8]:
     """Return rows of the one-hot matrix of latent attributes, without the last level of each. Private."""
     latents = _recall_latents(party)
-    matrix = hot_rows(
+    return hot_rows(
         _batches(party.table, latents),
         lambda coded: [latent.encode(coded) for latent in latents.values()],
         (party.plan.levels - 1,) * len(latents),
         (start, stop),
     )
-    if len(matrix) != stop - start:
-        raise wrong_size(party.name, member(party.terms, party.name).people)
-    return matrix
 
 
 def _batches(table: Table, latents: Mapping[str, Latent]) -> Iterator[Coded]:

@@ -21,9 +21,8 @@ from syndic.kernel import (
     member,
     schema_of,
 )
-from syndic.methods.refusals import check_people
 from syndic.methods.synthesis.account import Account, RoundNoise
-from syndic.methods.synthesis.measure import Question, answer_of, rows_counted, split
+from syndic.methods.synthesis.measure import Question, answer_of, split
 from syndic.methods.synthesis.rounds import fitting
 from syndic.methods.synthesis.size import Size
 from syndic.model.markov import Adaptive, Grouping, Measurement
@@ -167,7 +166,6 @@ class OwnCounts:
         groups = () if grouping == Grouping.none(self.domain) else grouping.groups
         question = Question(number=self._number, tables=kept, groups=groups)
         counts = answer_of(question, self._party.table, self.people or 0)
-        check_people(self._party, rows_counted(question, counts, self.domain))
         own = self._account.noise(question)
         noise = RoundNoise(own.noise, self._events[self._number - 1])
         why = f"round {self._number} of its own synthesis: {len(kept)} tables"

@@ -28,7 +28,6 @@ from syndic.errors import InputError, MissingExtraError, RefusedError
 from syndic.kernel import Message, Method, Nothing, Party, Requires, Session, Terms, schema_of, step
 from syndic.methods.comparison.vertigan_plan import VertiganPlan, plan_training
 from syndic.methods.comparison.vertigan_result import GanTable, ReleasedGenerator, read_gan
-from syndic.methods.refusals import check_people
 from syndic.model.gan.shape import Flat, GanShape, descend
 from syndic.mpc.order import advance
 from syndic.random import SimulationRandomness, generator
@@ -248,9 +247,7 @@ def _codes(party: Party) -> NDArray[np.int32]:
     names = schema_of(party.terms, party.name).names
     batches = party.table.batches(names)
     parts = [np.stack([batch[name].astype(np.int32) for name in names], axis=1) for batch in batches]
-    codes = np.concatenate([np.zeros((0, len(names)), dtype=np.int32), *parts])
-    check_people(party, len(codes))
-    return codes
+    return np.concatenate([np.zeros((0, len(names)), dtype=np.int32), *parts])
 
 
 def _check_torch() -> None:

@@ -51,7 +51,6 @@ from syndic.methods.estimate.result import (
     group_estimate,
     members_of,
 )
-from syndic.methods.refusals import check_people
 from syndic.model import AnyFamily
 from syndic.model.families.accuracy import Setting, best_blocks, printed_blocks
 from syndic.model.families.estimate import Correction, block_estimates, blocks_of
@@ -193,16 +192,15 @@ class Estimate(Method, tag="estimate"):
     def _codes(self, party: Party[EstimatePlan]) -> NDArray[np.int64]:
         """Return the fine codes of as many rows as the study says.
 
-        Under `replace` sizes are public, so an error may report a wrong one. Under `add_remove` the size is a minimum:
-        this many rows are drawn, and if there are fewer, the rest get the middle code. Couple the draws with and
-        without one person: then adding or removing the person replaces at most one row.
+        Under `replace` the table has this many. Under `add_remove` the size is a minimum: this many rows are drawn, and
+        if there are fewer, the rest get the middle code. Couple the draws with and without one person: then adding or
+        removing the person replaces at most one row.
         """
         layout = party.plan.layout
         table = dataclasses.replace(party.table, schema=layout.schema)
         batches = [batch[self.column].astype(np.int64) for batch in table.batches()]
         codes = np.concatenate(batches) if batches else np.zeros(0, dtype=np.int64)
         if party.terms.unit.neighbours == "replace":
-            check_people(party, len(codes))
             return codes
         people = member(party.terms, party.name).people or 0
         if len(codes) >= people:

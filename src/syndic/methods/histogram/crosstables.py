@@ -26,12 +26,22 @@ from numpy.typing import NDArray
 
 from syndic.data import Factor
 from syndic.errors import InputError
-from syndic.kernel import Message, Method, Party, Requires, Session, Terms, budgets_of, member, schema_of, step
+from syndic.kernel import (
+    SAME_PEOPLE,
+    Message,
+    Method,
+    Party,
+    Requires,
+    Session,
+    Terms,
+    budgets_of,
+    schema_of,
+    step,
+)
 from syndic.methods.histogram.crosstables_plan import CrosstablesPlan, TableNoise
 from syndic.methods.histogram.crosstables_result import CrossTables, Pair, read_tables
 from syndic.methods.histogram.tables import cut
 from syndic.methods.onehot import completed, onehot
-from syndic.methods.refusals import SAME_PEOPLE, check_people, wrong_size
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_messages import ProductClose, ProductInbox, ProductOpening, ProductTurn, partners_of
@@ -132,7 +142,6 @@ class Crosstables(Method, tag="crosstables"):
         names, ring = plan.sent[party.name], product.sizes.whole
         counted = party.table.marginals([*((name,) for name in names), *plan.within[party.name]])
         margins = {name: table.values for name, table in zip(names, counted, strict=False)}
-        check_people(party, *(int(each.sum()) for each in margins.values()))
         groups = zip(names, product.groups[party.name], strict=True)
         product.check_unchanged(party, np.concatenate([margins[name][:group] for name, group in groups]))
         local = [table.values.ravel() for table in counted[len(names) :]]
@@ -150,10 +159,7 @@ class Crosstables(Method, tag="crosstables"):
     def product_matrix(self, party: Party[CrosstablesPlan], start: int, stop: int) -> NDArray[Any]:
         """Return rows of the party's one-hot matrix. Private."""
         plan = party.plan
-        matrix = onehot(party.table, plan.sent[party.name], plan.product.groups[party.name], (start, stop))
-        if len(matrix) != stop - start:
-            raise wrong_size(party.name, member(party.terms, party.name).people)
-        return matrix
+        return onehot(party.table, plan.sent[party.name], plan.product.groups[party.name], (start, stop))
 
     # The coordinator's side.
 

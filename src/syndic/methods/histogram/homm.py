@@ -50,7 +50,6 @@ from syndic.kernel import (
     read_table,
     step,
 )
-from syndic.methods.refusals import check_people
 from syndic.noise import DiscreteGaussian, DiscreteLaplace, SparseHistogram
 from syndic.privacy import Budget, Event, PureEvent, Unit, rho_for
 from syndic.privacy.concentrated import part_of
@@ -257,7 +256,6 @@ class Homm(Method, tag="homm"):
         """Count rows in every cell of the grid, add noise to every count, and keep cells by the public rule."""
         del message
         counts = party.table.cells()
-        check_people(party, int(counts.counts.sum()))
         why = "noisy full histogram"
         sparse = party.plan.sparse(party.name)
         if sparse is not None:

@@ -44,7 +44,6 @@ from syndic.kernel import (
     step,
 )
 from syndic.methods.histogram.tables import MarginalsNote, MarginalTables, cut, read_marginals
-from syndic.methods.refusals import check_people
 from syndic.mpc.graph import sum_graph
 from syndic.mpc.masked_sum import MaskedSum, SumMasked
 from syndic.mpc.ring import OVERFLOW, ring_for
@@ -190,7 +189,6 @@ class Marginals(Method, tag="marginals"):
         plan = party.plan
         masks = plan.masked_sum.masks(party)
         tables = party.table.marginals(plan.cliques)
-        check_people(party, int(tables[0].sum()))
         counts = np.concatenate([table.values.ravel() for table in tables])
         # the bound is public, and clipping counts to it never increases the distance between neighbours
         clipped = np.minimum(counts, most_rows(party.terms, party.name))

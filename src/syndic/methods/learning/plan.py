@@ -36,7 +36,6 @@ from syndic.methods.learning.noise import (
 )
 from syndic.methods.learning.rows import Encoding, PartyRows
 from syndic.methods.learning.scheme import Averaging, Descent, FewRounds, Opened, Scheme, scheme_of
-from syndic.methods.refusals import sizes_are_public
 from syndic.model.erm.loss import Numbers
 from syndic.model.erm.noise_law import ObjectiveNoise
 from syndic.model.erm.private import Setting, local_objective
@@ -53,6 +52,10 @@ Channel = Literal["masked", "local", "open"]
 
 # number of rounds for which a result states the guarantee so far
 _SHOWN: Final = 20
+_SHRUNK: Final = (
+    "; so is the change of the factor that falls from 1 at the declared number of rows to 0 at twice as many, the "
+    "largest model over the number of people"
+)
 _STEPS: Final[dict[Channel, str]] = {"masked": "contribute", "local": "release", "open": "give"}
 
 PRINTED: Final[dict[str, str]] = {
@@ -99,13 +102,11 @@ class LearnPlan(Plan):
         """Return the party's rows with their public properties. Private."""
         people, total = self.people[party.name], sum(self.people.values())
         return PartyRows(
-            party=party.name,
             table=party.table,
             encoding=self.encoding,
             people=people,
             rows=self.terms.unit.rows,
             share=people / total,
-            public_size=sizes_are_public(self.terms),
         )
 
     def opened(self, noise: RoundNoise, steps: Numbers, present: tuple[str, ...]) -> Opened:
@@ -250,7 +251,8 @@ class LearnPlan(Plan):
                 f"{change} one person's rows changes the gradient of one party's objective by at most {records} x "
                 f"{self.clip:g} / its public number of people, so its minimiser, every weight being penalised, by at "
                 "most that over the penalty; the solver's proven distance at both neighbours and the rounding to steps "
-                "are added. Times the party's part of all people this is the same at every party; the noise is "
+                f"are added{'' if unit.sizes_are_public else _SHRUNK}. Times the party's part of all people this "
+                "is the same at every party; the noise is "
                 f"calibrated to {unit.parties} of the parties"
             )
         curved = (

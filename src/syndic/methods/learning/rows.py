@@ -18,13 +18,14 @@ from syndic.data import Boolean, Schema, Table
 from syndic.data.column import Codes, Listed
 from syndic.data.design import Design
 from syndic.document import Document
-from syndic.methods.refusals import wrong_size
 from syndic.model.erm.loss import Loss, Numbers
 from syndic.model.erm.multiclass import joint_slope, shortening
 from syndic.model.erm.second_order import LARGEST_NORM, STEPS, WEIGHT_STEPS, exact_rows, within_norm
 
 # rows at a time: sums of as many terms of 2^32 stay below 2^53
 _CHUNK: Final = 2**16
+ROOM: Final = 2
+"""Times the declared rows: a party's model gets smaller beyond the declared ones and is zero from here on."""
 
 
 @final
@@ -125,23 +126,29 @@ class Rows:
 class PartyRows:
     """One party's rows. Public: its number of people, the most rows of one person, its part of all people."""
 
-    party: str
     table: Table
     encoding: Encoding
     people: int
     rows: int
     share: float
-    public_size: bool
 
-    def batches(self) -> list[Rows]:
-        """Return the rows in batches; if sizes are public, raise `InputError` for a wrong one."""
-        batches = list(self.encoding.batches(self.table))
-        if self.public_size and sum(len(batch) for batch in batches) != self.people:
-            raise wrong_size(self.party, self.people)
-        return batches
+    @property
+    def declared(self) -> int:
+        """The public bound on the number of rows. A source may have more."""
+        return self.people * self.rows
+
+    def batches(self) -> Iterator[Rows]:
+        """Yield the rows in batches."""
+        return self.encoding.batches(self.table)
 
     def matrix(self) -> tuple[Numbers, Numbers]:
-        """Return all features and labels at once. Private."""
-        batches, (models, features) = self.batches(), self.encoding.shape
-        rows = [np.empty((0, features)), *(batch.plain for batch in batches)]
-        return np.concatenate(rows), np.concatenate([np.empty((0, models)), *(batch.labels for batch in batches)])
+        """Return features and labels at once, reading no more than `ROOM` times the declared rows. Private."""
+        models, features = self.encoding.shape
+        rows, labels, left = [np.empty((0, features))], [np.empty((0, models))], ROOM * self.declared
+        for batch in self.batches():
+            rows.append(batch.plain[:left])
+            labels.append(batch.labels[:left])
+            left -= len(rows[-1])
+            if not left:
+                break
+        return np.concatenate(rows), np.concatenate(labels)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError
-from syndic.methods.learning.rows import Encoding, PartyRows
+from syndic.methods.learning.rows import ROOM, Encoding, PartyRows
 from syndic.model.erm.loss import Loss, Numbers, Objective
 from syndic.model.erm.multiclass import JointObjective
 from syndic.model.erm.second_order import STEPS, UNIT, Newton, NewtonState
@@ -132,6 +132,10 @@ class ModelQuery(Query):
 
     The objective is the sum of losses divided by the PUBLIC number of people, plus the penalty. Adding or removing one
     record changes its gradient by clip / people for any number of rows; strong convexity turns that into a distance.
+
+    A solver reaches its tolerance for a bounded number of rows only, and a source may have more than were declared. No
+    cut of the rows helps: where people are added or removed, it replaces a row. So the model itself is multiplied by a
+    factor that falls from 1 at the declared number of rows to 0 at `ROOM` times as many.
     """
 
     objective: Objective
@@ -149,11 +153,12 @@ class ModelQuery(Query):
     def model(self, holding: PartyRows) -> Numbers:
         """Return the party's minimiser (model, feature), inside the public radius. Private."""
         rows, labels = holding.matrix()
-        if len(rows) == 0:
+        factor = min(1.0, (ROOM - len(rows) / holding.declared) / (ROOM - 1))
+        if len(rows) == 0 or factor <= 0:
             return np.zeros(holding.encoding.shape)
         found = np.stack([self._one(rows, each, holding.people) for each in labels.T])
         length = float(np.linalg.norm(found))
-        return found if length <= self.radius else found * (self.radius / length)
+        return found * (factor if length <= self.radius else factor * self.radius / length)
 
     def steps(self, model: Numbers, share: float) -> NDArray[np.int64]:
         """Return the model times the party's part, in steps."""
@@ -171,20 +176,34 @@ class ModelQuery(Query):
 
 
 def model_query(
-    encoding: Encoding, objective: Objective, *, people: Mapping[str, int], records: int, rows: int, alone: bool = False
+    encoding: Encoding,
+    objective: Objective,
+    *,
+    people: Mapping[str, int],
+    records: int,
+    rows: int,
+    sized: bool = False,
+    alone: bool = False,
 ) -> ModelQuery:
     """Return the query for parties with these numbers of people and at most `rows` rows each.
 
     One person changes a party's minimiser by at most records x slope / (people x penalty), and the solver's result by
     twice its tolerance over the penalty more. Times the party's part of all people this is the same for every party,
-    except for the tolerance. `alone` omits that factor: the sensitivity of one party's model by itself.
+    except for the tolerance. `alone` omits that factor: the sensitivity of one party's model by itself. `sized` says
+    that parties have exactly so many rows. Otherwise a person changes the factor for too many rows by 1 / people.
     """
     models, features = encoding.shape
     total, penalty = sum(people.values()), objective.regularisation
     slope = objective.loss.lipschitz * sqrt(models)
     radius = sqrt(2 * _LARGEST_LOSS * models / penalty)
-    tolerances = {size: _tolerance(size * rows, features, radius, penalty) for size in people.values()}
-    moved = {size: (records * slope / size + 2 * sqrt(models) * tolerances[size]) / penalty for size in tolerances}
+    fold = 1 if sized else ROOM * rows
+    tolerances = {size: _tolerance(size, rows, features, radius * sqrt(fold), penalty) for size in people.values()}
+    # a model's length is at most the radius, and at most the sum of all slopes over the penalty
+    shrunk = 0.0 if sized else min(radius, fold * slope / penalty) / (ROOM - 1)
+    moved = {
+        size: (records * slope / size + 2 * sqrt(models) * tolerance) / penalty + shrunk / size
+        for size, tolerance in tolerances.items()
+    }
     together = max(change * size / total for size, change in moved.items())
     unit = 2.0 ** floor(log2(together / _MODEL_REACH))
     dimension = models * features
@@ -201,10 +220,14 @@ def model_query(
     )
 
 
-def _tolerance(rows: int, features: int, radius: float, penalty: float) -> float:
-    """Return a gradient norm that a solver always reaches in floating point: at best a thousandth of one record's."""
-    rounding = 64 * np.finfo(np.float64).eps * (rows + features) * (1 + radius * (1 + penalty))
-    return 0.001 / rows + float(rounding)
+def _tolerance(people: int, rows: int, features: int, radius: float, penalty: float) -> float:
+    """Return a gradient norm that a solver always reaches in floating point: at best a thousandth of one record's.
+
+    Losses are divided by the number of people, so rounding counts `rows` times. For `ROOM` times as many rows it is
+    still four times the bound that `certified_norm` adds.
+    """
+    rounding = 64 * np.finfo(np.float64).eps * rows * (people * rows + features) * (1 + radius * (1 + penalty))
+    return 0.001 / (people * rows) + float(rounding)
 
 
 @final
@@ -318,7 +341,8 @@ def scheme_of(method: "Learn", unit: Unit, encoding: Encoding, people: Mapping[s
     objective, shape, total, records = method.objective, encoding.shape, sum(people.values()), unit.l1_of_counts()
     if method.averages_models:
         alone = method.scheme == "pathak"
-        query = model_query(encoding, objective, people=people, records=records, rows=unit.rows, alone=alone)
+        sized, rows = unit.sizes_are_public, unit.rows
+        query = model_query(encoding, objective, people=people, records=records, rows=rows, sized=sized, alone=alone)
         return Averaging(stages=((query, 1),), shape=shape, people=total)
     if method.scheme == "newton":
         newton = Newton(

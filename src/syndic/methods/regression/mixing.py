@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import Message, Method, Nothing, Party, Requires, Session, Terms, schema_of, step
-from syndic.methods.refusals import check_people
 from syndic.methods.regression.mixing_plan import MixingPlan, plan_mixing
 from syndic.methods.regression.mixing_result import Bounds, MixedResult, Scheme, read_mixed
 from syndic.model.gram.mixing import Mixer, Stream
@@ -104,7 +103,6 @@ class Mixing(Method, tag="mixing"):
         mixer = Mixer(mixes=plan.mixes or 1, width=plan.width(party.name), bits=self.bits, stream=signs)
         for coded in party.table.batches(schema_of(party.terms, party.name).names):
             mixer.add(plan.rows(party.name, coded))
-        check_people(party, mixer.people)
         noisy = party.release(plan.noise[party.name], mixer.total(), why="noisy mixed columns")
         return NoisyRows(values=noisy)
 
@@ -117,7 +115,6 @@ class Mixing(Method, tag="mixing"):
         rows = [np.zeros((0, plan.width(party.name)), dtype=np.int64)]
         rows += [plan.rows(party.name, coded).astype(np.int64) for coded in batches]
         values = np.concatenate(rows)
-        check_people(party, len(values))
         return NoisyRows(values=party.release(plan.noise[party.name], values, why="noisy columns"))
 
     def coordinate(self, session: Session[MixingPlan]) -> MixedResult:

@@ -39,7 +39,6 @@ from syndic.kernel import (
     people_of,
     step,
 )
-from syndic.methods.refusals import check_people
 from syndic.methods.regression.gram_result import GramNote, GramResult, read_gram
 from syndic.model.gram.matrix import intercept, places_of, sensitivity_squared
 from syndic.model.gram.rows import MOST_BITS, Clip, Pair, check_names, clip_of, products_of
@@ -224,7 +223,6 @@ class PooledGram(Method, tag="pooled-gram"):
             rows = plan.rows(batch)
             total += products_of(rows)
             people += len(rows)
-        check_people(party, people)
         values = np.zeros(plan.masked_sum.count, dtype=np.int64)
         values[plan.places[plan.places >= 0]] = total[plan.places >= 0]
         noisy = party.contribute(plan.noise, values, why="noisy Gram matrix, one sum over all parties")

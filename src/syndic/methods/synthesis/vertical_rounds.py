@@ -17,7 +17,6 @@ from syndic.data import Domain
 from syndic.errors import InputError
 from syndic.kernel import Message, Party, Terms
 from syndic.methods.onehot import completed
-from syndic.methods.refusals import check_people
 from syndic.methods.synthesis.account import Account, RoundNoise
 from syndic.methods.synthesis.rounds import Answer
 from syndic.mpc.product import SecureProduct
@@ -234,7 +233,6 @@ class Round:
         blocks = layout.blocks.get(party.name, ())
         shares = product.shares(party, close) if blocks else {}
         counted = count([*blocks, *(layout.tables[place] for place in layout.within[party.name])])
-        check_people(party, *(int(one.sum()) for one in counted))
         margins = {block: one.ravel() for block, one in zip(blocks, counted, strict=False)}
         if blocks:
             product.check_unchanged(party, np.concatenate([one[:-1] for one in margins.values()]))

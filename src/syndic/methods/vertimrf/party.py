@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from syndic.data import Domain, Factor
 from syndic.errors import DoorError, InputError, RefusedError
 from syndic.kernel import Message, Party, schema_of
-from syndic.methods.refusals import check_people
 from syndic.methods.vertimrf.account import local_slack
 from syndic.methods.vertimrf.model.build import LocalModel
 from syndic.methods.vertimrf.plan import Layout, Names, VertimrfPlan
@@ -65,12 +64,10 @@ class Responses(Message):
 
 
 def read_codes(party: Party[VertimrfPlan]) -> Codes:
-    """Return the party's rows, column by column; refuse if the number of people is not the public one. Private."""
+    """Return the party's rows, column by column. Private."""
     names = schema_of(party.terms, party.name).names
     batches = list(party.table.batches(names))
-    codes = {name: np.concatenate([np.zeros(0, np.uint8), *(batch[name] for batch in batches)]) for name in names}
-    check_people(party, len(codes[names[0]]))
-    return codes
+    return {name: np.concatenate([np.zeros(0, np.uint8), *(batch[name] for batch in batches)]) for name in names}
 
 
 @final

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data.aligned import NAME_BYTES, Alignment, IdRule, name_of
-from syndic.errors import InputError, RefusedError
+from syndic.errors import RefusedError
 from syndic.kernel import Nothing, Party, Session, SubProtocol, step
 from syndic.mpc.align.point import HASH_BYTES, POINT_BYTES, new_blinding, new_power, points_of, raised
 from syndic.mpc.align.table import (
@@ -135,12 +135,8 @@ class PrivateIntersection(SubProtocol):
         _advance(party, 1)
 
     def keep(self, party: Party, ids: Sequence[bytes], columns: tuple[str, ...]) -> None:
-        """Hash this party's ids, pad them with random ones to the public bound, and store them."""
-        if len(ids) > self.bounds[party.name]:
-            bound = self.bounds[party.name]
-            raise InputError(
-                f"party '{party.name}': its source has more people than the study's bound (people = {bound})"
-            )
+        """Hash this party's first ids up to the public bound, pad them with random ones to it, and store them."""
+        ids = ids[: self.bounds[party.name]]
         randomness = party.key_randomness("align")
         secret, key = derive(self.secret.value(party), "ids"), randomness.bytes(KEY_BYTES)
         power = new_power(randomness)
