@@ -85,6 +85,7 @@ def columns(name: str) -> list[Column]:
         Boolean(name=name, missing=Instead(value=True)),
         Categorical(name=name, values=("3", "a", "é", "0", "T"), outside=Instead(value="a")),
         Categorical(name=name, values=("t", "2020-01-02", "e\u0301", "0.3", "inf"), outside="missing"),
+        Categorical(name=name, values=("2", "1.", "ab", "0.", "1e", "-1"), prefix=2, tree=(("ab", "a"), ("2", "1.5"))),
         Ordinal(name=name, values=("F", "10:30", "true", "0.1"), missing=Instead(value="F")),
         Date(name=name, lower=day(2020, 1, 1), upper=day(2020, 1, 4)),
         Date(name=name, lower=day(1, 1, 1), upper=day(9999, 12, 31), bins=11, outside="missing"),

@@ -17,6 +17,7 @@ import msgspec
 from syndic.errors import InputError
 
 D = TypeVar("D")
+Prepare = Callable[[Any], Any]
 LARGEST_WHOLE = 2**63
 # "1e999999999" is short to write, but its digits would take hours to compute
 _ENDLESS = re.compile(r"[eE][+-]?\d{4}")
@@ -110,17 +111,17 @@ def from_builtins(data: Any, kind: type[D], *, where: str) -> D:
     raise _all_errors(data, kind, where, first)
 
 
-def from_json(text: bytes | str, kind: type[D], *, where: str) -> D:
-    """Read a JSON document of class `kind`."""
+def from_json(text: bytes | str, kind: type[D], *, where: str, prepare: Prepare | None = None) -> D:
+    """Read a JSON document of class `kind`; `prepare` changes the content before it is checked."""
     try:
         data = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{where}: not valid JSON: {error}") from None
-    return from_builtins(data, kind, where=where)
+    return _prepared(data, kind, where, prepare)
 
 
-def from_toml(text: str, kind: type[D], *, where: str) -> D:
-    """Read a TOML document of class `kind`."""
+def from_toml(text: str, kind: type[D], *, where: str, prepare: Prepare | None = None) -> D:
+    """Read a TOML document of class `kind`; `prepare` changes the content before it is checked."""
     if _LONG_KEY.search(text):
         raise InputError(f"{where}: not valid TOML: a dotted key has too many parts for a {kind.__name__}")
     try:
@@ -128,11 +129,19 @@ def from_toml(text: str, kind: type[D], *, where: str) -> D:
     except (ValueError, RecursionError) as error:
         # a number with too many digits raises a plain ValueError
         raise InputError(f"{where}: not valid TOML: {error}") from None
+    return _prepared(data, kind, where, prepare)
+
+
+def _prepared(data: Any, kind: type[D], where: str, prepare: Prepare | None) -> D:
+    try:
+        data = data if prepare is None else prepare(data)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
     return from_builtins(data, kind, where=where)
 
 
-def from_file(path: str | Path, kind: type[D]) -> D:
-    """Read a `.toml` or `.json` file of class `kind`."""
+def from_file(path: str | Path, kind: type[D], *, prepare: Prepare | None = None) -> D:
+    """Read a `.toml` or `.json` file of class `kind`; `prepare` changes the content before it is checked."""
     path = Path(path)
     if path.suffix not in {".toml", ".json"}:
         raise InputError(f"{path.name}: unknown file type '{path.suffix}'; expected a .toml or .json file")
@@ -142,7 +151,7 @@ def from_file(path: str | Path, kind: type[D]) -> D:
         raise InputError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
-    return (from_toml if path.suffix == ".toml" else from_json)(text, kind, where=path.name)
+    return (from_toml if path.suffix == ".toml" else from_json)(text, kind, where=path.name, prepare=prepare)
 
 
 def _all_errors(data: Any, kind: Any, where: str, first: str) -> InputError:

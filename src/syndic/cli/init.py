@@ -56,8 +56,9 @@ def init(
     out = out or Path("study.draft.toml")
     _check_free(out)
     known = [*(read_dictionary(dictionary) if dictionary else ()), *(read_metadata(metadata) if metadata else ())]
+    beside = out.parent if dictionary and dictionary.parent.resolve() == out.parent.resolve() else None
     with show.progress_bar("read the files", shown=True):
-        made = draft(_parties(files), target=target, declared=known, people=_numbers(people))
+        made = draft(_parties(files), target=target, declared=known, people=_numbers(people), folder=beside)
     write_new(out, made.toml())
     _show(made)
     click.echo(f"wrote {out}: private. {_count(len(made.unconfirmed))} read from rows")
@@ -102,7 +103,7 @@ def _confirm(path: Path, out: Path, *, yes: bool) -> None:
         click.echo("Press Enter if all values of a line are public knowledge, or type KEY = VALUE to replace one.")
         for place in dict.fromkeys(one.place for one in values):
             _ask(place, [one for one in values if one.place == place], chosen)
-    write_new(out, confirm(text, chosen.__getitem__))
+    write_new(out, confirm(text, chosen.__getitem__, out.parent))
     click.echo(f"wrote {out}: {_count(len(values))} confirmed")
 
 

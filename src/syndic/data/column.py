@@ -8,14 +8,16 @@ import datetime
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Generic, Literal, TypeVar, final
+from typing import Annotated, Any, Generic, Literal, TypeVar, final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from syndic.data import values as read
+from syndic.data.lists import OTHER, branches_of, check_tree
 from syndic.data.reading import TRUTH_LETTERS, Key, key_of
 from syndic.document import Document
 
@@ -23,7 +25,8 @@ Codes = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]
 V = TypeVar("V", str, bool, int, float, datetime.date)
 
 MISSING_LABEL = "(missing)"
-OTHER = "other"
+# for editors: a study file may name a CSV file instead (`syndic.data.lists`)
+_OR_FILE = msgspec.Meta(extra_json_schema={"type": ["array", "string"]})
 LARGEST_SIZE = 2**32
 LARGEST_INTEGER = 2**53  # floats below it are exact integers
 
@@ -119,7 +122,7 @@ class Listed(Described, frozen=True, kw_only=True):
     decodes to null; `{value = "x"}` uses x.
     """
 
-    values: tuple[str, ...]
+    values: Annotated[tuple[str, ...], _OR_FILE]
     outside: Literal["other", "missing"] | Instead[str] = "other"
     missing: Literal["level"] | Instead[str] = "level"
 
@@ -127,7 +130,7 @@ class Listed(Described, frozen=True, kw_only=True):
         self._check_name()
         if not self.values:
             raise ValueError(f"{self.name!r}: values must not be empty")
-        if any(not value or value != value.strip() for value in self.values):
+        if any(not value or value != value.strip() for value in self._listed()):
             raise ValueError(f"{self.name!r}: a value must not be empty, and must not begin or end with white space")
         self._check_distinct()
         for rule, choice in (("outside", self.outside), ("missing", self.missing)):
@@ -136,7 +139,7 @@ class Listed(Described, frozen=True, kw_only=True):
 
     def _check_distinct(self) -> None:
         seen: dict[Key, str] = {}
-        for value in self.values:
+        for value in self._listed():
             key = key_of(value)
             if key is None:
                 raise ValueError(f"{self.name!r}: {value!r} means a missing value and cannot be listed")
@@ -149,7 +152,7 @@ class Listed(Described, frozen=True, kw_only=True):
     @property
     def levels(self) -> int:
         """Number of listed values, plus one for "other" if it is not listed."""
-        return len(self.values) + (self.outside == OTHER and OTHER not in self.values)
+        return len(self._listed()) + (self.outside == OTHER and OTHER not in self.values)
 
     @property
     def missing_code(self) -> int:
@@ -160,8 +163,11 @@ class Listed(Described, frozen=True, kw_only=True):
         """Return the values, "other" and "(missing)"."""
         return (*self._texts(), MISSING_LABEL)[: self.size]
 
+    def _listed(self) -> tuple[str, ...]:
+        return self.values
+
     def _texts(self) -> tuple[str, ...]:
-        return (*self.values, OTHER)[: self.levels]
+        return (*self._listed(), OTHER)[: self.levels]
 
     @property
     def outside_code(self) -> int:
@@ -175,7 +181,10 @@ class Listed(Described, frozen=True, kw_only=True):
         return _listed_keys(self._texts())
 
     def _codes(self, array: pa.Array) -> NDArray[np.int64]:
-        return _fill(read.places(array, self.lookup(), self.outside_code), self.missing_code)
+        return _fill(read.places(array, self.lookup(), self.outside_code, self._cut()), self.missing_code)
+
+    def _cut(self) -> int | None:
+        return None
 
     def _values(self, codes: NDArray[np.int64], generator: np.random.Generator) -> pa.Array:  # noqa: ARG002
         return pa.array(self._texts(), pa.string()).take(pa.array(codes))
@@ -183,7 +192,35 @@ class Listed(Described, frozen=True, kw_only=True):
 
 @final
 class Categorical(Listed, frozen=True, kw_only=True, tag_field="kind", tag="categorical"):
-    """Values without an order; see `Listed` for the rules."""
+    """Values without an order; see `Listed` for the rules.
+
+    With `prefix`, a value that is not listed is looked up by so many of its first characters. `tree` has pairs of a
+    value and its branch, and of a branch and the branch above. Branches that are not listed are levels too, after the
+    values.
+    """
+
+    prefix: int | None = None
+    tree: Annotated[tuple[tuple[str, str], ...], _OR_FILE] = ()
+
+    def __post_init__(self) -> None:
+        if self.prefix is not None and self.prefix < 1:
+            raise ValueError(f"{self.name!r}: prefix ({self.prefix}) must be at least 1")
+        check_tree(self.name, self.values, self.tree)
+        super().__post_init__()
+
+    def branches(self) -> tuple[int, ...]:
+        """Return for each code the code of its branch: "other" where `tree` has none, and itself at the top."""
+        texts = self._texts()
+        codes = {text: code for code, text in enumerate(texts)}
+        up, top = dict(self.tree), codes.get(OTHER)
+        found = [codes[up[text]] if text in up else code if top is None else top for code, text in enumerate(texts)]
+        return (*found, *range(len(texts), self.size))
+
+    def _listed(self) -> tuple[str, ...]:
+        return (*self.values, *branches_of(self.values, self.tree)) if self.tree else self.values
+
+    def _cut(self) -> int | None:
+        return self.prefix
 
 
 @final

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, cast, final, get_args
 
 from syndic.data.bins import Scale
+from syndic.data.lists import read_values
 from syndic.data.profile import Kind
 from syndic.errors import InputError
 
@@ -23,20 +24,24 @@ _SDV: Final[Mapping[str, Kind]] = {"categorical": "categorical", "boolean": "boo
 @final
 @dataclass(frozen=True, kw_only=True)
 class Declared:
-    """What is publicly known about one column; None and empty where nothing is said."""
+    """What is publicly known about one column; None and empty where nothing is said. `file` has the values."""
 
     name: str
     kind: Kind | None = None
     lower: int | float | datetime.date | None = None
     upper: int | float | datetime.date | None = None
     values: tuple[str, ...] = ()
+    file: str = ""
     bins: int | None = None
     scale: Scale | None = None
     left_out: str = ""
 
 
 def read_dictionary(path: Path) -> tuple[Declared, ...]:
-    """Read a CSV data dictionary with the columns name, kind, lower, upper, values (with ";" between) and bins."""
+    """Read a CSV data dictionary with the columns name, kind, lower, upper, values and bins.
+
+    Values have ";" between them, or are in a CSV file beside the dictionary, which is named instead.
+    """
     try:
         lines = list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines(), restkey="", strict=True))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -48,7 +53,7 @@ def read_dictionary(path: Path) -> tuple[Declared, ...]:
             f"{path.name}: a data dictionary has a line for each column and, of these headings, at least name: "
             f"{', '.join(_KEYS)}{wrong}"
         )
-    columns = [_of_line(line, f"{path.name}, line {place}") for place, line in enumerate(lines, start=2)]
+    columns = [_of_line(line, f"{path.name}, line {place}", path.parent) for place, line in enumerate(lines, start=2)]
     return _distinct(columns, path.name)
 
 
@@ -66,7 +71,7 @@ def read_declared(path: Path) -> tuple[Declared, ...]:
     return read_metadata(path) if path.suffix == ".json" else read_dictionary(path)
 
 
-def _of_line(line: Mapping[str, str | None], where: str) -> Declared:
+def _of_line(line: Mapping[str, str | None], where: str, folder: Path) -> Declared:
     cells = {key: (line.get(key) or "").strip() for key in _KEYS}
     kind, name = cells["kind"].lower(), cells["name"]
     if not name:
@@ -78,12 +83,15 @@ def _of_line(line: Mapping[str, str | None], where: str) -> Declared:
         raise InputError(f"{where}: unknown kind {kind!r}; expected one of {allowed}")
     if cells["scale"] and cells["scale"] not in get_args(Scale):
         raise InputError(f"{where}: unknown scale {cells['scale']!r}; expected one of {', '.join(get_args(Scale))}")
+    file = cells["values"] if cells["values"].endswith(".csv") else ""
+    listed = read_values(folder, file, f"{where}: values") if file else cells["values"].split(";")
     return Declared(
         name=name,
         kind=cast("Kind", kind) if kind else None,
         lower=_bound(cells["lower"], kind, f"{where}: lower"),
         upper=_bound(cells["upper"], kind, f"{where}: upper"),
-        values=tuple(value.strip() for value in cells["values"].split(";") if value.strip()),
+        values=tuple(value.strip() for value in listed if value.strip()),
+        file=file,
         bins=_whole(cells["bins"], f"{where}: bins"),
         scale=cast("Scale", cells["scale"]) if cells["scale"] else None,
     )

@@ -29,6 +29,8 @@ Kind = Literal["boolean", "integer", "real", "categorical", "ordinal", "date"]
 MOST_LISTED: Final = 100
 """A category beyond the most frequent ones is not listed."""
 
+PUBLIC_LIST: Final = 'name a public list of all values, values = "FILE.csv", in a data dictionary or in the study'
+
 _FEW_ROWS: Final = 5  # a listed category has so many rows; in tables below _SMALL_TABLE rows two
 _SMALL_TABLE: Final = 100
 _MOSTLY: Final = 0.95  # share of values that must fit a kind
@@ -310,7 +312,7 @@ def _listed(name: str, found: _Distinct) -> ColumnProfile:
     if not listed:
         return ColumnProfile(name=name, kind=None, reason="every value is rare: an id, a code or free text?")
     if sum(rows[key] for key in listed) < _COVERED * found.total:
-        reason = f"the {MOST_LISTED} most frequent values are in less than half of the rows: group them first"
+        reason = f"the {MOST_LISTED} most frequent values are in less than half of the rows: {PUBLIC_LIST}"
         return ColumnProfile(name=name, kind=None, reason=reason)
     unlisted = len(rows) - len(listed)
     values = [texts[key] for key in sorted(listed, key=_order)]

@@ -1,11 +1,13 @@
 """The public description of a table: its columns, written by people, never derived from private rows."""
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, final
 
 from syndic.data.column import Boolean, Categorical, Ordinal
 from syndic.data.domain import Domain
+from syndic.data.lists import with_lists
 from syndic.data.ranged import Date, Integer, Real
 from syndic.document import Document, from_builtins, from_file, from_json, json_schema
 from syndic.errors import InputError
@@ -28,8 +30,8 @@ class Schema(Document, frozen=True, kw_only=True):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a `.toml` or `.json` file."""
-        return from_file(path, cls)
+        """Read a `.toml` or `.json` file, and the lists of values that it names."""
+        return from_file(path, cls, prepare=partial(with_lists, folder=Path(path).parent))
 
     @classmethod
     def from_domain(cls, sizes: Mapping[str, int] | str | Path) -> Self:

@@ -104,18 +104,29 @@ def truths(array: pa.Array) -> Numbers:
     return np.where((values == 0) | (values == 1), values, np.nan)
 
 
-def places(array: pa.Array, codes: Mapping[Key, int], outside: int) -> Numbers:
-    """Return each value's code by its key, or `outside` if not listed; empty text and other types are missing."""
+def places(array: pa.Array, codes: Mapping[Key, int], outside: int, prefix: int | None = None) -> Numbers:
+    """Return each value's code by its key, or `outside` if not listed; empty text and other types are missing.
 
-    def place(key: Key | None) -> float:
-        return math.nan if key is None else codes.get(key, outside)
+    With `prefix`, a text or number that is not listed is looked up by so many of its first characters.
+    """
 
+    def place(key: Key | None, text: str | None = None) -> float:
+        if key is None:
+            return math.nan
+        if key not in codes and prefix is not None and text is not None:
+            cut = key_of(text[:prefix].strip())
+            return outside if cut is None else codes.get(cut, outside)
+        return codes.get(key, outside)
+
+    if prefix is not None and pa.types.is_decimal(array.type):
+        # all digits, as databases write them
+        array = _by_object(array, lambda number: format(number, "f"))
     kind = array.type
     if is_text(kind):
-        return by_distinct(texts(array), lambda text: place(key_of(text)))
+        return by_distinct(texts(array), lambda text: place(key_of(text), text))
     if is_number(kind):
         found = pa.array(numbers(array))
-        return by_distinct(found, lambda number: place(None if math.isnan(number) else number))
+        return by_distinct(found, lambda number: place(None if math.isnan(number) else number, text_of(number)))
     if is_time(kind):
         read = _time_reader(kind)
         return by_distinct(_ticks(array), lambda ticks: place(read(ticks)))

@@ -1,6 +1,7 @@
 """Compare a release with real rows, always next to baselines."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,10 @@ from syndic.evaluation.evaluation import RELEASE, Evaluation, Scores
 from syndic.evaluation.prediction import check_models, default_target, one_thread, predictions, task_of
 from syndic.evaluation.propensity import logistic_ratio, tree_ratio
 from syndic.evaluation.regression import coefficient_overlap
-from syndic.evaluation.rows import Clique, Rows, kept, pooled, released
+from syndic.evaluation.rows import Clique, Rows, kept, pooled, recoded, released
 from syndic.evaluation.scores import FULL, QUICK, Effort
 from syndic.kernel import Progress, silent_progress
 from syndic.methods.synthesis.result import SyntheticTable
-from syndic.methods.synthesis.trust import Reliability
 from syndic.privacy import Unit
 from syndic.study import PartyFile, Release, Study
 from syndic.study.party_folder import beside
@@ -67,7 +67,11 @@ def evaluate(
     effort, notes = (FULL if full else QUICK), list[str]()
     target = _target(schema, agreed, target, notes)
     tables = _tables(real, agreed, schema)
-    truth = kept(pooled(list(tables.values())))
+    # real rows are compared by what is released of them
+    made = _synthetic(release)
+    codes = {} if made is None else made.released
+    notes += [f"rare values of '{name}' count as the branch or \"other\" that they are released as" for name in codes]
+    truth = kept(recoded(pooled(list(tables.values())), codes))
     rows = kept(released(table, schema))
     what = "the released table; it depends, through noise, on every real row, those of the test fold too"
     first = Contender(name=RELEASE, what=what, rows=rows, truth=truth, training=rows)
@@ -75,6 +79,7 @@ def evaluate(
     noisy: list[Contender] = []
     if full and agreed:
         noisy, left_out = with_noise(agreed, tables, truth, seed=seed)
+        noisy = [replace(one, rows=recoded(one.rows, codes), training=recoded(one.training, codes)) for one in noisy]
         notes += left_out
     elif full:
         notes.append("no study is given, so there are no private baselines")
@@ -85,7 +90,7 @@ def evaluate(
     progress("baselines", 1, 1)
     fitted = _Fitted(schema, target, seed, truth, notes, effort)
     found = _evaluated(everything, agreed, tuple(tables), fitted, progress)
-    return msgspec.structs.replace(found, pairs=worst_pairs(found.sets, _reliability(release)))
+    return msgspec.structs.replace(found, pairs=worst_pairs(found.sets, made.reliability if made else None))
 
 
 def _target(schema: Schema, study: Study | None, named: str | None, notes: list[str]) -> str | None:
@@ -105,10 +110,10 @@ def _target(schema: Schema, study: Study | None, named: str | None, notes: list[
     return found
 
 
-def _reliability(release: Release | ReleasedTable) -> Reliability | None:
-    """Return what the release expects of itself, if its method publishes what it takes."""
+def _synthetic(release: Release | ReleasedTable) -> SyntheticTable | None:
+    """Return the result of a synthesis, which says what it merged and what errors it expects."""
     result = release.result if isinstance(release, Release) else None
-    return result.reliability if isinstance(result, SyntheticTable) else None
+    return result if isinstance(result, SyntheticTable) else None
 
 
 def _evaluated(

@@ -3,7 +3,7 @@
 Everything here is private unless it comes from a released table.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, factorial
 from typing import final
@@ -93,6 +93,17 @@ def pooled(tables: Sequence[Table]) -> Rows:
             yield from table.batches(names)
 
     return Rows(tables[0].schema, read)
+
+
+def recoded(rows: Rows, codes: Mapping[str, NDArray[np.int64]]) -> Rows:
+    """Return the rows with other codes in some columns: `codes` has the new code of every code."""
+    new = {name: np.asarray(one, dtype=code_type(len(one))) for name, one in codes.items()}
+
+    def read(names: Clique) -> Iterator[Coded]:
+        for batch in rows.read(names):
+            yield {name: new[name][each] if name in new else each for name, each in batch.items()}
+
+    return Rows(rows.schema, read, rows.minus and recoded(rows.minus, codes)) if codes else rows
 
 
 def kept(rows: Rows) -> Rows:

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Boolean, Categorical, Column, Date, Integer, Ordinal, Real, Table
-from syndic.data.column import MISSING_LABEL, OTHER
+from syndic.data.column import MISSING_LABEL
+from syndic.data.lists import OTHER
 
 STANDING: Final = 24  # bars side by side that stay readable
 LYING: Final = 12

@@ -4,11 +4,12 @@ import hashlib
 import re
 from collections import Counter
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, final
 
 from syndic.data import Schema
+from syndic.data.lists import with_lists
 from syndic.document import Document, from_file, from_toml, json_schema, run_checks, to_builtins, to_json
 from syndic.errors import InputError
 from syndic.kernel import (
@@ -111,13 +112,16 @@ class Study(Document):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a study from a `.toml` or `.json` file and check that it is consistent."""
-        return from_file(path, cls)
+        """Read a study from a `.toml` or `.json` file and check that it is consistent.
+
+        Files beside it that hold lists of values become part of the study and of its digest.
+        """
+        return from_file(path, cls, prepare=partial(with_lists, folder=Path(path).parent))
 
     @classmethod
-    def loads(cls, text: str) -> Self:
-        """Read a study from TOML text."""
-        return from_toml(text, cls, where="study")
+    def loads(cls, text: str, folder: Path | None = None) -> Self:
+        """Read a study from TOML text; lists of values may be files in `folder`."""
+        return from_toml(text, cls, where="study", prepare=partial(with_lists, folder=folder))
 
     @staticmethod
     def json_schema() -> dict[str, Any]:
@@ -218,6 +222,10 @@ def _meaning(study: Study) -> dict[str, Any]:
     for party in content["parties"]:
         if party["identity"] is None:
             del party["identity"]
+    for column in content["schema"]["columns"]:
+        for key in ("prefix", "tree"):
+            if not column.get(key, True):
+                del column[key]
     return content
 
 

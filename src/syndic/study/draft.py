@@ -5,13 +5,14 @@ free text are left out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, final
 
 from syndic.data import Schema
 from syndic.data.dictionary import Declared, read_declared
-from syndic.data.profile import ColumnProfile, Kind, profile_column
+from syndic.data.lists import with_lists
+from syndic.data.profile import MOST_LISTED, PUBLIC_LIST, ColumnProfile, Kind, profile_column
 from syndic.document import from_builtins
 from syndic.errors import InputError
 from syndic.privacy import default_delta
@@ -35,6 +36,7 @@ class Draft:
     text: str = field(repr=False)
     columns: tuple[ColumnProfile, ...] = field(repr=False)
     notes: tuple[str, ...] = ()
+    folder: Path | None = None
 
     def toml(self) -> str:
         """Return the study file, with a comment at every value that was read from rows."""
@@ -47,7 +49,7 @@ class Draft:
 
     def confirm(self, choose: Callable[[Unconfirmed], str]) -> Study:
         """Return the study; `choose` confirms each value that was read from rows, or returns another as TOML."""
-        return Study.loads(confirm(self.text, choose))
+        return Study.loads(confirm(self.text, choose, self.folder), self.folder)
 
     @property
     def left_out(self) -> Mapping[str, str]:
@@ -62,20 +64,22 @@ def draft(
     declared: Sequence[Declared] | str | Path = (),
     people: Mapping[str, int] | None = None,
     name: str = "",
+    folder: Path | None = None,
 ) -> Draft:
     """Draft a study from each party's rows: paths, tables or anything else that is a source. Reads rows; private.
 
     `declared` are columns from a public dictionary, or the path of one, and `people` public numbers of people: these
-    need no confirmation.
+    need no confirmation. Where the dictionary names files with lists of values, the draft names them too if it will be
+    beside them, in `folder`; otherwise it has their values.
     """
     declared = read_declared(Path(declared)) if isinstance(declared, str | Path) else declared
     people = dict(people or {})
     if not sources and not people:
         raise InputError("name at least one party: PARTY=FILE, or its public number of people")
     parties = read_parties(sources)
-    known = {column.name: column for column in declared}
+    known = {column.name: replace(column, file=column.file if folder else "") for column in declared}
     layout = lay_out(parties, known)
-    columns = tuple(_checked(column, known.get(column.name)) for column in layout.columns)
+    columns = tuple(_checked(column, known.get(column.name), folder) for column in layout.columns)
     used = [column for column in columns if column.kind is not None]
     if not used:
         reasons = "; ".join(f"{column.name!r}: {column.reason}" for column in columns)
@@ -89,25 +93,27 @@ def draft(
         lines += _column_lines(column, known.get(column.name))
     lines += [f"{LEFT_OUT}{comment(column.name)}: {column.reason}" for column in columns if column.kind is None]
     text = "\n".join(lines).rstrip("\n") + "\n"
-    Study.loads(text)
-    return Draft(text=text, columns=columns, notes=layout.notes)
+    Study.loads(text, folder)
+    cut = [one.name for one in used if one.unlisted and len(one.values) >= MOST_LISTED]
+    notes = (f"{name!r} has more than {MOST_LISTED} values: {PUBLIC_LIST}" for name in cut)
+    return Draft(text=text, columns=columns, notes=(*layout.notes, *notes), folder=folder)
 
 
 def draft_column(source: Any, name: str, kind: Kind) -> list[str]:
     """Return the lines of one column of a chosen kind, every value marked. Reads rows; private."""
-    column = _checked(profile_column(name, read_column(source, name), kind), None)
+    column = _checked(profile_column(name, read_column(source, name), kind), None, None)
     if column.kind is None:
         raise InputError(f"{name!r} cannot be {kind}: {column.reason}")
     return _column_lines(column, None)[:-1]
 
 
-def _checked(column: ColumnProfile, known: Declared | None) -> ColumnProfile:
+def _checked(column: ColumnProfile, known: Declared | None, folder: Path | None) -> ColumnProfile:
     """Return the column, or left out if a study cannot have it. An error in a dictionary is an error."""
     if column.kind is None:
         return column
     try:
         content = {"name": column.name, "kind": column.kind, **{key: value for key, value, _ in _facts(column, known)}}
-        from_builtins({"columns": [content]}, Schema, where="draft")
+        from_builtins(with_lists({"columns": [content]}, folder), Schema, where="draft")
     except InputError:
         if known is not None and is_complete(known):
             raise
@@ -125,7 +131,7 @@ def _facts(column: ColumnProfile, known: Declared | None) -> list[tuple[str, Any
     public = known or Declared(name=column.name)
     facts: list[tuple[str, Any, bool]] = []
     if column.kind in {"categorical", "ordinal"}:
-        facts.append(("values", list(column.values), not public.values))
+        facts.append(("values", public.file or list(column.values), not public.values))
         if column.absent and not column.unlisted and not public.values:
             facts.append(("outside", "missing", True))
     elif column.kind != "boolean":

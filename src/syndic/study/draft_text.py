@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, final
 
 from syndic.document import Document
@@ -71,8 +72,10 @@ def unconfirmed(text: str) -> tuple[Unconfirmed, ...]:
     return tuple(found)
 
 
-def confirm(text: str, choose: Callable[[Unconfirmed], str]) -> str:
+def confirm(text: str, choose: Callable[[Unconfirmed], str], folder: Path | None = None) -> str:
     """Return the study without comments; `choose` confirms each value that was read from rows, or returns another.
+
+    Lists of values may be files in `folder`, beside the study.
 
     Raises:
         InputError: if the result is not a valid study.
@@ -83,13 +86,13 @@ def confirm(text: str, choose: Callable[[Unconfirmed], str]) -> str:
         kept = lines[one.line].rstrip().removesuffix(READ).rstrip()
         lines[one.line] = kept if chosen == one.value else f"{one.key} = {read_value(one.key, chosen)}"
     lines = [line for line in lines if not line.lstrip().startswith("#")]
-    study = Study.loads("\n".join(lines))
+    study = Study.loads("\n".join(lines), folder)
     delta = default_delta(_largest(study))
     for place, line in enumerate(lines):
         if line.rstrip().endswith(DEFAULT_DELTA):
             lines[place] = f"delta = {float(delta):g}"
     confirmed = "\n".join(lines).strip("\n") + "\n"
-    Study.loads(confirmed)
+    Study.loads(confirmed, folder)
     return confirmed
 
 

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from syndic.data import Column, Instead, Schema, Source, open_source
 from syndic.data.aligned import AlignedSource, distinct_ids
-from syndic.data.column import Listed
+from syndic.data.column import Categorical, Listed
 from syndic.data.people import rows_of_people
 from syndic.data.ranged import Ranged
-from syndic.data.reading import text_of
+from syndic.data.reading import key_of, text_of
 from syndic.data.source import check_columns
 from syndic.document import Document, from_file
 from syndic.errors import InputError, MissingExtraError
@@ -204,7 +204,7 @@ class _Tally:
         self._lenient: Column = replace(column, missing="level", **_inside(column))
         self._counts = np.zeros(column.size if column.size <= _LEVELS_COUNTED else 0, dtype=np.int64)
         self._texts: Counter[str] = Counter()
-        self._listed = np.zeros(len(column.values) if isinstance(column, Listed) else 0, dtype=np.int64)
+        self._listed = np.zeros(self._strict.levels if isinstance(column, Listed) else 0, dtype=np.int64)
         self._values = self._missing = self._below = self._above = self._outside = 0
 
     def add(self, values: pa.Array) -> None:
@@ -263,13 +263,14 @@ class _Tally:
         if isinstance(column, Listed):
             alike = _alike(column, self._texts, self._listed)
             if alike or self._outside > _CUT * values:
-                meant = f"; did you mean {', '.join(alike)}?" if alike else ": list them, or groups of them"
+                meant = f"; did you mean {', '.join(alike)}?" if alike else _instead(column, self._texts)
                 texts.append(f"{percent(self._outside, values)} of the values are not in the list{meant}")
             rare = int((self._counts < _FEW).sum())
             if column.levels >= _MANY_LEVELS and 2 * rare > column.levels:
                 texts.append(
                     f"{rare} of {column.size} levels have fewer than {_FEW} rows here: noise hides them. List groups "
-                    "of these values instead"
+                    "of these values, or set `tree`: a synthesis then releases rare values as their branch, otherwise "
+                    'as "other"'
                 )
         elif isinstance(column, Ranged) and self._outside > _CUT * values:
             side = "above the upper bound" if self._above > self._below else "below the lower bound"
@@ -319,6 +320,16 @@ def _alike(column: Listed, texts: Counter[str], counts: NDArray[np.int64]) -> li
         if same is not None:
             found.append(f"'{_printable(same)}' instead of '{_printable(value)}'")
     return found[:_SUGGESTED]
+
+
+def _instead(column: Listed, texts: Counter[str]) -> str:
+    """Return what to do about values that are not listed: cut them if that makes most of them listed."""
+    length, known = max(map(len, column.values)), column.lookup()
+    cut = sum(times for text, times in texts.items() if key_of(text[:length].strip()) in known)
+    if isinstance(column, Categorical) and cut > _MOST * texts.total():
+        return f": most are after `prefix = {length}`"
+    many = '; `values = "FILE.csv"` reads a long public list' if len(texts) > _MANY_LEVELS else ""
+    return f": list them, or groups of them{many}"
 
 
 def _printable(text: str) -> str:

@@ -1,6 +1,7 @@
 """Drafts of studies: what is marked, what is left out, which method, and how a draft is confirmed."""
 
 import datetime
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import syndic as sy
-from syndic.data.dictionary import Declared
+from syndic.data.dictionary import Declared, read_dictionary
 from syndic.errors import InputError
 from syndic.study import Study
 from syndic.study.draft import Draft, draft
@@ -196,6 +197,37 @@ def test_what_is_declared_needs_no_confirmation() -> None:
     # the drafted log scale does not fit a public bound of 0
     zero = draft({"north": table(300)}, declared=[Declared(name="cost", kind="real", lower=0.0, upper=1e6)])
     assert Study.loads(zero.toml()).schema["cost"].scale == "symlog"  # type: ignore[union-attr]
+
+
+def test_a_long_list_of_codes_is_a_public_file(tmp_path: Path) -> None:
+    draws = random.Random(3)
+    # every code has at least 5 rows, so it is not too rare to be drafted; 100 of them are most of the rows
+    codes = [f"K{place % 150:03d}" for place in range(750)] + [f"K{draws.randrange(90):03d}" for _ in range(2000)]
+    rows = pa.table({"icd": codes})
+    cut = draft({"north": rows})
+    assert cut.notes == (
+        "'icd' has more than 100 values: name a public list of all values, values = \"FILE.csv\", in a data dictionary "
+        "or in the study",
+    )
+    (tmp_path / "codes.csv").write_text("value\n" + "".join(f"K{place:03d}\n" for place in range(900)))
+    (tmp_path / "dictionary.csv").write_text("name,kind,values\nicd,categorical,codes.csv\n")
+    made = draft({"north": rows}, declared=read_dictionary(tmp_path / "dictionary.csv"), folder=tmp_path)
+    assert 'values = "codes.csv"\n' in made.toml()
+    assert made.notes == ()
+    study = Study.loads(confirm(made.toml(), accept, tmp_path), tmp_path)
+    assert study.schema["icd"].levels == 901
+    assert made.confirm(accept) == study
+    assert draft({"north": rows}, declared=tmp_path / "dictionary.csv").confirm(accept) == study
+    # or typed when the draft is confirmed
+    typed = confirm(cut.toml(), lambda one: '"codes.csv"' if one.key == "values" else one.value, tmp_path)
+    assert Study.loads(typed, tmp_path).schema["icd"] == study.schema["icd"]
+    with pytest.raises(InputError, match="beside the study"):
+        draft({"north": rows}, declared=read_dictionary(tmp_path / "dictionary.csv"), folder=tmp_path / "elsewhere")
+    # no 100 codes are in half of the rows
+    wide = draft(
+        {"north": pa.table({"icd": [f"K{place % 600}" for place in range(6000)], "x": [1.5, 2.5, 3.5] * 2000})}
+    )
+    assert "name a public list of all values" in wide.left_out["icd"]
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,23 @@ def test_a_value_is_named_only_if_it_occurs_a_few_times_and_looks_like_a_listed_
     assert "\x1b" not in of(column, ["Berli\x1bn"] * 9).advice[0]
 
 
+def test_advice_for_codes() -> None:
+    codes = [f"{letter}{place:02d}" for letter in "ABC" for place in range(100)]
+    long = of(Categorical(name="c", values=tuple(codes)), ["A01"] * 90 + ["B02"] * 4)
+    assert "noise hides them. List groups of these values, or set `tree`: a synthesis then releases" in long.advice[0]
+    values = [f"{code}.{place}" for code in codes for place in range(5)]
+    assert of(Categorical(name="c", values=tuple(codes)), values).advice[0] == (
+        "c: 100 % of the values are not in the list: most are after `prefix = 3` (this line is private)"
+    )
+    assert of(Categorical(name="c", values=tuple(codes), prefix=3), values).unknown == 0
+    assert (
+        '`values = "FILE.csv"` reads a long public list' in of(Categorical(name="c", values=("x",)), values).advice[0]
+    )
+    # branches are levels too, and are no misspelt values
+    tree = Categorical(name="c", values=("A01", "B02"), tree=(("A01", "A"),), outside="missing")
+    assert numbers(of(tree, ["A01", "A", "B02", "C", None])) == (1, 1, 0, 0)
+
+
 def test_columns_with_very_many_levels_or_values_are_bounded() -> None:
     wide = of(Integer(name="c", lower=0, upper=10**9), [1, 2, -3])
     assert (numbers(wide), wide.levels) == ((0, 0, 1, 0), ())

@@ -13,7 +13,7 @@ from typing import Any, final
 
 import numpy as np
 
-from syndic.data.column import Boolean, Listed
+from syndic.data.column import Boolean, Categorical, Listed
 from syndic.data.ranged import Date, Integer, Real
 from syndic.data.reading import FIRST_DAY, LAST_DAY
 from syndic.data.schema import Column
@@ -87,7 +87,8 @@ def _of_number(column: Column, value: Any) -> Any | None:
         return _chosen(number, {0.0: 0, 1.0: 1}, missing, column.missing_code, column.missing_code)
     if isinstance(column, Listed):
         keys = {key: code for key, code in column.lookup().items() if isinstance(key, float)}
-        few = len(keys) <= MOST_LISTED
+        # numbers are cut as texts, at home
+        few = len(keys) <= MOST_LISTED and not (isinstance(column, Categorical) and column.prefix)
         return _chosen(number, keys, missing, column.missing_code, column.outside_code) if few else None
     return _of_bounded(column, number, missing)
 

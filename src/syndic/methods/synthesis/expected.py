@@ -45,6 +45,7 @@ def reliability_of(
     drawn: Codes,
     *,
     ordered: Sequence[str] = (),
+    released: Mapping[str, NDArray[np.int64]] | None = None,
     target: str | None = None,
 ) -> Reliability:
     """Return the expected errors of rows `drawn` from a model.
@@ -55,9 +56,10 @@ def reliability_of(
         groups: For every round the group of every level of every column, or nothing if tables count levels.
         drawn: The codes of the drawn rows.
         ordered: Columns whose levels were smoothed.
+        released: The level that each level of a long list is released as.
         target: The study's target, if it has one.
     """
-    known = _Known(schema, fitted, groups, drawn, frozenset(ordered))
+    known = _Known(schema, fitted, groups, drawn, frozenset(ordered), released or {})
     names = schema.names
     # a pair that was not measured may be as strong as others are
     strengths = [known.strength(pair) for pair in combinations(names, 2)]
@@ -83,9 +85,15 @@ class _Known:
     """What a release says of its columns and pairs."""
 
     def __init__(
-        self, schema: Schema, fitted: Synthesis, groups: Sequence[Groups], drawn: Codes, ordered: frozenset[str]
+        self,
+        schema: Schema,
+        fitted: Synthesis,
+        groups: Sequence[Groups],
+        drawn: Codes,
+        ordered: frozenset[str],
+        released: Mapping[str, NDArray[np.int64]],
     ) -> None:
-        self.schema, self.fitted, self.drawn, self.ordered = schema, fitted, drawn, ordered
+        self.schema, self.fitted, self.drawn, self.ordered, self.released = schema, fitted, drawn, ordered, released
         self.domain, self.grouped = schema.domain, fitted.grouping.domain_of_groups
         self.total = max(fitted.total, 1.0)
         self.rows = max(len(next(iter(drawn.values()))), 1)
@@ -185,10 +193,20 @@ class _Known:
         """Return the expected error of a column's noisy counts: of its groups, and of levels within them."""
         counted = self.counted.get(frozenset((name,)))
         groups = self._single(self.model((name,)), 0.0 if counted is None else counted.used)
-        sizes = np.bincount(self.groups[name])[self.groups[name]]
-        levels = self.fitted.marginal((name,)).values[sizes > 1]
+        several = (self._sizes(name) > 1)[self.groups[name]] & self._as_itself(name)
+        levels = self.fitted.marginal((name,)).values[several]
         within = self._single(levels, self.levels[name]) * (_SMOOTH if name in self.ordered else 1.0)
         return math.hypot(groups, within)
+
+    def _as_itself(self, name: str) -> NDArray[np.bool_]:
+        """Return which levels are released as themselves and not as a branch."""
+        levels = np.arange(self.domain[name])
+        return np.asarray(self.released.get(name, levels) == levels)
+
+    def _sizes(self, name: str) -> NDArray[np.int64]:
+        """Return how many levels of each group are released as themselves."""
+        groups = self.groups[name]
+        return np.bincount(groups[self._as_itself(name)], minlength=int(groups.max()) + 1)
 
     def _single(self, counts: Floats, precision: float) -> float:
         if not precision > 0:
@@ -209,7 +227,7 @@ class _Known:
 
     def _merged(self, name: str, table: Floats) -> float:
         """Return what levels of one group lose of their relation to the table's other column."""
-        sizes, mass = np.bincount(self.groups[name]), table.sum(axis=1) / self.total
+        sizes, mass = self._sizes(name), table.sum(axis=1) / self.total
         several = sizes > 1
         if not several.any():
             return 0.0

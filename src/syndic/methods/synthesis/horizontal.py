@@ -176,7 +176,7 @@ class Synthesis(Method, tag="synthesis"):
 
     def read(self, plan: SynthesisPlan, folder: Path) -> SyntheticTable:
         """Read back the synthetic table, its model and the noisy tables."""
-        return read_synthesis(plan.terms.schema, folder, plan.selector.ordered, plan.selector.target)
+        return read_synthesis(plan.terms.schema, folder, plan.selector)
 
     def _masked_sums(self, terms: Terms) -> MaskedSums:
         graph = sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)

@@ -6,7 +6,7 @@ from typing import final
 from syndic.kernel import GROUPS, Disclosure, Plan, Resources, beyond_unit, change_of, people_of
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import Question
-from syndic.methods.synthesis.size import Size, most_drawn, most_rows
+from syndic.methods.synthesis.size import Size, list_notes, most_drawn, most_rows
 from syndic.methods.synthesis.zeros import Zeros
 from syndic.model.markov import Adaptive, Impossible
 from syndic.mpc.graph import SumGraph
@@ -80,6 +80,7 @@ class SynthesisPlan(Plan):
                 f"standard deviation {deviation:.3g} times the root of the number of tables on every count of the last "
                 "round",
                 *((f"{graph.neighbours} neighbours per party",) if graph else ()),
+                *list_notes(self.account, self.selector),
             ),
         )
 

@@ -17,8 +17,8 @@ from syndic.kernel import Result, read_table
 from syndic.kernel.result import unreadable
 from syndic.methods.synthesis.expected import reliability_of
 from syndic.methods.synthesis.trust import Reliability
-from syndic.model.markov import Grouping, MarkovField, Measurement, Synthesis
-from syndic.model.markov.levels import level_counts, one_way_tables
+from syndic.model.markov import Adaptive, Grouping, MarkovField, Measurement, Synthesis
+from syndic.model.markov.levels import level_counts, one_way_tables, released_levels
 from syndic.random import SystemRandomness
 from syndic.random import generator as new_generator
 
@@ -115,7 +115,8 @@ class SynthesisNote(Document):
 class SyntheticTable(Result):
     """The synthetic table, its model, and the noisy tables. All of it follows from what the parties sent with noise.
 
-    `ordered` are the columns whose fine levels were smoothed, `target` the study's target.
+    `ordered` are the columns whose fine levels were smoothed, `branches` those with long lists and the branch of every
+    level, `target` the study's target.
     """
 
     table: ReleasedTable
@@ -123,7 +124,15 @@ class SyntheticTable(Result):
     tables: tuple[Measurement, ...]
     note: SynthesisNote
     ordered: tuple[str, ...] = ()
+    branches: tuple[tuple[str, tuple[int, ...]], ...] = ()
     target: str | None = None
+
+    @cached_property
+    def released(self) -> dict[str, NDArray[np.int64]]:
+        """The code that each code of a long list is released as, by column: its own, or that of a branch."""
+        tables = one_way_tables(self.model.schema.domain, self.model.fitted.rounds[0])
+        counts = {one.names[0]: one for one in tables}
+        return {name: released_levels(counts[name], branches) for name, branches in self.branches}
 
     @cached_property
     def reliability(self) -> Reliability:
@@ -135,6 +144,7 @@ class SyntheticTable(Result):
             [one.groups for one in self.note.rounds],
             {column.name: column.encode(arrow[column.name]) for column in schema.columns},
             ordered=self.ordered,
+            released=self.released,
             target=self.target,
         )
 
@@ -160,10 +170,8 @@ class SyntheticTable(Result):
         }
 
 
-def read_synthesis(
-    schema: Schema, folder: Path, ordered: Sequence[tuple[str, int]] = (), target: str | None = None
-) -> SyntheticTable:
-    """Read back the files of a `SyntheticTable`; `ordered` are the columns whose fine levels were smoothed.
+def read_synthesis(schema: Schema, folder: Path, selector: Adaptive | None = None) -> SyntheticTable:
+    """Read back the files of a `SyntheticTable`; `selector` chose the tables and merged levels.
 
     What `reliability.json` says is computed again from the other files.
     """
@@ -177,15 +185,17 @@ def read_synthesis(
         raise unreadable(folder, KeyError("count"))
     counts = np.asarray(cells["count"], dtype=np.float64)
     rounds = _measured(schema.domain, note, counts, folder)
-    one_way = level_counts(one_way_tables(schema.domain, rounds[0]), dict(ordered))
+    chosen = selector or Adaptive()
+    one_way = level_counts(one_way_tables(schema.domain, rounds[0]), dict(chosen.ordered), dict(chosen.branches))
     fitted = Synthesis(field=field, grouping=grouping, one_way=one_way, rounds=tuple(tuple(one) for one in rounds))
     return SyntheticTable(
         table=ReleasedTable(rows),
         model=ReleasedModel(schema=schema, fitted=fitted),
         tables=tuple(table for one in rounds for table in one),
         note=note,
-        ordered=tuple(name for name, _ in ordered),
-        target=target,
+        ordered=tuple(name for name, _ in chosen.ordered),
+        branches=chosen.branches,
+        target=chosen.target,
     )
 
 

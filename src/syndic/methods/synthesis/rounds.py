@@ -123,6 +123,7 @@ class RemoteCounts:
             tables=tuple(self.tables),
             note=note,
             ordered=tuple(name for name, _ in selector.ordered),
+            branches=selector.branches,
             target=selector.target,
         )
 

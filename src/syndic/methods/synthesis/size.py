@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import sqrt
 from typing import Final, Literal, final
 
-from syndic.data import Schema
+from syndic.data import Categorical, Schema
 from syndic.data.ranged import Ranged
 from syndic.document import Document
 from syndic.errors import InputError
@@ -18,6 +18,7 @@ from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import RoundLimits
 from syndic.methods.synthesis.zeros import check_possible
 from syndic.model.markov import Adaptive, Impossible, OneShot, plan_tree
+from syndic.model.markov.levels import least_released
 
 LEAST_TABLE_CELLS: Final = 4096
 """A pair of columns has at most so many cells once rare values are grouped."""
@@ -29,7 +30,7 @@ FEW_TARGET_LEVELS: Final = 8
 """A target of at most so many levels is counted with every column in the first round."""
 
 LEVELS_SHARE: Final = Fraction(3, 20)
-"""Share of the budget for the first round where it counts fine levels or the target; 1/20 otherwise."""
+"""Share of the budget for the first round where it counts many levels or the target; 1/20 otherwise."""
 
 # Interpreter, libraries and compiled kernels.
 BASE_BYTES: Final = 350 * 10**6
@@ -105,7 +106,7 @@ def choosing(
 ) -> Adaptive:
     """Return what chooses the tables of a model of so many cells.
 
-    `schema`: where neighbours of fine levels may be merged. `with_target`: whether the parties can count every column
+    `schema`: where fine levels and rare values may be merged. `with_target`: whether the parties can count every column
     together with the target in the first round.
     """
     # a small model has no use for large tables, and all tables of a round are in memory at once
@@ -113,18 +114,20 @@ def choosing(
     if rounds is not None and rounds > MOST_ROUNDS:
         raise InputError(f"rounds ({rounds}) must be at most {MOST_ROUNDS}: each of them gets a part of the budget")
     ordered: tuple[tuple[str, int], ...] = ()
+    branches: tuple[tuple[str, tuple[int, ...]], ...] = ()
     together = False
     if schema is not None:
         _check_known(schema, target, keep)
-        ordered = ordered_columns(schema)
+        ordered, branches = ordered_columns(schema), long_lists(schema)
         together = with_target and target is not None and schema[target].size <= FEW_TARGET_LEVELS
     kind, rounds = (OneShot, 1) if selector == "one_shot" else (Adaptive, rounds or Adaptive().rounds)
     return kind(
         cells=cells,
         most_table_cells=table,
         rounds=rounds,
-        one_way_share=LEVELS_SHARE if ordered or together else Adaptive().one_way_share,
+        one_way_share=LEVELS_SHARE if ordered or branches or together else Adaptive().one_way_share,
         ordered=ordered,
+        branches=branches,
         target=target,
         keep=keep,
         with_target=together,
@@ -140,13 +143,33 @@ def ordered_columns(schema: Schema) -> tuple[tuple[str, int], ...]:
     )
 
 
+def long_lists(schema: Schema) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Return the columns with more values than a model has groups, or with a tree, and the branch of every level."""
+    return tuple(
+        (column.name, column.branches())
+        for column in schema.columns
+        if isinstance(column, Categorical) and (column.tree or column.levels > Adaptive().most_levels)
+    )
+
+
+def list_notes(account: Account, selector: Adaptive) -> tuple[str, ...]:
+    """Return what is said of each long list before any row is read."""
+    tables = len(selector.first(account.domain))
+    variance = account.variance(selector.budgets(account.whole)[0] / tables)
+    return tuple(
+        f"'{name}' has {len(branches):,} levels: a value with a noisy count below "
+        f'{least_released(len(branches), variance):,.0f} is released as its branch or as "other"'
+        for name, branches in selector.branches
+    )
+
+
 def _check_known(schema: Schema, target: str | None, keep: Sequence[tuple[str, ...]]) -> None:
     for where, names in (("target", () if target is None else (target,)), *(("keep", names) for names in keep)):
         unknown = [name for name in names if name not in schema.names]
         if unknown:
             raise InputError(f"{where}: '{unknown[0]}' is not a column of the schema ({', '.join(schema.names)})")
     for names in keep:
-        merged = Adaptive(ordered=ordered_columns(schema)).merged(schema.domain)
+        merged = Adaptive(ordered=ordered_columns(schema), branches=long_lists(schema)).merged(schema.domain)
         cells = merged.project(names).size
         if cells > Adaptive().most_table_cells:
             raise InputError(

@@ -1,8 +1,9 @@
 """Which columns and pairs of columns of a synthetic table can be relied on: an expected error for each.
 
 An error is a total variation distance from the rows behind the table, over the levels that the schema declares: 0 for
-the same shares, 1 for nothing in common. It is computed from what was released (`syndic.methods.synthesis.expected`),
-so it reads no real row, costs nothing and may be published.
+the same shares, 1 for nothing in common. A rare value of a long list counts as the branch that it is released as. An
+error is computed from what was released (`syndic.methods.synthesis.expected`), so it reads no real row, costs nothing
+and may be published.
 """
 
 import math

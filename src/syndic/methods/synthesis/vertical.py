@@ -205,7 +205,7 @@ class Vertical(Method, tag="vertical"):
 
     def read(self, plan: VerticalPlan, folder: Path) -> SyntheticTable:
         """Read back the synthetic table, its model and the noisy tables."""
-        return read_synthesis(plan.terms.schema, folder, plan.selector.ordered, plan.selector.target)
+        return read_synthesis(plan.terms.schema, folder, plan.selector)
 
 
 def _own_groups(party: Party[VerticalPlan], question: Question) -> Grouping:

@@ -24,7 +24,7 @@ from syndic.kernel import (
 )
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import Question, check_question
-from syndic.methods.synthesis.size import Size, most_rows
+from syndic.methods.synthesis.size import Size, list_notes, most_rows
 from syndic.methods.synthesis.vertical_rounds import PARTNERS, Names, Round, alone, layout_of, opens_in_word, plan_round
 from syndic.methods.synthesis.zeros import Zeros
 from syndic.model.markov import Adaptive, Impossible
@@ -140,6 +140,7 @@ class VerticalPlan(Plan):
                 f"{sum(traffic) / 1e6:,.1f} MB in all",
                 f"standard deviation {single:.3g} on every count of a table within a party and {both:.3g} across two, "
                 "in the last round for each table that shares it, times the root of their number",
+                *list_notes(alone(self.account), self.selector),
             ),
         )
 

@@ -1,11 +1,17 @@
-"""Columns with many levels in order: their noisy counts made smooth, and neighbouring levels merged.
+"""Columns with many levels: those that noise hides are merged along a public structure, by their noisy counts.
 
 A number is counted in fine bins. Each bin alone is mostly noise, so the counts are replaced by the piecewise
 exponential curve that explains them best, and beyond the last bin that stands out of the noise the tail goes on as it
-began. Neighbouring bins are then merged into groups of about equal counts. All of it reads noisy counts only.
+began. Neighbouring bins are then merged into groups of about equal counts.
+
+A long list of values has branches, at least "other". A value that does not stand out is released as its branch. This is
+private partition selection on a public list.
+
+All of it reads noisy counts and public structure only. It is post-processing, so it costs no budget.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import NormalDist
 from typing import Final
 
 import numpy as np
@@ -21,6 +27,9 @@ MOST_SMOOTHED: Final = 128
 
 TAIL_HALVINGS: Final = 3
 """How often the outermost groups of an ordered column are halved, at most, on either side."""
+
+FALSE_VALUES: Final = 0.05
+"""How many values that nobody has are released from a long list, in expectation, at most."""
 
 # Penalties on bends that are tried; the one with the lowest sum of misfit and effective parameters is taken.
 _PENALTIES: Final = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -50,11 +59,14 @@ def one_way_tables(domain: Domain, tables: Iterable[Measurement]) -> list[Measur
     return [Measurement((name,), sums[name][0] / sums[name][1], known[name]) for name in domain.names]
 
 
-def level_counts(tables: Sequence[Measurement], ordered: Mapping[str, int]) -> dict[str, Floats]:
+def level_counts(
+    tables: Sequence[Measurement], ordered: Mapping[str, int], branches: Mapping[str, Sequence[int]] | None = None
+) -> dict[str, Floats]:
     """Return the count of every level of every column; those of ordered columns are smooth.
 
     `ordered` says how many levels of a column are in order, from the first on; what follows, such as the level for
-    missing values, is left as it is.
+    missing values, is left as it is. `branches` has the branch of every level of a long list: a level that is released
+    as its branch has exactly 0, and its branch more than 0.
     """
     counts = {}
     for one in tables:
@@ -63,6 +75,10 @@ def level_counts(tables: Sequence[Measurement], ordered: Mapping[str, int]) -> d
         if name in ordered and one.variance < UNKNOWN:
             levels = ordered[name]
             values[:levels] = smooth(values[:levels], float(np.sqrt(one.variance)))
+        if branches and name in branches:
+            released = released_levels(one, branches[name])
+            sums = np.bincount(released, weights=values, minlength=values.size)
+            values = np.where(released == np.arange(values.size), np.maximum(sums, 1e-9), 0.0)
         counts[name] = values
     return counts
 
@@ -82,6 +98,54 @@ def merge_neighbours(counts: Floats, groups: int, least: float = np.inf) -> NDAr
     tail = [1 / groups / 2**times for times in range(halvings, 0, -1)]
     edges = [*tail, *(place / groups for place in range(1, groups)), *(1 - share for share in reversed(tail))]
     return np.unique(np.searchsorted(edges, np.cumsum(shares) - shares / 2, side="right"), return_inverse=True)[1]
+
+
+def least_released(levels: int, variance: float) -> float:
+    """Return the noisy count from which a value of a long list is released; `variance` is that of the noise."""
+    return NormalDist().inv_cdf(1 - min(0.5, FALSE_VALUES / levels)) * float(np.sqrt(variance))
+
+
+def released_levels(table: Measurement, branches: Sequence[int]) -> NDArray[np.int64]:
+    """Return the level that each level of a long list is released as: itself if it stands out, else its branch.
+
+    `branches` has the branch of each level; a level that is its own branch is never merged. The rule: a value stands
+    out if its noisy count is above a threshold, which at most `FALSE_VALUES` values without any row reach in
+    expectation. Other values are added to their branch. A branch stands out if its own count or the sum reaches the
+    threshold; otherwise it is added to its own branch. A sum has more noise than a value, but later rounds count a
+    branch as one group.
+    """
+    counts, up = table.values, np.asarray(branches, dtype=np.int64)
+    least = least_released(counts.size, table.variance)
+    depths, above = np.zeros(counts.size, dtype=np.int64), np.arange(counts.size)
+    while (deeper := up[above] != above).any():
+        depths, above = depths + deeper, up[above]
+    order = np.argsort(depths, kind="stable")
+    sums, released = counts.copy(), np.arange(counts.size)
+    for level in order[::-1]:
+        branch = up[level]
+        if branch != level and max(counts[level], sums[level]) <= least:
+            released[level] = branch
+            sums[branch] += sums[level]
+    for level in order:
+        released[level] = released[released[level]]
+    return released
+
+
+def group_released(
+    released: NDArray[np.int64], branches: Sequence[int], counts: Floats, most: int
+) -> NDArray[np.int64]:
+    """Return the group of each level of a long list: one for each level that is released, `most` of them at most.
+
+    Beyond that, the released levels with the smallest counts are one group. "Other" and all else that collects rare
+    levels and has no branch is a group by itself: the noise of so many levels would spoil the shares of a larger one.
+    """
+    labels, members = np.unique(released, return_counts=True)
+    last = (np.asarray(branches)[labels] == labels) & (members > 1)
+    order = np.lexsort((-counts[labels], ~last))
+    groups = np.full(counts.size, most - 1)
+    kept = np.sort(labels[order if labels.size <= most else order[: most - 1]])
+    groups[kept] = np.arange(kept.size)
+    return groups[released]
 
 
 def smooth(counts: Floats, deviation: float) -> Floats:

@@ -9,7 +9,7 @@ sums over rows and so cannot come from masked sums.
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate
 from typing import final
@@ -23,7 +23,14 @@ from syndic.model.markov.counts import Counts, Names, Synthesis
 from syndic.model.markov.field import MarkovField
 from syndic.model.markov.fit import fit
 from syndic.model.markov.grouping import Grouping, group_rare
-from syndic.model.markov.levels import TAIL_HALVINGS, level_counts, merge_neighbours, one_way_tables
+from syndic.model.markov.levels import (
+    TAIL_HALVINGS,
+    group_released,
+    level_counts,
+    merge_neighbours,
+    one_way_tables,
+    released_levels,
+)
 from syndic.model.markov.measurement import UNKNOWN, Impossible, Measurement, estimate_total
 from syndic.model.markov.score import choose_tables, outside_scores, pairs_of
 from syndic.model.markov.structure import grow, grow_forest, start_structure
@@ -59,6 +66,7 @@ class Adaptive(Document):
         most_levels: The most groups of levels of a column.
         ordered: Columns with fine ordered levels, and the number of these levels: adjacent levels are merged.
         ordered_groups: The most groups of such levels.
+        branches: Columns with long lists, and the branch of every level: levels that noise hides are released as it.
         target: A column that shares a clique of the model with every other column.
         keep: Sets of columns that share a clique of the model, and whose tables are measured.
         with_target: Whether the first round counts every column together with the target.
@@ -82,6 +90,7 @@ class Adaptive(Document):
     iterations: int = 500
     ordered: tuple[tuple[str, int], ...] = ()
     ordered_groups: int = 10
+    branches: tuple[tuple[str, tuple[int, ...]], ...] = ()
     target: str | None = None
     keep: tuple[Names, ...] = ()
     with_target: bool = False
@@ -127,20 +136,27 @@ class Adaptive(Document):
         return RoundLimit(tables=sum(partners), cells=cells)
 
     def first(self, domain: Domain) -> list[Names]:
-        """Return the tables of the first round: every column, or every column with the target if `with_target`."""
+        """Return the tables of the first round: every column, or every column with the target if `with_target`.
+
+        A long list is counted alone: every level of the target would add noise to the counts of its values.
+        """
         if not self.with_target or self.target is None:
             return [(name,) for name in domain.names]
-        target = self.target
-        pairs = [tuple(sorted((name, target), key=domain.names.index)) for name in domain.names if name != target]
-        return pairs or [(target,)]
+        target, alone = self.target, dict(self.branches)
+        others = [name for name in domain.names if name != target and name not in alone]
+        pairs = [tuple(sorted((name, target), key=domain.names.index)) for name in others]
+        return [*(pairs or [(target,)]), *((name,) for name in alone if name != target)]
 
     def merged(self, domain: Domain, zeros: Sequence[Impossible] = ()) -> Domain:
-        """Return the columns with the most levels that they can have after adjacent fine levels are merged."""
+        """Return the columns with the most levels that they can have after fine or rare levels are merged."""
         whole = {name for zero in zeros for name in zero.names}
         ordered = {name: levels for name, levels in self.ordered if name not in whole}
+        listed = {name for name, _ in self.branches if name not in whole}
         return Domain.of(
             {
-                name: min(levels, self.ordered_groups + 2 * TAIL_HALVINGS) + size - levels
+                name: min(size, self.most_levels)
+                if name in listed
+                else min(levels, self.ordered_groups + 2 * TAIL_HALVINGS) + size - levels
                 for name, size in zip(domain.names, domain.sizes, strict=True)
                 for levels in [ordered.get(name, 0)]
             }
@@ -246,9 +262,7 @@ class GrowingModel:
         settings, domain, zeros = self.settings, self.counts.domain, self._zeros
         whole = {name for zero in zeros for name in zero.names}
         one_way = one_way_tables(domain, opened)
-        ordered = dict(settings.ordered)
-        deviations = {one.names[0]: math.sqrt(one.variance) for one in one_way}
-        self.one_way = level_counts(one_way, ordered)
+        self.one_way = level_counts(one_way, dict(settings.ordered), dict(settings.branches))
         # if the round was lost, no level is known to be rare
         least = settings.merge_below if any(one.variance < UNKNOWN for one in one_way) else -math.inf
         self.grouping = group_rare(
@@ -257,7 +271,7 @@ class GrowingModel:
             least=least,
             most_levels=settings.most_levels,
             alone=whole,
-            given={name: self._merged(name, levels, deviations[name]) for name, levels in ordered.items()},
+            given=self._merged({one.names[0]: one for one in one_way}),
         )
         self.zeros = self.grouping.zeros(zeros)
         self.domain = self.grouping.domain_of_groups
@@ -266,11 +280,17 @@ class GrowingModel:
         held = plan_tree(settings.merged(domain, zeros), sets).cliques if sets else ()
         self.structure = start_structure(self.domain, held, settings.cells)
 
-    def _merged(self, name: str, levels: int, deviation: float) -> NDArray[np.int64]:
-        """Return the groups of an ordered column; levels that are not in order follow, each by itself."""
-        counts = self.one_way[name]
-        groups = merge_neighbours(counts[:levels], self.settings.ordered_groups, LEAST_IN_TAIL * deviation)
-        return np.append(groups, groups.max() + 1 + np.arange(counts.size - levels))
+    def _merged(self, tables: Mapping[str, Measurement]) -> dict[str, NDArray[np.int64]]:
+        """Return the groups of ordered columns, where levels that are not in order follow, and of long lists."""
+        settings, given = self.settings, {}
+        for name, levels in settings.ordered:
+            counts, least = self.one_way[name], LEAST_IN_TAIL * math.sqrt(tables[name].variance)
+            groups = merge_neighbours(counts[:levels], settings.ordered_groups, least)
+            given[name] = np.append(groups, groups.max() + 1 + np.arange(counts.size - levels))
+        for name, branches in settings.branches:
+            released = released_levels(tables[name], branches)
+            given[name] = group_released(released, branches, self.one_way[name], settings.most_levels)
+        return given
 
     def grow(self, step: int) -> None:
         """Add edges for pairs that the model fits badly, up to its share of the cells, and fit it again."""

@@ -1,19 +1,26 @@
-"""Fine levels of ordered columns: smoothed, merged with neighbours, and gathered into groups."""
+"""Many levels: smoothed, merged with neighbours or released as their branch, and gathered into groups."""
+
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from syndic.data import Domain
+from syndic.model.markov import OneShot
 from syndic.model.markov.grouping import Grouping
 from syndic.model.markov.levels import (
     TAIL_HALVINGS,
+    group_released,
+    least_released,
     level_counts,
     merge_neighbours,
     one_way_tables,
+    released_levels,
     smooth,
 )
 from syndic.model.markov.measurement import UNKNOWN, Measurement
+from unit.model.markov.selection import Recorder, Replay, curator
 
 
 def lognormal_counts(levels: int) -> NDArray[np.float64]:
@@ -103,3 +110,86 @@ def test_a_table_of_two_columns_is_gathered_on_both() -> None:
     gathered = grouping.gather(Measurement(("a", "b"), values, 2.0))
     assert gathered.values.tolist() == [[4, 5 + 6 + 7 + 1 + 2 + 3], [8, 9 + 10 + 11]]
     assert gathered.variance == pytest.approx(2.0 * 12 / 4)
+
+
+LIST = (3, 3, 4, 5, 5, 5, 6)  # a, b, c; branch x of a and b; branch y of c; "other"; missing
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        # values that stand out are released, x for the others of its branch
+        ([90, 20, 90, 10, 0, 0, 0], [0, 3, 2, 3, 5, 5, 6]),
+        # x does not stand out, nor does y: both become "other", whatever their sum is
+        ([7, 7, 7, 7, 7, 7, 0], [5, 5, 5, 5, 5, 5, 6]),
+        # a branch stands out by its own rows although the sum does not
+        ([-80, 0, 0, 60, 0, 0, 0], [3, 3, 5, 3, 5, 5, 6]),
+        # "other" and missing values are never merged
+        ([0, 0, 0, 0, 0, -50, -50], [5, 5, 5, 5, 5, 5, 6]),
+    ],
+)
+def test_levels_that_noise_hides_are_released_as_their_branch(counts: list[float], expected: list[int]) -> None:
+    table = Measurement(("c",), np.array(counts, dtype=np.float64), 100.0)
+    assert 24 < least_released(7, 100.0) < 25
+    released = released_levels(table, LIST)
+    assert released.tolist() == expected
+    found = level_counts([table], {}, {"c": LIST})["c"]
+    assert (found > 0).tolist() == [place in expected for place in range(7)]
+    assert set(found[[place not in expected for place in range(7)]]) <= {0.0}
+    groups = group_released(released, LIST, found, 9)
+    assert [groups[place] for place in expected] == groups.tolist()
+    assert len(set(groups.tolist())) == len(set(expected))
+
+
+def test_a_lost_round_releases_no_value_of_a_long_list() -> None:
+    table = Measurement(("c",), np.zeros(7), UNKNOWN)
+    assert released_levels(table, LIST).tolist() == [5] * 6 + [6]
+
+
+def test_a_long_list_has_few_groups_and_other_is_one_of_them() -> None:
+    draws = np.random.default_rng(1)
+    counts = np.append(draws.exponential(200.0, 1000), [0.0, 40.0])
+    branches = (*([1000] * 1001), 1001)
+    table = Measurement(("c",), counts, 100.0)
+    released = released_levels(table, branches)
+    found = level_counts([table], {}, {"c": branches})["c"]
+    groups = group_released(released, branches, found, 64)
+    assert groups.max() == 63
+    rest = {place for place in range(1002) if groups[place] == 63}
+    assert groups[1000] < 63
+    assert {place for place in range(1000) if groups[place] == groups[1000]} == set(
+        np.flatnonzero(released[:1000] == 1000)
+    )
+    kept = [found[place] for place in range(1000) if groups[place] not in {63, groups[1000]}]
+    assert min(kept) >= max(found[place] for place in rest)
+    # expected values without rows that are released: 0.05 of the whole list
+    false = sum(
+        int((released_levels(Measurement(("c",), draws.normal(0, 10, 1002), 100.0), branches)[:1000] < 1000).sum())
+        for _ in range(200)
+    )
+    assert false < 40
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_who_has_a_unique_code_does_not_show(seed: int) -> None:
+    """An attacker knows all rows but which of two people has code 700, which nobody else has."""
+    domain = Domain.of({"code": 902, "sex": 2})
+    draws = np.random.default_rng(seed)
+    rows = {"code": draws.integers(0, 20, 5000), "sex": draws.integers(0, 2, 5000)}
+    rows["code"][0] = 700
+    settings = OneShot(branches=(("code", (*([900] * 901), 901)),), iterations=20)
+    inner, _ = curator(rows, domain, seed)
+    record = Recorder(inner)
+    found = settings.run(record, Fraction(1, 10))
+    # all that is chosen and released follows from noisy counts: the same without any row
+    replay = Replay(record)
+    again = settings.run(replay, Fraction(1, 10))
+    assert replay.asked == record.asked
+    assert again.grouping == found.grouping
+    assert all(np.array_equal(again.one_way[name], found.one_way[name]) for name in domain.names)
+    one, other = (each.sample(5000, np.random.default_rng(1)) for each in (found, again))
+    assert all(np.array_equal(one[name], other[name]) for name in domain.names)
+    # and the code is counted and released as one of all rare ones
+    assert found.grouping.groups[0][700] == found.grouping.groups[0][900]
+    assert found.marginal(("code",)).values[700] == 0
+    assert 700 not in one["code"]
