@@ -74,7 +74,8 @@ class _Sweep:
     def _up(self, place: int, branches: list[_Branch], shared: Names) -> _Branch | None:
         """Return all columns of the branches given the columns that a clique shares with its parent."""
         margin = self.queries.inside(place, shared).ravel()
-        lines, names = [], []
+        lines: list[Floats] = []
+        names: list[str] = []
         for branch in branches:
             between = self._between(place, branch.shared, shared)
             if between is None or len(branch.given) * len(margin) > MOST_CELLS:
@@ -91,7 +92,7 @@ class _Sweep:
             return None
         names = tuple(name for name in self.queries.tree.cliques[place] if name in left or name in right)
         table = self.queries.inside(place, names)
-        codes = dict(zip(names, np.indices(table.shape, sparse=True), strict=True))
+        codes: dict[str, NDArray[np.int64]] = dict(zip(names, np.indices(table.shape, sparse=True), strict=True))
         lines, columns = (_cells(codes, side, size) for side in (left, right))
         matrix = np.zeros((lengths[0], lengths[1]))
         matrix[lines, columns] = table
