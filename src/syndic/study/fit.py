@@ -269,8 +269,7 @@ class _Tally:
             if column.levels >= _MANY_LEVELS and 2 * rare > column.levels:
                 texts.append(
                     f"{rare} of {column.size} levels have fewer than {_FEW} rows here: noise hides them. List groups "
-                    "of these values, or set `tree`: a synthesis then releases rare values as their branch, otherwise "
-                    'as "other"'
+                    'of them, or set `tree`: a synthesis releases rare values as their branch, otherwise as "other"'
                 )
         elif isinstance(column, Ranged) and self._outside > _CUT * values:
             side = "above the upper bound" if self._above > self._below else "below the lower bound"
@@ -307,10 +306,7 @@ def _inside(column: Column) -> dict[str, Any]:
 
 def _alike(column: Listed, texts: Counter[str], counts: NDArray[np.int64]) -> list[str]:
     """Return values of the rows that look like listed ones, with those. Each occurs at least a few times."""
-    often = [text for text, times in texts.most_common(_TEXTS_COMPARED) if times >= _FEW]
-    folded: dict[str, str] = {}
-    for text in often:
-        folded.setdefault(text.casefold(), text)
+    folded = {text.casefold(): text for text, times in reversed(texts.most_common(_TEXTS_COMPARED)) if times >= _FEW}
     found = []
     for place, value in enumerate(column.values[:_TEXTS_COMPARED]):
         same = folded.get(value.casefold())
@@ -328,8 +324,8 @@ def _instead(column: Listed, texts: Counter[str]) -> str:
     cut = sum(times for text, times in texts.items() if key_of(text[:length].strip()) in known)
     if isinstance(column, Categorical) and cut > _MOST * texts.total():
         return f": most are after `prefix = {length}`"
-    many = '; `values = "FILE.csv"` reads a long public list' if len(texts) > _MANY_LEVELS else ""
-    return f": list them, or groups of them{many}"
+    long = '; `values = "FILE.csv"` reads a long public list'
+    return f": list them, or groups of them{long if len(texts) > _MANY_LEVELS else ''}"
 
 
 def _printable(text: str) -> str:

@@ -76,7 +76,7 @@ def test_a_value_is_named_only_if_it_occurs_a_few_times_and_looks_like_a_listed_
 def test_advice_for_codes() -> None:
     codes = [f"{letter}{place:02d}" for letter in "ABC" for place in range(100)]
     long = of(Categorical(name="c", values=tuple(codes)), ["A01"] * 90 + ["B02"] * 4)
-    assert "noise hides them. List groups of these values, or set `tree`: a synthesis then releases" in long.advice[0]
+    assert "noise hides them. List groups of them, or set `tree`: a synthesis releases rare values" in long.advice[0]
     values = [f"{code}.{place}" for code in codes for place in range(5)]
     assert of(Categorical(name="c", values=tuple(codes)), values).advice[0] == (
         "c: 100 % of the values are not in the list: most are after `prefix = 3` (this line is private)"
