@@ -32,6 +32,7 @@ _MEMORY: Final = (
 _ONCE: Final = (
     "CREATE UNIQUE INDEX one_charge ON entry (study, call, door) WHERE kind = 'reserve'",
     "CREATE UNIQUE INDEX one_answer ON entry (study, call) WHERE kind = 'commit'",
+    "CREATE INDEX called ON entry (study, call)",
 )
 _LAYOUT: Final = (
     f"""CREATE TABLE entry (

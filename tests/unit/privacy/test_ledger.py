@@ -105,7 +105,7 @@ def test_a_ledger_of_the_version_before_is_upgraded(tmp_path: Path) -> None:
         reserve(ledger, "a", pure("0.1"))
     with closing(sqlite3.connect(path)) as old:
         old.executescript(
-            "DROP INDEX one_charge; DROP INDEX one_answer; PRAGMA user_version = 2;"
+            "DROP INDEX one_charge; DROP INDEX one_answer; DROP INDEX called; PRAGMA user_version = 2;"
             "CREATE UNIQUE INDEX one_charge ON entry (call, door) WHERE kind = 'reserve';"
             "CREATE UNIQUE INDEX one_answer ON entry (call) WHERE kind = 'commit';"
             "DROP TABLE calls; CREATE TABLE calls (study TEXT PRIMARY KEY, number INTEGER NOT NULL) STRICT;"
