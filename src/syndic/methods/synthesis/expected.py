@@ -29,7 +29,8 @@ Codes = Mapping[str, NDArray[np.integer]]
 Groups = tuple[tuple[int, ...], ...]
 
 _WITHIN_GROUP: Final = 0.25
-_HIDDEN: Final = 0.5
+HIDDEN: Final = 0.5
+"""Associations that noise hides count as this share of what could just be seen."""
 # an empty level may have people: its expected error counts as that of this share of a deviation
 _EMPTY: Final = 1 / 3
 # smooth counts of neighbours have about half the noise
@@ -164,7 +165,7 @@ class _Known:
         if counted is not None:
             noise = self._noise(table, counted.precision)
             # the least association that stands out of the noise of so many cells
-            hidden = _HIDDEN * noise * (2 / table.size) ** 0.25
+            hidden = HIDDEN * noise * (2 / table.size) ** 0.25
             beyond = self._beyond(table, counted)
         could = math.hypot(strength, hidden)
         related = could * noise / math.hypot(could, noise) if could + noise > 0 else 0.0
