@@ -21,7 +21,7 @@ from syndic.data import Domain
 from syndic.methods.comparison.glued_plan import GluedPlan
 from syndic.methods.histogram.homm import HommPlan
 from syndic.methods.synthesis.account import Account
-from syndic.methods.synthesis.expected import HIDDEN
+from syndic.methods.synthesis.expected import HIDDEN, USUAL
 from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
 from syndic.methods.synthesis.vertical_plan import VerticalPlan
 from syndic.methods.synthesis.vertical_rounds import alone
@@ -34,7 +34,6 @@ Shares = NDArray[np.float64]
 DISTANCE: Final = "of all people in wrong cells (total variation distance)"
 _PAIRS: Final = 100
 _UNEVEN: Final = 1.75
-_TIED: Final = 0.07
 # by the assumed shares, further levels of a column have next to no people
 _LEVELS: Final = 256
 
@@ -147,7 +146,7 @@ def _modelled(
     found = [_drawn("tables of one column", list(single.values()))]
     errors = []
     for pair, times in islice(pairs.items(), _PAIRS):
-        off = _TIED
+        off = USUAL
         if times is not None:
             off = _related(_share_of(domain, pair), sqrt(variances[1] * times), people)
         errors.append(hypot(off, *(single[name] for name in pair)))
@@ -165,7 +164,7 @@ def _noise(shares: Shares, deviation: float, people: int) -> float:
 def _related(shares: Shares, deviation: float, people: int) -> float:
     """Return the error of an association of the assumed strength, or of one that noise just hides."""
     noise = _noise(shares, deviation, people)
-    could = hypot(_TIED, HIDDEN * noise * (2 / shares.size) ** 0.25)
+    could = hypot(USUAL, HIDDEN * noise * (2 / shares.size) ** 0.25)
     return could * noise / hypot(could, noise)
 
 
