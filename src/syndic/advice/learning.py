@@ -75,10 +75,7 @@ def _learnt(plan: LearnPlan, rows: _Artificial, draws: np.random.Generator | Non
     """Return the weights; without `draws`, those without noise."""
     scheme, people, present = plan.scheme, sum(plan.people.values()), tuple(plan.people)
     table: Any = rows
-    holding = PartyRows(
-        party="", table=table, encoding=plan.encoding, people=_ROWS, rows=plan.terms.unit.rows, share=1.0,
-        public_size=False,
-    )  # fmt: skip
+    holding = PartyRows(table=table, encoding=plan.encoding, people=_ROWS, rows=plan.terms.unit.rows, share=1.0)
     state = scheme.start()
     for number in range(1, scheme.rounds + 1):
         noise = plan.noise_at(number)
