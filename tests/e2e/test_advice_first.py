@@ -49,7 +49,10 @@ WRONG = {
         4,
     ),
     "900 codes": Wrong(
-        "group them first", listed, "levels have fewer than 5 rows here: noise hides them. List groups", 0
+        "name a public list of all values",
+        listed,
+        "levels have fewer than 5 rows here: noise hides them. List groups of these values",
+        0,
     ),
     "five rows of a person": Wrong(
         "people have several rows",
