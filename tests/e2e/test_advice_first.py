@@ -51,7 +51,7 @@ WRONG = {
     "900 codes": Wrong(
         "name a public list of all values",
         listed,
-        "levels have fewer than 5 rows here: noise hides them. List groups of these values",
+        "levels have fewer than 5 rows here: noise hides them",
         0,
     ),
     "five rows of a person": Wrong(
