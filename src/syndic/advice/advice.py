@@ -3,9 +3,16 @@
 from typing import Final, Literal, final
 
 from syndic.document import Document
+from syndic.methods.synthesis.trust import POOR
 
 Verdict = Literal["share", "some", "do not share"]
 Standing = Literal["gains", "about even", "loses"]
+
+Grade = Literal["good", "fair", "poor"]
+
+GOOD: Final = 0.05
+RULE: Final = f"good up to {GOOD:g}, fair up to {POOR:g}, poor above, of the largest error or of the unit that is named"
+"""The rule by which a forecast is graded: the same for all methods, and for the reliability of a release."""
 
 EVEN: Final = 0.1
 """Predicted errors whose ratio differs from 1 by less than this are reported as about even."""
@@ -176,3 +183,57 @@ class VerticalAdvice(Document):
 
 def _listed(expected: tuple[Expected, ...]) -> str:
     return ", ".join(f"{one.columns}: {one}" for one in expected)
+
+
+class PublishedError(Document):
+    """What noise does to one kind of published number: `error` is graded, `words` say its unit.
+
+    `chance` is the error of as many people without privacy, against the population they are drawn from; None where it
+    does not apply.
+    """
+
+    what: str
+    error: float
+    words: str
+    chance: float | None = None
+
+    @property
+    def grade(self) -> Grade:
+        """The grade by `RULE`."""
+        return "good" if self.error <= GOOD else "fair" if self.error <= POOR else "poor"
+
+    def __str__(self) -> str:
+        chance = "" if self.chance is None else f"; sampling error without privacy {self.chance:.3f}"
+        return f"{self.what}: {self.error:.3f} {self.words}{chance}: {self.grade}"
+
+
+@final
+class NoiseAdvice(Document):
+    """What noise does to everything that a study publishes; `print` it to read it. From public numbers only.
+
+    `errors` begin with the worst; `change` says what would make them smaller.
+    """
+
+    study: str
+    digest: str
+    people: int
+    errors: tuple[PublishedError, ...]
+    change: str
+    assumptions: tuple[str, ...]
+
+    @property
+    def grade(self) -> Grade:
+        """The grade of the largest error."""
+        return self.errors[0].grade
+
+    @property
+    def words(self) -> str:
+        """The forecast in one sentence, with what to change if it is poor."""
+        worst = self.errors[0]
+        told = f"{worst.grade}: {worst.what}, expected error {worst.error:.2f} {worst.words}"
+        return f"{told}. {self.change}" if worst.grade == "poor" else told
+
+    def __str__(self) -> str:
+        lines = [f"{self.study}  (digest {self.digest[:12]})", f"  forecast   {self.words}"]
+        lines += [f"    {one}" for one in self.errors]
+        return "\n".join([*lines, f"  rule       {RULE}", *(f"  assumes    {text}" for text in self.assumptions)])

@@ -2,20 +2,15 @@
 
 from collections.abc import Sequence
 
-from syndic.advice.advice import Advice, VerticalAdvice
+from syndic.advice.advice import Advice, NoiseAdvice, VerticalAdvice
 from syndic.advice.assume import Assumptions
 from syndic.advice.estimate import advise_estimate
-from syndic.advice.predict import advise_tasks
-from syndic.advice.synthesis import advise_synthesis
+from syndic.advice.published import advise_published
 from syndic.advice.task import Task
-from syndic.advice.vertical import VERTICAL, advise_vertical
 from syndic.errors import InputError
 from syndic.kernel import Progress, silent_progress
 from syndic.methods import Estimate, Homm, Synthesis
 from syndic.study import Study
-
-SUPPORTED = (Homm, Estimate, Synthesis, *VERTICAL)
-"""Methods whose studies can be predicted."""
 
 
 def advise(
@@ -25,12 +20,12 @@ def advise(
     assumptions: Assumptions | None = None,
     progress: Progress = silent_progress,
     seed: int = 0,
-) -> Advice | VerticalAdvice:
+) -> Advice | VerticalAdvice | NoiseAdvice:
     """Predict what a study would be worth. Reads no row, spends nothing.
 
     For the methods `homm`, `estimate` and `synthesis`: each party's error alone and jointly, as an `Advice`. For
-    methods over different columns of the same people: which method to use and how close its table would be, as a
-    `VerticalAdvice`.
+    methods that synthesise different columns of the same people: which method to use and how close its table would be,
+    as a `VerticalAdvice`. For all others: what noise does to the numbers they publish, as a `NoiseAdvice`.
 
     Args:
         study: the agreed document; every party must declare its number of `people`.
@@ -41,8 +36,13 @@ def advise(
         seed: seed of the artificial people and their noise, which protect nobody.
 
     Raises:
-        InputError: if the method is not supported, or a task or an assumption does not fit the study.
+        InputError: if nothing is published with noise, or a task or an assumption does not fit the study.
     """
+    # heavy to load, and a plan's warning does without
+    from syndic.advice.predict import advise_tasks  # noqa: PLC0415
+    from syndic.advice.synthesis import advise_synthesis  # noqa: PLC0415
+    from syndic.advice.vertical import VERTICAL, advise_vertical  # noqa: PLC0415
+
     assumptions = assumptions or Assumptions()
     protocol = study.protocol
     if isinstance(protocol, Homm):
@@ -55,8 +55,7 @@ def advise(
         return advise_synthesis(study, assumptions, progress, seed)
     if isinstance(protocol, VERTICAL):
         return advise_vertical(study, assumptions=assumptions, progress=progress, seed=seed)
-    known = ", ".join(_tag(one) for one in SUPPORTED)
-    raise InputError(f"`advise` does not support the method {_tag(type(protocol))} yet; it supports {known}")
+    return advise_published(study, assumptions)
 
 
 def _tag(method: type) -> str:

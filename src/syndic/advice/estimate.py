@@ -34,7 +34,7 @@ def advise_estimate(study: Study, assumptions: Assumptions) -> Advice:
         raise InputError(f"this prediction is for the method estimate, not for {protocol.title}")
     assumptions.check(study.schema)
     layout = study.plan_as(EstimatePlan).layout
-    theta = _assumed(layout, study, assumptions)
+    theta = assumed(layout, study, assumptions)
     tasks, verdicts = [], []
     for variant in _variants(protocol, study):
         for place in range(len(theta)):
@@ -96,7 +96,7 @@ def _variants(protocol: Estimate, study: Study) -> list[Estimate]:
     return found
 
 
-def _assumed(layout: Layout, study: Study, assumptions: Assumptions) -> Array:
+def assumed(layout: Layout, study: Study, assumptions: Assumptions) -> Array:
     """Return the parameters that correspond to the assumed moments or shares of the column."""
     family, column = layout.model.family, study.schema[layout.schema.names[0]]
     if listed(column):

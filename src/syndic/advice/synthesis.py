@@ -21,13 +21,11 @@ from syndic.evaluation.distance import column_sets
 from syndic.kernel import Progress, budget_of, silent_progress
 from syndic.methods.synthesis.horizontal import Synthesis
 from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
+from syndic.methods.synthesis.trust import POOR
 from syndic.study import Study
 
 HIGHEST: Final = 16.0
 """The largest epsilon that is tried, of the party with the largest budget."""
-
-POOR: Final = 0.1
-"""A forecast of a larger distance for pairs of columns is called poor."""
 
 _FACTORS: Final = (0.25, 1.0, 4.0)
 _MIDDLE: Final = 1

@@ -38,10 +38,10 @@ from syndic.study import Study
 )
 @JSON
 def advise(study_file: Path, tasks: tuple[str, ...], assumed: tuple[str, ...], as_json: bool) -> None:
-    """Predict for every party whether sharing is worth its cost.
+    """Predict whether sharing is worth its cost.
 
-    Compares the error of each party alone, of all parties together, and of pooled rows without privacy. For different
-    columns of the same people, predicts the error of each method. Reads no row and spends nothing.
+    Compares each party alone, all parties together, and pooled rows without privacy; or the methods that could be used;
+    or says what noise does to what is published. Reads no row and spends nothing.
     """
     study = Study.load(study_file)
     with show.progress_bar("predict errors", shown=not as_json) as progress:

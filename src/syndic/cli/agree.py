@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
+from syndic.advice import warning
 from syndic.cli import show
 from syndic.cli.groups import example
 from syndic.cli.show import JSON, PATH
-from syndic.cli.study import STUDY, show_fit
+from syndic.cli.study import STUDY, forecast_line, show_fit
 from syndic.errors import InputError, RefusedError
 from syndic.study import PartyFolder, Study
 from syndic.study import agreement as owner
@@ -74,7 +75,7 @@ def agree(
     with show.progress_bar("read rows", shown=not as_json):
         fit, unread = own_fit(home, study)
     if not as_json:
-        click.echo(str(offer))
+        click.echo(f"{offer}{forecast_line(warning(study))}")
         if fit is not None:
             show_fit(fit, most=_WORST)
     if unread:

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
+from syndic.advice import warning
 from syndic.cli import show
 from syndic.cli.groups import example
 from syndic.cli.show import JSON, PATH
@@ -46,14 +47,14 @@ def plan(study_file: Path, sources: tuple[str, ...], as_json: bool) -> None:
     if unknown:
         raise InputError(f"--source: the study has no party called {', '.join(unknown)}")
     with show.progress_bar("plan", shown=not as_json):
-        planned = plan_of(study)
+        planned, told = plan_of(study), warning(study)
     with show.progress_bar("read rows", shown=not as_json and bool(files)):
         fits = {name: fit_of(study, name, path) for name, path in files.items()}
     names = [party.name for party in study.parties]
     parties = "1 party" if len(names) == 1 else f"{len(names)} parties"
-    text = f"{planned}\n\n{study_file.name} is valid: {study.name}, {parties}\ndigest {study.digest}"
-    owner_only = {"owner_only": fits} if fits else {}
-    show.as_json_or(text, {**to_builtins(planned), "parties": names, **owner_only}, as_json=as_json)
+    valid = f"{study_file.name} is valid: {study.name}, {parties}\ndigest {study.digest}"
+    facts = {**to_builtins(planned), "parties": names, "warning": told, **({"owner_only": fits} if fits else {})}
+    show.as_json_or(f"{planned}{forecast_line(told)}\n\n{valid}", facts, as_json=as_json)
     if not as_json:
         for fit in fits.values():
             show_fit(fit)
@@ -109,6 +110,11 @@ def json_schema(document: str) -> None:
     """Print the JSON Schema of study, column or party files."""
     kinds = {"study": Study, "columns": Schema, "party": PartyFile}
     show.as_json(json_schema_of(kinds[document]))
+
+
+def forecast_line(told: str) -> str:
+    """Return the line of a plan that warns of a poor forecast, or nothing."""
+    return f"\n  WARNING      the forecast is {told}" if told else ""
 
 
 def _warn_of_draft(study_file: Path) -> None:

@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from pathlib import Path
 
+from syndic.advice import warning
 from syndic.console.studies import Sent, column_line, folder_of_study, members, read_study, shown_time
 from syndic.console.views import Overview, PartyLine, ProgressView, State, StepLine, StudyLine, StudyView
 from syndic.document import Document
@@ -69,6 +70,7 @@ def study(folder: Path, run: str) -> StudyView:
         members=members(content, ""),
         columns=tuple(column_line(one) for one in content.schema.columns),
         problem=problem,
+        warning=warning(content),
     )
 
 

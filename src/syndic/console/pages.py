@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any, Final, final, get_args
 from urllib.parse import quote, urlencode
 
+from syndic.advice import Advice
 from syndic.console import drafts, federation, ledgers, releases, studies
 from syndic.console.views import Role
 from syndic.data.profile import Kind
@@ -108,9 +109,11 @@ def _withdraw(folder: Path, asked: Asked) -> str:
 def _advice(folder: Path, asked: Asked) -> Content:
     view = studies.study(folder, asked.path["run"])
     try:
-        return {"view": view, "advice": studies.advice(folder, asked.path["run"]), "unknown": ""}
+        found = studies.any_advice(folder, asked.path["run"])
     except SyndicError as error:
-        return {"view": view, "advice": None, "unknown": str(error)}
+        return {"view": view, "advice": None, "text": "", "unknown": str(error)}
+    own = isinstance(found, Advice)
+    return {"view": view, "advice": found if own else None, "text": "" if own else str(found), "unknown": ""}
 
 
 def _fit(folder: Path, asked: Asked) -> Content:

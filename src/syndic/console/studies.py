@@ -8,7 +8,7 @@ from math import isinf
 from pathlib import Path
 from typing import Any, Literal
 
-from syndic.advice import Advice
+from syndic.advice import Advice, NoiseAdvice, VerticalAdvice, warning
 from syndic.advice import advise as advise_on
 from syndic.console.views import (
     ColumnLine,
@@ -138,6 +138,7 @@ def study(folder: Path, run: str) -> StudyView:
         cost=cost,
         earlier=earlier,
         others=others,
+        warning=warning(content),
     )
 
 
@@ -191,20 +192,29 @@ def difference(folder: Path, run: str, other: str) -> Difference:
 
 
 def advice(folder: Path, run: str) -> Advice:
-    """Return the advice on what the study gains, from public numbers; takes some seconds.
+    """Return the advice on what each party gains.
 
     Raises:
-        InputError: if the advisor does not support the method, or if a public number is missing.
+        InputError: if the advice on this method is of another kind, or `any_advice` raises it.
+    """
+    found = any_advice(folder, run)
+    if not isinstance(found, Advice):
+        raise InputError("the advice on this method does not compare parties: read it on the page, or `syndic advise`")
+    return found
+
+
+def any_advice(folder: Path, run: str) -> Advice | VerticalAdvice | NoiseAdvice:
+    """Return the advice on a study, from public numbers; takes some seconds.
+
+    Raises:
+        InputError: if nothing can be forecast, or if a public number is missing.
     """
     try:
-        found = advise_on(folder_of_study(folder, run).study())
+        return advise_on(folder_of_study(folder, run).study())
     except InputError:
         raise
     except (SyndicError, ValueError, NotImplementedError) as error:
         raise InputError(f"there is no advice for this study: {error}") from None
-    if not isinstance(found, Advice):
-        raise InputError("the console does not show advice on this method yet: run `syndic advise` on the study file")
-    return found
 
 
 def progress(folder: Path, run: str) -> ProgressView:

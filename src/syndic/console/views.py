@@ -92,7 +92,7 @@ class ColumnLine(Document):
 
 
 class StudyView(Document):
-    """All about one study. `problem` says why it cannot be agreed to or run, if so."""
+    """All about one study. `problem` says why it cannot be agreed to or run, `warning` that its forecast is poor."""
 
     line: StudyLine
     digest: str
@@ -104,6 +104,7 @@ class StudyView(Document):
     cost: CostLine | None = None
     earlier: Difference | None = None
     others: tuple[StudyLine, ...] = ()
+    warning: str = ""
 
 
 class StepLine(Document):

@@ -18,6 +18,7 @@ from syndic.evaluation.distance import (
     all_sets,
     distances,
     k_marginal,
+    relied_on,
     way_distances,
     worst_pairs,
 )
@@ -90,7 +91,10 @@ def evaluate(
     progress("baselines", 1, 1)
     fitted = _Fitted(schema, target, seed, truth, notes, effort)
     found = _evaluated(everything, agreed, tuple(tables), fitted, progress)
-    return msgspec.structs.replace(found, pairs=worst_pairs(found.sets, made.reliability if made else None))
+    reliability = release.known_reliability if isinstance(release, Release) else None
+    pairs = worst_pairs(found.sets, reliability)
+    told = relied_on(found.sets, reliability) if pairs else ""
+    return msgspec.structs.replace(found, pairs=pairs, relied_on=told)
 
 
 def _target(schema: Schema, study: Study | None, named: str | None, notes: list[str]) -> str | None:
@@ -111,7 +115,7 @@ def _target(schema: Schema, study: Study | None, named: str | None, notes: list[
 
 
 def _synthetic(release: Release | ReleasedTable) -> SyntheticTable | None:
-    """Return the result of a synthesis, which says what it merged and what errors it expects."""
+    """Return the result of a synthesis, which says what it merged."""
     result = release.result if isinstance(release, Release) else None
     return result if isinstance(result, SyntheticTable) else None
 

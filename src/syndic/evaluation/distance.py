@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from syndic.data import Domain, Factor, SparseCounts
 from syndic.document import Document
 from syndic.evaluation.rows import Clique, Rows
-from syndic.methods.synthesis.trust import Reliability
+from syndic.methods.synthesis.trust import POOR, Reliability
 
 WAYS = (1, 2, 3)
 MOST_SETS = 300
@@ -156,12 +156,25 @@ class PairScore(Document):
     expected: float | None
 
 
+def _by_pair(sets: Iterable[Distance]) -> dict[tuple[str, str], float]:
+    return {(one.columns[0], one.columns[1]): one.tvd for one in sets if len(one.columns) == 2}
+
+
+def relied_on(sets: Iterable[Distance], reliability: Reliability | None) -> str:
+    """Return in one sentence which pairs the release holds, and whether it says so itself. For the owner only."""
+    found = _by_pair(sets)
+    close = {frozenset(pair) for pair, tvd in found.items() if tvd <= POOR}
+    words = f"{len(close)} of {len(found)} pairs of columns are at most {POOR:g} from the real rows"
+    if reliability is None:
+        return words
+    poor = {frozenset(pair.columns) for pair in reliability.poor}
+    trusted = {frozenset(pair) for pair in found} - poor
+    return f"{words}; the release calls {len(trusted)} of them reliable, and {len(trusted & close)} of these are"
+
+
 def worst_pairs(sets: Iterable[Distance], reliability: Reliability | None) -> tuple[PairScore, ...]:
     """Return the pairs with the largest distances, the worst first."""
-    found: dict[tuple[str, str], float] = {}
-    for one in sets:
-        if len(one.columns) == 2:
-            found[one.columns[0], one.columns[1]] = one.tvd
+    found = _by_pair(sets)
     worst = sorted(found, key=lambda pair: -found[pair])[:SHOWN_PAIRS]
     return tuple(
         PairScore(

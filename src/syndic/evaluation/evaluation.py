@@ -41,7 +41,8 @@ class Evaluation(Document, frozen=True, kw_only=True):
     """Scores of a release and of baselines, the release first.
 
     For the owner only: it has no noise. `write` refuses a release's folder; `private_scores` makes scores that may be
-    published. `parties` are those whose real rows were read; `full` says whether slow scores were made too.
+    published. `parties` are those whose real rows were read; `full` says whether slow scores were made too. `pairs` and
+    `relied_on` set the distances of pairs beside what the release expects of itself.
     """
 
     owner_only: bool = True
@@ -59,6 +60,7 @@ class Evaluation(Document, frozen=True, kw_only=True):
     sets: tuple[Distance, ...]
     notes: tuple[str, ...]
     pairs: tuple[PairScore, ...] = ()
+    relied_on: str = ""
 
     def __post_init__(self) -> None:
         if self.owner_only is not True or self.warning != BANNER:
@@ -123,6 +125,7 @@ class Evaluation(Document, frozen=True, kw_only=True):
             BANNER,
             f"{self.study}: the release compared with {self.rows:,} real rows of {', '.join(self.parties)}",
             self.verdict,
+            *([self.relied_on] if self.relied_on else []),
             _text(*self._main()),
             *([_text(*self._predicted())] if self.target else []),
             _text(*self._columns()),
@@ -139,7 +142,7 @@ class Evaluation(Document, frozen=True, kw_only=True):
         tables += [self._pairs()] if self.pairs else []
         tables += [self._groups()] if self.groups else []
         body = "".join(_html(head, rows) for head, rows in tables)
-        notes = "".join(f"<p>{escape(note)}</p>" for note in (self.verdict, *self.notes))
+        notes = "".join(f"<p>{escape(note)}</p>" for note in (self.verdict, self.relied_on, *self.notes) if note)
         banner = f"<p><strong>{BANNER}</strong></p>"
         return f"{banner}<p>{escape(self.study)}</p>{notes}{body}{banner}"
 
@@ -160,13 +163,15 @@ class Evaluation(Document, frozen=True, kw_only=True):
         sections = [section("Distances", self._main())]
         sections += [section(f"Predicting {self.target}", self._predicted())] if self.target else []
         sections.append(section("Columns, worst first", self._columns()))
+        sections += [section("Pairs, worst first", self._pairs())] if self.pairs else []
         sections += [section("Groups, worst first", self._groups())] if self.groups else []
         tables = tuple(f"{one.name}: {one.what}" for one in self.scores)
         sections.append(Section(title="What was compared", points=tables, notes=self.notes, owner=True))
         return Page(
             title=self.study,
             subtitle="Evaluation",
-            lead=f"{BANNER}. {self.verdict[0].upper()}{self.verdict[1:]}.",
+            lead=f"{BANNER}. {self.verdict[0].upper()}{self.verdict[1:]}."
+            + (f" {self.relied_on}." if self.relied_on else ""),
             warnings=(),
             facts=(("Real rows", f"{self.rows:,}", ", ".join(self.parties)),),
             sections=tuple(sections),

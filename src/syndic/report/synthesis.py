@@ -15,7 +15,6 @@ from syndic.methods.synthesis.result import SyntheticTable
 from syndic.model.markov import Measurement
 from syndic.report.figure import Bars, Figure, Heat, Series
 from syndic.report.page import Grid, Section
-from syndic.report.reliability import reliability_section
 from syndic.report.svg import element, escape, fit, label, number, text_width
 from syndic.study.release import Release
 
@@ -90,14 +89,13 @@ _LEVELS = 24
 
 
 def synthesis_sections(release: Release) -> tuple[Section, ...]:
-    """Return the sections on what can be relied on, and on how the table was made."""
+    """Return the section on how the table was made."""
     result = release.result
     if not isinstance(result, SyntheticTable):
         raise InputError("this section is for the table of a synthesis only")
     note = result.note
     opened = sum(len(one.tables) for one in note.rounds)
     return (
-        reliability_section(result.reliability),
         Section(
             title="How the table was made: noisy tables and a model",
             paragraphs=(

@@ -28,9 +28,10 @@ from syndic.report.record import (
     sentence,
     unprotected_section,
 )
+from syndic.report.reliability import reliability_section
 from syndic.report.svg import HARD, number
 from syndic.report.synthesis import synthesis_sections
-from syndic.study.release import Release
+from syndic.study.release import UNKNOWN_RELIABILITY, Release
 from syndic.study.statement import WHOLE_RELEASE, costs_of
 
 # A method adds its own sections here, under the class of its result.
@@ -91,6 +92,7 @@ def _page(release: Release, table: Coded | None, owner: str, private: tuple[Sect
         assumptions_section(release),
         roles_section(release),
         messages_section(release),
+        *([] if release.known_reliability is None else [reliability_section(release.known_reliability)]),
         *method_sections(release),
         *(one for one in pictures if one is not None),
         reproduce_section(release),
@@ -127,8 +129,11 @@ def _lead(release: Release) -> str:
 
 
 def _relied_on(release: Release) -> str:
-    """Return the sentence on relations that the table does not hold well, where it is known."""
-    return f" {release.result.reliability.sentence}" if isinstance(release.result, SyntheticTable) else ""
+    """Return the sentence on relations that the table does not hold well, or that they are not known."""
+    if release.known_reliability is not None:
+        return f" {release.known_reliability.sentence}"
+    has_table = isinstance(getattr(release.result, "table", None), ReleasedTable)
+    return f" {UNKNOWN_RELIABILITY}: this method does not publish what it takes." if has_table else ""
 
 
 def _warnings(release: Release) -> tuple[Alert, ...]:

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any, Self, final
+from typing import Any, Final, Self, final
 
 import pyarrow as pa
 
@@ -12,6 +13,10 @@ from syndic.data import ReleasedTable
 from syndic.document import from_file, to_readable_json
 from syndic.errors import InputError
 from syndic.kernel import Exchange, Method, Result
+from syndic.methods.comparison.glued import GluedNote, reliability_of_glued
+from syndic.methods.comparison.glued_result import PublishedRows
+from syndic.methods.histogram.homm import HommPlan, MergedTable
+from syndic.methods.histogram.homm_expected import reliability_of_grid
 from syndic.methods.learning.predictor import LinearPredictor
 from syndic.methods.learning.result import LearnResult
 from syndic.methods.regression.gram_result import GramResult
@@ -19,6 +24,8 @@ from syndic.methods.synthesis.result import SyntheticTable
 from syndic.methods.synthesis.trust import Reliability
 from syndic.study.document import Study
 from syndic.study.statement import Statement, summary
+
+UNKNOWN_RELIABILITY: Final = "Which relations of its columns can be relied on is not known"
 
 
 @final
@@ -59,17 +66,33 @@ class Release:
 
     @property
     def reliability(self) -> Reliability:
-        """The expected error of every column and pair, for methods that release noisy tables and a model."""
-        if not isinstance(self.result, SyntheticTable):
-            raise InputError(f"{self.statement.method} publishes no model, so its reliability is not known")
-        return self.result.reliability
+        """The expected error of every column and pair of the table, for methods that publish what it takes."""
+        if self.known_reliability is None:
+            raise InputError(f"{UNKNOWN_RELIABILITY}: {self.statement.method} does not publish what it takes")
+        return self.known_reliability
+
+    @cached_property
+    def known_reliability(self) -> Reliability | None:
+        """The same, or None if it is not known."""
+        result, study = self.result, self.study
+        if isinstance(result, MergedTable):
+            return reliability_of_grid(study.plan_as(HommPlan), result)
+        if isinstance(result, PublishedRows) and isinstance(result.note, GluedNote):
+            return reliability_of_glued(study.schema, study.parties[0].people or 0, result)
+        return result.reliability if isinstance(result, SyntheticTable) else None
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Write the result, `study.json`, `statement.json` and `transcript.json` into a folder; return the paths."""
+        """Write the result, `study.json`, `statement.json`, `transcript.json` and, where known, `reliability.json`."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         paths = self.result.write(folder)
-        documents = {"study": self.study, "statement": self.statement, "transcript": self.transcript}
+        documents: dict[str, Any] = {
+            "study": self.study,
+            "statement": self.statement,
+            "transcript": self.transcript,
+        }
+        if self.known_reliability is not None:
+            documents["reliability"] = self.known_reliability
         for name, content in documents.items():
             path = folder / f"{name}.json"
             path.write_bytes(to_readable_json(content))
@@ -102,7 +125,9 @@ class Release:
 
     def summary(self) -> Mapping[str, Any]:
         """Return the most important facts of the release, by name."""
-        return {**summary(self.statement), **self.result.summary()}
+        known = self.known_reliability
+        relied = {} if known is None else {"reliability": known.sentence}
+        return {**summary(self.statement), **self.result.summary(), **relied}
 
     def __str__(self) -> str:
         return "\n".join(f"{name}: {value}" for name, value in self.summary().items())

@@ -10,9 +10,10 @@ from click.testing import CliRunner
 
 from support import study_text
 from syndic.advice import Advice, Assumptions
-from syndic.advice.synthesis import POOR, _break_even, advise_synthesis
+from syndic.advice.synthesis import _break_even, advise_synthesis
 from syndic.cli.main import cli
 from syndic.errors import InputError
+from syndic.methods.synthesis.trust import POOR
 from syndic.privacy import Budget
 from syndic.study import Study
 

@@ -232,6 +232,8 @@ def test_the_advisor_is_asked(finished: Place) -> None:
     advice = visitor.ask("GET", f"/studies/{study.digest}/advice")
     assert advice["verdict"] in {"share", "some", "do not share"}
     assert advice["people"] == 180
+    assert visitor.ask("GET", f"/studies/{study.digest}")["warning"].startswith("poor: tables of two columns")
+    assert 'id="forecast">The forecast is poor: ' in visitor.get(f"/studies/{study.digest}")
 
 
 def test_where_the_advisor_knows_nothing_it_says_so(tmp_path: Path) -> None:
@@ -241,6 +243,17 @@ def test_where_the_advisor_knows_nothing_it_says_so(tmp_path: Path) -> None:
     place = visitor.post("/studies", action="receive", text=study_file(study))
     assert "set people" in visitor.get(f"{place}/advice")
     visitor.ask("GET", f"/studies/{study.digest}/advice", 400)
+    assert 'id="forecast"' not in visitor.get(place)
+
+
+def test_advice_that_does_not_compare_parties_is_read_on_the_page(tmp_path: Path) -> None:
+    study, homes = study_between(
+        tmp_path, protocol='method = "marginals"', budget="epsilon = 1\ndelta = 1e-6", unit='neighbours = "replace"'
+    )
+    visitor = Visitor(homes["north"].folder)
+    place = visitor.post("/studies", action="receive", text=study_file(study))
+    assert "forecast   poor: tables of 2 columns" in visitor.get(f"{place}/advice")
+    assert "does not compare parties" in visitor.ask("GET", f"/studies/{study.digest}/advice", 400)["error"]
 
 
 def test_a_study_that_was_damaged_stands_in_nobodys_way(finished: Place, tmp_path: Path) -> None:

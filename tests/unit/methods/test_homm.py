@@ -156,6 +156,7 @@ def test_the_result_is_written_as_two_tables(tmp_path: Path) -> None:
         "study.json",
         "statement.json",
         "transcript.json",
+        "reliability.json",
     ]
     again = Release.load(tmp_path)
     assert again.table.to_arrow().equals(release.table.to_arrow())

@@ -1,19 +1,23 @@
 """Expected errors of a synthetic table: close to the true ones on made-up rows, and each part answers to its cause."""
 
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 import syndic as sy
-from support import rows, study_text
+from support import CASES, VERTICAL, across_study, rows, study_text
+from syndic.advice import Assumptions
 from syndic.advice.vertical_forecast import MadeUpCounts
-from syndic.data import Domain, Schema
+from syndic.advice.vertical_people import CROWDS, made_up
+from syndic.data import Domain, Schema, decode_codes
 from syndic.document import from_builtins, from_file
 from syndic.errors import InputError
-from syndic.evaluation.distance import Distance, worst_pairs
+from syndic.evaluation.distance import Distance, relied_on, worst_pairs
 from syndic.methods.synthesis.expected import reliability_of
 from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
 from syndic.methods.synthesis.trust import POOR, ExpectedError, PairTrust, Reliability
@@ -170,10 +174,82 @@ def test_a_release_says_it_and_keeps_it(tmp_path: Path) -> None:
     assert "▸ age" in page
 
 
-def test_a_method_without_a_model_says_so() -> None:
-    release = sy.simulate(Study.loads(study_text()), {"north": rows(9), "south": rows(9)}, seed=1)
-    with pytest.raises(InputError, match="its reliability is not known"):
+def merged(name: str, people: int = 3000) -> Study:
+    options, parties = {
+        "homm": ("", "1.0"),
+        "homm with little budget": ("", "0.2"),
+        "homm gaussian": ('noise = "gaussian"', "1.0"),
+        "homm sparse": ("at_least = 4", "0.5"),
+        "homm signed": ("clamp = false", "1.0"),
+    }[name]
+    return Study.loads(
+        study_text(
+            budget=f"epsilon = {parties}\ndelta = 1e-6",
+            protocol=f'method = "homm"\n{options}',
+            parties=f'[[parties]]\nname = "north"\npeople = {people}\n[[parties]]\nname = "south"\npeople = {people}\n',
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["homm", "homm with little budget", "homm gaussian", "homm sparse", "homm signed", "glued"]
+)
+def test_every_table_with_its_noisy_counts_says_it(name: str, tmp_path: Path) -> None:
+    parties = VERTICAL.replace("60", "3000")
+    glued = name == "glued"
+    study = across_study("glued", parties=parties, budget="epsilon = 1.0\ndelta = 1e-6") if glued else merged(name)
+    expected, true = [], []
+    for seed in range(3):
+        draws = np.random.default_rng(seed)
+        codes = made_up(study.schema, CROWDS[seed], 3000 if glued else 6000, Assumptions(), draws)
+        table = decode_codes(study.schema, codes, draws).to_arrow()
+        sources = {"north": table.slice(0, 3000), "south": table.slice(3000)}
+        if glued:
+            sources = {one.name: table.select(list(one.columns or ())) for one in study.parties}
+        release = sy.simulate(study, sources, seed=seed)
+        found, made = release.reliability, release.table.to_arrow()
+        weights = np.asarray(made["weight"]) if "weight" in made.column_names else np.ones(len(made))
+        for names in (*((name,) for name in study.schema.names), *combinations(study.schema.names, 2)):
+            part = study.schema.domain.project(names)
+            cells = part.index([study.schema[name].encode(made[name]) for name in names])
+            drawn = np.bincount(cells, weights=weights, minlength=part.size) / weights.sum()
+            real = np.bincount(part.index([codes[name] for name in names]), minlength=part.size) / len(table)
+            true.append(float(np.abs(drawn - real).sum()) / 2)
+            expected.append(found.column(names[0]).error if len(names) == 1 else found.pair(*names).error)
+    ratio = float(np.mean(expected) / np.mean(true))
+    assert 0.6 < ratio < 1.6, ratio
+    release.write(tmp_path)
+    assert from_file(tmp_path / "reliability.json", Reliability) == found
+    assert Release.load(tmp_path).reliability == found
+    assert release.summary()["reliability"] == found.sentence
+    page = release.report(tmp_path / "report.html").read_text()
+    assert "Which relations can be relied on" in page
+    assert found.sentence in page
+
+
+def test_columns_with_many_levels_are_taken_together() -> None:
+    column = '[[schema.columns]]\nname = "{}"\nkind = "integer"\nlower = 0\nupper = 99999\nbins = 100000\n'
+    text = study_text(
+        parties='[[parties]]\nname = "north"\npeople = 300\n',
+        columns=(column.format("a") + column.format("b")).replace("bins", "missing = { value = 0 }\nbins"),
+        protocol='method = "homm"\nat_least = 20',
+    )
+    table = pa.table({name: np.repeat(np.arange(3), 100) for name in "ab"})
+    found = sy.simulate(Study.loads(text), {"north": table}, seed=1).reliability
+    assert found.pair("a", "b").strength <= found.pair("a", "b").limit
+    assert found.column("a").width == pytest.approx(1 / 500, abs=1e-3)
+
+
+def test_a_table_without_what_it_takes_says_so(tmp_path: Path) -> None:
+    case = next(case for case in CASES if case.name == "dplt")
+    release = sy.simulate(case.study, case.sources, seed=1)
+    with pytest.raises(
+        InputError, match=r"can be relied on is not known: Latent tree .* does not publish what it takes"
+    ):
         _ = release.reliability
+    page = release.report(tmp_path / "report.html").read_text()
+    assert "is not known: this method does not publish what it takes." in page
+    assert not (tmp_path / "reliability.json").exists()
 
 
 def test_an_owner_sees_true_distances_beside_the_expected_ones() -> None:
@@ -182,3 +258,8 @@ def test_an_owner_sees_true_distances_beside_the_expected_ones() -> None:
     (score,) = worst_pairs(sets, reliability)
     assert (score.columns, score.tvd, score.expected) == (("a", "b"), 0.3, pair.error)
     assert worst_pairs(sets, None)[0].expected is None
+    told = "0 of 1 pairs of columns are at most 0.1 from the real rows"
+    assert relied_on(sets, None) == told
+    assert relied_on(sets, reliability) == f"{told}; the release calls 1 of them reliable, and 0 of these are"
+    close = [Distance(columns=("a", "b"), tvd=0.02)]
+    assert relied_on(close, reliability).endswith("calls 1 of them reliable, and 1 of these are")

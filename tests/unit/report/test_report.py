@@ -287,7 +287,7 @@ def test_the_owners_page_is_marked_everywhere_and_private(tmp_path: Path) -> Non
     text = path.read_text()
     page = checked(text)
     sections = [part for part in re.split(r"<section", text)[1:] if 'id="part-' in part]
-    assert len(sections) == 13
+    assert len(sections) == 14
     assert all("OWNER ONLY" in part for part in sections)
     assert "OWNER ONLY" in text.partition("<h1>")[0]
     assert "OWNER ONLY" in page.of("title")[0]

@@ -10,7 +10,7 @@ from syndic import Study, simulate
 from syndic.errors import InputError
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.report import Bars, report
-from syndic.report.reliability import ErrorMap
+from syndic.report.reliability import ErrorMap, reliability_section
 from syndic.report.synthesis import Graph, synthesis_sections
 from syndic.study import Release
 
@@ -22,7 +22,7 @@ def release() -> Release:
 
 
 def test_it_says_what_was_opened_and_how_well_the_model_follows(release: Release) -> None:
-    relied, section = synthesis_sections(release)
+    (section,), relied = synthesis_sections(release), reliability_section(release.reliability)
     assert relied.title == "Which relations can be relied on"
     assert len(relied.points) == len(release.reliability.worst())
     assert isinstance(release.result, SyntheticTable)

@@ -19,14 +19,16 @@ from typing import ClassVar, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.data import decode_codes
+from syndic.data import Schema, decode_codes
 from syndic.errors import InputError
 from syndic.kernel import Message, Method, Nothing, Party, Requires, Session, Terms, step
 from syndic.methods.comparison.glued_plan import GluedPlan, OwnCounts, OwnPlan, own_account, own_terms
 from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, notes_of, read_rows
 from syndic.methods.synthesis.account import Account, account_of
+from syndic.methods.synthesis.expected import DrawnModel, reliability_of
 from syndic.methods.synthesis.size import check_choices, choosing, size_of
-from syndic.model.markov import Adaptive, GrowingModel, Measurement
+from syndic.methods.synthesis.trust import Reliability
+from syndic.model.markov import Adaptive, Grouping, GrowingModel, Measurement
 from syndic.random import generator
 
 
@@ -156,3 +158,24 @@ class Glued(Method, tag="glued"):
     def _selector(self, cells: int) -> Adaptive:
         """Return the selector of tables for a model of this many cells."""
         return choosing(self.selector, self.rounds, cells)
+
+
+def reliability_of_glued(schema: Schema, people: int, published: PublishedRows) -> Reliability:
+    """Return the expected errors of every column and pair: those of different parties are unrelated in the rows."""
+    note, table, domain = published.note, published.table.to_arrow(), schema.domain
+    if not isinstance(note, GluedNote):
+        raise InputError("these rows are not of a glued synthesis")
+    grouping = Grouping(domain, tuple(note.groups[name] for name in schema.names))
+    plain = [one.values.shape == domain.project(one.names).sizes for one in published.tables]
+    fitted = DrawnModel(
+        grouping=grouping,
+        one_way={
+            one.names[0]: one.values
+            for one, whole in reversed(list(zip(published.tables, plain, strict=True)))
+            if whole and len(one.names) == 1
+        },
+        rounds=tuple((one,) for one in published.tables),
+        total=float(people),
+    )
+    codes = {column.name: column.encode(table[column.name]) for column in schema.columns}
+    return reliability_of(schema, fitted, [() if whole else grouping.groups for whole in plain], codes)

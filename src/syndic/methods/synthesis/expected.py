@@ -10,6 +10,7 @@ other columns; neighbours within a group differ by about a quarter of the step t
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final, final
@@ -17,7 +18,7 @@ from typing import Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.data import Schema
+from syndic.data import Column, Schema
 from syndic.data.ranged import Ranged
 from syndic.errors import InputError
 from syndic.methods.synthesis.trust import DIGITS, ColumnTrust, ExpectedError, PairTrust, Reliability
@@ -29,7 +30,11 @@ Codes = Mapping[str, NDArray[np.integer]]
 Groups = tuple[tuple[int, ...], ...]
 
 _WITHIN_GROUP: Final = 0.25
-_HIDDEN: Final = 0.5
+USUAL: Final = 0.07
+"""How far pairs of columns of made-up tables are from independent columns, on average."""
+
+HIDDEN: Final = 0.5
+"""Associations that noise hides count as this share of what could just be seen."""
 # an empty level may have people: its expected error counts as that of this share of a deviation
 _EMPTY: Final = 1 / 3
 # smooth counts of neighbours have about half the noise
@@ -38,9 +43,23 @@ _SMOOTH: Final = 0.5
 _MOST_CELLS: Final = 1 << 18
 
 
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DrawnModel:
+    """What is known of rows whose model is not published: its noisy tables, groups of levels, and number of people.
+
+    Columns that no table has together are unrelated in the rows.
+    """
+
+    grouping: Grouping
+    one_way: dict[str, Floats]
+    rounds: tuple[tuple[Measurement, ...], ...]
+    total: float
+
+
 def reliability_of(
     schema: Schema,
-    fitted: Synthesis,
+    fitted: Synthesis | DrawnModel,
     groups: Sequence[Groups],
     drawn: Codes,
     *,
@@ -52,7 +71,7 @@ def reliability_of(
 
     Args:
         schema: The columns with all their levels.
-        fitted: The model and its noisy tables.
+        fitted: The model and its noisy tables, or only these if no model is published: then rows stand for it.
         groups: For every round the group of every level of every column, or nothing if tables count levels.
         drawn: The codes of the drawn rows.
         ordered: Columns whose levels were smoothed.
@@ -63,7 +82,7 @@ def reliability_of(
     names = schema.names
     # a pair that was not measured may be as strong as others are
     strengths = [known.strength(pair) for pair in combinations(names, 2)]
-    typical = float(np.sqrt(np.mean(np.square(strengths)))) if strengths else 0.0
+    typical = max(USUAL, float(np.sqrt(np.mean(np.square(strengths)))) if strengths else 0.0)
     return Reliability(
         columns=tuple(known.column(name) for name in names),
         pairs=tuple(known.pair(pair, typical) for pair in combinations(names, 2)),
@@ -87,13 +106,14 @@ class _Known:
     def __init__(
         self,
         schema: Schema,
-        fitted: Synthesis,
+        fitted: Synthesis | DrawnModel,
         groups: Sequence[Groups],
         drawn: Codes,
         ordered: frozenset[str],
         released: Mapping[str, NDArray[np.int64]],
     ) -> None:
         self.schema, self.fitted, self.drawn, self.ordered, self.released = schema, fitted, drawn, ordered, released
+        self.field = fitted.field if isinstance(fitted, Synthesis) else None
         self.domain, self.grouped = schema.domain, fitted.grouping.domain_of_groups
         self.total = max(fitted.total, 1.0)
         self.rows = max(len(next(iter(drawn.values()))), 1)
@@ -114,7 +134,7 @@ class _Known:
             table = self.fitted.grouping.gather(table)
         elif groups != self.fitted.grouping.groups:
             return
-        used = self.fitted.field.tree.home(table.names) is not None
+        used = self.field is None or self.field.tree.home(table.names) is not None
         for names in [*((name,) for name in table.names), *combinations(table.names, 2)]:
             kept = tuple(sorted(names, key=self.schema.names.index))
             axes = tuple(axis for axis, name in enumerate(table.names) if name not in names)
@@ -129,9 +149,11 @@ class _Known:
     def model(self, names: tuple[str, ...]) -> Floats:
         """Return the model's counts over groups; those of the drawn rows if the model's need too much memory."""
         if names not in self.tables:
-            try:
-                found = self.fitted.field.marginal(names).values
-            except InputError:
+            found = None
+            if self.field is not None:
+                with suppress(InputError):
+                    found = self.field.marginal(names).values
+            if found is None:
                 part = self.grouped.project(names)
                 codes = self.fitted.grouping.recode({name: self.drawn[name] for name in names})
                 cells = part.index([codes[name] for name in names])
@@ -141,9 +163,7 @@ class _Known:
 
     def strength(self, pair: tuple[str, str]) -> float:
         """Return the distance of the model's table from independent columns."""
-        table = self.model(pair)
-        product = np.outer(table.sum(axis=1), table.sum(axis=0)) / self.total
-        return float(np.abs(table - product).sum()) / (2 * self.total)
+        return strength_of(self.model(pair))
 
     def column(self, name: str) -> ColumnTrust:
         """Return the expected error of one column."""
@@ -153,7 +173,7 @@ class _Known:
             column=name,
             expected=expected,
             merged=round(float((sizes[self.groups[name]] > 1).mean()), DIGITS),
-            width=self._width(name),
+            width=mean_width(self.schema[name], self.groups[name], self.model((name,))),
         )
 
     def pair(self, pair: tuple[str, str], typical: float) -> PairTrust:
@@ -164,7 +184,7 @@ class _Known:
         if counted is not None:
             noise = self._noise(table, counted.precision)
             # the least association that stands out of the noise of so many cells
-            hidden = _HIDDEN * noise * (2 / table.size) ** 0.25
+            hidden = HIDDEN * noise * (2 / table.size) ** 0.25
             beyond = self._beyond(table, counted)
         could = math.hypot(strength, hidden)
         related = could * noise / math.hypot(could, noise) if could + noise > 0 else 0.0
@@ -175,12 +195,12 @@ class _Known:
             model=beyond,
             drawn=self._drawn(pair),
         )
-        held = self.fitted.field.tree.home(pair) is not None
+        held = counted is not None if self.field is None else self.field.tree.home(pair) is not None
         return PairTrust(
             columns=pair,
             expected=expected,
             strength=round(strength, DIGITS),
-            limit=round(min(1 - float(np.square(table.sum(axis=axis) / self.total).sum()) for axis in (0, 1)), DIGITS),
+            limit=round(limit_of(table), DIGITS),
             measured=counted is not None,
             held=held,
         )
@@ -194,7 +214,7 @@ class _Known:
         counted = self.counted.get(frozenset((name,)))
         groups = self._single(self.model((name,)), 0.0 if counted is None else counted.used)
         several = (self._sizes(name) > 1)[self.groups[name]] & self._as_itself(name)
-        levels = self.fitted.marginal((name,)).values[several]
+        levels = self._spread((name,), self.model((name,)))[several]
         within = self._single(levels, self.levels[name]) * (_SMOOTH if name in self.ordered else 1.0)
         return math.hypot(groups, within)
 
@@ -243,7 +263,10 @@ class _Known:
         return float(_WITHIN_GROUP * (mass * near)[several].sum())
 
     def _drawn(self, names: tuple[str, ...]) -> float:
-        """Return the distance of the drawn rows from the model."""
+        """Return the distance of the drawn rows from the model, or what chance adds to columns that are unrelated."""
+        if self.field is None:
+            unrelated = len(names) > 1 and frozenset(names) not in self.counted
+            return MEAN_ABSOLUTE * float(np.sqrt(self.model(names) / self.total / self.rows).sum()) / 2 * unrelated
         part, codes = self.domain.project(names), {name: self.drawn[name] for name in names}
         fine = part.size <= _MOST_CELLS
         if not fine:
@@ -262,14 +285,25 @@ class _Known:
             table = table.take(self.groups[name], axis=axis) * shares
         return table
 
-    def _width(self, name: str) -> float | None:
-        """Return the mean width of a counted bin as a share of the range, weighted by the model's counts."""
-        column = self.schema[name]
-        if not isinstance(column, Ranged):
-            return None
-        edges = column.bin_edges
-        widths = np.diff(edges.astype(np.int64) if edges.dtype.kind == "M" else edges).astype(np.float64)
-        groups, counts = self.groups[name][: len(widths)], self.model((name,))
-        together = np.bincount(groups, weights=widths, minlength=len(counts))
-        mass = np.where(together > 0, np.maximum(counts, 0.0), 0.0)
-        return round(float((mass * together).sum() / max(mass.sum(), 1e-9) / widths.sum()), DIGITS)
+
+def strength_of(table: Floats) -> float:
+    """Return the distance of a table of two columns from independent columns."""
+    total = max(float(table.sum()), 1.0)
+    return float(np.abs(table - np.outer(table.sum(axis=1), table.sum(axis=0)) / total).sum()) / (2 * total)
+
+
+def limit_of(table: Floats) -> float:
+    """Return the largest distance from independent columns that is possible with a table's columns."""
+    total = max(float(table.sum()), 1.0)
+    return min(1 - float(np.square(table.sum(axis=axis) / total).sum()) for axis in (0, 1))
+
+
+def mean_width(column: Column, groups: NDArray[np.integer], counts: Floats) -> float | None:
+    """Return the mean width of a counted bin as a share of the range, weighted by counts; None without a range."""
+    if not isinstance(column, Ranged):
+        return None
+    edges = column.bin_edges
+    widths = np.diff(edges.astype(np.int64) if edges.dtype.kind == "M" else edges).astype(np.float64)
+    together = np.bincount(groups[: len(widths)], weights=widths, minlength=len(counts))
+    mass = np.where(together > 0, np.maximum(counts, 0.0), 0.0)
+    return round(float((mass * together).sum() / max(mass.sum(), 1e-9) / widths.sum()), DIGITS)

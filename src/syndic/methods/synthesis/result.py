@@ -149,13 +149,12 @@ class SyntheticTable(Result):
         )
 
     def files(self) -> Mapping[str, Any]:
-        """Return `synthetic.parquet`, `model.npz`, the noisy counts `tables.parquet`, and two notes on them."""
+        """Return `synthetic.parquet`, `model.npz`, the noisy counts `tables.parquet`, and a note on them."""
         return {
             "synthetic.parquet": self.table,
             "model.npz": self.model.fitted.field,
             "tables.parquet": _cells(self.tables),
             "synthesis.json": self.note,
-            "reliability.json": self.reliability,
         }
 
     def summary(self) -> Mapping[str, Any]:
@@ -166,15 +165,11 @@ class SyntheticTable(Result):
             "noisy tables": len(self.tables),
             "cells of the model": self.note.cells,
             "parties in every sum": min(len(one.present) for one in self.note.rounds),
-            "reliability": self.reliability.sentence,
         }
 
 
 def read_synthesis(schema: Schema, folder: Path, selector: Adaptive | None = None) -> SyntheticTable:
-    """Read back the files of a `SyntheticTable`; `selector` chose the tables and merged levels.
-
-    What `reliability.json` says is computed again from the other files.
-    """
+    """Read back the files of a `SyntheticTable`; `selector` chose the tables and merged levels."""
     note = from_file(folder / "synthesis.json", SynthesisNote)
     field = MarkovField.load(folder / "model.npz")
     grouping = Grouping(schema.domain, note.groups)

@@ -14,7 +14,7 @@ from syndic.document import Document
 from syndic.errors import InputError
 
 POOR: Final = 0.1
-"""A pair with a larger expected error is not held well."""
+"""A larger expected error is poor: of a pair of columns in a release, and of a forecast before a run."""
 
 POOR_SHARE: Final = 0.25
 """A relation to the target is not held well above this share of the strongest relation that is possible."""

@@ -1,0 +1,266 @@
+"""Forecast the error of what a method publishes, from the noise of its plan: closed forms that take milliseconds.
+
+An error is what noise adds to the numbers of all rows together, as a share of its scale: of all people for counts
+(total variation distance), of a standard deviation for averages and parameters, of 1 for correlations, of the label's
+variance or of the people for predictions. A cell of expected count m whose noise has the standard deviation d is off
+by about sqrt(2/pi) d, and by sqrt(2/pi) min(m, d) where rows are drawn from the counts.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from math import sqrt
+from statistics import fmean, median
+from typing import Any, Final
+
+import numpy as np
+
+from syndic.advice.advice import NoiseAdvice, PublishedError
+from syndic.advice.assume import Assumptions, moments_of, shares_of
+from syndic.advice.drawn import (
+    DISTANCE,
+    Public,
+    forecast_glued,
+    forecast_homm,
+    forecast_synthesis,
+    forecast_vertical,
+    forecast_vertimrf,
+)
+from syndic.advice.estimate import assumed, predicted
+from syndic.advice.scale import bounds_of, listed
+from syndic.data import Boolean, Domain
+from syndic.data.schema import Column
+from syndic.errors import InputError, SyndicError
+from syndic.kernel import Plan, people_of
+from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan
+from syndic.methods.comparison.glued_plan import GluedPlan
+from syndic.methods.estimate.plan import EstimatePlan
+from syndic.methods.histogram.average import AveragePlan
+from syndic.methods.histogram.crosstables_plan import CrosstablesPlan
+from syndic.methods.histogram.homm import HommPlan
+from syndic.methods.histogram.marginals import MarginalsPlan
+from syndic.methods.learning.plan import LearnPlan
+from syndic.methods.regression.gram_plan import GramPlan
+from syndic.methods.regression.mixing_plan import MixingPlan
+from syndic.methods.regression.pooled_gram import PooledGramPlan
+from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
+from syndic.methods.synthesis.vertical_plan import VerticalPlan
+from syndic.methods.synthesis.vertical_rounds import PARTNERS
+from syndic.methods.vertimrf.plan import VertimrfPlan
+from syndic.model.markov.score import MEAN_ABSOLUTE
+from syndic.study import Study
+
+_SHOWN: Final = 10
+_LARGER: Final = "Use a larger epsilon or more people"
+
+
+def advise_published(study: Study, assumptions: Assumptions | None = None) -> NoiseAdvice:
+    """Forecast the error of everything that a study publishes. Reads no row, spends nothing.
+
+    Raises:
+        InputError: if the study cannot run, a party's number of people is missing, or nothing is published with noise.
+    """
+    study.check()
+    assumptions = assumptions or Assumptions()
+    assumptions.check(study.schema)
+    public = Public(study, _people(study), assumptions)
+    for kind, (forecast, change) in _FAMILIES.items():
+        if isinstance(study.plan, kind):
+            errors = sorted(forecast(public), key=lambda one: -one.error)
+            if not errors:
+                break
+            return NoiseAdvice(
+                study=study.name,
+                digest=study.digest,
+                people=public.people,
+                errors=tuple(errors[:_SHOWN]),
+                change=f"{_LARGER}, or {change}",
+                assumptions=_described(study, assumptions),
+            )
+    raise InputError(f"{study.protocol.title} publishes no number with noise that can be forecast")
+
+
+def warning(study: Study) -> str:
+    """Return one line if the forecast is poor, with what to change; nothing if it is not, or cannot be computed."""
+    with suppress(SyndicError, ArithmeticError, LookupError, TypeError, ValueError):
+        advice = advise_published(study)
+        if advice.grade == "poor":
+            return advice.words
+    return ""
+
+
+def _people(study: Study) -> int:
+    """Return the public number of people in all rows together."""
+    if any(party.people is None for party in study.parties):
+        raise InputError("advise needs every party's public number of people: set people for each in the study")
+    if study.protocol.partition == "vertical":
+        return max(1, *(party.people or 0 for party in study.parties))
+    return max(1, people_of(study) or 0)
+
+
+# Tables that are published as they were counted.
+
+
+def _counted(tables: Sequence[tuple[Domain, float]], people: int) -> list[PublishedError]:
+    """Return the error of noisy tables, by number of columns; each comes with the standard deviation of a count."""
+    found = []
+    for ways in sorted({len(domain.names) for domain, _ in tables}):
+        some = [(domain.size, deviation) for domain, deviation in tables if len(domain.names) == ways]
+        off, cells = MEAN_ABSOLUTE * fmean(deviation for _, deviation in some), fmean(size for size, _ in some)
+        found.append(
+            PublishedError(
+                what="tables of one column" if ways == 1 else f"tables of {ways} columns",
+                error=min(1.0, fmean(MEAN_ABSOLUTE * size * deviation / (2 * people) for size, deviation in some)),
+                words=f"{DISTANCE}; a count is off by about {off:,.3g} people, where a mean cell has "
+                f"{people / cells:,.3g}",
+                chance=min(1.0, fmean(MEAN_ABSOLUTE * sqrt(size / people) / 2 for size, _ in some)),
+            )
+        )
+    return found
+
+
+def _marginals(public: Public) -> list[PublishedError]:
+    plan = public.study.plan_as(MarginalsPlan)
+    deviation = plan.noise.total_variance(len(public.study.parties)) ** 0.5
+    return _counted([(domain, deviation) for domain in plan.domains], public.people)
+
+
+def _crosstables(public: Public) -> list[PublishedError]:
+    plan = public.study.plan_as(CrosstablesPlan)
+    kinds = ((plan.across, plan.note.across), (plan.within, plan.note.within))
+    return _counted(
+        [(one, deviation) for held, deviation in kinds for pairs in held.values() for one in plan.domains(pairs)],
+        public.people,
+    )
+
+
+def _leaves(public: Public) -> list[PublishedError]:
+    """Return the error of the leaves by class: a specialisation replaces a group by its children."""
+    plan = public.study.plan_as(DistdiffgenPlan)
+    most = max((len(below) for tree in plan.every.values() for below in tree.children), default=1)
+    leaves = min(public.domain.size, plan.classes * most ** min(plan.times, 20), 1 << 16)
+    deviation = plan.account.noise_of(2, 1, 2).variance(PARTNERS) ** 0.5
+    (found,) = _counted([(Domain.of({"leaf": leaves}), deviation)], public.people)
+    return [PublishedError(what="counts of the leaves", error=found.error, words=found.words)]
+
+
+# Numbers in the unit of a column.
+
+
+def _averages(public: Public) -> list[PublishedError]:
+    plan = public.study.plan_as(AveragePlan)
+    found = []
+    for name, spread in zip(plan.fixed_point.names, plan.spreads, strict=True):
+        _, deviation = moments_of(public.study.schema[name], public.assumptions)
+        words = f"of a standard deviation; off by about {MEAN_ABSOLUTE * spread:.3g}"
+        error = MEAN_ABSOLUTE * spread / deviation
+        found.append(
+            PublishedError(
+                what=f"average of {name}", error=error, words=words, chance=MEAN_ABSOLUTE / sqrt(public.people)
+            )
+        )
+    return found
+
+
+def _parameters(public: Public) -> list[PublishedError]:
+    plan = public.study.plan_as(EstimatePlan)
+    protocol: Any = public.study.protocol
+    theta = assumed(plan.layout, public.study, public.assumptions)
+    family = plan.layout.model.family
+    errors, spreads = predicted(public.study, protocol, theta), np.diag(np.atleast_2d(family.spread(theta)))
+    return [
+        PublishedError(
+            what=f"{name} of {protocol.column}",
+            error=float(sqrt(error / max(spread, 1e-300))),
+            words=f"of the standard deviation of one person's estimate, sampling error included; off by about "
+            f"{MEAN_ABSOLUTE * sqrt(error):.3g}",
+            chance=1 / sqrt(public.people),
+        )
+        for name, error, spread in zip(family.parameters, errors, spreads, strict=True)
+    ]
+
+
+# Sums of products, and regressions on them.
+
+
+def _gram(public: Public) -> list[PublishedError]:
+    plan = public.study.plan
+    if not isinstance(plan, GramPlan):
+        plan = public.study.plan_as(PooledGramPlan)
+    sigma = plan.note.sigma if isinstance(plan, GramPlan) else plan.sigma(len(public.study.parties))
+    return _products(
+        sigma, _spread(public.study, public.assumptions), len(plan.features) - 1, public.people, public.assumptions.r2
+    )
+
+
+def _mixing(public: Public) -> list[PublishedError]:
+    plan = public.study.plan_as(MixingPlan)
+    spread = _spread(public.study, public.assumptions)
+    # noise times values, noise times noise and, if rows are mixed, products of different people
+    size, rows = public.people * spread**2, plan.mixes or public.people
+    left = size**2 / rows if plan.mixes else 0.0
+    sigma = sqrt(2 * plan.tau**2 * size + rows * plan.tau**4 + left)
+    return _products(sigma, spread, len(plan.features), public.people, public.assumptions.r2)
+
+
+def _products(sigma: float, spread: float, features: int, people: int, r2: float) -> list[PublishedError]:
+    """Return the error of correlations and of least squares, with noise `sigma` on a sum of products in [-1, 1]."""
+    off = sigma / (people * spread**2)
+    # each coefficient is off by as much; shrinkage never loses more than there is to explain
+    loss = max(1, features - 1) * off**2 * (1 + r2)
+    lost = r2 * loss / (r2 + loss) if r2 + loss > 0 else 0.0
+    found = PublishedError(
+        what="correlation of two columns",
+        error=min(1.0, MEAN_ABSOLUTE * off),
+        words="of 1; so much also for a coefficient, of predictors and a label of variance 1",
+        chance=MEAN_ABSOLUTE / sqrt(people),
+    )
+    words = f"of its variance is lost (R2) beside the same fit without noise, of R2 {r2:g} without noise"
+    return [found, PublishedError(what="prediction of a column from all others", error=lost, words=words)]
+
+
+def _spread(study: Study, assumptions: Assumptions) -> float:
+    """Return the standard deviation of a typical feature in [-1, 1]."""
+    return median(each for column in study.schema.columns for each in _spreads(column, assumptions))
+
+
+def _spreads(column: Column, assumptions: Assumptions) -> list[float]:
+    if not listed(column):
+        lower, upper = bounds_of(column)
+        return [moments_of(column, assumptions)[1] / ((upper - lower) / 2 or 1.0)]
+    shares = shares_of(column, assumptions)
+    deviations = [float(sqrt(share * (1 - share))) for share in shares]
+    return [2 * deviations[0]] if isinstance(column, Boolean) else deviations
+
+
+def _learning(public: Public) -> list[PublishedError]:
+    from syndic.advice.learning import forecast_learning  # noqa: PLC0415  # artificial people need scipy's heavy parts
+
+    return forecast_learning(public.study, public.assumptions)
+
+
+_FAMILIES: Final[Mapping[type[Plan], tuple[Callable[[Public], list[PublishedError]], str]]] = {
+    MarginalsPlan: (_marginals, "name fewer `cliques`, or use fewer bins or values"),
+    CrosstablesPlan: (_crosstables, "name fewer `pairs`, or use fewer bins or values"),
+    DistdiffgenPlan: (_leaves, "set fewer `specialisations`, or use the method vertical"),
+    AveragePlan: (_averages, "name fewer `columns` or narrower bounds"),
+    EstimatePlan: (_parameters, "use narrower bounds, or another `scheme`: see `syndic advise`"),
+    GramPlan: (_gram, "use fewer columns and values"),
+    PooledGramPlan: (_gram, "use fewer columns and values"),
+    MixingPlan: (_mixing, "use the method gram, or fewer columns and values"),
+    LearnPlan: (_learning, "name fewer `features`, or use the scheme newton"),
+    HommPlan: (forecast_homm, "use fewer columns or bins, or the method synthesis, which needs no grid"),
+    SynthesisPlan: (forecast_synthesis, "use fewer columns, bins or values"),
+    VerticalPlan: (forecast_vertical, "use fewer columns, bins or values"),
+    GluedPlan: (forecast_glued, "use the method vertical, which keeps relations between parties"),
+    VertimrfPlan: (forecast_vertimrf, "use fewer `bins`, or the method vertical"),
+}
+
+
+def _described(study: Study, assumptions: Assumptions) -> tuple[str, ...]:
+    declared = [name for name in study.schema.names if name in assumptions.columns]
+    return (
+        *([f"declared: {', '.join(declared)}"] if declared else []),
+        "all parties take part; values fit their bounds and lists",
+        "where nothing is declared: a standard deviation of a sixth of the range, shares of 1, 1/2, 1/3, ...; "
+        f"other columns explain {assumptions.r2:g} of a column's variance",
+    )
