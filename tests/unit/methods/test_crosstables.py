@@ -190,6 +190,6 @@ def test_the_plan_says_what_will_be_sent() -> None:
     study = vertical_study(parties=sized(100_000), budget=BUDGET)
     estimate = plan(study).resources
     sizes = plan_of(study).product.sizes
-    assert estimate.reply_bytes >= sizes.small.packed_bytes(sizes.chunk * 6)
-    assert any(f"{sizes.small.bits} bits per entry" in note for note in estimate.notes)
+    assert estimate.reply_bytes >= sizes.ring.packed_bytes(sizes.chunk * 6)
+    assert any(f"{sizes.ring.bits} bits per entry" in note for note in estimate.notes)
     assert study.budget.delta == Fraction(1, 10**9)
