@@ -32,7 +32,7 @@ class Extension:
         return next(c for c in range(2, self.prime) if pow(c, (self.prime - 1) // 2, self.prime) == self.prime - 1)
 
     def reduce(self, values: Floats) -> Floats:
-        """Return whole numbers of at most 2^53 in absolute value modulo the prime."""
+        """Return whole numbers from -2^52 to 2^53 modulo the prime."""
         # the quotient is rounded by less than the least distance from the next whole number
         whole: Floats = np.asarray(values / self.prime)
         np.floor(whole, out=whole)

@@ -291,13 +291,17 @@ def _check_proof(
     text = _unsealed(product, party, message.chunk, (name, secret), (check.body, check.key), "proof")
     seed, field = context(check.seed), proof.field
     point = field.unpack(check.point, DEGREE)
-    # under another seed than the party's, what the dealer adds could depend on the rows
-    if not text.startswith(seed) or not proof.outside(point):
+    if not _same_seed(text, seed) or not proof.outside(point):
         raise RefusedError(_UNPROVEN)
     share = field.unpack(text[len(seed) :], proof.length)
     own = proof.answer(opened, share, check.seed, point)
     if not proof.holds(own, field.unpack(check.answer, proof.answer_length)):
         raise RefusedError(_UNPROVEN)
+
+
+def _same_seed(text: bytes, seed: bytes) -> bool:
+    """Return whether a proof is for this challenge; else what the dealer adds to the check could depend on the rows."""
+    return text.startswith(seed)
 
 
 def _multiplied(
