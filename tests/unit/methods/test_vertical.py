@@ -330,7 +330,24 @@ def test_a_study_that_cannot_work_is_refused(parties: str, columns: str, match: 
 
 
 @pytest.mark.parametrize(
-    "options", ["colluding = 2", "traffic = 0", "rows = -1", "rounds = 1", 'selector = "adaptive"\nrounds = 0']
+    ("options", "proven"), [("", True), ('adversary = "passive"', False), ("colluding = 0", False)]
+)
+def test_a_statement_says_which_adversary_it_holds_against(options: str, proven: bool) -> None:
+    agreed = synthesis_across(options)
+    assert plan(agreed).statement.trust.startswith('adversary "active"' if proven else "semi-honest")
+    assert ("product_proved" in agreed.plan.rounds) == proven
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "colluding = 2",
+        'colluding = 0\nadversary = "active"',
+        "traffic = 0",
+        "rows = -1",
+        "rounds = 1",
+        'selector = "adaptive"\nrounds = 0',
+    ],
 )
 def test_parameters_out_of_range_are_refused(options: str) -> None:
     with pytest.raises(InputError):
