@@ -306,6 +306,24 @@ def test_shifted_answers(place: int, weak: bool, monkeypatch: pytest.MonkeyPatch
         assert accepts(told(lie), seed=seed) == weak
 
 
+@pytest.mark.parametrize("part", ["seed", "point", "body", "key", "answer"])
+def test_no_part_of_a_check_can_be_changed(part: str) -> None:
+    """Wherever one bit is changed, the partner refuses; it would not if the part were not used."""
+    generator = np.random.default_rng(len(part))
+    for _ in range(5):
+
+        def lie(self: Dealer, inbox: Any) -> Any:
+            data = bytearray(getattr(inbox.proofs["p0"], part))
+            # four elements of 17 bits end four bits before their last byte does
+            data[generator.integers(len(data) - 1)] ^= 1 << int(generator.integers(8))
+            return checked(inbox, **{part: bytes(data)})
+
+        carrier = carrier_of(STUDY, PARTS)
+        with pytest.raises(RefusedError):
+            coordinate(STUDY, Dealer(carrier, told(lie)))
+        assert not carrier.members["p1"].drawn
+
+
 @pytest.mark.parametrize("weak", [False, True], ids=["named", "unnamed"])
 def test_one_seed_for_two_parties(weak: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the same mask p1 could take its own off p0's rows, which it opens."""

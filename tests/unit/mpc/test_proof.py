@@ -164,6 +164,18 @@ def lacking(proof: OneHotProof, matrix: NDArray[np.int64], seed: bytes) -> NDArr
     return shift
 
 
+def test_random_cells_are_refused() -> None:
+    """One to four cells of any value, each with the best proof there is, and with one whose sums are right."""
+    proof, generator = OneHotProof(field_for(1), (3, 2), 50), np.random.default_rng(7)
+    prime = proof.field.modulus
+    for attempt in range(60):
+        matrix, seed = rows_of(proof, attempt), attempt.to_bytes(32, "little")
+        for _ in range(generator.integers(1, 5)):
+            matrix[generator.integers(50), generator.integers(5)] = generator.integers(2, prime)
+        assert not accepted(proof, matrix, seed=seed)
+        assert not accepted(proof, matrix, shift=lacking(proof, matrix, seed), seed=seed)
+
+
 def test_a_proof_for_another_challenge_is_refused() -> None:
     proof, field, matrix = SMALL, SMALL.field, rows_of(SMALL)
     made, point = proof.prove(matrix, SEED, FRESH), proof.point(POINT)
