@@ -23,7 +23,7 @@ from diagrams import diagram, overview
 from syndic.cli.main import cli
 from syndic.document import from_builtins
 from syndic.kernel import ALIGNED, GROUPS, Method, Step
-from syndic.kernel.disclosure import MADE_UP, OF_PRODUCTS, beyond_unit, product_sees
+from syndic.kernel.disclosure import MADE_UP, UNCHECKED_ROWS, beyond_unit, of_products, product_sees
 from syndic.methods import AnyMethod
 from syndic.study import Study
 from syndic_lab.reproduce import CATALOGUE
@@ -185,14 +185,15 @@ def _costs(_: str) -> Iterator[str]:
 def _limits(what: str) -> Iterator[str]:
     """Yield what a method does not protect, without what the index says of all methods or of all of a kind."""
     study = study_of(what)
-    common = {GROUPS, beyond_unit(study.unit), *OF_PRODUCTS}
+    common = {GROUPS, beyond_unit(study.unit), *of_products(proven=True), UNCHECKED_ROWS}
     own = [text for text in study.plan.disclosure.not_protected if text not in common]
     yield from (f"- {text}" for text in own if not _IN_INDEX.match(text))
 
 
 def _everywhere(_: str) -> Iterator[str]:
     yield from (f"- {GROUPS}", f"- for masked sums: {MADE_UP}", f"- for the same people: {ALIGNED}")
-    yield from ("- for secure products:", *(f"    - {text}" for text in OF_PRODUCTS))
+    yield from ("- for secure products:", *(f"    - {text}" for text in of_products(proven=True)))
+    yield f"    - where rows are not proven, {UNCHECKED_ROWS}"
 
 
 def _help(verb: str) -> Iterator[str]:

@@ -294,8 +294,8 @@ CASES = (
         )
     ),
     _across("crosstables", vertical_study()),
-    _across("crosstables local", vertical_study("local = true\nlift = false\ncolluding = 0")),
-    _across("crosstables checked", vertical_study('check_rows = true\npairs = [["score", "age"]]')),
+    _across("crosstables local", vertical_study("local = true\ncolluding = 0")),
+    _across("crosstables passive", vertical_study('adversary = "passive"\npairs = [["score", "age"]]')),
     _case(
         "pooled gram",
         unit='neighbours = "replace"',

@@ -97,7 +97,7 @@ def test_the_noise_is_gaussian_of_the_stated_size_and_independent(parties: int) 
 def test_a_single_share_looks_uniform_to_the_coordinator() -> None:
     study = study_for(3)
     plan = study.plan_as(GramPlan)
-    ring, count = plan.product.sizes.whole, plan.count
+    ring, count = plan.product.sizes.ring, plan.count
     shares = []
     for _ in range(60):
         seen: list[tuple[str, str, Any, Any]] = []

@@ -142,7 +142,7 @@ def parties(*names: str) -> Sees:
     return sees
 
 
-SOUND = study_for("crosstables", 2, lift=False)
+SOUND = study_for("crosstables", 2)
 
 
 @pytest.mark.statistical
@@ -160,7 +160,7 @@ def test_all_other_parties_together_stay_within_epsilon() -> None:
 @pytest.mark.parametrize("sees", [coordinator, parties("p1")], ids=["coordinator", "partner"])
 def test_nearly_no_noise_is_caught(sees: Sees, monkeypatch: pytest.MonkeyPatch) -> None:
     less_noise(monkeypatch, 200)
-    assert shown(study_for("crosstables", 2, check_rows=True), sees, tries=240) > EPSILON
+    assert shown(study_for("crosstables", 2, local=True), sees, tries=240) > EPSILON
 
 
 def left_noise(study: Study, tries: int) -> float:
@@ -182,7 +182,7 @@ def test_the_noise_left_for_a_partner_is_what_the_claim_needs(monkeypatch: pytes
     assert left_noise(SOUND, tries) * slack >= 1
     # half the variance: what shares made for nobody colluding would leave
     less_noise(monkeypatch, 2)
-    assert left_noise(study_for("crosstables", 2, check_rows=True, lift=False), tries) * slack < 1
+    assert left_noise(study_for("crosstables", 2, local=True), tries) * slack < 1
 
 
 def from_shares(seen: Run) -> float:
@@ -190,15 +190,15 @@ def from_shares(seen: Run) -> float:
     sizes = seen.study.plan_as(CrosstablesPlan).product.sizes
     log = seen.carrier.seen or []
     seeds = {name: asked.seed for step, name, asked, _ in log if step == "product_keys"}
-    stocks = {name: Stock(seed=seed, study=seen.study.digest, sizes=sizes) for name, seed in seeds.items()}
+    stocks = {name: Stock(seed=seed, study=seen.study.digest, party=name, sizes=sizes) for name, seed in seeds.items()}
     reply = next(reply for step, name, _, reply in log if step == "open_tables" and name == "p0")
-    share = sizes.whole.unpack(reply.shares["p1"], 4)
+    share = sizes.ring.unpack(reply.shares["p1"], 4)
     misses = []
     for rows in (ONE, OTHER):
         left, right = (1 - np.array(rows[place])[:, None] for place in (0, 1))  # level 0 is sent
-        product = left.T @ (right - stocks["p1"].mask(0, 1).astype(np.int64)) + stocks["p0"].half("p1", 0, (1, 1))[0]
-        expected = sizes.whole.reduce(product - sizes.centre)[0, 0]
-        misses.append(abs(int(sizes.whole.lift(sizes.whole.subtract(share[:1], np.array([expected])))[0])))
+        product = left.T @ (right - stocks["p1"].mask(0, 1).astype(np.int64)) + stocks["p0"].half("p1", 0, (1, 1))
+        expected = sizes.ring.reduce(product - sizes.centre)[0, 0]
+        misses.append(abs(int(sizes.ring.lift(sizes.ring.subtract(share[:1], np.array([expected])))[0])))
     return float(misses[1] - misses[0])
 
 
@@ -215,7 +215,7 @@ def test_shares_without_the_partners_mask_are_caught(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(SecureProduct, "hide", bare)
     # another study than the sound one, whose runs are kept; a share tells most where its noise is small
     monkeypatch.setattr(GaussianShare, "draw", lambda *given: np.zeros(given[1], dtype=np.int64))
-    study = study_for("crosstables", 2, lift=False, colluding=0)
+    study = study_for("crosstables", 2, colluding=0)
     assert shown(study, from_shares, tries=200) > EPSILON
 
 
@@ -223,12 +223,12 @@ def opening_of(seen: Run) -> NDArray[np.int64]:
     """Return p0's masked rows, which p1 can open."""
     sizes = seen.study.plan_as(CrosstablesPlan).product.sizes
     mask = next(
-        Stock(seed=asked.seed, study=seen.study.digest, sizes=sizes).mask(0, 1)
+        Stock(seed=asked.seed, study=seen.study.digest, party=name, sizes=sizes).mask(0, 1)
         for step, name, asked, _ in seen.carrier.seen or []
         if step == "product_keys" and name == "p0"
     )
     rows = 1 - np.array(seen.carrier.members["p0"].table.codes["c0"])[:, None]
-    opened: NDArray[np.int64] = sizes.small.lift(sizes.small.subtract(sizes.small.reduce(rows), mask))
+    opened: NDArray[np.int64] = sizes.ring.lift(sizes.ring.subtract(sizes.ring.reduce(rows), mask))
     return opened
 
 

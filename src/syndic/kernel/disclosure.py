@@ -24,12 +24,18 @@ UNCHECKED_ROWS = (
     "against a party that deviates from the protocol: nothing checks the rows, so a party that enters a large number "
     "in a row can read a partner's record of that person"
 )
-WRONG_TRIPLES = (
-    "against a coordinator that deals wrong triples: it can shift counts by amounts it chooses, or make a block of "
-    "rows wrap around at a value it chooses and see whether it did"
+SHOWN_RECORD = (
+    "against a party that deviates while the coordinator only looks: the party can show the coordinator a partner's "
+    "record of one person"
 )
-OF_PRODUCTS = (DEALER_AND_PARTY, UNCHECKED_ROWS, WRONG_TRIPLES)
-"""What is not protected where tables of two parties' columns are secure products."""
+PROVEN_ROWS = (
+    'adversary "active": any set of parties without the coordinator, or the coordinator alone, may deviate from the '
+    "protocol. They learn only the noisy tables, plus shifts that they chose; they can stop or falsify the run. The "
+    "coordinator, who deals the triples, colludes with no party; without identities, as on one machine, it must not "
+    "forge keys"
+)
+"""What holds where partners prove that their rows are one-hot."""
+WRONG_TRIPLES = "against a coordinator that deals wrong triples: it can shift counts by amounts it chooses"
 
 
 class Disclosure(Document):
@@ -37,7 +43,8 @@ class Disclosure(Document):
 
     `against` has the epsilon against adversaries other than the one that the cost is stated for. `discloses` lists what
     the method shows exactly, outside any epsilon. `departures` is for published variants: which claim of the paper does
-    not hold, and what holds instead.
+    not hold, and what holds instead. `trust` is what the study assumes about the roles, if the method's own sentence
+    does not hold for this study.
     """
 
     sees: dict[str, str]
@@ -46,6 +53,7 @@ class Disclosure(Document):
     departures: tuple[str, ...] = ()
     against: dict[str, float] = msgspec.field(default_factory=dict)
     discloses: tuple[str, ...] = ()
+    trust: str = ""
 
 
 def everybody(what: str) -> dict[str, str]:
@@ -60,6 +68,11 @@ def product_sees(release: str, *, party: str = "") -> dict[str, str]:
         "other parties": f"masked rows, which look uniform{party}, and {release}; each knows its share of the noise",
         "anyone with the release": release,
     }
+
+
+def of_products(*, proven: bool) -> tuple[str, ...]:
+    """Return what is not protected where tables of two parties' columns are secure products, with or without proofs."""
+    return DEALER_AND_PARTY, SHOWN_RECORD if proven else UNCHECKED_ROWS, WRONG_TRIPLES
 
 
 def against_partners(outside: float, partner: float) -> dict[str, float]:

@@ -8,6 +8,9 @@ from syndic.errors import InputError
 from syndic.kernel.identity import PublicIdentity
 from syndic.privacy import Budget, Unit
 
+Adversary = typing.Literal["active", "passive"]
+"""Whether a method protects people also from a role that deviates from the protocol, or from curious ones only."""
+
 
 class Member(Document):
     """One organisation of a study.
@@ -98,6 +101,19 @@ def member(terms: Terms, name: str) -> Member:
 def identified(terms: Terms) -> bool:
     """Return whether the parties have identities; if so, they exchange signed agreements before they answer."""
     return all(candidate.identity is not None for candidate in terms.parties)
+
+
+def adversary_of(stated: Adversary | None, colluding: int) -> Adversary:
+    """Return the adversary of a method whose partners share noise: by default active where `colluding` allows for it.
+
+    Between organisations an active adversary also needs identities, without which no study runs there.
+    """
+    if stated == "active" and not colluding:
+        raise ValueError(
+            'adversary ("active") needs colluding = 1: a partner that deviates adds no noise, so the other share must '
+            "be enough"
+        )
+    return stated or ("active" if colluding else "passive")
 
 
 def schema_of(terms: Terms, name: str) -> Schema:

@@ -54,15 +54,16 @@ def rows_of(coded: Coded) -> int:
     return len(next(iter(coded.values())))
 
 
-def completed(part: NDArray[np.uint64], counts: NDArray[np.uint64], rows: int, *, left: bool) -> NDArray[np.uint64]:
-    """Add the last row and column to a share of a table, modulo 2^64.
+def completed(part: NDArray[Any], counts: NDArray[np.int64], rows: int, *, left: bool) -> NDArray[np.int64]:
+    """Add the last row and column to a share of a table; the result is for `reduce` of the ring of the share.
 
     A count with the last level is the party's own count of the other level minus the counts with all earlier levels.
     Each party adds the own counts that it knows; the left party adds the number of rows.
     """
-    full = np.zeros((part.shape[0] + 1, part.shape[1] + 1), dtype=np.uint64)
+    part = part.astype(np.int64)
+    full = np.zeros((part.shape[0] + 1, part.shape[1] + 1), dtype=np.int64)
     full[:-1, :-1] = part
-    full[:-1, -1] = (counts if left else np.uint64(0)) - part.sum(axis=1)
-    full[-1, :-1] = (np.uint64(0) if left else counts) - part.sum(axis=0)
-    full[-1:, -1:] = part.sum(keepdims=True) + np.uint64(rows if left else 0) - counts.sum(keepdims=True)
+    full[:-1, -1] = (counts if left else 0) - part.sum(axis=1)
+    full[-1, :-1] = (0 if left else counts) - part.sum(axis=0)
+    full[-1:, -1:] = part.sum(keepdims=True) + (rows if left else 0) - counts.sum(keepdims=True)
     return full

@@ -1,24 +1,25 @@
 """The coordinator's side of a secure product: it deals triples and carries sealed openings."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 from numpy.typing import NDArray
 
-from syndic.kernel import Session
-from syndic.mpc.key import KEY_BYTES
+from syndic.kernel import Message, Nothing, Session, encode
+from syndic.mpc.key import KEY_BYTES, context, derive
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_messages import (
-    ProductClose,
+    ProductChallenge,
+    ProductCheck,
     ProductInbox,
     ProductOpening,
+    ProductProof,
     ProductStart,
     ProductTurn,
     partners_of,
 )
-from syndic.mpc.seal import Mail
-from syndic.mpc.triple import Stock, both_wrapped, dealt_half, row_sums
+from syndic.mpc.triple import Stock, dealt_half
 
 
 class Multiplies(Protocol):
@@ -28,73 +29,109 @@ class Multiplies(Protocol):
         """Mask the rows of one chunk and seal them for the partners."""
         ...
 
-    def product_multiplied(self, party: Any, message: ProductInbox) -> Mail:
-        """Multiply the chunk with every partner's masked rows; seal the masked wrap bits for the partner."""
+    def product_multiplied(self, party: Any, message: ProductInbox) -> Nothing:
+        """Check the proofs of the chunk, if any, and multiply it with every partner's masked rows."""
         ...
 
 
-def deal_products(session: Session, uses: Multiplies, product: SecureProduct) -> dict[str, ProductClose]:
-    """Deal the triples and carry the sealed openings; return what each party needs to open its shares.
+@runtime_checkable
+class Proves(Multiplies, Protocol):
+    """A method whose parties also prove that their rows are one-hot."""
+
+    def product_proved(self, party: Any, message: ProductChallenge) -> ProductProof:
+        """Prove that the masked rows of one chunk are one-hot."""
+        ...
+
+
+def deal_products(session: Session, uses: Multiplies, product: SecureProduct) -> None:
+    """Deal the triples, carry the sealed openings and answer the proofs; parties then have shares of all products.
 
     Raises:
         PartyError: if a party refuses or does not answer. Nothing was charged for this product yet.
     """
-    sizes, pairs = product.sizes, product.pairs
+    sizes, pairs, randomness = product.sizes, product.pairs, session.randomness
     names = tuple(dict.fromkeys(name for pair in pairs for name in pair))
-    seeds = {name: session.randomness.bytes(KEY_BYTES) for name in names}
+    seeds = {name: randomness.bytes(KEY_BYTES) for name in names}
+    secret = randomness.bytes(KEY_BYTES)
     stocks = {
-        name: Stock(seed=seed, study=session.study, sizes=sizes, label=product.label) for name, seed in seeds.items()
+        name: Stock(seed=seed, study=session.study, party=name, sizes=sizes, label=product.label)
+        for name, seed in seeds.items()
     }
     keys = session.ask(product.product_keys, {name: ProductStart(seed=seed) for name, seed in seeds.items()})
-    partners = {name: partners_of(pairs, name) for name in names}
-    carried: dict[tuple[str, str], NDArray[np.uint64]] = {}
-    boxes: dict[str, dict[str, list[bytes]]] = {name: {other: [] for other in partners[name]} for name in names}
+    met = {name: {other: keys[other].public for other in partners_of(pairs, name)} for name in names}
     for chunk in range(sizes.chunks):
-        met = {name: {other: keys[other].public for other in partners[name]} for name in names}
         turns = {name: ProductTurn(chunk=chunk, keys=met[name]) for name in names}
         openings = session.ask(uses.product_masked, turns)
-        inboxes = dict(_inboxes(session, product, stocks, openings, chunk, carried))
-        for sender, mail in session.ask(uses.product_multiplied, inboxes).items():
-            for receiver, box in mail.boxes.items():
-                boxes[receiver][sender].append(box)
-    closing: dict[str, dict[str, bytes]] = {name: {} for name in names}
-    for (left, right), both in carried.items():
-        rest = sizes.carry.subtract(sizes.carry.reduce(both), stocks[left].carry(right, both.shape))
-        closing[right][left] = sizes.carry.pack(rest)
-    return {name: ProductClose(carries=closing[name], boxes=boxes[name]) for name in names}
+        masks = {name: stock.mask(chunk, sum(product.groups[name])) for name, stock in stocks.items()}
+        checks: dict[str, dict[str, ProductCheck]] = {name: {} for name in names}
+        if product.proven and isinstance(uses, Proves):
+            checks = _checks(session, uses, product, secret, chunk, openings, masks)
+        halves = _halves(session, product, stocks, masks, chunk)
+        inboxes = {
+            name: ProductInbox(
+                chunk=chunk,
+                bodies={other: openings[other].body for other in met[name]},
+                keys={other: openings[other].keys[name] for other in met[name]},
+                halves=halves[name],
+                proofs=checks[name],
+            )
+            for name in names
+        }
+        session.ask(uses.product_multiplied, inboxes)
 
 
-def _inboxes(
+def _halves(
     session: Session,
     product: SecureProduct,
     stocks: Mapping[str, Stock],
-    openings: Mapping[str, ProductOpening],
+    masks: Mapping[str, NDArray[Any]],
     chunk: int,
-    carried: dict[tuple[str, str], NDArray[np.uint64]],
-) -> Iterator[tuple[str, ProductInbox]]:
-    """Deal one chunk: the right parties' halves, and row sums for checking; add to `carried`."""
-    sizes, pairs, groups = product.sizes, product.pairs, product.groups
-    masks = {name: stock.mask(chunk, sum(groups[name])) for name, stock in stocks.items()}
-    checked = stocks if product.checked else ()
-    sums = {name: row_sums(masks[name], groups[name], sizes.small) for name in checked}
+) -> dict[str, dict[str, bytes]]:
+    """Return the halves of a chunk's triples that the right parties get."""
+    ring, pairs, chunks = product.sizes.ring, product.pairs, product.sizes.chunks
     halves: dict[str, dict[str, bytes]] = {name: {} for name in stocks}
     for done, (left, right) in enumerate(pairs):
-        session.progress("deal", chunk * len(pairs) + done, sizes.chunks * len(pairs))
-        shape, cells = product.shape((left, right)), product.cells.get((left, right))
-        half = stocks[left].half(right, chunk, shape)
-        halves[right][left] = sizes.small.pack(dealt_half(masks[left], masks[right], half, sizes, cells))
-        if sizes.lifted:
-            both = both_wrapped(stocks[left].wrap(right, chunk, shape), stocks[right].wrap(left, chunk, shape))
-            carried[left, right] = carried.get((left, right), np.zeros(shape, dtype=np.uint64)) + both
-    for name in stocks:
-        others = partners_of(pairs, name)
-        yield (
-            name,
-            ProductInbox(
-                chunk=chunk,
-                bodies={other: openings[other].body for other in others},
-                keys={other: openings[other].keys[name] for other in others},
-                halves=halves[name],
-                sums={other: sums[other] for other in others if other in sums},
-            ),
-        )
+        session.progress("deal", chunk * len(pairs) + done, chunks * len(pairs))
+        half = stocks[left].half(right, chunk, product.shape((left, right)))
+        dealt = dealt_half(masks[left], masks[right], half, ring, product.cells.get((left, right)))
+        halves[right][left] = ring.pack(dealt)
+    return halves
+
+
+def _checks(
+    session: Session,
+    uses: Proves,
+    product: SecureProduct,
+    secret: bytes,
+    chunk: int,
+    openings: Mapping[str, ProductOpening],
+    masks: Mapping[str, NDArray[Any]],
+) -> dict[str, dict[str, ProductCheck]]:
+    """Let every party prove its rows of a chunk; return what each partner needs to check that.
+
+    Challenges follow from the replies they come after. A coordinator whose journal went back never gives the same one
+    for another reply, and one that resumes gives the same one for the same reply: two would show more than one does.
+    """
+    places = {name: context(session.study, product.label, chunk, name) for name in masks}
+    seeds = {name: derive(secret, "proof seed", place, _digest(openings[name])) for name, place in places.items()}
+    proofs = session.ask(
+        uses.product_proved, {name: ProductChallenge(chunk=chunk, seed=seed) for name, seed in seeds.items()}
+    )
+    checks: dict[str, dict[str, ProductCheck]] = {name: {} for name in masks}
+    for name, sent in proofs.items():
+        proof = product.proof(name, chunk)
+        point = proof.point(derive(secret, "proof point", places[name], _digest(openings[name]), _digest(sent)))
+        answer = proof.answer(masks[name], proof.drawn(sent.seed, "share", proof.length), seeds[name], point)
+        for other in partners_of(product.pairs, name):
+            checks[other][name] = ProductCheck(
+                seed=seeds[name],
+                point=proof.field.pack(point),
+                body=sent.body,
+                key=sent.keys[other],
+                answer=proof.field.pack(answer),
+            )
+    return checks
+
+
+def _digest(reply: Message) -> bytes:
+    return hashlib.sha256(encode(reply)).digest()

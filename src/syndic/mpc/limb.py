@@ -1,11 +1,11 @@
-"""Exact products of integer matrices modulo 2^bits, computed with numpy's floating-point product.
+"""Exact products of integer matrices in a ring or a field, computed with numpy's floating-point product.
 
 Why it is exact. A sum of integers whose absolute values add up to at most 2^24 (single precision) or 2^53 (double) is
 exact in any order, with or without fused operations: every partial sum is an integer of at most that size. So one
 floating-point product suffices if rows * left bound * right bound stays below it; elements of a ring of b bits are
 first centred between -2^(b-1) and 2^(b-1), through numbers below 2^b, which must fit too. Otherwise both sides are
 split into limbs of 16 bits (each product of limbs is below 2^32, so up to 2^21 rows fit) and the limb products are
-added modulo 2^64.
+added modulo 2^64. In a field of at most 26 bits as many rows are multiplied at once as fit 2^53.
 """
 
 from typing import Any, Final
@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.mpc.ring import Ring
+from syndic.mpc.ring import Integers, Residues, Ring
 
 _SINGLE: Final = 1 << 24
 _DOUBLE: Final = 1 << 53
@@ -22,27 +22,24 @@ _LIMB_BITS: Final = 16
 _PIECE: Final = 1 << 11
 
 
-def block_products(left: NDArray[Any], right: NDArray[Any], ring: Ring, block: int, *, bound: int = 0) -> NDArray[Any]:
-    """Return left' right modulo the ring for every block of rows: an array of (blocks, left columns, right columns).
+def matrix_product(left: NDArray[Any], right: NDArray[Any], ring: Integers, *, bound: int = 0) -> NDArray[Any]:
+    """Return left' right in the ring.
 
     `right` holds elements of the ring. `left` does too, or with `bound` integers of at most that absolute value
-    (1 for a one-hot matrix), which is cheaper. The last block may be shorter.
+    (1 for a one-hot matrix), which is cheaper.
     """
-    rows = len(left)
-    blocks = max(1, -(-rows // block))
-    products = np.empty((blocks, left.shape[1], right.shape[1]), dtype=ring.dtype)
-    for number in range(blocks):
-        span = slice(number * block, (number + 1) * block)
-        products[number] = _product(left[span], right[span], ring, bound)
-    return products
-
-
-def _product(left: NDArray[Any], right: NDArray[Any], ring: Ring, bound: int) -> NDArray[Any]:
-    total: NDArray[np.uint64] = np.zeros((left.shape[1], right.shape[1]), dtype=np.uint64)
-    for start in range(0, len(left), _PIECE):
-        span = slice(start, start + _PIECE)
-        total += _piece(left[span], right[span], ring, bound)
-    return ring.reduce(total)
+    total: NDArray[Any] = np.zeros((left.shape[1], right.shape[1]), dtype=ring.dtype)
+    rows = _PIECE
+    if isinstance(ring, Residues):
+        rows = min(rows, _DOUBLE // ((bound or ring.modulus) * ring.modulus))
+    for start in range(0, len(left), rows):
+        one, other = left[start : start + rows], right[start : start + rows]
+        if isinstance(ring, Residues):
+            product = one.T.astype(np.float64) @ other.astype(np.float64)
+            total = ring.add(total, ring.reduce(product.astype(np.int64)))
+        else:
+            total = ring.add(total, ring.reduce(_piece(one, other, ring, bound)))
+    return total
 
 
 def _piece(left: NDArray[Any], right: NDArray[Any], ring: Ring, bound: int) -> NDArray[np.uint64]:

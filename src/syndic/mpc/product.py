@@ -2,14 +2,17 @@
 
 *Unit*: a product hides matrices; noise protects people. Both parties of a pair add a share of the noise to their share
 of the product, under one more mask that the two agree on, and only the noisy sum is ever opened.
-*Rounds*: keys, then for every chunk of rows the masked matrices and the masked wrap bits, then the opening.
+*Rounds*: keys, then for every chunk of rows the masked matrices, their proofs and the products, then the opening.
 
 *Who learns what.* The coordinator deals the triples (see `syndic.mpc.triple`) and carries the openings, which are
 sealed: it learns the noisy products only. It must not see the parties' shares either, since it knows half of the
 triples; therefore the partners mask them. One or several parties learn nothing about another party's matrix except the
 noisy products. The coordinator and one party together could read the matrices of that party's partners.
-*Semi-honest*: partners can check that rows sum to one in every group (`checked`). This detects a party that puts a
-large number into a row, but not one that compensates it by a negative number in the same group. Without identities in
+*Proven* products are of one-hot matrices: every party proves that its masked rows are one-hot, and its partners check
+that before anything opens (`syndic.mpc.proof`). Then any set of parties without the coordinator, or the coordinator
+alone, may deviate: they learn only the noisy products, plus shifts that they chose; they can stop or falsify a run.
+A party that lies in its own product can still show the coordinator, who only looks, a partner's record. Products that
+are not proven are *semi-honest*: a party that enters a large number in a row reads its partner's. Without identities in
 the study, a coordinator that forges public keys can read the rows. Rows must be the same every time they are read: a
 party compares them with those that it masked. *Not supported*: products of three matrices. They need a triple for
 every row and pair of columns instead of one for a whole table: n times more traffic.
@@ -17,46 +20,44 @@ every row and pair of columns instead of one for a whole table: n times more tra
 
 import hashlib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.errors import RefusedError
-from syndic.kernel import Message, Party, SubProtocol, step
+from syndic.errors import InputError, RefusedError
+from syndic.kernel import Message, Nothing, Party, SubProtocol, step
+from syndic.mpc.extension import DEGREE
 from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, context, derive, key_pair
 from syndic.mpc.mask import expand
 from syndic.mpc.order import advance
 from syndic.mpc.product_messages import (
     Pair,
-    ProductClose,
+    ProductChallenge,
     ProductInbox,
     ProductKey,
     ProductOpening,
+    ProductProof,
     ProductStart,
     ProductTurn,
     partners_of,
 )
-from syndic.mpc.ring import Ring
-from syndic.mpc.seal import Mail, Place, seal, unseal
-from syndic.mpc.triple import (
-    ProductSizes,
-    Stock,
-    both_wrapped,
-    folded,
-    left_blocks,
-    lifted_share,
-    masked_wraps,
-    opening,
-    right_blocks,
-    row_sums,
-    unshifted,
-)
+from syndic.mpc.proof import OneHotProof
+from syndic.mpc.ring import Integers, Residues
+from syndic.mpc.seal import Place, seal, unseal
+from syndic.mpc.triple import ProductSizes, Stock, left_share, opening, right_share
 
 Rows = Callable[[int, int], NDArray[Any]]
 """A function that returns the rows of a party's matrix from one index up to another. Private."""
 
-_EVERYONE = "every partner"
+Entry = TypeVar("Entry")
+
+_EVERYONE: Final = "every partner"
+# the same whatever was wrong: a partner that checks cannot tell a party's lie from the dealer's
+_UNPROVEN: Final = (
+    "the proof that a partner's rows are one-hot does not hold, so nothing was opened or charged: a partner or the "
+    "coordinator deviates from the protocol. Find out who before you run the study again"
+)
 
 
 class _Own(Message):
@@ -80,36 +81,40 @@ class _Sums(Message):
     sums: NDArray[np.int64]
 
 
-class _Wraps(Message):
-    bits: bytes
-
-
 class SecureProduct(SubProtocol):
     """One secure product: which matrices are multiplied. Public; each party computes it from its own study.
 
     `pairs` are the pairs of parties (left, right) whose matrices are multiplied. `groups` is the number of columns in
-    each group of a party's matrix. `cells` selects cells of a pair's product, if not all are needed. With `checked`,
-    rows sum to one in each group and partners check that. `label` distinguishes the products of a study.
+    each group of a party's matrix. `cells` selects cells of a pair's product, if not all are needed. With `proven`,
+    rows have at most a single one in each group, and partners check it. `label` distinguishes the products of a study.
 
-    A method defines the steps `product_masked` and `product_multiplied`, both `reveals="sealed"`, which call `mask` and
-    `multiply` with a function that returns rows of the party's matrix. A third step, `reveals="masked"`, takes a
-    `ProductClose`, calls `shares`, adds noise through `party.contribute` and returns `hide`. The method's `coordinate`
-    calls `deal_products` (in `syndic.mpc.dealer`) and then this third step. A method that learns only during the run
-    which matrices to multiply creates the product from its plan and the party's stored messages, and defines its own
-    step `product_keys` that calls the one here.
+    A method defines the steps `product_masked`, `product_multiplied` and, if proven, `product_proved`, all
+    `reveals="sealed"`, which call `mask`, `multiply` and `prove` with a function that returns rows of the party's
+    matrix. A last step, `reveals="masked"`, calls `shares`, adds noise through `party.contribute` and returns `hide`.
+    The method's `coordinate` calls `deal_products` (in `syndic.mpc.dealer`) and then this last step. A method that
+    learns only during the run which matrices to multiply creates the product from its plan and the party's stored
+    messages, and defines its own step `product_keys` that calls the one here.
     """
 
     label: str
     sizes: ProductSizes
     pairs: tuple[Pair, ...]
     groups: Mapping[str, tuple[int, ...]]
-    checked: bool = False
+    proven: bool = False
     cells: Mapping[Pair, NDArray[np.int64]] = {}
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """The names of the steps of one product, in order; the method defines the last two."""
-        return ("product_keys", "product_masked", "product_multiplied")
+        """The names of the steps of one product, in order; the method defines all but the first."""
+        proved = ("product_proved",) if self.proven else ()
+        return ("product_keys", "product_masked", *proved, "product_multiplied")
+
+    def proof(self, party: str, chunk: int) -> OneHotProof:
+        """Return the proof of one party's rows of a chunk."""
+        (start, stop), field = self.sizes.span(chunk), self.sizes.ring
+        if not isinstance(field, Residues):
+            raise InputError("rows are proven in a prime field only")
+        return OneHotProof(field, self.groups[party], stop - start)
 
     def shape(self, pair: Pair) -> tuple[int, int]:
         """Return the shape of a pair's share of the product: the full product, or the selected cells in one column."""
@@ -127,8 +132,7 @@ class SecureProduct(SubProtocol):
         """Store the dealer's seed, create a key pair and publish the public key."""
         # a second seed would put two masks on the same product, and the dealer could separate them
         advance(party, self.label, 1)
-        if len(message.seed) != KEY_BYTES:
-            raise RefusedError(f"the dealer's seed must have {KEY_BYTES} bytes")
+        _check_seed(message.seed)
         pair = key_pair(party.key_randomness("product keys"))
         party.remember(f"{self.label} own", _Own(seed=message.seed, pair=pair))
         return ProductKey(public=pair.public)
@@ -136,75 +140,80 @@ class SecureProduct(SubProtocol):
     def mask(self, party: Party, message: ProductTurn, rows: Rows) -> ProductOpening:
         """Mask the rows of one chunk and seal them for the partners."""
         sizes = self.sizes
-        advance(party, self.label, 2 + 2 * message.chunk)
+        self._advance(party, message.chunk, "product_masked")
         if not 0 <= message.chunk < sizes.chunks:
             raise RefusedError(f"this study has {sizes.chunks} chunks of rows; there is no chunk {message.chunk}")
         if message.keys.keys() != set(partners_of(self.pairs, party.name)):
             raise RefusedError("the message does not have one public key for each of this party's partners")
         if message.chunk == 0:
             party.remember(f"{self.label} met", _Met(keys=message.keys))
-        secrets, stock = _secrets(self, party), _stock(self, party)
         matrix = rows(*sizes.span(message.chunk))
         _note_masked(self, party, message.chunk, matrix)
-        opened = opening(matrix, stock.mask(message.chunk, matrix.shape[1]), sizes.small)
-        randomness = party.key_randomness("product seal")
-        fresh = randomness.bytes(KEY_BYTES)
-        body = seal(
-            fresh, sizes.small.pack(opened), _place(self, party, message.chunk, party.name, _EVERYONE), randomness
-        )
-        keys = {
-            name: seal(secret, fresh, _place(self, party, message.chunk, party.name, name), randomness)
-            for name, secret in secrets.items()
-        }
+        opened = opening(matrix, _stock(self, party).mask(message.chunk, matrix.shape[1]), sizes.ring)
+        body, keys = _sealed(self, party, message.chunk, sizes.ring.pack(opened), "rows")
         return ProductOpening(body=body, keys=keys)
 
-    def multiply(self, party: Party, message: ProductInbox, rows: Rows) -> Mail:
-        """Multiply the chunk with every partner's masked rows; seal the masked wrap bits for the partner."""
-        chunk, sizes = message.chunk, self.sizes
-        advance(party, self.label, 3 + 2 * chunk)
-        secrets, stock = _secrets(self, party), _stock(self, party)
-        matrix = rows(*sizes.span(chunk))
-        if party.recall(f"{self.label} masked {chunk}", _Masked).digest != _digest(matrix):
-            raise _changed(party)
-        mask = stock.mask(chunk, matrix.shape[1])
-        boxes = {}
-        for name, secret in secrets.items():
-            opened = _opened(self, party, message, name, secret)
-            total, wraps, shape = _multiplied(self, party, name, (matrix, mask, opened), message)
-            _add_up(self, party, name, chunk, total)
-            if sizes.lifted:
-                party.remember(f"{self.label} wraps {name} {chunk}", _Wraps(bits=np.packbits(wraps).tobytes()))
-                text = sizes.carry.pack(masked_wraps(wraps, stock.wrap(name, chunk, shape), sizes))
-                place = _place(self, party, chunk, party.name, name, "wraps")
-                boxes[name] = seal(secret, text, place, party.key_randomness(f"product wraps {name}"))
-        return Mail(boxes=boxes)
+    def prove(self, party: Party, message: ProductChallenge, rows: Rows) -> ProductProof:
+        """Prove that the masked rows of one chunk are one-hot; seal one share of the proof for the partners."""
+        chunk = message.chunk
+        # a second challenge to the same rows would show what a single one hides
+        self._advance(party, chunk, "product_proved")
+        _check_seed(message.seed)
+        proof, matrix = self.proof(party.name, chunk), _same_rows(self, party, chunk, rows)
+        randomness = party.key_randomness("product proof")
+        fresh, seed = randomness.bytes(KEY_BYTES), randomness.bytes(KEY_BYTES)
+        made = proof.prove(matrix, message.seed, fresh)
+        rest = proof.field.subtract(made, proof.drawn(seed, "share", proof.length))
+        # the seed goes with the proof: a partner that is told another one must notice
+        body, keys = _sealed(self, party, chunk, context(message.seed) + proof.field.pack(rest), "proof")
+        return ProductProof(seed=seed, body=body, keys=keys)
 
-    def shares(self, party: Party, message: ProductClose) -> dict[str, NDArray[Any]]:
+    def multiply(self, party: Party, message: ProductInbox, rows: Rows) -> Nothing:
+        """Check the proofs of the chunk, and multiply it with every partner's masked rows."""
+        chunk = message.chunk
+        self._advance(party, chunk, "product_multiplied")
+        matrix = _same_rows(self, party, chunk, rows)
+        # a party that is left of all its partners needs its mask no more
+        needed = any(right == party.name for _, right in self.pairs)
+        mask = _stock(self, party).mask(chunk, matrix.shape[1]) if needed else matrix
+        for name, secret in _secrets(self, party).items():
+            opened = _opened(self, party, message, name, secret)
+            if self.proven:
+                _check_proof(self, party, message, name, secret, opened)
+            share = _multiplied(self, party, name, (matrix, mask, opened), message)
+            total = self.sizes.ring.add(_total(self, party, name), share) if chunk else share
+            party.remember(f"{self.label} total {name}", _Share(total=total.astype(np.uint64)))
+        return Nothing()
+
+    def shares(self, party: Party) -> dict[str, NDArray[Any]]:
         """Return, by partner, this party's share of the product: left columns by right columns, or the selected cells.
 
         A share is uniform to the partner but not to the dealer: it must be masked by `hide` before it is sent.
         """
-        sizes = self.sizes
-        advance(party, self.label, 2 + 2 * sizes.chunks)
-        shares = {}
-        for name, secret in _secrets(self, party).items():
-            total = party.recall(f"{self.label} total {name}", _Share).total
-            both = _both(self, party, message, name, secret) if sizes.lifted else np.zeros_like(total)
-            share = lifted_share(total, both, sizes)
-            shares[name] = unshifted(share, sizes) if (party.name, name) in self.pairs else share
-        return shares
+        self._advance(party, self.sizes.chunks, "product_masked")
+        return {name: _total(self, party, name) for name in partners_of(self.pairs, party.name)}
+
+    def _advance(self, party: Party, chunk: int, what: str) -> None:
+        """Refuse a step that is not the next one: all chunks are masked, proven and multiplied in order, each once."""
+        turns = self.rounds[1:]
+        advance(party, self.label, 2 + len(turns) * chunk + turns.index(what))
 
     def check_unchanged(self, party: Party, sums: NDArray[np.int64]) -> None:
         """Refuse unless these column sums, from a later read of the rows, equal those of the masked matrix."""
         if not np.array_equal(party.recall(f"{self.label} sums", _Sums).sums, sums):
             raise _changed(party)
 
-    def hide(self, party: Party, partner: str, values: NDArray[np.int64], ring: Ring) -> NDArray[Any]:
+    def hide(self, party: Party, partner: str, values: NDArray[np.int64], ring: Integers) -> NDArray[Any]:
         """Return the values to be opened, masked by the secret that this party shares with its partner."""
         secret = derive(_secrets(self, party)[partner], f"{self.label} opening")
         left, right = self.pair(party.name, partner)
         mask = expand(secret, context(party.study, left, right), values.size, ring).reshape(values.shape)
         return (ring.add if party.name == left else ring.subtract)(ring.reduce(values), mask)
+
+
+def _check_seed(seed: bytes) -> None:
+    if len(seed) != KEY_BYTES:
+        raise RefusedError(f"the dealer's seed must have {KEY_BYTES} bytes")
 
 
 def _note_masked(product: SecureProduct, party: Party, chunk: int, matrix: NDArray[Any]) -> None:
@@ -220,8 +229,9 @@ def _note_masked(product: SecureProduct, party: Party, chunk: int, matrix: NDArr
 
 
 def _digest(matrix: NDArray[Any]) -> bytes:
-    heading = context("product rows", str(matrix.dtype), *matrix.shape)
-    return hashlib.sha256(heading + np.ascontiguousarray(matrix).tobytes()).digest()
+    digest = hashlib.sha256(context("product rows", str(matrix.dtype), *matrix.shape))
+    digest.update(np.ascontiguousarray(matrix).data)
+    return digest.digest()
 
 
 def _changed(party: Party) -> RefusedError:
@@ -231,16 +241,67 @@ def _changed(party: Party) -> RefusedError:
     )
 
 
+def _same_rows(product: SecureProduct, party: Party, chunk: int, rows: Rows) -> NDArray[Any]:
+    """Return the rows of a chunk; refuse if they are not those that were masked."""
+    matrix = rows(*product.sizes.span(chunk))
+    if party.recall(f"{product.label} masked {chunk}", _Masked).digest != _digest(matrix):
+        raise _changed(party)
+    return matrix
+
+
+def _sealed(product: SecureProduct, party: Party, chunk: int, text: bytes, what: str) -> tuple[bytes, dict[str, bytes]]:
+    """Return a text sealed once, under a fresh key, and that key sealed for each partner."""
+    randomness = party.key_randomness(f"product seal {what}")
+    fresh = randomness.bytes(KEY_BYTES)
+    body = seal(fresh, text, _place(product, party, chunk, party.name, _EVERYONE, what), randomness)
+    keys = {
+        name: seal(secret, fresh, _place(product, party, chunk, party.name, name, what), randomness)
+        for name, secret in _secrets(product, party).items()
+    }
+    return body, keys
+
+
 def _opened(product: SecureProduct, party: Party, message: ProductInbox, name: str, secret: bytes) -> NDArray[Any]:
-    """Return a partner's masked rows; check the row sums if the study requires it."""
-    sizes, groups = product.sizes, product.groups[name]
-    start, stop = sizes.span(message.chunk)
-    fresh = unseal(secret, _entry(message.keys, name), _place(product, party, message.chunk, name, party.name))
-    packed = unseal(fresh, _entry(message.bodies, name), _place(product, party, message.chunk, name, _EVERYONE))
-    opened = sizes.small.unpack(packed, (stop - start) * sum(groups)).reshape(stop - start, sum(groups))
-    if product.checked and _entry(message.sums, name) != row_sums(opened, groups, sizes.small, complement=True):
-        raise RefusedError(f"the rows that {name} sent do not sum to one in every group: nothing was opened")
-    return opened
+    """Return a partner's masked rows."""
+    (start, stop), columns = product.sizes.span(message.chunk), sum(product.groups[name])
+    sealed = _entry(message.bodies, name), _entry(message.keys, name)
+    packed = _unsealed(product, party, message.chunk, (name, secret), sealed, "rows")
+    return product.sizes.ring.unpack(packed, (stop - start) * columns).reshape(stop - start, columns)
+
+
+def _unsealed(
+    product: SecureProduct,
+    party: Party,
+    chunk: int,
+    sender: tuple[str, bytes],
+    sealed: tuple[bytes, bytes],
+    what: str,
+) -> bytes:
+    """Return a text that a partner sealed once for all; `sender` is its name and the secret with it."""
+    (name, secret), (body, key) = sender, sealed
+    fresh = unseal(secret, key, _place(product, party, chunk, name, party.name, what))
+    return unseal(fresh, body, _place(product, party, chunk, name, _EVERYONE, what))
+
+
+def _check_proof(
+    product: SecureProduct, party: Party, message: ProductInbox, name: str, secret: bytes, opened: NDArray[Any]
+) -> None:
+    """Refuse unless a partner's rows are proven to be one-hot, by the share here and the dealer's answer."""
+    check, proof = _entry(message.proofs, name), product.proof(name, message.chunk)
+    text = _unsealed(product, party, message.chunk, (name, secret), (check.body, check.key), "proof")
+    seed, field = context(check.seed), proof.field
+    point = field.unpack(check.point, DEGREE)
+    if not _same_seed(text, seed) or not proof.outside(point):
+        raise RefusedError(_UNPROVEN)
+    share = field.unpack(text[len(seed) :], proof.length)
+    own = proof.answer(opened, share, check.seed, point)
+    if not proof.holds(own, field.unpack(check.answer, proof.answer_length)):
+        raise RefusedError(_UNPROVEN)
+
+
+def _same_seed(text: bytes, seed: bytes) -> bool:
+    """Return whether a proof is for this challenge; else what the dealer adds to the check could depend on the rows."""
+    return text.startswith(seed)
 
 
 def _multiplied(
@@ -249,49 +310,21 @@ def _multiplied(
     name: str,
     matrices: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
     message: ProductInbox,
-) -> tuple[NDArray[np.uint64], NDArray[np.bool_], tuple[int, int]]:
-    """Return this party's folded share of a chunk's product with one partner, its wrap bits, and the shape."""
-    sizes, chunk, pair = product.sizes, message.chunk, product.pair(party.name, name)
+) -> NDArray[Any]:
+    """Return this party's share of a chunk's product with one partner."""
+    sizes, pair = product.sizes, product.pair(party.name, name)
     matrix, mask, opened = matrices
     shape, cells = product.shape(pair), product.cells.get(pair)
     if pair[0] == party.name:
-        half = _stock(product, party).half(name, chunk, shape)
-        return *folded(left_blocks(matrix, opened, half, sizes, cells), sizes), shape
-    counted = (sizes.blocks(chunk), *shape)
-    half = sizes.small.unpack(_entry(message.halves, name), int(np.prod(counted))).reshape(counted)
-    return *folded(right_blocks(opened, mask, half, sizes, cells), sizes), shape
+        half = _stock(product, party).half(name, message.chunk, shape)
+        return left_share(matrix, opened, half, sizes, cells)
+    half = sizes.ring.unpack(_entry(message.halves, name), int(np.prod(shape))).reshape(shape)
+    return right_share(opened, mask, half, sizes, cells)
 
 
-def _add_up(product: SecureProduct, party: Party, name: str, chunk: int, total: NDArray[np.uint64]) -> None:
-    place = f"{product.label} total {name}"
-    before = party.recall(place, _Share).total if chunk else np.zeros_like(total)
-    party.remember(place, _Share(total=before + total))
-
-
-def _both(product: SecureProduct, party: Party, message: ProductClose, name: str, secret: bytes) -> NDArray[np.uint64]:
-    """Return this party's share of the number of blocks in which both wrap bits were set."""
-    sizes, stock = product.sizes, _stock(product, party)
-    pair = product.pair(party.name, name)
-    left, shape = pair[0] == party.name, product.shape(pair)
-    boxes = message.boxes.get(name, [])
-    if len(boxes) != sizes.chunks:
-        raise RefusedError(f"{name} sent {len(boxes)} boxes of wrap bits; expected {sizes.chunks}")
-    if left:
-        total = stock.carry(name, shape).astype(np.uint64)
-    else:
-        dealt = sizes.carry.unpack(_entry(message.carries, name), int(np.prod(shape)))
-        total = dealt.reshape(shape).astype(np.uint64)
-    for chunk, box in enumerate(boxes):
-        counted = (sizes.blocks(chunk), *shape)
-        count = int(np.prod(counted))
-        text = unseal(secret, box, _place(product, party, chunk, name, party.name, "wraps"))
-        theirs = sizes.carry.unpack(text, count).reshape(counted)
-        if left:
-            kept = np.frombuffer(party.recall(f"{product.label} wraps {name} {chunk}", _Wraps).bits, dtype=np.uint8)
-            total = total + both_wrapped(np.unpackbits(kept, count=count).reshape(counted), theirs)
-        else:
-            total = total + both_wrapped(theirs, stock.wrap(name, chunk, shape))
-    return total
+def _total(product: SecureProduct, party: Party, name: str) -> NDArray[Any]:
+    """Return this party's share of the product of all chunks so far with one partner."""
+    return party.recall(f"{product.label} total {name}", _Share).total.astype(product.sizes.ring.dtype)
 
 
 def _secrets(product: SecureProduct, party: Party) -> dict[str, bytes]:
@@ -303,14 +336,14 @@ def _secrets(product: SecureProduct, party: Party) -> dict[str, bytes]:
 
 def _stock(product: SecureProduct, party: Party) -> Stock:
     seed = party.recall(f"{product.label} own", _Own).seed
-    return Stock(seed=seed, study=party.study, sizes=product.sizes, label=product.label)
+    return Stock(seed=seed, study=party.study, party=party.name, sizes=product.sizes, label=product.label)
 
 
-def _place(product: SecureProduct, party: Party, chunk: int, sender: str, receiver: str, what: str = "rows") -> Place:
+def _place(product: SecureProduct, party: Party, chunk: int, sender: str, receiver: str, what: str) -> Place:
     return Place(study=party.study, label=f"{product.label} {what} {chunk}", sender=sender, receiver=receiver)
 
 
-def _entry(entries: Mapping[str, bytes], name: str) -> bytes:
+def _entry(entries: Mapping[str, Entry], name: str) -> Entry:
     if name not in entries:
         raise RefusedError(f"the message has no entry for {name}")
     return entries[name]

@@ -31,21 +31,39 @@ class ProductOpening(Message):
     keys: dict[str, bytes]
 
 
+class ProductChallenge(Message):
+    """Prove that the masked rows of one chunk are one-hot, for the challenge that `seed` expands to."""
+
+    chunk: int
+    seed: bytes
+
+
+class ProductProof(Message):
+    """A proof in two shares: `seed` expands to the dealer's, `body` is the partners', sealed like the rows."""
+
+    seed: bytes
+    body: bytes
+    keys: dict[str, bytes]
+
+
+class ProductCheck(Message):
+    """What one partner needs to check a proof: the challenge, the point, its share and the dealer's answer."""
+
+    seed: bytes
+    point: bytes
+    body: bytes
+    key: bytes
+    answer: bytes
+
+
 class ProductInbox(Message):
-    """For one party and chunk, by partner: masked rows, the key to them, the dealer's halves, digests of row sums."""
+    """For one party and chunk, by partner: masked rows, the key to them, the dealer's halves, proofs to check."""
 
     chunk: int
     bodies: dict[str, bytes]
     keys: dict[str, bytes]
     halves: dict[str, bytes]
-    sums: dict[str, bytes]
-
-
-class ProductClose(Message):
-    """For one party, by partner: the dealer's carries, and the partner's sealed wrap bits of every chunk."""
-
-    carries: dict[str, bytes]
-    boxes: dict[str, list[bytes]]
+    proofs: dict[str, ProductCheck]
 
 
 def partners_of(pairs: tuple[Pair, ...], name: str) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ def state(study: Study, *, simulated: bool, version: str) -> Statement:
         method=study.protocol.title,
         paper=study.protocol.paper,
         partition=study.protocol.partition,
-        trust=study.protocol.trust,
+        trust=disclosure.trust or study.protocol.trust,
         unit=study.unit,
         unit_in_words=words_for(study.unit, study.protocol.partition),
         epsilon=_above(joint.epsilon(study.delta)),

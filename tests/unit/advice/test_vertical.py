@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -123,8 +124,11 @@ def test_advice_on_adult_holds_what_is_measured() -> None:
     adult = load("adult", "adult_coded").select(("age", "education", "marital-status", "relationship", "sex", "income"))
     data = Coded("adult", adult.schema, adult.table.slice(0, 20_000))
     crowds, sets = simulated(data, "0.8"), column_sets(data.domain.names, 3)
+    # the median of three runs: a single one is often at the edge of what is expected
     measured = {
-        name: distance(data.codes(), dict(made(data, title, "0.8", 0).codes), data.domain, sets)
+        name: median(
+            distance(data.codes(), dict(made(data, title, "0.8", seed).codes), data.domain, sets) for seed in range(3)
+        )
         for name, title in NAMES.items()
         if name != "sketch"
     }

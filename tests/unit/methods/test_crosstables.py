@@ -174,6 +174,8 @@ columns = ["age"]
         (lambda: vertical_study('pairs = [["colour", "age"]]'), "two different parties"),
         (lambda: vertical_study('pairs = [["colour", "weight"]]'), "two different parties"),
         (lambda: vertical_study("colluding = 2"), "must be 0 or 1"),
+        (lambda: vertical_study('colluding = 0\nadversary = "active"'), "needs colluding = 1"),
+        (lambda: vertical_study(budget="epsilon = 1e-5\ndelta = 1e-9"), 'set adversary = "passive"'),
         (
             lambda: vertical_study('local = true\npairs = [["colour", "score"]]', parties=THREE),
             "none has a column of party 'west'",
@@ -186,10 +188,30 @@ def test_studies_that_cannot_work_are_refused(study: Any, told: str) -> None:
         study().check()
 
 
+@pytest.mark.parametrize(
+    ("options", "proven"),
+    [
+        ("", True),
+        ('adversary = "active"', True),
+        ('adversary = "passive"', False),
+        ("colluding = 0", False),
+        ('colluding = 0\nadversary = "passive"', False),
+    ],
+)
+def test_a_statement_says_which_adversary_it_holds_against(options: str, proven: bool) -> None:
+    statement = plan(vertical_study(options)).statement
+    unprotected = " ".join(statement.not_protected)
+    assert statement.trust.startswith('adversary "active"' if proven else "semi-honest")
+    assert ("any set of parties without the coordinator" in statement.trust) == proven
+    assert ("can show the coordinator a partner's record" in unprotected) == proven
+    assert ("nothing checks the rows" in unprotected) == (not proven)
+    assert [one.step for one in plan(vertical_study(options)).steps].count("product_proved") == proven
+
+
 def test_the_plan_says_what_will_be_sent() -> None:
     study = vertical_study(parties=sized(100_000), budget=BUDGET)
     estimate = plan(study).resources
     sizes = plan_of(study).product.sizes
-    assert estimate.reply_bytes >= sizes.small.packed_bytes(sizes.chunk * 6)
-    assert any(f"{sizes.small.bits} bits per entry" in note for note in estimate.notes)
+    assert estimate.reply_bytes >= sizes.ring.packed_bytes(sizes.chunk * 6)
+    assert any(f"{sizes.ring.bits} bits per entry" in note for note in estimate.notes)
     assert study.budget.delta == Fraction(1, 10**9)

@@ -21,7 +21,6 @@ from syndic.methods.synthesis.result import SyntheticTable
 from syndic.methods.synthesis.vertical_agree import RoundClose, RoundKey, RoundKeys
 from syndic.methods.synthesis.vertical_plan import VerticalPlan
 from syndic.methods.synthesis.vertical_rounds import MixedNoise
-from syndic.mpc.product_messages import ProductClose
 from syndic.mpc.seal import Mail
 from syndic.privacy import GaussianEvent, gaussian_epsilon, mu_squared_for, shown
 from syndic.random import Randomness
@@ -29,7 +28,6 @@ from syndic.runtime import Local
 from syndic.study import simulate
 from syndic.study.party_folder import run_digest
 
-NO_PRODUCTS = ProductClose(carries={}, boxes={})
 LOW_NOISE = "epsilon = 10\ndelta = 1e-5"
 FOUR = COLUMNS + '[[schema.columns]]\nname = "flag"\nkind = "boolean"\nmissing = { value = false }\n'
 TWO_AND_TWO = VERTICAL.replace('"score"', '"score", "flag"')
@@ -162,8 +160,7 @@ def vouched(nodes: dict[str, Any], agreed: Study, question: Question, call: str)
         met = RoundKeys(keys={other: key for other, key in keys.items() if other != name})
         boxes[name] = decode(ask(node, agreed, "vouch_round", met, call.upper()).body, Mail).boxes
     return {
-        name: RoundClose(products=NO_PRODUCTS, vouchers={other: boxes[other][name] for other in nodes if other != name})
-        for name in nodes
+        name: RoundClose(vouchers={other: boxes[other][name] for other in nodes if other != name}) for name in nodes
     }
 
 
@@ -183,7 +180,7 @@ def test_a_coordinator_that_asks_too_much_gets_nothing_and_nothing_is_spent(tmp_
     }
     for call, (name, question) in zip("abcdefg", bad.items(), strict=True):
         assert (name, ask(node, agreed, "ask_round", question, call).code) == (name, "refused")
-    assert ask(node, agreed, "open_round", RoundClose(products=NO_PRODUCTS, vouchers={}), "h").code == "refused"
+    assert ask(node, agreed, "open_round", RoundClose(vouchers={}), "h").code == "refused"
     assert charged(node) == []
 
 
@@ -333,7 +330,24 @@ def test_a_study_that_cannot_work_is_refused(parties: str, columns: str, match: 
 
 
 @pytest.mark.parametrize(
-    "options", ["colluding = 2", "traffic = 0", "rows = -1", "rounds = 1", 'selector = "adaptive"\nrounds = 0']
+    ("options", "proven"), [("", True), ('adversary = "passive"', False), ("colluding = 0", False)]
+)
+def test_a_statement_says_which_adversary_it_holds_against(options: str, proven: bool) -> None:
+    agreed = synthesis_across(options)
+    assert plan(agreed).statement.trust.startswith('adversary "active"' if proven else "semi-honest")
+    assert ("product_proved" in agreed.plan.rounds) == proven
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "colluding = 2",
+        'colluding = 0\nadversary = "active"',
+        "traffic = 0",
+        "rows = -1",
+        "rounds = 1",
+        'selector = "adaptive"\nrounds = 0',
+    ],
 )
 def test_parameters_out_of_range_are_refused(options: str) -> None:
     with pytest.raises(InputError):

@@ -7,7 +7,7 @@ from syndic.mpc.product_messages import partners_of
 from syndic.mpc.ring import Ring
 from syndic.mpc.triple import ProductSizes
 
-SIZES = ProductSizes(rows=9, low=0, high=1, entry=1, small=Ring(8), whole=Ring(16), block=3, chunk=9)
+SIZES = ProductSizes(rows=9, low=0, high=1, entry=1, ring=Ring(16), chunk=9)
 PAIRS = (("a", "b"), ("c", "a"))
 
 

@@ -10,36 +10,30 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from syndic.errors import InputError
-from syndic.mpc.limb import block_products
-from syndic.mpc.ring import Ring
+from syndic.mpc.limb import matrix_product
+from syndic.mpc.ring import Integers, Residues, Ring, field_for
 from syndic.mpc.triple import (
     ProductSizes,
     Stock,
-    both_wrapped,
     dealt_half,
     fixed_point,
-    folded,
-    left_blocks,
-    lifted_share,
-    masked_wraps,
+    left_share,
     opening,
     product_sizes,
-    right_blocks,
-    row_sums,
-    unshifted,
+    right_share,
 )
 
 Matrix = NDArray[Any]
 
 
-def slow_product(left: Matrix, right: Matrix, bits: int) -> list[list[int]]:
+def slow_product(left: Matrix, right: Matrix, modulus: int) -> list[list[int]]:
     """Multiply with Python's own integers."""
     columns = (
         [[int(value) for value in column] for column in left.T],
         [[int(value) for value in column] for column in right.T],
     )
     return [
-        [sum(x * y for x, y in zip(one, other, strict=True)) % 2**bits for other in columns[1]] for one in columns[0]
+        [sum(x * y for x, y in zip(one, other, strict=True)) % modulus for other in columns[1]] for one in columns[0]
     ]
 
 
@@ -52,9 +46,23 @@ def test_products_are_exact_in_every_ring(bits: int) -> None:
         right = ring.reduce(generator.integers(0, largest, (rows, 2), dtype=np.uint64, endpoint=True))
         # where rounding would show first: the ends and the middle of the ring
         left[:, 0], right[:, 0] = largest, 2 ** (bits - 1)
-        found = block_products(left, right, ring, rows)
+        found = matrix_product(left, right, ring)
         assert found.dtype == ring.dtype
-        assert found[0].tolist() == slow_product(left, right, bits)
+        assert found.tolist() == slow_product(left, right, 2**bits)
+
+
+@pytest.mark.parametrize("prime", [16381, 131041, 524269, 8388593])
+@pytest.mark.parametrize("bound", [0, 1])
+def test_products_are_exact_in_every_field(prime: int, bound: int) -> None:
+    field, generator = Residues(prime), np.random.default_rng(prime)
+    for rows in (1, 127, 128, 129, 5000):
+        left = field.reduce(generator.integers(0, prime, (rows, 3)))
+        right = field.reduce(generator.integers(0, prime, (rows, 2)))
+        left[:, 0], right[:, 0] = prime - 1, prime - 1  # the largest sums there are
+        left = left % 2 if bound else left
+        found = matrix_product(left, right, field, bound=bound)
+        assert found.dtype == field.dtype
+        assert found.tolist() == slow_product(left, right, prime)
 
 
 def test_the_last_and_largest_sums_that_single_precision_holds() -> None:
@@ -63,7 +71,7 @@ def test_the_last_and_largest_sums_that_single_precision_holds() -> None:
         worst = np.full((rows, 1), 2**8, dtype=np.uint16)
         odd = np.full((rows, 1), 2**8 + 1, dtype=np.uint16)
         for left, right in [(worst, worst), (worst, odd), (odd, odd)]:
-            assert block_products(left, right, ring, rows)[0].tolist() == slow_product(left, right, 9)
+            assert matrix_product(left, right, ring).tolist() == slow_product(left, right, 2**9)
 
 
 @pytest.mark.parametrize("bound", [1, 1000, 2**20])
@@ -71,7 +79,7 @@ def test_signed_left_sides_within_a_bound(bound: int) -> None:
     ring, generator = Ring(40), np.random.default_rng(bound)
     left = generator.integers(-bound, bound, (300, 4), endpoint=True)
     right = ring.reduce(generator.integers(0, 2**40, (300, 3), dtype=np.uint64))
-    assert block_products(left, right, ring, 300, bound=bound)[0].tolist() == slow_product(left, right, 40)
+    assert matrix_product(left, right, ring, bound=bound).tolist() == slow_product(left, right, 2**40)
 
 
 @pytest.mark.parametrize("bits", [24, 25, 26, 53, 54, 55])
@@ -81,44 +89,29 @@ def test_few_rows_of_a_one_hot_matrix_in_a_ring_too_wide_for_the_float(bits: int
     ring, generator = Ring(bits), np.random.default_rng(bits)
     left = np.eye(3, dtype=np.uint8)[generator.integers(0, 3, rows)]
     right = ring.reduce(generator.integers(0, 2**bits, (rows, 20), dtype=np.uint64))
-    assert block_products(left, right, ring, rows, bound=1)[0].tolist() == slow_product(left, right, bits)
+    assert matrix_product(left, right, ring, bound=1).tolist() == slow_product(left, right, 2**bits)
 
 
-def test_blocks_add_up_to_the_whole() -> None:
+def test_more_rows_than_are_multiplied_at_once() -> None:
     ring, generator = Ring(12), np.random.default_rng(1)
-    left, right = (ring.reduce(generator.integers(0, 2**12, (100, width))) for width in (3, 4))
-    blocks = block_products(left, right, ring, 7)
-    assert blocks.shape == (15, 3, 4)
-    total = ring.reduce(blocks.sum(axis=0, dtype=np.uint64))
-    assert total.tolist() == slow_product(left, right, 12)
+    left, right = (ring.reduce(generator.integers(0, 2**12, (5000, width))) for width in (3, 4))
+    assert matrix_product(left, right, ring).tolist() == slow_product(left, right, 2**12)
 
 
 def multiplied(left: Matrix, right: Matrix, sizes: ProductSizes) -> NDArray[np.int64]:
     """Play all three roles of one product."""
-    shape = (left.shape[1], right.shape[1])
-    one, other = (Stock(seed=seed * 32, study="s", sizes=sizes) for seed in (b"l", b"r"))
-    totals = [np.zeros(shape, dtype=np.uint64) for _ in range(2)]
-    both = [np.zeros(shape, dtype=np.uint64) for _ in range(3)]
+    shape, ring = (left.shape[1], right.shape[1]), sizes.ring
+    one, other = (Stock(seed=seed * 32, study="s", party="p", sizes=sizes) for seed in (b"l", b"r"))
+    total = ring.reduce(np.zeros(shape, dtype=np.int64))
     for chunk in range(sizes.chunks):
         span = slice(*sizes.span(chunk))
         masks = one.mask(chunk, shape[0]), other.mask(chunk, shape[1])
         half = one.half("r", chunk, shape)
-        dealt = dealt_half(*masks, half, sizes)
-        opened = [opening(matrix[span], mask, sizes.small) for matrix, mask in zip((left, right), masks, strict=True)]
-        first, wraps = folded(left_blocks(left[span], opened[1], half, sizes), sizes)
-        second, others = folded(right_blocks(opened[0], masks[1], dealt, sizes), sizes)
-        totals = [totals[0] + first, totals[1] + second]
-        if sizes.lifted:
-            hidden = one.wrap("r", chunk, shape), other.wrap("l", chunk, shape)
-            sent = masked_wraps(wraps, hidden[0], sizes), masked_wraps(others, hidden[1], sizes)
-            more = both_wrapped(wraps, sent[1]), both_wrapped(sent[0], hidden[1]), both_wrapped(*hidden)
-            both = [before + added for before, added in zip(both, more, strict=True)]
-    if sizes.lifted:
-        half = one.carry("r", shape)
-        both = [both[0] + half, both[1] + sizes.carry.subtract(sizes.carry.reduce(both[2]), half), both[2]]
-    shares = [lifted_share(total, each, sizes) for total, each in zip(totals, both, strict=False)]
-    ring = sizes.whole
-    centred = ring.subtract(ring.add(unshifted(shares[0], sizes), shares[1]), ring.reduce(np.full(shape, sizes.centre)))
+        dealt = dealt_half(*masks, half, ring)
+        opened = [opening(matrix[span], mask, ring) for matrix, mask in zip((left, right), masks, strict=True)]
+        total = ring.add(total, left_share(left[span], opened[1], half, sizes))
+        total = ring.add(total, right_share(opened[0], masks[1], dealt, sizes))
+    centred = ring.subtract(total, ring.reduce(np.full(shape, sizes.centre)))
     return ring.lift(centred) + sizes.centre
 
 
@@ -128,15 +121,15 @@ def multiplied(left: Matrix, right: Matrix, sizes: ProductSizes) -> NDArray[np.i
     widths=st.tuples(st.integers(1, 5), st.integers(1, 5)),
     power=st.integers(0, 10),
     signed=st.booleans(),
-    lift=st.booleans(),
+    proven=st.booleans(),
     chunk_bytes=st.integers(1, 400),
     fill=st.sampled_from(["random", "largest", "opposite"]),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_shares_open_to_the_product(
-    rows: int, widths: tuple[int, int], power: int, signed: bool, lift: bool, chunk_bytes: int, fill: str, seed: int
+    rows: int, widths: tuple[int, int], power: int, signed: bool, proven: bool, chunk_bytes: int, fill: str, seed: int
 ) -> None:
-    entry = 2**power
+    entry = 1 if proven else 2**power
     low = -entry if signed else 0
     generator = np.random.default_rng(seed)
     left, right = (generator.integers(low, entry, (rows, width), endpoint=True) for width in widths)
@@ -148,24 +141,22 @@ def test_shares_open_to_the_product(
         signed=signed,
         headroom=0,
         columns=widths,
-        cells=widths[0] * widths[1],
-        lift=lift,
+        proven=proven,
         chunk_bytes=chunk_bytes,
     )
-    assert sizes.lifted <= lift
+    assert isinstance(sizes.ring, Residues) == proven
     assert (multiplied(left, right, sizes) == left.T @ right).all()
 
 
-def test_wanted_cells_are_those_of_every_blocks_product() -> None:
-    sizes = ProductSizes(rows=30, low=0, high=1, entry=1, small=Ring(4), whole=Ring(6), block=7, chunk=30)
+def test_wanted_cells_are_those_of_the_product() -> None:
+    sizes = ProductSizes(rows=30, low=0, high=1, entry=1, ring=Ring(4), chunk=30)
     generator = np.random.default_rng(5)
-    left, right = (generator.integers(0, 2, (30, width)).astype(sizes.small.dtype) for width in (3, 4))
-    cells, half = np.array([0, 5, 6, 11, 2]), np.ones((5, 5, 1), dtype=sizes.small.dtype)
-    products = [(left[start : start + 7].T @ right[start : start + 7]).ravel()[cells] for start in range(0, 30, 7)]
-    plain = np.array(products)[:, :, None].astype(np.int64)
-    assert (left_blocks(left, right, half, sizes, cells) == (plain + 1) % 16).all()
-    assert (right_blocks(left, right, half, sizes, cells) == (plain + 1) % 16).all()
-    assert (dealt_half(left, right, half, sizes, cells) == (plain - 1) % 16).all()
+    left, right = (generator.integers(0, 2, (30, width)).astype(sizes.ring.dtype) for width in (3, 4))
+    cells, half = np.array([0, 5, 6, 11, 2]), np.ones((5, 1), dtype=sizes.ring.dtype)
+    plain = (left.T @ right).ravel()[cells][:, None].astype(np.int64)
+    assert (left_share(left, right, half, sizes, cells) == (plain + 1) % 16).all()
+    assert (right_share(left, right, half, sizes, cells) == (plain + 1) % 16).all()
+    assert (dealt_half(left, right, half, sizes.ring, cells) == (plain - 1) % 16).all()
 
 
 def adult_sizes(**changes: Any) -> ProductSizes:
@@ -175,18 +166,26 @@ def adult_sizes(**changes: Any) -> ProductSizes:
         "signed": False,
         "headroom": 2000,
         "columns": (86, 86),
-        "cells": 86 * 86,
     }
     return product_sizes(**{**settings, **changes})
 
 
 def test_sizes_follow_from_public_bounds() -> None:
-    assert adult_sizes(lift=False).small == Ring(16)  # 45,222 people and the noise: 2^16 is enough
-    assert adult_sizes(lift=False, headroom=20_000).small == Ring(17)
-    lifted = adult_sizes()
-    assert lifted.whole == Ring(16)
-    assert 2 * lifted.block < 2**lifted.small.bits
-    assert lifted.small.bits == 10
+    assert adult_sizes().ring == Ring(16)  # 45,222 people and the noise: 2^16 is enough
+    assert adult_sizes(headroom=20_000).ring == Ring(17)
+    assert adult_sizes(proven=True).ring == Residues(131041)
+    assert adult_sizes(headroom=60_000, proven=True).ring == Residues(262133)
+
+
+def test_a_field_has_room_for_its_bound_and_there_is_a_largest() -> None:
+    for bound in (1, 65_520, 65_521, 4_194_296):
+        field = field_for(bound)
+        ends = np.array([-bound, bound])
+        assert field.lift(field.reduce(ends)).tolist() == ends.tolist()
+        assert field.modulus % 4 == 1
+    assert (field_for(65_520).bits, field_for(65_521).bits) == (17, 18)
+    with pytest.raises(InputError, match='adversary = "passive"'):
+        field_for(4_194_297)
 
 
 @pytest.mark.parametrize(("signed", "ends"), [(False, (0, 45_222)), (True, (-45_222, 45_222))])
@@ -194,28 +193,17 @@ def test_the_largest_noise_fits_at_either_end_of_the_result(signed: bool, ends: 
     """Or a sum with noise would come out at the other end."""
     headroom = 10_000 if not signed else 20_000
     sizes = adult_sizes(signed=signed, headroom=headroom)
-    assert sizes.whole == Ring(16 if not signed else 17)
-    half = 2 ** (sizes.whole.bits - 1)
+    assert sizes.ring == Ring(16 if not signed else 17)
+    half = 2 ** (sizes.ring.bits - 1)
     assert -half <= ends[0] - headroom - sizes.centre
     assert ends[1] + headroom - sizes.centre < half
-
-
-def test_the_chosen_ring_has_the_least_traffic() -> None:
-    def traffic(bits: int) -> int:
-        rows = int(2 ** (bits - 1)) - 1
-        blocks = -(-45_222 // rows)
-        return 45_222 * 172 * bits + blocks * 86**2 * (bits + 2 * (16 - bits))
-
-    best = min(range(2, 16), key=traffic)
-    assert adult_sizes().small.bits == best
-    assert traffic(best) < 45_222 * 172 * 16 + 86**2 * 16
 
 
 def test_gram_matrix_of_clipped_columns() -> None:
     generator = np.random.default_rng(3)
     columns = [fixed_point(generator.normal(0, 2, (500, width)), -3.0, 3.0, 8) for width in (3, 2)]
     assert max(np.abs(each).max() for each in columns) == 2**8
-    sizes = product_sizes(rows=500, entry=2**8, signed=True, headroom=10**5, columns=(3, 2), cells=6)
+    sizes = product_sizes(rows=500, entry=2**8, signed=True, headroom=10**5, columns=(3, 2))
     exact = columns[0].astype(np.int64).T @ columns[1]
     assert (multiplied(columns[0], columns[1], sizes) == exact).all()
 
@@ -233,13 +221,14 @@ def test_fixed_point_is_clipped_after_rounding_and_takes_no_offence() -> None:
 def test_masks_of_other_parties_chunks_studies_products_and_uses_differ() -> None:
     sizes = adult_sizes(rows=1000, chunk_bytes=50)
     assert sizes.chunks > 1
-    stock = Stock(seed=b"s" * 32, study="one", sizes=sizes)
+    stock = Stock(seed=b"s" * 32, study="one", party="a", sizes=sizes)
     drawn = [
         stock.mask(0, 86),
         stock.mask(1, 86),
-        Stock(seed=b"t" * 32, study="one", sizes=sizes).mask(0, 86),
-        Stock(seed=b"s" * 32, study="two", sizes=sizes).mask(0, 86),
-        Stock(seed=b"s" * 32, study="one", sizes=sizes, label="round 2").mask(0, 86),
+        Stock(seed=b"t" * 32, study="one", party="a", sizes=sizes).mask(0, 86),
+        Stock(seed=b"s" * 32, study="two", party="a", sizes=sizes).mask(0, 86),
+        Stock(seed=b"s" * 32, study="one", party="b", sizes=sizes).mask(0, 86),
+        Stock(seed=b"s" * 32, study="one", party="a", sizes=sizes, label="round 2").mask(0, 86),
         stock.half("north", 0, (8, 8)),
         stock.half("south", 0, (8, 8)),
         stock.half("south", 1, (8, 8)),
@@ -249,47 +238,30 @@ def test_masks_of_other_parties_chunks_studies_products_and_uses_differ() -> Non
 
 
 def test_what_partners_see_is_uniform_and_a_reused_mask_is_not() -> None:
-    sizes = adult_sizes(rows=4000)
-    ring = sizes.small
-    stock = Stock(seed=b"u" * 32, study="s", sizes=sizes)
+    sizes = adult_sizes(rows=4000, headroom=0)
+    ring = sizes.ring
+    stock = Stock(seed=b"u" * 32, study="s", party="p", sizes=sizes)
     matrix = np.ones((4000, 86), dtype=np.uint8)
     opened = opening(matrix, stock.mask(0, 86), ring)
-    assert uniform(opened, ring) > 1e-6
+    assert uniform(opened.astype(np.uint64), ring) > 1e-6
     again = opening(np.zeros_like(matrix), stock.mask(0, 86), ring)
-    assert uniform(again, ring) > 1e-6
+    assert uniform(again.astype(np.uint64), ring) > 1e-6
     # the fault that one seed a study prevents: two matrices under one mask tell their difference
     assert (ring.subtract(opened, again) == 1).all()
 
 
-def uniform(elements: Matrix, ring: Ring) -> float:
+def uniform(elements: Matrix, ring: Integers) -> float:
     """Return the p-value of the elements being uniform."""
-    return float(stats.chisquare(np.bincount(elements.ravel(), minlength=2**ring.bits)).pvalue)
+    size = ring.modulus if isinstance(ring, Residues) else 2**ring.bits
+    return float(stats.chisquare(np.bincount(elements.ravel() * 512 // size, minlength=512)).pvalue)
 
 
-def test_halves_for_the_right_party_are_uniform() -> None:
-    sizes = adult_sizes(rows=45_222)
-    one, other = (Stock(seed=seed * 32, study="s", sizes=sizes) for seed in (b"l", b"r"))
-    dealt = dealt_half(one.mask(0, 30), other.mask(0, 30), one.half("r", 0, (30, 30)), sizes)
-    assert uniform(dealt, sizes.small) > 1e-6
-
-
-def test_row_sums_tell_rows_that_are_not_one_hot() -> None:
-    ring, generator = Ring(10), np.random.default_rng(2)
-    groups = (3, 2)
-    mask = ring.reduce(generator.integers(0, 2**10, (50, 5)))
-    good = np.zeros((50, 5), dtype=np.int64)
-    good[np.arange(50), generator.integers(0, 3, 50)] = 1
-    good[:, 4] = 1
-    expected = row_sums(mask, groups, ring)
-    assert row_sums(opening(good, mask, ring), groups, ring, complement=True) == expected
-    for row, change in [(0, 1000), (49, -1)]:
-        bad = good.copy()
-        bad[row, 1] += change
-        assert row_sums(opening(bad, mask, ring), groups, ring, complement=True) != expected
-    # what the check does not find, and the page says so
-    balanced = good.copy()
-    balanced[0, :2] += [1000, -1000]
-    assert row_sums(opening(balanced, mask, ring), groups, ring, complement=True) == expected
+@pytest.mark.parametrize("proven", [False, True])
+def test_halves_for_the_right_party_are_uniform(proven: bool) -> None:
+    sizes = adult_sizes(rows=8192, headroom=4000, proven=proven)
+    one, other = (Stock(seed=seed * 32, study="s", party="p", sizes=sizes) for seed in (b"l", b"r"))
+    masks, half = (one.mask(0, 90), other.mask(0, 90)), one.half("r", 0, (90, 90))
+    assert uniform(dealt_half(*masks, half, sizes.ring).astype(np.uint64), sizes.ring) > 1e-6
 
 
 def test_a_matrix_of_another_shape_is_refused() -> None:

@@ -37,7 +37,7 @@ def vertical() -> Iterator[Setting]:
 def _crosstables() -> Iterator[Setting]:
     for name, protocol in (
         ("crosstables", Crosstables()),
-        ("crosstables checked", Crosstables(check_rows=True, lift=False)),
+        ("crosstables passive", Crosstables(adversary="passive")),
     ):
         study = study_of(protocol, columns=COLUMNS, parties=TWO, unit=REPLACE, budget=APPROXIMATE)
         masked = MaskedSum(
@@ -52,7 +52,7 @@ def _crosstables() -> Iterator[Setting]:
 
 def _dealer() -> Setting:
     """Return the view of the coordinator, who dealt the triples and knows what is in a share but for the mask."""
-    study = study_of(Crosstables(lift=False), columns=COLUMNS, parties=TWO, unit=REPLACE, budget=APPROXIMATE)
+    study = study_of(Crosstables(), columns=COLUMNS, parties=TWO, unit=REPLACE, budget=APPROXIMATE)
     return Setting(
         name="crosstables dealer",
         study=study,
@@ -67,15 +67,15 @@ def _explained(run: Run) -> float:
     """Return how much better the first table explains one party's masked share than the second does."""
     sizes = run.study.plan_as(CrosstablesPlan).product.sizes
     seeds = {each.party: decode(each.asked, ProductStart).seed for each in run.seen if each.step == "product_keys"}
-    stocks = {name: Stock(seed=seed, study=run.study.digest, sizes=sizes) for name, seed in seeds.items()}
-    share = sizes.whole.unpack(run.replies("open_tables")["a"].shares["b"], 4)
+    stocks = {name: Stock(seed=seed, study=run.study.digest, party=name, sizes=sizes) for name, seed in seeds.items()}
+    share = sizes.ring.unpack(run.replies("open_tables")["a"].shares["b"], 4)
     misses = []
     for table in (ONE, OTHER):
         # the first level of each column is sent
         left, right = (1 - np.array(table[name][0].to_pylist())[:, None] for name in ("a", "b"))
-        product = left.T @ (right - stocks["b"].mask(0, 1).astype(np.int64)) + stocks["a"].half("b", 0, (1, 1))[0]
-        expected = sizes.whole.reduce(product - sizes.centre)[0, 0]
-        misses.append(abs(int(sizes.whole.lift(sizes.whole.subtract(share[:1], np.array([expected])))[0])))
+        product = left.T @ (right - stocks["b"].mask(0, 1).astype(np.int64)) + stocks["a"].half("b", 0, (1, 1))
+        expected = sizes.ring.reduce(product - sizes.centre)[0, 0]
+        misses.append(abs(int(sizes.ring.lift(sizes.ring.subtract(share[:1], np.array([expected])))[0])))
     return float(misses[1] - misses[0])
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from syndic.data import Domain, Factor
 from syndic.errors import RefusedError
 from syndic.kernel import Message, Plan, Progress, Terms, decode, encode, silent_progress
-from syndic.mpc.product_messages import ProductClose, ProductInbox
+from syndic.mpc.product_messages import ProductInbox
 from syndic.random import Randomness
 
 Kept = TypeVar("Kept", bound=Message)
@@ -157,7 +157,7 @@ class OpenCarrier:
 def _relayed(message: Message) -> int:
     """Return how many bytes of a question other parties wrote."""
     if isinstance(message, ProductInbox):
-        return sum(map(len, message.bodies.values())) + sum(map(len, message.keys.values()))
-    if isinstance(message, ProductClose):
-        return sum(len(box) for boxes in message.boxes.values() for box in boxes)
+        boxes = [*message.bodies.values(), *message.keys.values()]
+        boxes += [box for proof in message.proofs.values() for box in (proof.body, proof.key)]
+        return sum(map(len, boxes))
     return 0

@@ -50,14 +50,12 @@ from syndic.model.markov.sample import draw_column
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.order import advance
 from syndic.mpc.product_messages import (
-    ProductClose,
     ProductInbox,
     ProductKey,
     ProductOpening,
     ProductStart,
     ProductTurn,
 )
-from syndic.mpc.seal import Mail
 from syndic.random import generator
 
 _CUT = "groups of the leaves"
@@ -222,15 +220,16 @@ class Distdiffgen(Method, tag="distdiffgen"):
         return _round(party).product.mask(party, message, partial(_onehot_rows, party))
 
     @step(reveals="sealed")
-    def product_multiplied(self, party: Party[DistdiffgenPlan], message: ProductInbox) -> Mail:
-        """Multiply the chunk by every partner's masked rows; seal the masked wrap-around bits for the partner."""
+    def product_multiplied(self, party: Party[DistdiffgenPlan], message: ProductInbox) -> Nothing:
+        """Multiply the chunk by every partner's masked rows."""
         return _round(party).product.multiply(party, message, partial(_onehot_rows, party))
 
     @step(reveals="masked")
-    def open_leaves(self, party: Party[DistdiffgenPlan], message: ProductClose) -> OpenedRound:
+    def open_leaves(self, party: Party[DistdiffgenPlan], message: Nothing) -> OpenedRound:
         """Reconstruct shares of all leaf counts, add a share of the noise, and mask the result."""
+        del message
         why = "noisy counts of the leaves by class"
-        return _round(party).open(party, message, partial(_count_cells, party), why=why)
+        return _round(party).open(party, partial(_count_cells, party), why=why)
 
     # The coordinator's side.
 
@@ -241,7 +240,8 @@ class Distdiffgen(Method, tag="distdiffgen"):
         chosen = Chosen(cut=specialised(plan.every, scores, plan.times, plan.fits))
         session.ask(self.take_cut, chosen)
         now = plan.round_of(chosen.cut, chosen.digest)
-        opened = session.ask(self.open_leaves, deal_products(session, self, now.product))
+        deal_products(session, self, now.product)
+        opened = session.ask(self.open_leaves, Nothing())
         leaves = _leaf_table(plan, chosen.cut, now.answer(opened))
         table = decode_codes(plan.terms.schema, _draw_rows(plan, chosen.cut, leaves, draws), draws)
         note = SplitNote(

@@ -68,14 +68,12 @@ from syndic.model.markov.curator import SCORE_STEP, independence_gap
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.order import advance
 from syndic.mpc.product_messages import (
-    ProductClose,
     ProductInbox,
     ProductKey,
     ProductOpening,
     ProductStart,
     ProductTurn,
 )
-from syndic.mpc.seal import Mail
 from syndic.random import Randomness, generator
 
 _LATENTS: Final = "latent attributes of own columns"
@@ -210,16 +208,17 @@ class Dplt(Method, tag="dplt"):
         return party.plan.round.product.mask(party, message, partial(_onehot_rows, party))
 
     @step(reveals="sealed")
-    def product_multiplied(self, party: Party[DpltPlan], message: ProductInbox) -> Mail:
-        """Multiply the chunk by every partner's masked rows; seal the masked wrap-around bits for the partner."""
+    def product_multiplied(self, party: Party[DpltPlan], message: ProductInbox) -> Nothing:
+        """Multiply the chunk by every partner's masked rows."""
         return party.plan.round.product.multiply(party, message, partial(_onehot_rows, party))
 
     @step(reveals="masked")
-    def open_tables(self, party: Party[DpltPlan], message: ProductClose) -> OpenedRound:
+    def open_tables(self, party: Party[DpltPlan], message: Nothing) -> OpenedRound:
         """Count local tables of latent pairs, reconstruct shared tables, add noise, mask the shared part."""
+        del message
         now = party.plan.round
         why = f"{len(now.layout.tables)} tables of latent attributes"
-        return now.open(party, message, partial(_count_latents, party), why=why)
+        return now.open(party, partial(_count_latents, party), why=why)
 
     # The coordinator's side.
 
@@ -227,7 +226,8 @@ class Dplt(Method, tag="dplt"):
         """Collect latent attributes and their tables, find and fit the tree, draw rows."""
         plan, draws = session.plan, generator(session.randomness)
         learned = session.ask(self.learn, Nothing())
-        opened = session.ask(self.open_tables, deal_products(session, self, plan.round.product))
+        deal_products(session, self, plan.round.product)
+        opened = session.ask(self.open_tables, Nothing())
         groups = {name: one for answer in learned.values() for name, one in _tables_of_groups(plan, answer).items()}
         answer, layout = plan.round.answer(opened), plan.round.layout
         parts = answer.values.reshape(len(layout.tables), plan.levels, plan.levels)

@@ -84,7 +84,7 @@ class DpltPlan(Plan):
         widths = [sum(each) for each in layout.widths.values()]
         groups = sum(len(found) for found in self.packed.values())
         largest = groups * max(self.most_cells, *self.terms.schema.domain.sizes)
-        chunk, traffic = sizes.small.packed_bytes(sizes.chunk * max(widths)), layout.traffic(sizes)
+        chunk, traffic = sizes.ring.packed_bytes(sizes.chunk * max(widths)), layout.traffic(sizes)
         deviations = self.counted.variance(1), self.round.within.variance(1), self.round.across.variance(PARTNERS)
         counted, within, across = (variance**0.5 for variance in deviations)
         return Resources(
@@ -94,7 +94,7 @@ class DpltPlan(Plan):
             + largest * (16 + 24 * self.levels)
             + 32 * sizes.rows * len(self.terms.schema.columns),
             reply_bytes=max(chunk, 8 * layout.dimension, 16 * largest) + 1000,
-            rounds=4 + 2 * sizes.chunks,
+            rounds=3 + 2 * sizes.chunks,
             seconds=round(1.0 + 6e-8 * traffic + largest * self.levels * 2e-5 + sizes.rows / 2e5, 1),
             notes=(
                 f"{groups} groups of at most {self.most_cells:,} combinations of values; {self.levels} latent levels; "

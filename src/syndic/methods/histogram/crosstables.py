@@ -11,7 +11,9 @@ tables; every party is charged for the whole.
 
 *Who sees what*: everybody sees the noisy tables. The coordinator deals the triples and forwards sealed rows that it
 cannot read. A partner knows its own share of a table's noise; with `colluding` 1 the other share is enough. The
-coordinator and one party together could read the rows of that party's partners. *Semi-honest*.
+coordinator and one party together could read the rows of that party's partners. *Adversary*: with `adversary`
+"active" parties prove that their rows are one-hot (`syndic.mpc.proof`), and the claim holds if any set of parties
+without the coordinator, or the coordinator alone, deviates. "passive" is semi-honest.
 """
 
 import itertools
@@ -28,12 +30,15 @@ from syndic.data import Factor
 from syndic.errors import InputError
 from syndic.kernel import (
     SAME_PEOPLE,
+    Adversary,
     Message,
     Method,
+    Nothing,
     Party,
     Requires,
     Session,
     Terms,
+    adversary_of,
     budgets_of,
     schema_of,
     step,
@@ -44,9 +49,15 @@ from syndic.methods.histogram.tables import cut
 from syndic.methods.onehot import completed, onehot
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.product_messages import ProductClose, ProductInbox, ProductOpening, ProductTurn, partners_of
+from syndic.mpc.product_messages import (
+    ProductChallenge,
+    ProductInbox,
+    ProductOpening,
+    ProductProof,
+    ProductTurn,
+    partners_of,
+)
 from syndic.mpc.ring import OVERFLOW
-from syndic.mpc.seal import Mail
 from syndic.mpc.triple import product_sizes
 from syndic.noise import GaussianShare
 from syndic.privacy import rho_for
@@ -65,9 +76,9 @@ class Crosstables(Method, tag="crosstables"):
 
     `pairs`: the pairs of columns to count, each at two different parties; by default all of them. `local`: also count
     every pair of columns at one party. `colluding`: 1 makes each partner's share of the noise enough by itself, since a
-    partner can subtract its own share; with 0 the guarantee holds against everybody but the partners. `check_rows`:
-    send all levels, and let partners check that every row has exactly one in each column. `lift`: share blocks of rows
-    in a smaller ring than the result: less traffic, but a dishonest dealer could do more than shift counts.
+    partner can subtract its own share; with 0 the guarantee holds against everybody but the partners. `adversary`:
+    "active" lets parties prove that their rows have at most a single one in each column, so that a party that deviates
+    cannot read a partner's record; it needs `colluding` 1 and is then the default. "passive" leaves the proof out.
     """
 
     title: ClassVar[str] = "Two-way tables across parties from a secure product"
@@ -81,12 +92,12 @@ class Crosstables(Method, tag="crosstables"):
     pairs: tuple[Pair, ...] = ()
     local: bool = False
     colluding: int = 1
-    check_rows: bool = False
-    lift: bool = True
+    adversary: Adversary | None = None
 
     def __post_init__(self) -> None:
         if self.colluding not in (0, 1):
             raise ValueError(f"colluding ({self.colluding}) must be 0 or 1: a table's noise has two shares")
+        adversary_of(self.adversary, self.colluding)
         if len({frozenset(pair) for pair in self.pairs}) != len(self.pairs):
             raise ValueError("pairs names the same two columns twice: they would be charged twice")
 
@@ -104,8 +115,8 @@ class Crosstables(Method, tag="crosstables"):
         named = {name for pair in self.pairs for name in pair}
         sent = {name: tuple(each for each in own if not named or each in named) for name, own in held.items()}
         # the last level is not sent: its counts follow from the others and from the party's own counts
-        dropped = 0 if self.check_rows else 1
-        groups = {name: tuple(domain[each] - dropped for each in own) for name, own in sent.items()}
+        groups = {name: tuple(domain[each] - 1 for each in own) for name, own in sent.items()}
+        proven = adversary_of(self.adversary, self.colluding) == "active"
         noise = self._noise(terms, [pair for pairs in (*across.values(), *within.values()) for pair in pairs])
         sizes = product_sizes(
             rows=terms.parties[0].people or 1,
@@ -113,13 +124,10 @@ class Crosstables(Method, tag="crosstables"):
             signed=False,
             headroom=noise.tail(OVERFLOW / noise.dimension, 2),
             columns=[sum(each) for each in groups.values()],
-            cells=sum(sum(groups[left]) * sum(groups[right]) for left, right in across),
-            lift=self.lift,
+            proven=proven,
             chunk_bytes=min(1 << 24, terms.limits.message_mb * 10**6 // (4 * len(terms.parties))),
         )
-        product = SecureProduct(
-            label="product", sizes=sizes, pairs=tuple(across), groups=groups, checked=self.check_rows
-        )
+        product = SecureProduct(label="product", sizes=sizes, pairs=tuple(across), groups=groups, proven=proven)
         return CrosstablesPlan(terms=terms, across=across, within=within, sent=sent, noise=noise, product=product)
 
     # The parties' side; keys are those of the secure product.
@@ -130,16 +138,22 @@ class Crosstables(Method, tag="crosstables"):
         return party.plan.product.mask(party, message, partial(self.product_matrix, party))
 
     @step(reveals="sealed")
-    def product_multiplied(self, party: Party[CrosstablesPlan], message: ProductInbox) -> Mail:
-        """Multiply the chunk by every partner's masked rows; seal the masked wrap-around bits for the partner."""
+    def product_proved(self, party: Party[CrosstablesPlan], message: ProductChallenge) -> ProductProof:
+        """Prove that the masked rows of one chunk are one-hot."""
+        return party.plan.product.prove(party, message, partial(self.product_matrix, party))
+
+    @step(reveals="sealed")
+    def product_multiplied(self, party: Party[CrosstablesPlan], message: ProductInbox) -> Nothing:
+        """Check the partners' proofs of the chunk and multiply it by their masked rows."""
         return party.plan.product.multiply(party, message, partial(self.product_matrix, party))
 
     @step(reveals="masked")
-    def open_tables(self, party: Party[CrosstablesPlan], message: ProductClose) -> OpenedTables:
+    def open_tables(self, party: Party[CrosstablesPlan], message: Nothing) -> OpenedTables:
         """Reconstruct full tables from the shares, add this party's share of the noise, and mask the result."""
+        del message
         plan, product = party.plan, party.plan.product
-        shares = product.shares(party, message)
-        names, ring = plan.sent[party.name], product.sizes.whole
+        shares = product.shares(party)
+        names, ring = plan.sent[party.name], product.sizes.ring
         counted = party.table.marginals([*((name,) for name in names), *plan.within[party.name]])
         margins = {name: table.values for name, table in zip(names, counted, strict=False)}
         groups = zip(names, product.groups[party.name], strict=True)
@@ -165,16 +179,15 @@ class Crosstables(Method, tag="crosstables"):
 
     def coordinate(self, session: Session[CrosstablesPlan]) -> CrossTables:
         """Deal triples, forward messages, add up the noisy shares of each pair of parties, split them into tables."""
-        plan, sizes = session.plan, session.plan.product.sizes
-        opened = session.ask(self.open_tables, deal_products(session, self, plan.product))
+        plan, sizes, ring = session.plan, session.plan.product.sizes, session.plan.product.sizes.ring
+        deal_products(session, self, plan.product)
+        opened = session.ask(self.open_tables, Nothing())
         tables: list[Factor] = []
         for (left, right), pairs in plan.across.items():
             domains = plan.domains(pairs)
             count = sum(domain.size for domain in domains)
-            parts = [
-                sizes.whole.unpack(opened[one].shares[other], count) for one, other in ((left, right), (right, left))
-            ]
-            tables += cut(domains, sizes.whole.lift(sizes.whole.add(*parts)) + sizes.centre)
+            parts = [ring.unpack(opened[one].shares[other], count) for one, other in ((left, right), (right, left))]
+            tables += cut(domains, ring.lift(ring.add(*parts)) + sizes.centre)
         for name, own in plan.within.items():
             tables += cut(plan.domains(own), opened[name].local) if own else ()
         return CrossTables(note=plan.note, tables=tuple(tables))
@@ -222,11 +235,7 @@ def _tables_of(
     is_left, rows, columns = left == own, plan.slices(left), plan.slices(right)
     found = []
     for first, second in plan.across[left, right]:
-        part = share[rows[first], columns[second]].astype(np.uint64)
-        if not plan.product.checked:
-            counts = margins[first if is_left else second].astype(np.uint64)
-            part = completed(part, counts[:-1], sizes.rows, left=is_left)
-        if is_left:
-            part = part - np.uint64(sizes.centre)
-        found.append(sizes.whole.lift(sizes.whole.reduce(part)).ravel())
+        counts = margins[first if is_left else second]
+        full = completed(share[rows[first], columns[second]], counts[:-1], sizes.rows, left=is_left)
+        found.append(sizes.ring.lift(sizes.ring.reduce(full - sizes.centre if is_left else full)).ravel())
     return np.concatenate(found)

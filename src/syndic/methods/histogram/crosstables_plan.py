@@ -12,15 +12,14 @@ from syndic.data import Domain
 from syndic.document import Document
 from syndic.kernel import (
     ALIGNED,
-    DEALER_AND_PARTY,
     GROUPS,
-    UNCHECKED_ROWS,
-    WRONG_TRIPLES,
+    PROVEN_ROWS,
     Disclosure,
     Plan,
     Resources,
     against_partners,
     budgets_of,
+    of_products,
     product_sees,
 )
 from syndic.methods.histogram.crosstables_result import CrossNote, Pair
@@ -123,16 +122,14 @@ class CrosstablesPlan(Plan):
         product, sizes = self.product, self.product.sizes
         widths = [sum(each) for each in product.groups.values()]
         cells = [rows * columns for rows, columns in map(product.shape, product.pairs)]
-        partners, chunk = len(self.terms.parties) - 1, sizes.small.packed_bytes(sizes.chunk * max(widths))
-        wraps = sizes.carry.packed_bytes(sum(cells) * -(-sizes.rows // sizes.block)) if sizes.lifted else 0
+        partners, chunk = len(self.terms.parties) - 1, sizes.ring.packed_bytes(sizes.chunk * max(widths))
         return Resources(
-            memory_bytes=10**8 + 16 * chunk * (partners + 1) + 6 * wraps + 64 * sum(cells),
-            reply_bytes=max(chunk, partners * wraps // len(cells), 8 * max(cells)) + 1000,
-            rounds=3 + 2 * sizes.chunks,
-            seconds=round(1.0 + sizes.rows * (sum(widths) * 4e-8 + sum(cells) * 2e-10), 1),
+            memory_bytes=10**8 + 16 * chunk * (partners + 1) + 64 * sum(cells),
+            reply_bytes=max(chunk, 8 * max(cells)) + 4000,
+            rounds=2 + (len(product.rounds) - 1) * sizes.chunks,
+            seconds=round(1.0 + sizes.rows * (sum(widths) * 8e-8 + sum(cells) * 4e-10), 1),
             notes=(
-                f"{len(self.tables):,} tables; rows are masked with {sizes.small.bits} bits per entry in blocks of "
-                f"{sizes.block:,} rows, tables are opened with {sizes.whole.bits} bits per cell",
+                f"{len(self.tables):,} tables; rows are masked and tables opened with {sizes.ring.bits} bits per entry",
                 f"standard deviation {self.note.across:.3g} on every count across parties, "
                 f"{self.note.within:.3g} within one",
             ),
@@ -153,11 +150,6 @@ class CrosstablesPlan(Plan):
         """What every role sees."""
         tables, noisy = len(self.tables), "the noisy tables"
         outside, partner = self.epsilons
-        checked = (
-            "against a party that deviates from the protocol: rows are checked to sum to one in each column; entries "
-            "that cancel within a row are not detected"
-        )
-        shifted = "against a coordinator that deals wrong triples: it can shift counts by amounts it chooses"
         return Disclosure(
             sees=product_sees(noisy),
             sensitivity=(
@@ -165,11 +157,6 @@ class CrosstablesPlan(Plan):
                 f"table(s), so by {2 * tables} in squared l2; every party is charged for the whole release"
             ),
             against=against_partners(outside, partner),
-            not_protected=(
-                DEALER_AND_PARTY,
-                checked if self.product.checked else UNCHECKED_ROWS,
-                WRONG_TRIPLES if self.product.sizes.lifted else shifted,
-                ALIGNED,
-                GROUPS,
-            ),
+            not_protected=(*of_products(proven=self.product.proven), ALIGNED, GROUPS),
+            trust=PROVEN_ROWS if self.product.proven else "",
         )

@@ -29,6 +29,7 @@ from syndic.kernel import (
     SAME_PEOPLE,
     Message,
     Method,
+    Nothing,
     Party,
     Requires,
     Session,
@@ -44,9 +45,8 @@ from syndic.model.gram.matrix import places_of, sensitivity_squared
 from syndic.model.gram.rows import MOST_BITS, Pair, check_names, clip_of, products_of
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.product_messages import ProductClose, ProductInbox, ProductOpening, ProductTurn
+from syndic.mpc.product_messages import ProductInbox, ProductOpening, ProductTurn
 from syndic.mpc.ring import OVERFLOW
-from syndic.mpc.seal import Mail
 from syndic.mpc.triple import product_sizes
 from syndic.noise import FineGaussianShare
 from syndic.privacy import mu_squared_for
@@ -133,16 +133,17 @@ class Gram(Method, tag="gram"):
         return party.plan.product.mask(party, message, partial(_matrix, party))
 
     @step(reveals="sealed")
-    def product_multiplied(self, party: Party[GramPlan], message: ProductInbox) -> Mail:
-        """Multiply the chunk by every partner's masked rows; seal the masked wrap-around bits for the partner."""
+    def product_multiplied(self, party: Party[GramPlan], message: ProductInbox) -> Nothing:
+        """Multiply the chunk by every partner's masked rows."""
         return party.plan.product.multiply(party, message, partial(_matrix, party))
 
     @step(reveals="masked")
-    def open_gram(self, party: Party[GramPlan], message: ProductClose) -> OpenedGram:
+    def open_gram(self, party: Party[GramPlan], message: Nothing) -> OpenedGram:
         """Combine own sums with shares of sums across parties, add a share of the noise, and mask the result."""
+        del message
         plan, product = party.plan, party.plan.product
-        ring, span = product.sizes.whole, plan.spans[party.name]
-        shares = product.shares(party, message)
+        ring, span = product.sizes.ring, plan.spans[party.name]
+        shares = product.shares(party)
         own, sums = _own_sums(party)
         product.check_unchanged(party, sums)
         total = np.zeros(plan.count, dtype=np.uint64)
@@ -161,8 +162,9 @@ class Gram(Method, tag="gram"):
 
     def coordinate(self, session: Session[GramPlan]) -> GramResult:
         """Deal triples, forward messages, and add up all parties' noisy shares: the masks cancel."""
-        plan, ring = session.plan, session.plan.product.sizes.whole
-        opened = session.ask(self.open_gram, deal_products(session, self, plan.product))
+        plan, ring = session.plan, session.plan.product.sizes.ring
+        deal_products(session, self, plan.product)
+        opened = session.ask(self.open_gram, Nothing())
         total = np.zeros(plan.count, dtype=np.uint64)
         for answer in opened.values():
             total = total + ring.unpack(answer.share, plan.count).astype(np.uint64)
@@ -218,14 +220,11 @@ class Gram(Method, tag="gram"):
             signed=True,
             headroom=noise.tail(OVERFLOW / noise.dimension, noise.parties),
             columns=list(widths.values()),
-            cells=sum(widths[left] * widths[right] for left, right in pairs),
-            # smaller rings for blocks of rows save little here, and a dishonest dealer could do more with them
-            lift=False,
             chunk_bytes=min(1 << 24, min(limits.message_mb, limits.memory_mb) * 10**6 // (8 * len(widths))),
         )
-        if sizes.whole.bits > MOST_BITS:
+        if sizes.ring.bits > MOST_BITS:
             raise InputError(
-                f"sums of {sizes.whole.bits} bits leave no room for noise in 64 bits: set bits below {self.bits}"
+                f"sums of {sizes.ring.bits} bits leave no room for noise in 64 bits: set bits below {self.bits}"
             )
         groups = {name: (width,) for name, width in widths.items()}
         return SecureProduct(label="product", sizes=sizes, pairs=pairs, groups=groups)

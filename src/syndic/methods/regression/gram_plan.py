@@ -114,15 +114,15 @@ class GramPlan(Plan):
         """Bytes of the largest reply, memory, time for dealing and multiplying."""
         product, sizes, parties = self.product, self.product.sizes, len(self.terms.parties)
         widths = [sum(each) for each in product.groups.values()]
-        chunk = sizes.small.packed_bytes(sizes.chunk * max(widths))
+        chunk = sizes.ring.packed_bytes(sizes.chunk * max(widths))
         cells = sum(rows * columns for rows, columns in map(product.shape, product.pairs))
         return Resources(
             memory_bytes=10**8 + (4 * parties + 16) * chunk + 64 * self.count,
-            reply_bytes=max(chunk, sizes.whole.packed_bytes(self.count)) + 1000,
-            rounds=3 + 2 * sizes.chunks,
+            reply_bytes=max(chunk, sizes.ring.packed_bytes(self.count)) + 1000,
+            rounds=2 + 2 * sizes.chunks,
             seconds=round(1.0 + sizes.rows * (sum(widths) * 3e-8 * parties + cells * 2e-9), 1),
             notes=(
-                f"{len(self.features)} features, {self.count:,} sums; rows are masked with {sizes.small.bits} bits "
+                f"{len(self.features)} features, {self.count:,} sums; rows are masked with {sizes.ring.bits} bits "
                 "per feature",
                 f"standard deviation {self.note.sigma:.4g} on every sum over {sizes.rows:,} people of values in "
                 "[-1, 1]",

@@ -14,7 +14,9 @@ were asked the same, which they show each other before they open anything (`synd
 
 *Who sees what*: everybody sees the noisy tables and what was asked. The coordinator deals the triples and carries
 sealed rows that it cannot read. A partner knows its own share of a table's noise; with `colluding` 1 the other share is
-enough. Coordinator and one party together could read the rows of that party's partners. *Semi-honest*.
+enough. Coordinator and one party together could read the rows of that party's partners. *Adversary*: with `adversary`
+"active" parties prove that their rows are one-hot (`syndic.mpc.proof`), and the claim holds if any set of parties
+without the coordinator, or the coordinator alone, deviates. "passive" is semi-honest.
 
 It has the place of the sketches of VertiMRF (Zhao et al. 2024), whose shared keys cost more privacy than is counted
 there; tables are chosen as in PrivMRF (Cai et al. 2021) and AIM (McKenna et al. 2022), from noisy tables only.
@@ -28,7 +30,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Coded
-from syndic.kernel import SAME_PEOPLE, Method, Party, Requires, Session, Terms, schema_of, step
+from syndic.kernel import (
+    SAME_PEOPLE,
+    Adversary,
+    Method,
+    Nothing,
+    Party,
+    Requires,
+    Session,
+    Terms,
+    adversary_of,
+    schema_of,
+    step,
+)
 from syndic.methods.onehot import hot_rows
 from syndic.methods.synthesis.account import account_of
 from syndic.methods.synthesis.measure import Question
@@ -43,10 +57,11 @@ from syndic.model.markov import Grouping, GrowingModel
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.order import advance
 from syndic.mpc.product_messages import (
-    ProductClose,
+    ProductChallenge,
     ProductInbox,
     ProductKey,
     ProductOpening,
+    ProductProof,
     ProductStart,
     ProductTurn,
 )
@@ -63,9 +78,10 @@ class Vertical(Method, tag="vertical"):
     `selector`, `rounds`, `model_cells`, `rows`, `zeros`, `target` and `keep` are as in the synthesis of rows;
     `rows` is by default the public number of people, and `selector` "one_shot", since every round of chosen tables
     sends rows anew. `colluding`: 1 makes each partner's share of a table's noise enough by itself, since a partner
-    can subtract its own; with 0 the guarantee holds against everybody but the partners. `traffic`: about how many
-    bytes a person all tables across parties may take, masked rows counted once however many partners they are
-    passed on to.
+    can subtract its own; with 0 the guarantee holds against everybody but the partners. `adversary`: "active" lets
+    parties prove that their rows are one-hot, so that a party that deviates cannot read a partner's record; it needs
+    `colluding` 1 and is then the default. "passive" leaves the proof out. `traffic`: about how many bytes a person all
+    tables across parties may take, masked rows counted once however many partners they are passed on to.
     """
 
     title: ClassVar[str] = "Vertical synthesis by a graphical model, tables across parties from secure products"
@@ -82,7 +98,8 @@ class Vertical(Method, tag="vertical"):
     rounds: int | None = None
     model_cells: int | None = None
     colluding: int = 1
-    traffic: int = 850
+    adversary: Adversary | None = None
+    traffic: int = 1400
     rows: int | None = None
     zeros: tuple[Zeros, ...] = ()
     target: str | None = None
@@ -91,6 +108,7 @@ class Vertical(Method, tag="vertical"):
     def __post_init__(self) -> None:
         if self.colluding not in (0, 1):
             raise ValueError(f"colluding ({self.colluding}) must be 0 or 1: two partners share the noise of a table")
+        adversary_of(self.adversary, self.colluding)
         if self.traffic < 1:
             raise ValueError(f"traffic ({self.traffic}) must be at least 1")
         check_choices(
@@ -113,13 +131,15 @@ class Vertical(Method, tag="vertical"):
         impossible = [one.mask(terms.schema) for one in self.zeros]
         size = size_of(terms, alone(account), select, impossible, model_cells=self.model_cells, rows=self.rows)
         selector = select(size.model_cells)
+        proven = adversary_of(self.adversary, self.colluding) == "active"
         return VerticalPlan(
             terms=terms,
             selector=selector,
             account=account,
-            size=limit_traffic(terms, account, selector, size, self.traffic),
+            size=limit_traffic(terms, account, selector, size, self.traffic, proven=proven),
             zeros=self.zeros,
             rows=self.rows if self.rows is not None else terms.parties[0].people or 0,
+            proven=proven,
         )
 
     # The parties' side: a round is asked, vouched for, multiplied where parties meet in a table, and opened.
@@ -152,8 +172,14 @@ class Vertical(Method, tag="vertical"):
         return party.plan.round_of(asked).product.mask(party, message, partial(_onehot_rows, party, asked))
 
     @step(reveals="sealed")
-    def product_multiplied(self, party: Party[VerticalPlan], message: ProductInbox) -> Mail:
-        """Multiply the chunk with every partner's masked rows; seal the masked wrap bits for the partner."""
+    def product_proved(self, party: Party[VerticalPlan], message: ProductChallenge) -> ProductProof:
+        """Prove that the masked rows of one chunk are one-hot."""
+        asked = party.recall(_ASKED, Question)
+        return party.plan.round_of(asked).product.prove(party, message, partial(_onehot_rows, party, asked))
+
+    @step(reveals="sealed")
+    def product_multiplied(self, party: Party[VerticalPlan], message: ProductInbox) -> Nothing:
+        """Check the partners' proofs of the chunk and multiply it by their masked rows."""
         asked = party.recall(_ASKED, Question)
         return party.plan.round_of(asked).product.multiply(party, message, partial(_onehot_rows, party, asked))
 
@@ -164,7 +190,7 @@ class Vertical(Method, tag="vertical"):
         advance(party, _ROUNDS, 3 * asked.number)
         check_vouchers(party, asked, message.vouchers)
         why = f"round {asked.number} of the synthesis: {len(asked.tables)} tables"
-        return party.plan.round_of(asked).open(party, message.products, partial(_count_tables, party, asked), why=why)
+        return party.plan.round_of(asked).open(party, partial(_count_tables, party, asked), why=why)
 
     # The coordinator's side.
 
@@ -192,13 +218,10 @@ class Vertical(Method, tag="vertical"):
         keys = {name: one.public for name, one in session.ask(self.ask_round, question).items()}
         met = {name: RoundKeys(keys={other: keys[other] for other in names if other != name}) for name in names}
         vouched = session.ask(self.vouch_round, met)
-        products = deal_products(session, self, now.product) if now.layout.across else {}
-        nothing = ProductClose(carries={}, boxes={})
+        if now.layout.across:
+            deal_products(session, self, now.product)
         closing = {
-            name: RoundClose(
-                products=products.get(name, nothing),
-                vouchers={other: vouched[other].boxes[name] for other in names if other != name},
-            )
+            name: RoundClose(vouchers={other: vouched[other].boxes[name] for other in names if other != name})
             for name in names
         }
         return now.answer(session.ask(self.open_round, closing))

@@ -13,7 +13,6 @@ from syndic.errors import RefusedError
 from syndic.kernel import Message, Party
 from syndic.methods.synthesis.measure import Question
 from syndic.mpc.key import KeyPair, agree_with, derive, key_pair
-from syndic.mpc.product_messages import ProductClose
 from syndic.mpc.seal import Mail
 
 
@@ -30,9 +29,8 @@ class RoundKeys(Message):
 
 
 class RoundClose(Message):
-    """For one party: what completes its products, and the vouchers of all other parties, by name."""
+    """For one party: the vouchers of all other parties, by name."""
 
-    products: ProductClose
     vouchers: dict[str, bytes]
 
 

@@ -7,19 +7,19 @@ from typing import Final, final
 from msgspec.structs import replace
 
 from syndic.data import Domain
-from syndic.errors import RefusedError
+from syndic.errors import InputError, RefusedError
 from syndic.kernel import (
     ALIGNED,
     DEALER_AND_PARTY,
     GROUPS,
-    UNCHECKED_ROWS,
-    WRONG_TRIPLES,
+    PROVEN_ROWS,
     Disclosure,
     Plan,
     Resources,
     Terms,
     against_partners,
     budgets_of,
+    of_products,
     product_sees,
 )
 from syndic.methods.synthesis.account import Account
@@ -39,7 +39,7 @@ _CHUNK_ENTRIES: Final = 1 << 24
 class VerticalPlan(Plan):
     """What chooses the tables, what each round costs and may ask, and how many rows are drawn.
 
-    `account` is of tables across parties, whose noise two partners share.
+    `account` is of tables across parties, whose noise two partners share; `proven` whether parties prove their rows.
     """
 
     selector: Adaptive
@@ -47,6 +47,7 @@ class VerticalPlan(Plan):
     size: Size
     zeros: tuple[Zeros, ...]
     rows: int
+    proven: bool
 
     @cached_property
     def impossible(self) -> tuple[Impossible, ...]:
@@ -78,7 +79,10 @@ class VerticalPlan(Plan):
         if not layout.across:
             return True
         noise = self.account.noise_of(number, len(tables), layout.dimension)
-        sizes = layout.sizes(self.terms, noise)
+        try:
+            sizes = layout.sizes(self.terms, noise, proven=self.proven)
+        except InputError:  # more noise than any field has room for
+            return False
         return opens_in_word(sizes, noise) and layout.traffic(sizes) <= self.size.rooms[number - 1].traffic
 
     def check_question(self, question: Question) -> None:
@@ -103,14 +107,16 @@ class VerticalPlan(Plan):
         # partners who were asked different things cannot read each other's mail
         label = f"round {question.number}, {question.digest.hex()[:16]}"
         layout = layout_of(self.holder, question.tables, domain)
-        return plan_round(self.terms, self.account, question.number, layout, label)
+        return plan_round(self.terms, self.account, question.number, layout, label, proven=self.proven)
 
     # What is said before any row is read.
 
     @property
     def rounds(self) -> tuple[str, ...]:
         """A round is asked and vouched for; tables across parties are multiplied; all noisy tables open."""
-        return ("ask_round", "vouch_round", "product_keys", "product_masked", "product_multiplied", "open_round")
+        proved = ("product_proved",) if self.proven else ()
+        products = ("product_keys", "product_masked", *proved, "product_multiplied")
+        return ("ask_round", "vouch_round", *products, "open_round")
 
     def events(self, party: str) -> tuple[Event, ...]:
         """One event a round, the same for every party: each is charged for the whole release."""
@@ -133,7 +139,7 @@ class VerticalPlan(Plan):
         return Resources(
             memory_bytes=size.memory_bytes,
             reply_bytes=min(max(traffic), _CHUNK_ENTRIES) + 8 * size.round_cells,
-            rounds=6 * rounds,
+            rounds=len(self.rounds) * rounds,
             seconds=round(2.0 + 6e-8 * sum(traffic) + counting + fitting, 1),
             notes=(
                 f"{rounds} rounds; a model of at most {size.model_cells:,} cells; tables across parties take at most "
@@ -167,6 +173,7 @@ class VerticalPlan(Plan):
                 "within and across parties alike, and every party is charged for the whole round"
             ),
             epsilons=self.epsilons,
+            proven=self.proven,
             known=(
                 "the columns, bounds, labels and people, and which combinations of values were declared impossible: "
                 "they are public",
@@ -179,20 +186,22 @@ def holders(terms: Terms) -> dict[str, str]:
     return {name: party.name for party in terms.parties for name in party.columns or ()}
 
 
-def limit_traffic(terms: Terms, account: Account, selector: Adaptive, size: Size, traffic: int) -> Size:
+def limit_traffic(
+    terms: Terms, account: Account, selector: Adaptive, size: Size, traffic: int, *, proven: bool
+) -> Size:
     """Give the round of pairs what it takes, at most half of the traffic, and the rest evenly to chosen tables.
 
     The first round is counted at home. `traffic` is in bytes a person.
     """
     whole = traffic * most_rows(terms)
-    chosen, second = len(size.rooms) - 2, min(_pairs_traffic(terms, account, selector), whole // 2)
+    chosen, second = len(size.rooms) - 2, min(_pairs_traffic(terms, account, selector, proven=proven), whole // 2)
     parts = (0, second, *[(whole - second) // chosen] * chosen)
     rooms = tuple(replace(room, traffic=part) for room, part in zip(size.rooms, parts, strict=True))
     held = _ENTRY_BYTES * min(_CHUNK_ENTRIES, max(parts))
     return replace(size, rooms=rooms, memory_bytes=size.memory_bytes + held)
 
 
-def _pairs_traffic(terms: Terms, account: Account, selector: Adaptive) -> int:
+def _pairs_traffic(terms: Terms, account: Account, selector: Adaptive, *, proven: bool) -> int:
     """Return about how many bytes all pairs of columns across parties take, at most, once rare levels are grouped."""
     domain = terms.schema.domain
     grouped = Domain(domain.names, tuple(min(size, selector.most_levels) for size in domain.sizes))
@@ -200,7 +209,7 @@ def _pairs_traffic(terms: Terms, account: Account, selector: Adaptive) -> int:
     layout = layout_of(holders(terms), tables, grouped)
     if not layout.across:
         return 0
-    return layout.traffic(layout.sizes(terms, account.noise_of(2, len(tables), layout.dimension)))
+    return layout.traffic(layout.sizes(terms, account.noise_of(2, len(tables), layout.dimension), proven=proven))
 
 
 # Of all methods whose partners share the noise of tables from secure products.
@@ -228,6 +237,7 @@ def disclosure_of(
     epsilons: tuple[float, float],
     known: tuple[str, ...],
     together: str = DEALER_AND_PARTY,
+    proven: bool = False,
     party_sees: str = "",
 ) -> Disclosure:
     """Return what every role sees.
@@ -240,12 +250,6 @@ def disclosure_of(
         sees=product_sees(opened, party=party_sees),
         sensitivity=sensitivity,
         against=against_partners(outside, partner),
-        not_protected=(
-            together,
-            UNCHECKED_ROWS,
-            WRONG_TRIPLES,
-            ALIGNED,
-            GROUPS,
-            *known,
-        ),
+        not_protected=(together, *of_products(proven=proven)[1:], ALIGNED, GROUPS, *known),
+        trust=PROVEN_ROWS if proven else "",
     )

@@ -19,9 +19,11 @@ from syndic.kernel import Message, Party, Terms
 from syndic.methods.onehot import completed
 from syndic.methods.synthesis.account import Account, RoundNoise
 from syndic.methods.synthesis.rounds import Answer
+from syndic.mpc.extension import DEGREE
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.product_messages import Pair, ProductClose
-from syndic.mpc.ring import OVERFLOW, Ring
+from syndic.mpc.product_messages import Pair
+from syndic.mpc.proof import POINTS
+from syndic.mpc.ring import OVERFLOW, Integers, Residues
 from syndic.mpc.triple import ProductSizes, product_sizes
 from syndic.privacy import Event
 from syndic.random import Randomness
@@ -124,8 +126,8 @@ class RoundLayout:
         ]
         return np.concatenate(found).astype(np.int64)
 
-    def sizes(self, terms: Terms, noise: RoundNoise) -> ProductSizes:
-        """Return rings and blocks with room for this noise on every count."""
+    def sizes(self, terms: Terms, noise: RoundNoise, *, proven: bool) -> ProductSizes:
+        """Return a ring with room for this noise on every count, or a field for rows that are proven."""
         columns = [sum(widths) for widths in self.widths.values()] or [1]
         return product_sizes(
             rows=terms.parties[0].people or 1,
@@ -133,16 +135,17 @@ class RoundLayout:
             signed=False,
             headroom=-(-noise.tail(OVERFLOW / self.dimension) // noise.scale),
             columns=columns,
-            cells=self._wanted,
+            proven=proven,
             chunk_bytes=min(_CHUNK_BYTES, terms.limits.message_mb * 10**6 // (4 * len(columns))),
         )
 
     def traffic(self, sizes: ProductSizes) -> int:
         """Return about how many bytes the products take, each message counted once."""
         entries = sizes.rows * sum(sum(widths) for widths in self.widths.values())
-        shares = self._wanted * -(-sizes.rows // sizes.block)
-        wraps = 2 * shares * sizes.carry.bits if sizes.lifted else 0
-        return (entries * sizes.small.bits + shares * sizes.small.bits + wraps) // 8
+        shares = self._wanted * sizes.chunks
+        if isinstance(sizes.ring, Residues):  # of a proof, and of the dealer's answer to it
+            entries += sizes.rows * sum(map(len, self.widths.values())) * 2 * DEGREE // POINTS
+        return (entries + shares) * sizes.ring.bits // 8
 
     @cached_property
     def _wanted(self) -> int:
@@ -185,11 +188,7 @@ def layout_of(holder: Mapping[str, str], tables: Sequence[Names], domain: Domain
 
 def opens_in_word(sizes: ProductSizes, noise: RoundNoise) -> bool:
     """Return whether counts and their noise, in units of the fine grid, fit 64 bits."""
-    return _opening_bits(sizes, noise) <= _MOST_BITS
-
-
-def _opening_bits(sizes: ProductSizes, noise: RoundNoise) -> int:
-    return sizes.whole.bits + noise.scale.bit_length() - 1
+    return sizes.ring.bits + noise.scale.bit_length() - 1 <= _MOST_BITS
 
 
 @final
@@ -212,13 +211,14 @@ class Round:
             sizes=self.sizes,
             pairs=tuple(layout.across),
             groups=layout.widths,
+            proven=isinstance(self.sizes.ring, Residues),
             cells={pair: layout.cells(pair) for pair in layout.across},
         )
 
     @property
-    def ring(self) -> Ring:
+    def ring(self) -> Integers:
         """The ring in which tables across parties open: counts in units of the fine grid."""
-        return Ring(_opening_bits(self.sizes, self.across))
+        return self.sizes.ring.scaled(self.across.scale)
 
     @property
     def variances(self) -> tuple[float, ...]:
@@ -227,11 +227,11 @@ class Round:
         both, alone = self.across.variance(PARTNERS), self.within.variance(1)
         return tuple(both if place in crossed else alone for place in range(len(self.layout.tables)))
 
-    def open(self, party: Party, close: ProductClose, count: CountTables, *, why: str) -> OpenedRound:
+    def open(self, party: Party, count: CountTables, *, why: str) -> OpenedRound:
         """Complete a party's shares to tables, count its own ones, add noise, and mask what is shared."""
         layout, product = self.layout, self.product
         blocks = layout.blocks.get(party.name, ())
-        shares = product.shares(party, close) if blocks else {}
+        shares = product.shares(party) if blocks else {}
         counted = count([*blocks, *(layout.tables[place] for place in layout.within[party.name])])
         margins = {block: one.ravel() for block, one in zip(blocks, counted, strict=False)}
         if blocks:
@@ -252,15 +252,15 @@ class Round:
         self, own: str, partner: str, share: NDArray[Any], margins: Mapping[Names, NDArray[np.int64]]
     ) -> NDArray[np.int64]:
         """Return a party's shares of the tables with a partner, completed by the levels that were not sent. Private."""
-        pair, share = self.product.pair(own, partner), share.ravel().astype(np.uint64)
-        found, start, ring, is_left = [], 0, self.sizes.whole, own == pair[0]
+        pair, share = self.product.pair(own, partner), share.ravel()
+        found, start, ring, is_left = [], 0, self.sizes.ring, own == pair[0]
         for one in self.layout.across[pair]:
             shape = (self.layout.size(one.left) - 1, self.layout.size(one.right) - 1)
             part = share[start : start + shape[0] * shape[1]].reshape(shape)
             start += part.size
-            counts = margins[one.left if is_left else one.right].astype(np.uint64)
+            counts = margins[one.left if is_left else one.right]
             full = completed(part, counts[:-1], self.sizes.rows, left=is_left)
-            full = full - np.uint64(self.sizes.centre) if is_left else full
+            full = full - self.sizes.centre if is_left else full
             found.append(ring.lift(ring.reduce(full)).ravel())
         return np.concatenate(found)
 
@@ -290,14 +290,16 @@ class Round:
         )
 
 
-def plan_round(terms: Terms, account: Account, number: int, layout: RoundLayout, label: str) -> Round:
-    """Return how the tables of a round are counted, with its part of the account.
+def plan_round(
+    terms: Terms, account: Account, number: int, layout: RoundLayout, label: str, *, proven: bool = False
+) -> Round:
+    """Return how the tables of a round are counted, with its part of the account, and rows `proven` or not.
 
     Raises:
         InputError: if counts and their noise do not fit 64 bits.
     """
     across, within = (one.noise_of(number, len(layout.tables), layout.dimension) for one in (account, alone(account)))
-    sizes = layout.sizes(terms, across)
+    sizes = layout.sizes(terms, across, proven=proven)
     if layout.across and not opens_in_word(sizes, across):
         raise InputError("counts and their noise do not fit 64 bits: raise epsilon or delta, or ask for fewer cells")
     return Round(label=label, layout=layout, sizes=sizes, across=across, within=within)

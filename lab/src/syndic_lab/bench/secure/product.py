@@ -162,7 +162,7 @@ def _measure(name: str) -> dict[str, float] | None:
         "plain": plain,
         "once": (carrier.up + carrier.down - carrier.relayed) / 1e6,
         "relayed": (carrier.up + carrier.down) / 1e6,
-        "bits": float(plan.product.sizes.small.bits),
+        "bits": float(plan.product.sizes.ring.bits),
         "wrong": float((opened(carrier_for(study, tables, noisy=False)) != exact).sum()),
         "error": float(np.sqrt(np.mean((noisy - exact) ** 2.0))),
         "trusting": float(trusting.noise.total_variance(2) ** 0.5),

@@ -21,7 +21,7 @@ from syndic_lab.bench.model.synthesis_data import Coded, codes_of, distances
 
 Codes = Mapping[str, NDArray[np.int64]]
 DELTA = Fraction(1, 10**6)
-RELAYED = ("product_masked", "product_multiplied")
+RELAYED = ("product_masked", "product_proved")
 """Steps whose replies the coordinator passes on: they are in a later request once more."""
 
 

@@ -1,0 +1,101 @@
+"""The quartic extension K = F_p[x] / (x^4 - c) of a prime field, for challenges that cannot be guessed.
+
+p leaves 1 divided by 4 and c is no square, so x^4 - c is irreducible and K is a field of p^4 elements. An array of
+elements has their four coefficients along its first axis, as whole numbers in doubles: exact, since no sum before a
+reduction exceeds 2^53.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import combinations_with_replacement
+from math import prod
+from typing import Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+DEGREE: Final = 4
+EXACT: Final = 1 << 53
+
+
+@final
+@dataclass(frozen=True)
+class Extension:
+    """The elements of K over the integers modulo `prime`."""
+
+    prime: int
+
+    @cached_property
+    def root(self) -> int:
+        """The smallest c that is no square modulo the prime."""
+        return next(c for c in range(2, self.prime) if pow(c, (self.prime - 1) // 2, self.prime) == self.prime - 1)
+
+    def reduce(self, values: Floats) -> Floats:
+        """Return whole numbers from -2^52 to 2^53 modulo the prime."""
+        # the quotient is rounded by less than the least distance from the next whole number
+        whole: Floats = np.asarray(values / self.prime)
+        np.floor(whole, out=whole)
+        whole *= self.prime
+        return np.subtract(values, whole, out=whole)
+
+    def times(self, left: Floats, right: Floats) -> Floats:
+        """Return the products of elements."""
+        found = np.empty((DEGREE, *np.broadcast_shapes(left.shape[1:], right.shape[1:])))
+        for place in range(DEGREE):
+            # x^4 is the root: the parts that go beyond come back times it
+            total = np.zeros_like(found[0])
+            for one in (*range(place + 1, DEGREE), *range(place + 1)):
+                if one == 0:
+                    total *= self.root
+                total += left[one] * right[(place - one) % DEGREE]
+            found[place] = self.reduce(total)
+        return found
+
+    def squares(self, elements: Floats) -> Floats:
+        """Return the sums over the last axis of the squares of elements."""
+        total, most = np.zeros(elements.shape[:-1]), EXACT // self.prime**2
+        for start in range(0, elements.shape[-1], most):
+            part = elements[..., start : start + most]
+            for one, other in combinations_with_replacement(range(DEGREE), 2):
+                weight = (1 if one == other else 2) * (self.root if one + other >= DEGREE else 1)
+                sums = self.reduce(np.einsum("...s,...s->...", part[one], part[other]))
+                total[(one + other) % DEGREE] += weight * sums
+        return self.reduce(total)
+
+    def coefficients(self, degree: int, point: Floats) -> Floats:
+        """Return the Lagrange coefficients at `point` in K of polynomials with values at 0, 1, .., `degree`."""
+        factors = np.repeat(point[:, None], degree + 1, axis=1)
+        factors[0] -= np.arange(degree + 1)
+        factors = self.reduce(factors)
+        others = self.times(self._before(factors), self._before(factors[:, ::-1])[:, ::-1])
+        return self.reduce(others * np.array(_weights(self.prime, degree)))
+
+    def _before(self, factors: Floats) -> Floats:
+        """Return, for every factor, the product of those before it."""
+        found, width = np.roll(factors, 1, axis=1), 1
+        found[:, 0] = (1, 0, 0, 0)
+        while width < found.shape[1]:
+            found[:, width:] = self.times(found[:, width:], found[:, :-width])
+            width *= 2
+        return found
+
+    def extrapolation(self, degree: int) -> Floats:
+        """Return the matrix from values at 0, .., `degree` to values at `degree` + 1, .., 2 `degree`."""
+        return _extrapolation(self.prime, degree)
+
+
+@lru_cache(maxsize=16)
+def _weights(prime: int, degree: int) -> tuple[int, ...]:
+    """Return, for every node, one over the product of its distances from the others."""
+    distances = [prod(node - other for other in range(degree + 1) if other != node) for node in range(degree + 1)]
+    return tuple(pow(each, -1, prime) for each in distances)
+
+
+@lru_cache(maxsize=16)
+def _extrapolation(prime: int, degree: int) -> Floats:
+    weights, lines = _weights(prime, degree), []
+    for point in range(degree + 1, 2 * degree + 1):
+        every = prod(point - node for node in range(degree + 1))
+        lines.append([every // (point - node) * weight % prime for node, weight in enumerate(weights)])
+    return np.array(lines, dtype=np.float64)
