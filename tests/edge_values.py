@@ -90,6 +90,9 @@ def columns(name: str) -> list[Column]:
         Date(name=name, lower=day(2020, 1, 1), upper=day(2020, 1, 4)),
         Date(name=name, lower=day(1, 1, 1), upper=day(9999, 12, 31), bins=11, outside="missing"),
         Date(name=name, lower=day(2015, 1, 1), upper=day(2024, 2, 28)),
+        Date(name=name, lower=day(2020, 1, 1), upper=day(2020, 1, 3), resolution="hour", bins=72, outside="missing"),
+        Date(name=name, lower=day(1, 1, 1), upper=day(9999, 12, 31), resolution="year", bins=101),
+        Date(name=name, lower=day(2019, 12, 1), upper=day(2020, 1, 3), resolution="minute", zone="Asia/Tokyo"),
     ]
 
 

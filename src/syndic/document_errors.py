@@ -54,6 +54,8 @@ _SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
         "bool binary flag logical": "boolean",
         "datetime timestamp day time": "date",
         "ordered rank": "ordinal",
+        "timezone time_zone tz": "zone",
+        "granularity precision": "resolution",
         "unbounded presence add add-remove": "add_remove",
         "bounded substitute substitution swap change": "replace",
     }.items()

@@ -27,7 +27,10 @@ RANGED: list[Column] = [
     Integer(name="c", lower=2**53 - 9, upper=2**53 - 1, outside="missing"),
     Real(name="c", lower=-1.0, upper=2.0, bins=30, outside="missing"),
     DATE_COLUMN,
-]
+    Date(name="c", lower=datetime.date(1, 1, 1), upper=datetime.date(9999, 12, 31), resolution="second", bins=999,
+         zone="America/New_York", outside="missing"),
+    Date(name="c", lower=datetime.date(1880, 1, 1), upper=datetime.date(2030, 1, 1), resolution="month"),
+]  # fmt: skip
 KINDS: dict[str, tuple[st.SearchStrategy[Any], pa.DataType]] = {
     "bool": (st.booleans(), pa.bool_()),
     "int": (st.integers(-4, 12) | st.integers(2**53 - 4, 2**53 + 4) | st.integers(-(2**63), 2**63 - 1), pa.int64()),

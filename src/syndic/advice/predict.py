@@ -221,7 +221,7 @@ def _described(study: Study, assumptions: Assumptions, tasks: tuple[Task, ...]) 
             texts.append(f"{column.name}: shares of its bins (declared)")
         else:
             mean, sd = moments_of(column, assumptions)
-            shown = f"{mean:.4g}" if not isinstance(column, Date) else str(np.datetime64(round(mean), "D"))
+            shown = f"{mean:.4g}" if not isinstance(column, Date) else str(np.int64(round(mean)).astype(column.clock))
             texts.append(f"{column.name}: mean {shown}, standard deviation {sd:.3g} ({source})")
     if any(task.kind in ("linear", "classify") for task in tasks):
         texts.append(f"the other columns explain {assumptions.r2:.0%} of the variance of what is predicted (r2)")

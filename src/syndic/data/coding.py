@@ -137,7 +137,7 @@ def _kind(one: Feature, other: Feature) -> Literal["number", "indicator", "sign"
 
 
 def bins_of(column: Column) -> tuple[NDArray[np.float64], float, float]:
-    """Return the middle of each bin, the least and the largest value; dates as days since 1970."""
+    """Return the middle of each bin, the least and the largest value; dates as steps since 1970."""
     if isinstance(column, Boolean):
         return np.array([0.0, 1.0]), 0.0, 1.0
     if isinstance(column, Listed):

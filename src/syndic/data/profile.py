@@ -137,7 +137,7 @@ def _texts(array: pa.Array) -> pa.Array:
     if read.is_text(array.type):
         return read.texts(array).cast(pa.large_string())
     if pa.types.is_date(array.type) or pa.types.is_timestamp(array.type):
-        days = read.days(array)
+        days = read.times(array)
         missing = np.isnan(days)
         whole = np.where(missing, 0, days).astype(np.int32)
         dates = pa.array(whole).cast(pa.date32()).cast(pa.large_string())
@@ -170,7 +170,7 @@ def _found(name: str, found: _Distinct, present: _Distinct) -> ColumnProfile:
     numbers = read.numbers(plain.texts)
     if _fits(plain, numbers):
         return _of_numbers(name, plain, numbers)
-    if _fits(plain, read.days(plain.texts)):
+    if _fits(plain, read.times(plain.texts)):
         return _of_kind(name, plain, "date")
     return _of_texts(name, present)
 
@@ -187,7 +187,7 @@ def _of_kind(name: str, found: _Distinct, kind: Kind) -> ColumnProfile:
     if kind in {"categorical", "ordinal"}:
         return replace(_listed(name, found), kind=kind)
     if kind == "date":
-        days = read.days(found.texts)
+        days = read.times(found.texts)
         days = days[~np.isnan(days)]
         return _dates(name, days) if len(days) else ColumnProfile(name=name, kind=None, reason="no row has a date")
     return _bounded(name, found, read.numbers(found.texts), whole=kind == "integer")

@@ -23,7 +23,7 @@ from syndic.data.bins import (
     whole_edges,
 )
 from syndic.data.column import LARGEST_INTEGER, MISSING_LABEL, Described, Instead
-from syndic.data.reading import EPOCH
+from syndic.data.reading import CLOCKS, Resolution
 
 
 class Ranged(Described, frozen=True, kw_only=True):
@@ -77,7 +77,7 @@ class Ranged(Described, frozen=True, kw_only=True):
         return self.levels if value is None else int(self._bins(np.array([value], dtype=np.float64))[0])
 
     def borders(self) -> list[float]:
-        """Return the inner edges as numbers, dates as days since 1970. A value's code is how many are not above it."""
+        """Return the inner edges as numbers, dates as steps since 1970. A value's code is how many are not above it."""
         edges = self.bin_edges[1:-1]
         return [float(edge) for edge in (edges.astype(np.int64) if edges.dtype.kind == "M" else edges)]
 
@@ -114,7 +114,7 @@ class Whole(Ranged, frozen=True, kw_only=True):
     def levels(self) -> int:
         """Number of bins; by default one for each whole number, on a logarithmic scale at most 64."""
         if self._given() is None and self.scale == "linear":
-            return self._count() if self.bins is None else self.bins
+            return self._open_bins() if self.bins is None else self.bins
         return len(self._whole_edges()) - 1
 
     @property
@@ -145,9 +145,11 @@ class Whole(Ranged, frozen=True, kw_only=True):
         given = self._given()
         if given is not None:
             return given_edges(given, np.int64)
-        count = self._count()
-        bins = self.bins or (count if self.scale == "linear" else min(count, FINE_BINS))
-        return whole_edges(int(self._bounds()[0]), count, bins, self.scale)
+        return whole_edges(int(self._bounds()[0]), self._count(), self.bins or self._open_bins(), self.scale)
+
+    def _open_bins(self) -> int:
+        """Return the number of bins if the study does not set it."""
+        return self._count() if self.scale == "linear" else min(self._count(), FINE_BINS)
 
     def _draw(self, codes: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
         if self.levels == self._count():
@@ -216,52 +218,76 @@ class Integer(Whole, frozen=True, kw_only=True, tag_field="kind", tag="integer")
 
 @final
 class Date(Whole, frozen=True, kw_only=True, tag_field="kind", tag="date"):
-    """Days from lower to upper, one bin each unless `bins` or `edges` is set; times count by their UTC date.
+    """Dates and times from lower to the end of upper, in steps of `resolution`, on a clock in `zone`.
 
-    The last of `edges` is the day after upper, because a bin includes its lower edge.
+    One bin for each step unless `bins` or `edges` is set; of hours, minutes and seconds at most 64. A value with a zone
+    or an offset is converted to `zone`; one without is what a clock there showed. The last of `edges` is the day, month
+    or year after upper, because a bin includes its lower edge. Released are dates (the first day of a month or year),
+    and for hours, minutes and seconds timestamps on that clock.
     """
 
     lower: datetime.date
     upper: datetime.date
+    resolution: Resolution = "day"
+    zone: str = "UTC"
     edges: tuple[datetime.date, ...] | None = None
     missing: Literal["level"] | Instead[datetime.date] = "level"
 
     def __post_init__(self) -> None:
-        if not self.lower < self.upper:
+        lower, upper = self._bounds()
+        if not lower < upper:
             raise ValueError(f"{self.name!r}: lower ({self.lower}) must be before upper ({self.upper})")
-        self._check_bins("days")
+        if not read.is_zone(self.zone):
+            raise ValueError(f"{self.name!r}: unknown zone {self.zone!r}: use a name such as 'UTC' or 'Europe/Zurich'")
+        self._check_bins(f"{self.resolution}s")
         if self.scale != "linear":
             raise ValueError(f"{self.name!r}: scale is for numbers: leave it out for dates")
-        ends = (self.lower.toordinal(), self.upper.toordinal() + 1)
-        days = None if self.edges is None else tuple(day.toordinal() for day in self.edges)
-        check_edges(self.name, days, ends, "the day after upper", self.bins, self.scale)
+        after = self.resolution if self.resolution in ("year", "month") else "day"
+        check_edges(self.name, self._given(), (lower, upper + 1), f"the {after} after upper", self.bins, self.scale)
         self._check()
 
     @property
+    def clock(self) -> str:
+        """The type of a step in numpy: "datetime64[h]"."""
+        return f"datetime64[{CLOCKS[self.resolution]}]"
+
+    @property
     def bin_edges(self) -> NDArray[np.datetime64]:
-        """The first day of every bin, then the day after upper."""
-        return self._whole_edges().astype("datetime64[D]")
+        """The first step of every bin, then the one after upper."""
+        return self._whole_edges().astype(self.clock)
 
     def labels(self) -> tuple[str, ...]:
         """Return "2020-01-01" or "2020-01-01 to 2020-01-31" for each bin, and "(missing)"."""
         edges = self.bin_edges
-        pairs = zip(edges[:-1], edges[1:] - np.timedelta64(1, "D"), strict=True)
+        pairs = zip(edges[:-1], edges[1:] - 1, strict=True)
         return self._with_missing([str(a) if a == b else f"{a} to {b}" for a, b in pairs])
 
     def _given(self) -> tuple[int, ...] | None:
-        return None if self.edges is None else tuple(day.toordinal() - EPOCH for day in self.edges)
+        return None if self.edges is None else tuple(self._step(day) for day in self.edges)
+
+    def _step(self, day: datetime.date, clock: datetime.time = datetime.time.min) -> int:
+        """Return the number of the step, since 1970, at a time of a day."""
+        return int(np.datetime64(datetime.datetime.combine(day, clock)).astype(self.clock).astype(np.int64))
 
     def _bounds(self) -> tuple[float, float]:
-        return float(self.lower.toordinal() - EPOCH), float(self.upper.toordinal() - EPOCH)
+        return float(self._step(self.lower)), float(self._step(self.upper, datetime.time.max))
 
     def _instead(self) -> float | None:
-        return None if self.missing == "level" else float(self.missing.value.toordinal() - EPOCH)
+        return None if self.missing == "level" else float(self._step(self.missing.value))
+
+    def _open_bins(self) -> int:
+        return min(self._count(), FINE_BINS) if self._timed else self._count()
+
+    @property
+    def _timed(self) -> bool:
+        return self.resolution in ("hour", "minute", "second")
 
     def _numbers(self, array: pa.Array) -> read.Numbers:
-        return read.days(array)
+        return read.times(array, self.resolution, self.zone)
 
     def _values(self, codes: NDArray[np.int64], generator: np.random.Generator) -> pa.Array:
-        return pa.array(self._draw(codes, generator).astype(np.int32)).cast(pa.date32())
+        steps = self._draw(codes, generator).astype(self.clock)
+        return pa.array(steps.astype("datetime64[s]" if self._timed else "datetime64[D]"))
 
 
 @final

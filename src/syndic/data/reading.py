@@ -10,11 +10,14 @@ import math
 import re
 import uuid
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final, Literal
 
 import numpy as np
 
 Key = float | str | tuple[str, int]
+Resolution = Literal["year", "month", "day", "hour", "minute", "second"]
+
+CLOCKS: Final = {"year": "Y", "month": "M", "day": "D", "hour": "h", "minute": "m", "second": "s"}  # in numpy
 
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 DAY = 86_400_000_000  # microseconds
@@ -62,11 +65,15 @@ def moment_of(text: str) -> int | None:
     return days * DAY + within - (-1 if sign == "-" else 1) * offset * 1_000_000
 
 
-def day_of(text: str) -> float:
-    """Return the days since 1970 of ISO text, by its UTC date; NaN where it is none of the years 1 to 9999."""
+def second_of(text: str) -> float:
+    """Return the seconds since 1970 of ISO text, in UTC unless it has an offset; NaN outside the years 1 to 9999."""
     moment = moment_of(text)
-    day = math.nan if moment is None else float(moment // DAY)
-    return day if FIRST_DAY <= day <= LAST_DAY else math.nan
+    return math.nan if moment is None or moment_key(moment) is None else float(moment // 1_000_000)
+
+
+def has_offset(text: str) -> bool:
+    """Return whether ISO text says its offset from UTC."""
+    return any(mark in text[10:] for mark in "ZU+-")
 
 
 def moment_key(moment: int) -> Key | None:

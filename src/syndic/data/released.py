@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
@@ -64,7 +65,7 @@ class ReleasedTable:
         if path.suffix == ".parquet":
             pq.write_table(self.table, path)
         elif path.suffix == ".csv":
-            pa.csv.write_csv(self.table, path)
+            pa.csv.write_csv(_iso(self.table), path)
         elif path.suffix == ".arrow":
             with pa.ipc.new_file(path, self.table.schema) as writer:
                 writer.write_table(self.table)
@@ -139,6 +140,14 @@ def _parts(cells: NDArray[np.int64], counts: NDArray[np.int64]) -> Iterator[NDAr
     for start in range(0, total, DECODED_ROWS):
         rows = np.arange(start, min(start + DECODED_ROWS, total))
         yield cells[np.searchsorted(ends, rows, side="right")]
+
+
+def _iso(table: pa.Table) -> pa.Table:
+    """Return the table with timestamps as ISO text: Arrow writes a space instead of the T."""
+    columns = [
+        pc.strftime(one, "%Y-%m-%dT%H:%M:%S") if pa.types.is_timestamp(one.type) else one for one in table.columns
+    ]
+    return pa.table(columns, names=table.column_names)
 
 
 def _shown(value: Any) -> str:

@@ -15,15 +15,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from syndic.data.reading import (
+    CLOCKS,
     DAY,
     FIRST_DAY,
     LAST_DAY,
     Key,
-    day_of,
+    Resolution,
+    has_offset,
     key_of,
     key_text,
     moment_key,
     number_of,
+    second_of,
     text_of,
     time_key,
     truth_of,
@@ -83,17 +86,50 @@ def numbers(array: pa.Array) -> Numbers:
     return values
 
 
-def days(array: pa.Array) -> Numbers:
-    """Return days since 1970-01-01 of dates, times (their UTC date) and ISO text, years 1 to 9999; else missing."""
+def times(array: pa.Array, resolution: Resolution = "day", zone: str = "UTC") -> Numbers:
+    """Return the whole years, months, ... or seconds since 1970 of dates, timestamps and ISO text; else missing.
+
+    They are those of a clock in the zone. A value with a zone or an offset is converted; one without is what that clock
+    showed. Years are 1 to 9999.
+    """
+    seconds = _seconds(array, zone)
+    missing = np.isnan(seconds)
+    moments = np.where(missing, 0, seconds).astype(np.int64).astype("datetime64[s]")
+    whole = moments.astype(f"datetime64[{CLOCKS[resolution]}]").astype(np.int64)
+    return np.where(missing, np.nan, whole.astype(np.float64))
+
+
+def is_zone(zone: str) -> bool:
+    """Return whether there is such a time zone: "UTC", "Europe/Zurich" or "+02:00"."""
+    try:
+        _shifted(np.zeros(1), zone)
+    except pa.ArrowInvalid:
+        return False
+    return bool(zone)
+
+
+def _seconds(array: pa.Array, zone: str) -> Numbers:
     kind = array.type
     if is_text(kind):
-        return by_distinct(texts(array), day_of)
+        text = texts(array)
+        seconds = by_distinct(text, second_of)
+        return (
+            seconds if zone == "UTC" else np.where(by_distinct(text, has_offset) == 1, _shifted(seconds, zone), seconds)
+        )
     if not is_time(kind) or pa.types.is_time(kind):
         return np.full(len(array), np.nan)
     ticks = np.asarray(_ticks(array).fill_null(0))
-    whole = ticks if pa.types.is_date32(kind) else ticks // (86_400 * _ticks_a_second(kind))
-    missing = np.asarray(array.is_null()) | (whole < FIRST_DAY) | (whole > LAST_DAY)
-    return np.where(missing, np.nan, whole.astype(np.float64))
+    whole = ticks * 86_400 if pa.types.is_date32(kind) else ticks // _ticks_a_second(kind)
+    missing = np.asarray(array.is_null()) | (whole // 86_400 < FIRST_DAY) | (whole // 86_400 > LAST_DAY)
+    seconds = np.where(missing, np.nan, whole.astype(np.float64))
+    zoned = pa.types.is_timestamp(kind) and kind.tz is not None
+    return _shifted(seconds, zone) if zoned and zone != "UTC" else seconds
+
+
+def _shifted(seconds: Numbers, zone: str) -> Numbers:
+    """Return what a clock in the zone shows at moments in UTC."""
+    moments = pa.array(seconds, pa.float64(), from_pandas=True).cast(pa.int64()).cast(pa.timestamp("s", zone))
+    return _floats(pc.local_timestamp(moments).cast(pa.int64()))
 
 
 def truths(array: pa.Array) -> Numbers:

@@ -81,7 +81,7 @@ def tree_features(schema: Schema, names: Iterable[str], codes: Coded) -> TreeFea
 
 
 def middle_of(column: Ranged, codes: NDArray[np.integer]) -> Numbers:
-    """Return the middle of each code's bin, in the column's unit (days for dates); NaN for missing."""
+    """Return the middle of each code's bin, in the column's unit (for dates their resolution); NaN for missing."""
     edges = column.bin_edges.astype(np.float64)
     # the last whole number of a bin is one below the next edge
     middles = (edges[:-1] + edges[1:] - isinstance(column, Whole)) / 2

@@ -28,7 +28,7 @@ class Prediction(Document):
     """Performance, on held-out real rows, of a model trained on one table.
 
     `score` is the accuracy, or for a regression R squared; `second` is the balanced accuracy, or the root mean squared
-    error in the target's unit (days for dates). `chances` has the scores of the probabilities of classes.
+    error in the target's unit (for dates their resolution). `chances` has the scores of the probabilities of classes.
     """
 
     model: str

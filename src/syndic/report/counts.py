@@ -6,7 +6,6 @@ rows, never from an owner's, so that an owner's page has the groups of the publi
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date
 from itertools import pairwise
 from math import sqrt
 from typing import Final, final
@@ -117,14 +116,12 @@ def _summed(places: NDArray[np.int64], weights: NDArray[np.int64] | None, size: 
 def _between(column: Column, first: int, last: int) -> str:
     """Return the values of the bins `first` to `last`, without writing out all bins: there may be billions."""
     match column:
-        case Integer():
-            low, high = (column.lower + place * _width(column) // column.levels for place in (first, last + 1))
+        case Integer() | Date():
+            lower, width = int(column.lowest()), int(column.beyond() - column.lowest())
+            low, high = (lower + place * width // column.levels for place in (first, last + 1))
+            if isinstance(column, Date):
+                return " to ".join(str(np.int64(step).astype(column.clock)) for step in (low, high - 1))
             return f"{low}-{high - 1}" if high - 1 > low else str(low)
-        case Date():
-            low, high = (
-                column.lower.toordinal() + place * _width(column) // column.levels for place in (first, last + 1)
-            )
-            return f"{date.fromordinal(low)} to {date.fromordinal(high - 1)}"
         case Real():
             step = (column.upper - column.lower) / column.levels
             return f"{column.lower + first * step:.4g} to {column.lower + (last + 1) * step:.4g}"
@@ -133,9 +130,3 @@ def _between(column: Column, first: int, last: int) -> str:
             return f"{names[first]} to {names[last]}" if last > first else names[first]
         case _:
             return f"{first}-{last}"
-
-
-def _width(column: Integer | Date) -> int:
-    if isinstance(column, Integer):
-        return column.upper - column.lower + 1
-    return column.upper.toordinal() - column.lower.toordinal() + 1

@@ -167,4 +167,6 @@ def _kind(kind: pa.DataType) -> str:
         return "sc:Integer"
     if pa.types.is_floating(kind):
         return "sc:Float"
+    if pa.types.is_timestamp(kind):
+        return "sc:DateTime"
     return "sc:Date" if pa.types.is_date(kind) else "sc:Text"

@@ -1,8 +1,10 @@
 import datetime
 import math
+import zoneinfo
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -181,6 +183,69 @@ def test_dates_from_every_type_that_holds_them() -> None:
     assert codes(DAY, [18262], pa.int64()) == [2]
     assert DAY.labels() == ("2020-01-01 to 2020-01-05", "2020-01-06 to 2020-01-10", "(missing)")
     assert [str(edge) for edge in DAY.bin_edges] == ["2020-01-01", "2020-01-06", "2020-01-11"]
+
+
+ZURICH = Date(
+    name="t", lower=datetime.date(2020, 3, 28), upper=datetime.date(2020, 3, 30), resolution="hour", bins=72,
+    zone="Europe/Zurich",
+)  # fmt: skip
+
+
+def test_times_of_a_clock_in_the_declared_zone() -> None:
+    # summer time begins on 29 March 2020 at 02:00, which is 01:00 in UTC
+    texts = ["2020-03-29T00:59Z", "2020-03-29T01:00:00Z", "2020-03-29 03:00:00+02:00", "2020-03-29 02:30", "2020-03-29"]
+    assert codes(ZURICH, [*texts, "x", None]) == [25, 27, 27, 26, 24, 72, 72]
+    moments = [datetime.datetime(2020, 3, 29, 0, 59, 59), datetime.datetime(2020, 3, 29, 1), None]
+    for unit in ("s", "ms", "us", "ns"):
+        assert codes(ZURICH, moments, pa.timestamp(unit, "Asia/Tokyo")) == [25, 27, 72]
+        assert codes(ZURICH, moments, pa.timestamp(unit)) == [24, 25, 72]
+    assert codes(ZURICH, [datetime.date(2020, 3, 30)]) == [48]
+    assert msgspec.structs.replace(ZURICH, bins=None).levels == 64
+    assert ZURICH.labels()[27] == "2020-03-29T03"
+
+
+@pytest.mark.parametrize("resolution", ["year", "month", "day", "hour", "minute", "second"])
+def test_resolutions_agree_with_the_calendar_of_python(resolution: Any) -> None:
+    lower, upper = datetime.date(1999, 12, 1), datetime.date(2003, 3, 31)
+    column = Date(name="t", lower=lower, upper=upper, resolution=resolution, bins=4, zone="America/New_York")
+    generator = np.random.default_rng(3)
+    zone = zoneinfo.ZoneInfo("America/New_York")
+    begin = datetime.datetime(1999, 11, 1, tzinfo=datetime.UTC)
+    moments = [begin + datetime.timedelta(seconds=int(at)) for at in generator.integers(0, 120_000_000, 400)]
+    edges = column.bin_edges.astype("datetime64[s]").astype(datetime.datetime)
+    walls = [moment.astimezone(zone).replace(tzinfo=None) for moment in moments]
+    expected = np.clip(np.searchsorted(edges, np.array(walls), side="right") - 1, 0, 3).tolist()
+    assert codes(column, moments, pa.timestamp("us", "UTC")) == expected
+    assert codes(column, [moment.isoformat() for moment in moments]) == expected
+    decoded = column.decode(np.array([0, 1, 2, 3, 4]), generator)
+    assert decoded.type == (pa.date32() if resolution in ("year", "month", "day") else pa.timestamp("s"))
+    assert column.encode(decoded).tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"zone": "Mars/Olympus"}, "unknown zone 'Mars/Olympus'"),
+        ({"zone": ""}, "unknown zone"),
+        ({"resolution": "month", "upper": datetime.date(2020, 1, 31)}, "must be before upper"),
+        ({"resolution": "month", "bins": 13}, "its number of months"),
+        ({"resolution": "year", "upper": datetime.date(2021, 1, 1),
+          "edges": (datetime.date(2020, 1, 1), datetime.date(2021, 1, 1))}, "the year after upper"),
+        ({"resolution": "month", "edges": tuple(datetime.date(2020, 1, day) for day in (1, 2))}, "the month after"),
+    ],
+)  # fmt: skip
+def test_a_date_column_is_checked(given: dict[str, Any], message: str) -> None:
+    fields = {"name": "t", "lower": datetime.date(2020, 1, 1), "upper": datetime.date(2020, 12, 31), **given}
+    with pytest.raises(ValueError, match=message):
+        Date(**fields)
+
+
+def test_one_day_of_hours_and_edges_by_day() -> None:
+    day = datetime.date(2020, 1, 1)
+    assert Date(name="t", lower=day, upper=day, resolution="hour").levels == 24
+    edges = (day, datetime.date(2020, 1, 2), datetime.date(2020, 1, 4))
+    column = Date(name="t", lower=day, upper=datetime.date(2020, 1, 3), resolution="minute", edges=edges)
+    assert codes(column, ["2020-01-01T23:59", "2020-01-02 00:00"]) == [0, 1]
 
 
 def test_truths() -> None:

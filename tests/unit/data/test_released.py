@@ -52,6 +52,14 @@ def test_rows_fall_in_the_cells_they_were_made_for() -> None:
     assert counts_of(TABLE.to_arrow()) == EXPECTED
 
 
+def test_timestamps_are_written_in_iso_format(tmp_path: Path) -> None:
+    day = datetime.date(2020, 1, 1)
+    schema = Schema(columns=(Date(name="at", lower=day, upper=day, resolution="hour"),))
+    decode_rows(schema, np.array([8, 24]), np.array([1, 1]), np.random.default_rng(1)).write(tmp_path / "rows.csv")
+    assert (tmp_path / "rows.csv").read_text().split() == ['"at"', '"2020-01-01T08:00:00"']
+    assert Table(schema, open_source(tmp_path / "rows.csv")).count(["at"]).values[8] == 1
+
+
 def test_parts_do_not_change_what_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(released, "DECODED_ROWS", 7)
     parted = decode_rows(SCHEMA, CELLS, COUNTS, np.random.default_rng(1))

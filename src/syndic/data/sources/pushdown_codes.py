@@ -24,6 +24,8 @@ MANY_BORDERS = 127
 MOST_STEPS = 2**20
 MOST_LISTED = 32
 
+_FIRST, _AFTER = (np.datetime64(day, "D") for day in (FIRST_DAY, LAST_DAY + 1))
+
 Bounded = Integer | Real | Date
 Reaches = Callable[[float], Any]
 
@@ -136,16 +138,21 @@ def _of_time(column: Column, value: Any) -> Any | None:
     # finer clocks end in the year 2262, before some borders
     if not isinstance(column, Date) or (kind.is_timestamp() and (kind.scale or 0) > 6):
         return None
-    zone = "+00:00" if kind.is_timestamp() and kind.timezone is not None else ""
+    zoned = kind.is_timestamp() and kind.timezone is not None
+    if zoned and column.zone != "UTC":
+        return None  # a clock that is put back shows an hour twice
 
-    def at(day: float, clock: str) -> Any:
-        text = str(np.datetime64(int(day), "D"))
-        return _constant(text if kind.is_date() else f"{text} {clock}{zone}").cast(kind)
+    def at(moment: Any, fraction: str = "") -> Any:
+        # a date is its midnight: it reaches a later time on the next day
+        text = str(moment.astype("datetime64[s]") + (86_399 if kind.is_date() and not fraction else 0))
+        clock = f" {text[11:]}{fraction}{'+00:00' if zoned else ''}"
+        return _constant(text[:10] + ("" if kind.is_date() else clock)).cast(kind)
 
-    def reaches(day: float) -> Any:
-        return value >= at(day, "00:00:00") if day <= LAST_DAY else _constant(value=False)
+    def reaches(border: float) -> Any:
+        moment = np.int64(border).astype(column.clock)
+        return value >= at(moment) if moment < _AFTER else _constant(value=False)
 
-    missing = value.isnull() | (value < at(FIRST_DAY, "00:00:00")) | (value > at(LAST_DAY, "23:59:59.999999"))
+    missing = value.isnull() | (value < at(_FIRST)) | (value > at(_AFTER - np.timedelta64(1, "s"), ".999999"))
     return _searched(column, reaches, missing)
 
 
