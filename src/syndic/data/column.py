@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from syndic.data import values as read
+from syndic.data.derive import expression
 from syndic.data.lists import OTHER, branches_of, check_tree
 from syndic.data.reading import TRUTH_LETTERS, Key, key_of
 from syndic.document import Document
@@ -38,9 +39,13 @@ class Instead(Document, Generic[V], frozen=True, kw_only=True):
 
 
 class Described(Document, frozen=True, kw_only=True):
-    """Base of all columns: codes 0 .. size-1, the last one for missing values if `missing` is "level"."""
+    """Base of all columns: codes 0 .. size-1, the last one for missing values if `missing` is "level".
+
+    With `derive` its values are computed from other columns of the source by an expression (`syndic.data.derive`).
+    """
 
     name: str
+    derive: str | None = None
 
     @property
     @abstractmethod
@@ -63,6 +68,11 @@ class Described(Document, frozen=True, kw_only=True):
     @abstractmethod
     def _values(self, codes: NDArray[np.int64], generator: np.random.Generator) -> pa.Array:
         """Return a value for each code below `levels`."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns of the source that are read: its own, or those of `derive`."""
+        return (self.name,) if self.derive is None else expression(self.derive).columns
 
     @property
     def size(self) -> int:
@@ -100,6 +110,10 @@ class Described(Document, frozen=True, kw_only=True):
     def _check_name(self) -> None:
         if not self.name.strip():
             raise ValueError("name must not be empty")
+        try:
+            _ = self.inputs
+        except ValueError as error:
+            raise ValueError(f"{self.name!r}: derive: {error}") from None
 
     def _check_size(self) -> None:
         if self.size > LARGEST_SIZE:

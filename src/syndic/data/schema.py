@@ -5,10 +5,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self, final
 
+from msgspec.structs import replace
+
 from syndic.data.column import Boolean, Categorical, Ordinal
+from syndic.data.derive import DerivedSource, expression
 from syndic.data.domain import Domain
 from syndic.data.lists import with_lists
 from syndic.data.ranged import Date, Integer, Real
+from syndic.data.source import Source
 from syndic.document import Document, from_builtins, from_file, from_json, json_schema
 from syndic.errors import InputError
 
@@ -60,6 +64,20 @@ class Schema(Document, frozen=True, kw_only=True):
     def names(self) -> tuple[str, ...]:
         """Names of the columns, in order."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the columns that a source must have: those of the schema, or what they are derived from."""
+        return tuple(dict.fromkeys(name for column in self.columns for name in column.inputs))
+
+    def derived(self, source: Source) -> Source:
+        """Return the source with the derived columns."""
+        found = {column.name: expression(column.derive) for column in self.columns if column.derive is not None}
+        return DerivedSource(source, found) if found else source
+
+    def as_released(self) -> "Schema":
+        """Return the schema of released rows: derived columns are there and are not computed."""
+        return Schema(columns=tuple(replace(column, derive=None) for column in self.columns))
 
     @property
     def domain(self) -> Domain:

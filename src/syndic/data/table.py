@@ -48,7 +48,8 @@ class Table:
     def __post_init__(self) -> None:
         if self.rows_per_person < 1:
             raise ValueError(f"rows_per_person ({self.rows_per_person}) must be at least 1")
-        check_columns(self.source, dict.fromkeys([*self._columns(self.schema.names), *self.id_columns]))
+        check_columns(self.source, dict.fromkeys([*self._columns(self.schema.inputs), *self.id_columns]))
+        object.__setattr__(self, "source", self.schema.derived(self.source))
 
     def batches(self, names: Iterable[str] | None = None) -> Iterator[Coded]:
         """Yield the codes of some columns (all by default), a batch of rows at a time."""

@@ -42,8 +42,8 @@ class PooledSource:
     tables: tuple[Table, ...]
 
     def names(self) -> tuple[str, ...]:
-        """Return the columns of the schema."""
-        return self.tables[0].schema.names
+        """Return the columns that the schema reads."""
+        return self.tables[0].schema.inputs
 
     def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one source after the other; people are identified within each source only."""

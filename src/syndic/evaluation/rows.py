@@ -130,10 +130,11 @@ def kept(rows: Rows) -> Rows:
 def released(table: ReleasedTable, schema: Schema) -> Rows:
     """Return a release's rows; rows with a negative `weight`, which is not in the schema, count negatively."""
     arrow = table.to_arrow()
+    plain = schema.as_released()
     if WEIGHT not in table.names or WEIGHT in schema.names:
-        return pooled([Table(schema, ArrowSource(arrow))])
+        return Rows(schema, pooled([Table(plain, ArrowSource(arrow))]).read)
     plus, minus = (arrow.filter(sign(arrow[WEIGHT], pa.scalar(0))) for sign in (pc.greater, pc.less))
-    return Rows(schema, pooled([Table(schema, ArrowSource(plus))]).read, pooled([Table(schema, ArrowSource(minus))]))
+    return Rows(schema, pooled([Table(plain, ArrowSource(plus))]).read, pooled([Table(plain, ArrowSource(minus))]))
 
 
 def thinned(rows: Rows, *, seed: int, label: str, lower: float, upper: float) -> Rows:

@@ -79,7 +79,7 @@ class Study(Document):
             raise ValueError("alignment must be the digest of an alignment study: 64 hexadecimal digits")
 
     def _check_person(self) -> None:
-        if self.unit.person is not None and self.unit.person in self.schema.names:
+        if self.unit.person is not None and self.unit.person in (*self.schema.names, *self.schema.inputs):
             raise ValueError(f"unit.person ('{self.unit.person}') identifies people: it must not be a schema column")
 
     def _check_identities(self) -> None:
@@ -223,8 +223,11 @@ def _meaning(study: Study) -> dict[str, Any]:
         if party["identity"] is None:
             del party["identity"]
     for column in content["schema"]["columns"]:
-        for key in ("prefix", "tree"):
+        for key in ("prefix", "tree", "derive"):
             if not column.get(key, True):
+                del column[key]
+        for key, unused in (("resolution", "day"), ("zone", "UTC")):
+            if column.get(key) == unused:
                 del column[key]
     return content
 

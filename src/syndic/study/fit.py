@@ -156,11 +156,12 @@ def own_fit(home: PartyFolder, study: Study) -> tuple[Fit | None, str]:
 def fit(schema: Schema, source: Source, *, unit: Unit | None = None, people: int | None = None, party: str = "") -> Fit:
     """Compare the rows of a source with a schema, a unit and the declared `people`, in one pass. Private."""
     person = None if unit is None else unit.person
-    names = check_columns(source, dict.fromkeys([*schema.names, *([] if person is None else [person])]))
+    people_in = () if person is None else (person,)
+    check_columns(source, dict.fromkeys([*schema.inputs, *people_in]))
     tallies = [_Tally(column) for column in schema.columns]
     ids: Counter[object] = Counter()
     rows = nobody = 0
-    for batch in source.batches(names):
+    for batch in schema.derived(source).batches([*schema.names, *people_in]):
         rows += len(batch)
         for tally in tallies:
             tally.add(batch.column(tally.column.name))

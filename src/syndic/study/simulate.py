@@ -143,7 +143,7 @@ def _party_file(study: Study, name: str, source: Any, home: PartyFolder) -> tupl
 
 def _columns(study: Study, name: str, id_columns: tuple[str, ...]) -> tuple[str, ...]:
     person = (study.unit.person,) if study.unit.person else ()
-    return tuple(dict.fromkeys([*schema_of(study, name).names, *person, *id_columns]))
+    return tuple(dict.fromkeys([*schema_of(study, name).inputs, *person, *id_columns]))
 
 
 def _command(home: PartyFolder, seed: int | None) -> Callable[[int], Sequence[str]]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from support import study_text
-from syndic import Study
+from syndic import Schema, Study
 from syndic.errors import InputError, IntegrityError
 from syndic.kernel import Member, PublicIdentity
 from syndic.mpc.key import context
@@ -169,3 +169,17 @@ def test_digests_of_studies_without_identities_stay_as_they_were() -> None:
     assert Study.loads(study_text()).digest == "9faa0cbeb935847e14d3c6a844b171fe8554947dd51c98ba8eece40d45013b34"
     laplace = study_text(protocol='method = "marginals"\nnoise = "laplace"', top="edition = 3")
     assert Study.loads(laplace).digest == "af0a275823c26a05cd00bf57b53cab0b809eb2d59c009797eae51519ab53bf4c"
+
+
+def test_a_digest_covers_the_keys_of_a_column_that_are_used() -> None:
+    study = Study.loads(study_text())
+    column = study.schema.columns[0]
+    used = replace(study, schema=Schema(columns=(replace(column, derive="age + 1"), *study.schema.columns[1:])))
+    assert used.digest != study.digest
+
+
+def test_the_person_is_no_part_of_a_derived_column() -> None:
+    study = Study.loads(study_text())
+    column = replace(study.schema.columns[0], derive="2 * patient")
+    with pytest.raises(ValueError, match="identifies people"):
+        replace(study, unit=replace(study.unit, person="patient"), schema=Schema(columns=(column,)))
