@@ -239,6 +239,20 @@ CASES = (
         budget="epsilon = 1.0\ndelta = 1e-5",
         protocol='method = "marginals"\nnoise = "skellam"\ncell_cap = 5',
     ),
+    Case(
+        "synthesis weighted",
+        Study.loads(
+            study_text(
+                unit='neighbours = "add_remove"\nperson = "id"\nrows = 3\nchoose = "weighted"',
+                budget="epsilon = 1.0\ndelta = 1e-5",
+                protocol='method = "synthesis"',
+            )
+        ),
+        {
+            name: table.append_column("id", pa.array(np.arange(len(table)) // 2))
+            for name, table in two_parties().items()
+        },
+    ),
     _case("estimate least sizes", protocol='method = "estimate"\ncolumn = "age"\nfamily = { kind = "poisson" }'),
     *(
         _case(

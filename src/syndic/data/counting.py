@@ -34,14 +34,18 @@ class DenseCounter:
         wanted = {name for names in cliques for name in names}
         self.names = tuple(name for name in domain.names if name in wanted) or domain.names[:1]
         self._buffer = {name: np.empty(BUFFER_ROWS, dtype=code_type(domain[name])) for name in self.names}
+        self._weights: NDArray[np.int64] | None = None
         self._waiting = 0
 
-    def add(self, batch: Mapping[str, NDArray[Any]]) -> None:
-        """Count a batch of codes of `names`."""
+    def add(self, batch: Mapping[str, NDArray[Any]], weights: NDArray[np.int64] | None = None) -> None:
+        """Count a batch of codes of `names`, each row once or, for every batch alike, as often as `weights` says."""
         rows = len(batch[self.names[0]])
         start = 0
         while start < rows:
             taken = min(rows - start, BUFFER_ROWS - self._waiting)
+            if weights is not None:
+                self._weights = np.empty(BUFFER_ROWS, dtype=np.int64) if self._weights is None else self._weights
+                self._weights[self._waiting : self._waiting + taken] = weights[start : start + taken]
             for name, buffer in self._buffer.items():
                 buffer[self._waiting : self._waiting + taken] = batch[name][start : start + taken]
             self._waiting += taken
@@ -71,7 +75,9 @@ class DenseCounter:
                 if place:
                     cells *= kind(size)
                 cells += self._buffer[name][: self._waiting]
-            np.add(counts, np.bincount(cells, minlength=group.size), out=counts)
+            # as floats where rows have weights: exact, for sums far below 2^53
+            weights = None if self._weights is None else self._weights[: self._waiting]
+            np.add(counts, np.bincount(cells, weights, minlength=group.size).astype(np.int64), out=counts)
         self._waiting = 0
 
 

@@ -1,8 +1,8 @@
 """Which rows of a person count.
 
 Every choice depends only on the person's own rows, their order and a key that is independent of all rows. So adding,
-removing or changing other people changes nothing about this person's rows, and a person still has at most `limit` rows:
-the sensitivity of every count is the same for every choice.
+removing or changing other people changes nothing about this person's rows, and a person still has at most `limit` rows,
+or rows with a bounded sum of weights: the sensitivity of a count follows from that alone.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from syndic.data import values as read
 _SPAN: Final = 1 << 40
 """More rows than a person has: a person's number times this, plus the place of a row, is unique."""
 
-Choice = Literal["first", "last", "random"]
+Choice = Literal["first", "last", "random", "weighted"]
 Keeper = Callable[[pa.Array], NDArray[np.bool_]]
 
 
@@ -62,6 +62,30 @@ class LastRows:
         # also bounded above: rows that a table gained since they were counted are left out
         kept: NDArray[np.bool_] = (place >= rows - self._limit) & (place < rows)
         return kept
+
+
+@final
+class WeightedRows:
+    """Weighs the first rows of each person, whose number of rows was counted in an earlier pass.
+
+    Of k rows each gets whole // k, and the first whole % k one more: non-negative integers that depend on k and the
+    place alone and add up to `whole`. Rows that a table gained or lost since they were counted only make the sum less.
+    """
+
+    def __init__(self, limit: int, rows: Counter[object], whole: int) -> None:
+        """Weigh at most `limit` rows per person, together `whole`; `rows` is how many each person has."""
+        self._limit = limit
+        self._rows = rows
+        self._whole = whole
+        self._had: Counter[object] = Counter()
+
+    def __call__(self, people: pa.Array) -> NDArray[np.int64]:
+        """Return the weights of the rows of a batch, 0 where a row does not count."""
+        ids, codes = _coded(people)
+        place = _places(ids, codes, self._had)
+        rows = np.array([min(self._rows[each], self._limit) for each in ids] + [0], dtype=np.int64)[codes]
+        each, left = np.divmod(self._whole, np.maximum(rows, 1))
+        return np.where(place < rows, each + (place < left), 0)
 
 
 @final

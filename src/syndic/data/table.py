@@ -1,15 +1,17 @@
 """A party's rows, coded by the schema. Everything a table returns is private until noise is added."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from syndic.data.column import Codes, code_type
 from syndic.data.counting import CellCounter, DenseCounter
 from syndic.data.factor import Factor
-from syndic.data.people import Choice, FirstRows, Keeper, LastRows, RandomRows, rows_of_people
+from syndic.data.people import Choice, FirstRows, Keeper, LastRows, RandomRows, WeightedRows, rows_of_people
 from syndic.data.schema import Column, Schema
 from syndic.data.source import BATCH_ROWS, Source, check_columns
 from syndic.data.sources.pushdown import Pushdown, Recoding, pushdown
@@ -25,11 +27,12 @@ class Table:
 
     With `person`, the name of a column that identifies people, only `rows_per_person` rows of each person count, and
     rows without a person are left out. `choose` says which: the first, the last, or random ones by `key`. The choice
-    depends only on the person's own rows, so it does not change any sensitivity. This needs about 100 bytes of memory
-    per person, and for all but the first rows one more pass over the ids. Ids are compared as trimmed text, whole
-    numbers by their digits whatever their type or leading zeros (7, 7.0, "007"). Without `person`, the owner
-    guarantees that nobody has more than `rows_per_person` rows. `id_columns` identify the people that organisations
-    have in common; only an alignment reads them.
+    depends only on the person's own rows, so it does not change any sensitivity. With "weighted" the rows of a person
+    count `whole` together; then only `marginals` and `count` answer, in units of 1/`whole` row. This needs about 100
+    bytes of memory per person, and for all but the first rows one more pass over the ids. Ids are compared as trimmed
+    text, whole numbers by their digits whatever their type or leading zeros (7, 7.0, "007"). Without `person`, the
+    owner guarantees that nobody has more than `rows_per_person` rows. `id_columns` identify the people that
+    organisations have in common; only an alignment reads them.
 
     `size` is the number of rows where it is public: the first so many count, and rows of missing values follow if there
     are fewer. If one row of a list is replaced by another at any place, the first so many differ by one row at most. So
@@ -44,10 +47,13 @@ class Table:
     choose: Choice = "first"
     key: bytes = field(default=b"", repr=False)
     size: int | None = None
+    whole: int = 1
 
     def __post_init__(self) -> None:
         if self.rows_per_person < 1:
             raise ValueError(f"rows_per_person ({self.rows_per_person}) must be at least 1")
+        if self.choose == "weighted" and (self.person is None or self.size is not None):
+            raise ValueError("weighted rows need `person`, and their number is not public")
         check_columns(self.source, dict.fromkeys([*self._columns(self.schema.inputs), *self.id_columns]))
         object.__setattr__(self, "source", self.schema.derived(self.source))
 
@@ -75,6 +81,18 @@ class Table:
             coded = {column.name: column.encode(batch.column(column.name)) for column in columns}
             yield coded if kept is None else {name: codes[kept] for name, codes in coded.items()}
 
+    def _weighted(self, names: tuple[str, ...]) -> Iterator[tuple[Coded, NDArray[np.int64] | None]]:
+        """Yield the codes of the rows that count, and their weights if they have any."""
+        if self.person is None or self.choose != "weighted":
+            yield from ((coded, None) for coded in self.batches(names))
+            return
+        weigh = WeightedRows(self.rows_per_person, self._rows_of_people(self.person), self.whole)
+        columns = self.schema.select(names).columns
+        for batch in self.source.batches(self._columns(names)):
+            weights = weigh(batch.column(self.person))
+            coded = {column.name: column.encode(batch.column(column.name)) for column in columns}
+            yield {name: codes[weights > 0] for name, codes in coded.items()}, weights[weights > 0]
+
     def count(self, names: Iterable[str]) -> Factor:
         """Return the exact number of rows in each cell of `names`."""
         return self.marginals([tuple(names)])[0]
@@ -90,12 +108,13 @@ class Table:
         if counted is not None:
             return counted
         counter = DenseCounter(self.schema.domain if groups is None else groups.domain_of_groups, sets)
-        for batch in self.batches(counter.names):
-            counter.add(batch if groups is None else groups.recode(batch))
+        for batch, weights in self._weighted(counter.names):
+            counter.add(batch if groups is None else groups.recode(batch), weights)
         return counter.factors()
 
     def cells(self, names: Iterable[str] | None = None) -> SparseCounts:
         """Return the occupied cells with their exact counts; memory grows with their number only."""
+        self._check_unweighted()
         domain = self.schema.domain if names is None else self.schema.domain.project(names)
         pushed = self._pushdown()
         counted = None if pushed is None else pushed.cells(domain)
@@ -108,6 +127,7 @@ class Table:
 
     def rows(self) -> int:
         """Return the exact number of rows that count. Private under `add_remove`: never send or display it."""
+        self._check_unweighted()
         if self.size is not None:
             return self.size
         pushed = self._pushdown()
@@ -118,6 +138,7 @@ class Table:
 
     def sums(self) -> list[int]:
         """Return the exact sum of each column's codes."""
+        self._check_unweighted()
         pushed = self._pushdown()
         added = None if pushed is None else pushed.sums(self.schema.names)
         if added is not None:
@@ -132,14 +153,23 @@ class Table:
 
     def keeper(self) -> Keeper | None:
         """Return what keeps the rows that count; None if all do."""
+        self._check_unweighted()
         if self.person is None:
             return None
         if self.choose == "first":
             return FirstRows(self.rows_per_person)
-        rows, _ = rows_of_people(batch.column(0) for batch in self.source.batches([self.person]))
+        rows = self._rows_of_people(self.person)
         if self.choose == "last":
             return LastRows(self.rows_per_person, rows)
         return RandomRows(self.rows_per_person, rows, self.key)
+
+    def _rows_of_people(self, person: str) -> Counter[object]:
+        return rows_of_people(batch.column(0) for batch in self.source.batches([person]))[0]
+
+    def _check_unweighted(self) -> None:
+        """Refuse to hand out rows without their weights: a person would count more often than is charged."""
+        if self.choose == "weighted":
+            raise ValueError("these rows have weights: only tables of counts can be made of them")
 
     def _columns(self, names: Iterable[str]) -> list[str]:
         wanted = dict.fromkeys(names)

@@ -166,10 +166,10 @@ def pooled_study(study: Study, names: tuple[str, ...]) -> Study:
     members = [member(study, name) for name in names]
     bounds = [one.people for one in members if one.people is not None]
     people = sum(bounds) if len(bounds) == len(members) else None
-    places = min(study.unit.parties, len(names))
+    unit, places = study.unit.unweighted, min(study.unit.parties, len(names))
     return msgspec.structs.replace(
         study,
         name=f"{study.name}: pooled",
-        unit=msgspec.structs.replace(study.unit, rows=study.unit.rows * places, parties=1, person=None, choose="first"),
+        unit=msgspec.structs.replace(unit, rows=unit.rows * places, parties=1, person=None, choose="first"),
         parties=(Member(name="pooled", people=people),),
     )

@@ -247,7 +247,7 @@ def _tables(real: Mapping[str, Any], study: Study | None, schema: Schema) -> dic
             raise InputError(f"no party called {', '.join(unknown)}; the study's parties are {', '.join(names)}")
     tables = {}
     for name, thing in real.items():
-        unit = study.unit if study else Unit(neighbours="add_remove")
+        unit = study.unit.unweighted if study else Unit(neighbours="add_remove")
         try:
             tables[name] = Table(
                 schema, _source(thing), rows_per_person=unit.rows, person=unit.person, choose=unit.choose

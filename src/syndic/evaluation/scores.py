@@ -184,6 +184,8 @@ def integer_target(counts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
 
 
 def _checked(table: Table, unit: Unit, pairs: Sequence[tuple[str, str]]) -> Sequence[Clique]:
+    if unit.scale > 1:
+        raise InputError(f"private scores count whole rows, and unit.choose is '{unit.choose}'")
     if (table.rows_per_person, table.person) != (unit.rows, unit.person):
         raise InputError(
             f"the table keeps {table.rows_per_person} row(s) per {table.person or 'row'}, but the unit allows "

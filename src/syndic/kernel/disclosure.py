@@ -88,6 +88,11 @@ def beyond_unit(unit: Unit) -> str:
     return f"people with more than {unit.rows} row(s) at a party, or at more than {unit.parties} of the parties"
 
 
+def units_of(unit: Unit) -> str:
+    """Return in which units changes of counts are stated, if they are not rows."""
+    return f", in units of 1/{unit.scale} row" if unit.scale > 1 else ""
+
+
 def change_of(unit: Unit) -> str:
     """Return the operation that makes a neighbouring data set, as the beginning of a sentence."""
     return "adding or removing" if unit.neighbours == "add_remove" else "replacing"

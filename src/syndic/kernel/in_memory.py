@@ -76,5 +76,6 @@ def _opened(plan: Plan, name: str, rows: Any, key: Callable[[], bytes]) -> Calla
             choose=unit.choose,
             key=key(),
             size=size,
+            whole=unit.scale,
         )
     return lambda: table

@@ -15,7 +15,7 @@ class Requires(Document):
     all columns (`all`), each column is at exactly one party (`apart`), or the method checks it itself (`any`). `delta`:
     what needs a delta above 0, in words, or "". `neighbours`, `rows` and `parties`: the required unit, or None if the
     study may choose; `because` says why. `least_parties`: the least number of parties. `free_columns`: names of
-    columns that the method adds.
+    columns that the method adds. `weights`: whether it counts rows with weights (`choose = "weighted"`).
     """
 
     people: Literal["none", "replace", "bound", "same"] = "none"
@@ -27,6 +27,7 @@ class Requires(Document):
     because: str = ""
     least_parties: int = 1
     free_columns: tuple[str, ...] = ()
+    weights: bool = False
 
     def check(self, terms: Terms) -> None:
         """Raise `InputError` for the first requirement that is not met; the text says what to set."""
@@ -64,6 +65,11 @@ class Requires(Document):
             wanted.append(f"parties = {self.parties}")
         if wanted:
             raise InputError(f"{self.because or 'this method needs it'}: set {' and '.join(wanted)} in [unit]")
+        if unit.scale > 1 and not self.weights:
+            raise InputError(
+                'choose = "weighted" is for `synthesis`, and `marginals` with Gaussian or Laplace noise: use one of '
+                'them, or set choose = "first", "last" or "random" in [unit]'
+            )
 
     def _check_party(self, terms: Terms, party: Member) -> None:
         where = f"party '{party.name}'"

@@ -144,5 +144,5 @@ def public_rows(terms: Terms, name: str) -> int | None:
 
 
 def most_rows(terms: Terms, name: str) -> int:
-    """Return the public bound on the number of rows of the party called `name`, or 0 if it gives none."""
-    return (member(terms, name).people or 0) * terms.unit.rows
+    """Return the public bound on the rows of the party called `name`, or 0, in units of 1/`unit.scale`."""
+    return (member(terms, name).people or 0) * terms.unit.most

@@ -10,6 +10,11 @@ from syndic.document import Document, exact
 from syndic.errors import InputError
 from syndic.privacy.event import check_positive
 
+WHOLE: Final = 2520
+"""Units of a count that make one row if rows are weighted: 1 to 10 divide it, so up to 10 rows weigh the same."""
+MOST_WEIGHTED: Final = WHOLE // 10
+"""The most rows of a person that may share one weight; their weights differ by a tenth at most."""
+
 
 class Unit(Document, frozen=True, kw_only=True):
     """One protected person: at most `rows` rows at each of at most `parties` parties.
@@ -19,13 +24,15 @@ class Unit(Document, frozen=True, kw_only=True):
     `person` names the public column that links the rows of a person; without it each row is a person.
     `choose` says which of a person's rows count if there are more than `rows`: the first or last of the source, or
     random ones. Each choice depends only on the person's own rows and private coins, so every sensitivity is the same.
+    With "weighted" the first `rows` count, together as one row: each of k rows counts about 1/k. Counts stay integers
+    by being made in units of 1/`WHOLE` row: the weights of a person's rows are non-negative and add up to `WHOLE`.
     """
 
     neighbours: Literal["add_remove", "replace"]
     rows: int = 1
     parties: int = 1
     person: str | None = None
-    choose: Literal["first", "last", "random"] = "first"
+    choose: Literal["first", "last", "random", "weighted"] = "first"
 
     def __post_init__(self) -> None:
         if self.neighbours not in ("add_remove", "replace"):
@@ -34,8 +41,10 @@ class Unit(Document, frozen=True, kw_only=True):
             raise ValueError(f"rows ({self.rows}) must be at least 1")
         if self.parties < 1:
             raise ValueError(f"parties ({self.parties}) must be at least 1")
-        if self.choose not in ("first", "last", "random"):
-            raise ValueError(f"choose ({self.choose}) must be 'first', 'last' or 'random'")
+        if self.choose not in ("first", "last", "random", "weighted"):
+            raise ValueError(f"choose ({self.choose}) must be 'first', 'last', 'random' or 'weighted'")
+        if self.choose == "weighted" and not 2 <= self.rows <= MOST_WEIGHTED:
+            raise ValueError(f"rows ({self.rows}) must be from 2 to {MOST_WEIGHTED} if choose is 'weighted'")
         if self.choose != "first" and self.person is None:
             raise ValueError(f"choose ({self.choose}) needs person: the column that links the rows of a person")
 
@@ -44,20 +53,37 @@ class Unit(Document, frozen=True, kw_only=True):
         """Whether a party's number of rows is public: under `replace`, if a person has one row."""
         return self.neighbours == "replace" and self.rows == 1
 
-    def l1_of_counts(self) -> int:
-        """Return the l1 sensitivity of one party's histogram over disjoint cells.
+    @property
+    def scale(self) -> int:
+        """How many units of a count make one row: 1, or `WHOLE` if rows are weighted."""
+        return WHOLE if self.choose == "weighted" else 1
 
-        Each row adds 1 to one cell: removing r rows moves the counts by r, replacing takes r and puts r back.
+    @property
+    def most(self) -> int:
+        """The most that one person adds to one party's counts, in units of 1/`scale` row."""
+        return WHOLE if self.choose == "weighted" else self.rows
+
+    @property
+    def unweighted(self) -> "Unit":
+        """The unit of whole rows with the same expected counts: one random row stands for all that share a weight."""
+        return msgspec.structs.replace(self, rows=1, choose="random") if self.choose == "weighted" else self
+
+    def l1_of_counts(self) -> int:
+        """Return the l1 sensitivity of one party's histogram over disjoint cells, in units of 1/`scale` row.
+
+        Each row adds its weight, 1 unless rows are weighted, to one cell, and a person's weights add up to at most
+        m = `most`: removing them moves the counts by m, replacing takes m and puts m back. So weighted rows together
+        have the sensitivity of one row.
         """
-        return self.rows if self.neighbours == "add_remove" else 2 * self.rows
+        return self.most if self.neighbours == "add_remove" else 2 * self.most
 
     def l2_squared_of_counts(self) -> int:
-        """Return the squared l2 sensitivity of one party's histogram over disjoint cells.
+        """Return the squared l2 sensitivity of one party's histogram over disjoint cells, in squared such units.
 
-        Removed rows u and added rows v are non-negative with l1 at most r, so |u|^2 <= r^2 (all in one cell)
-        and |v - u|^2 <= |u|^2 + |v|^2 <= 2 r^2 (all in one cell, then all in another).
+        Removed rows u and added rows v are non-negative with l1 at most m, so |u|^2 <= m^2 (all in one cell)
+        and |v - u|^2 <= |u|^2 + |v|^2 <= 2 m^2 (all in one cell, then all in another).
         """
-        return self.rows**2 if self.neighbours == "add_remove" else 2 * self.rows**2
+        return self.most**2 if self.neighbours == "add_remove" else 2 * self.most**2
 
 
 LARGEST_EPSILON: Final = 10**6

@@ -23,7 +23,7 @@ _MOST_ENTRIES = 20
 
 def own_columns_section(release: Release, table: Coded | None, party: str, source: Any) -> Section:
     """Return every column's exact shares at the party beside the synthetic ones. Private."""
-    unit, schema = release.study.unit, schema_of(release.study, party)
+    unit, schema = release.study.unit.unweighted, schema_of(release.study, party)
     own = Table(
         schema=schema,
         source=open_source(source),

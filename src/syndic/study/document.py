@@ -6,7 +6,7 @@ from collections import Counter
 from fractions import Fraction
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar, final
+from typing import Any, ClassVar, Final, Self, TypeVar, final
 
 from syndic.data import Schema
 from syndic.data.lists import with_lists
@@ -210,6 +210,15 @@ def _plan_of(study: Study) -> Plan:
     return make_plan(study.protocol, study)
 
 
+_UNUSED: Final = {
+    "prefix": (None,),
+    "tree": (None, (), []),
+    "derive": (None,),
+    "resolution": ("day",),
+    "zone": ("UTC",),
+}
+
+
 def _meaning(study: Study) -> dict[str, Any]:
     """Return what the digest covers: the whole study, without unused keys that later versions added."""
     content: dict[str, Any] = to_builtins(study)
@@ -222,13 +231,10 @@ def _meaning(study: Study) -> dict[str, Any]:
     for party in content["parties"]:
         if party["identity"] is None:
             del party["identity"]
-    for column in content["schema"]["columns"]:
-        for key in ("prefix", "tree", "derive"):
-            if not column.get(key, True):
-                del column[key]
-        for key, unused in (("resolution", "day"), ("zone", "UTC")):
-            if column.get(key) == unused:
-                del column[key]
+    columns = content["schema"]["columns"]
+    content["schema"]["columns"] = [
+        {key: one[key] for key in one if one[key] not in _UNUSED.get(key, ())} for one in columns
+    ]
     return content
 
 

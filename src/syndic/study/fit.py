@@ -27,6 +27,7 @@ from syndic.errors import InputError, MissingExtraError
 from syndic.kernel import member, schema_of
 from syndic.methods import Align
 from syndic.privacy import Unit
+from syndic.privacy.unit import MOST_WEIGHTED
 from syndic.study.document import Study
 from syndic.study.party_folder import PartyFile, PartyFolder, beside, stored_alignment
 
@@ -86,11 +87,20 @@ class ColumnFit(Document):
 
 
 class BoundLine(Document):
-    """What a bound on the rows of a person keeps: rows, and people with all their rows. Private."""
+    """What a bound on the rows of a person keeps: rows, and people with all their rows. Private.
+
+    `weighted`: the rows of a person share the weight of one row (`choose = "weighted"`).
+    """
 
     rows: int
     rows_kept: int
     people_kept: int
+    weighted: bool = False
+
+    @property
+    def label(self) -> str:
+        """The keys of `[unit]` as a study says them."""
+        return f"rows = {self.rows}" + (', choose = "weighted"' if self.weighted else "")
 
 
 @final
@@ -119,8 +129,7 @@ class Fit(Document):
     def bound_rows(self) -> list[tuple[str, ...]]:
         """Return the cells of a table with the head `BOUND_HEAD`."""
         return [
-            (f"rows = {one.rows}", percent(one.rows_kept, self.rows), percent(one.people_kept, self.people))
-            for one in self.bounds
+            (one.label, percent(one.rows_kept, self.rows), percent(one.people_kept, self.people)) for one in self.bounds
         ]
 
 
@@ -337,9 +346,18 @@ def _bounds(people: Counter[object], rows: int) -> tuple[BoundLine, ...]:
     have = np.array(list(people.values()), dtype=np.int64)
     largest = int(have.max(initial=1))
     tried = sorted({rows, *(bound for bound in _BOUNDS if bound < largest), largest})
+    lines = [(bound, False) for bound in tried]
+    if largest > 1:
+        # the noise of one row, whatever the bound
+        lines.append((min(largest, MOST_WEIGHTED), True))
     return tuple(
-        BoundLine(rows=bound, rows_kept=int(np.minimum(have, bound).sum()), people_kept=int((have <= bound).sum()))
-        for bound in tried
+        BoundLine(
+            rows=bound,
+            rows_kept=int(np.minimum(have, bound).sum()),
+            people_kept=int((have <= bound).sum()),
+            weighted=weighted,
+        )
+        for bound, weighted in lines
     )
 
 
@@ -348,13 +366,20 @@ def _cut(bounds: tuple[BoundLine, ...], unit: Unit | None, rows: int, nobody: in
     texts = []
     if nobody > _CUT * rows:
         texts.append(f"{percent(nobody, rows)} of the rows have no person and are left out {PRIVATE}")
-    kept = {one.rows: one.rows_kept for one in bounds}
+    kept = {one.rows: one.rows_kept for one in bounds if not one.weighted}
     if unit is None or unit.rows not in kept or rows - nobody - kept[unit.rows] <= _CUT * rows:
         return texts
     enough = [bound for bound, found in kept.items() if rows - nobody - found <= _CUT * rows]
+    noise = "no more noise" if unit.choose == "weighted" else "more noise"
+    shared = [
+        f"; {one.label} keeps {percent(one.rows_kept, rows)} with the noise of one row"
+        for one in bounds
+        if one.weighted and unit.choose != "weighted"
+    ]
     texts.append(
         f"rows = {unit.rows} keeps {percent(kept[unit.rows], rows)} of the rows, the {_ORDER[unit.choose]} of each "
-        f"person; rows = {min(enough)} keeps {percent(kept[min(enough)], rows)}, with more noise {PRIVATE}"
+        f"person; rows = {min(enough)} keeps {percent(kept[min(enough)], rows)}, with {noise}{''.join(shared)} "
+        + PRIVATE
     )
     return texts
 
@@ -392,7 +417,7 @@ def _common(home: PartyFolder, study: Study, party: PartyFile) -> list[str]:
     return [f"{text} {PRIVATE}"] if absent else []
 
 
-_ORDER: Final = {"first": "first", "last": "last", "random": "randomly chosen"}
+_ORDER: Final = {"first": "first", "last": "last", "random": "randomly chosen", "weighted": "first"}
 
 
 def _opened(source: Any) -> Source:

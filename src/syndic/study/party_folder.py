@@ -265,6 +265,7 @@ def open_table(
             choose=study.unit.choose,
             key=key,
             size=public_rows(study, name),
+            whole=study.unit.scale,
         )
     except InputError as error:
         raise InputError(f"party '{name}': {error}") from None

@@ -27,6 +27,7 @@ _LEFT_OUT: Final = {
     "first": "further rows are left out",
     "last": "only the last rows count",
     "random": "rows drawn at random by the party count",
+    "weighted": "each of them counts 1/k if the person has k: together they count as one row",
 }
 
 

@@ -115,7 +115,9 @@ def visits(rows: Sequence[str | None], bound: int) -> Fit:
 def test_what_every_bound_keeps() -> None:
     found = visits([*"aaabbc", None], 1)
     assert (found.people, found.nobody) == (3, 1)
-    assert [(one.rows, one.rows_kept, one.people_kept) for one in found.bounds] == [(1, 3, 1), (2, 5, 2), (3, 6, 3)]
+    *bounds, weighted = found.bounds
+    assert [(one.rows, one.rows_kept, one.people_kept) for one in bounds] == [(1, 3, 1), (2, 5, 2), (3, 6, 3)]
+    assert (weighted.rows, weighted.rows_kept, weighted.people_kept, weighted.weighted) == (3, 6, 3, True)
     assert found.poor
     assert found.advice[0].startswith("14 % of the rows have no person")
     assert found.advice[1].startswith("rows = 1 keeps 42 % of the rows, the first of each person; rows = 3 keeps 85 %")

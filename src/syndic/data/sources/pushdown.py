@@ -181,9 +181,9 @@ def pushdown(
 def _chosen_rows(source: IbisSource, person: str, most: int, choose: Choice) -> Any | None:
     """Return the first or last rows of each person in the declared order.
 
-    None without an order, where ids need reading, or for random rows: engines have no keyed choice.
+    None without an order, where ids need reading, for random rows, as engines have no keyed choice, and weighted ones.
     """
-    if choose == "random" or not source.order or not source.rows[person].type().is_integer():
+    if choose in ("random", "weighted") or not source.order or not source.rows[person].type().is_integer():
         return None
     import ibis  # noqa: PLC0415
 

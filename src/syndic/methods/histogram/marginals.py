@@ -42,6 +42,7 @@ from syndic.kernel import (
     most_rows,
     people_of,
     step,
+    units_of,
 )
 from syndic.methods.histogram.tables import MarginalsNote, MarginalTables, cut, read_marginals
 from syndic.mpc.graph import sum_graph
@@ -67,6 +68,10 @@ class MarginalsPlan(Plan):
         """The sets of columns that are counted."""
         return tuple(domain.names for domain in self.domains)
 
+    def deviation(self, present: int) -> float:
+        """Return the standard deviation of the noise on a count, in rows, when so many parties contributed."""
+        return float(self.noise.total_variance(present) ** 0.5) / self.terms.unit.scale
+
     def events(self, party: str) -> tuple[Event, ...]:
         """One release of all tables, charged in full to every party."""
         self.check_party(party)
@@ -77,7 +82,7 @@ class MarginalsPlan(Plan):
         """Bytes of the largest reply, memory at the coordinator, time for counting and masks."""
         cells, graph, ring = self.masked_sum.count, self.masked_sum.graph, self.masked_sum.ring
         parties, people = len(self.terms.parties), people_of(self.terms) or 0
-        deviation = self.noise.total_variance(parties) ** 0.5
+        deviation = self.deviation(parties)
         return Resources(
             memory_bytes=8 * cells * (parties + 8) + 10**8,
             reply_bytes=self.masked_sum.message_bytes,
@@ -103,7 +108,8 @@ class MarginalsPlan(Plan):
             },
             sensitivity=(
                 f"{change_of(unit)} one person's {unit.rows} row(s) at one party changes each of {len(self.domains)} "
-                f"table(s) by at most {unit.l1_of_counts()} in l1 and {unit.l2_squared_of_counts()} in squared l2; at "
+                f"table(s) by at most {unit.l1_of_counts()} in l1 and {unit.l2_squared_of_counts()} in squared l2"
+                f"{units_of(unit)}; at "
                 f"up to {unit.parties} of the parties the changes add up in the same sum, so the noise is calibrated "
                 f"to {unit.parties} time(s) that, and each of these parties is charged 1/{unit.parties} of the budget"
             ),
@@ -169,6 +175,7 @@ class Marginals(Method, tag="marginals"):
             delta="" if self.noise == "laplace" else f"{self.noise} noise",
             parties=1 if self.noise == "skellam" else None,
             because="skellam noise does not cover people at several parties",
+            weights=self.noise != "skellam",
         )
 
     def plan(self, terms: Terms) -> MarginalsPlan:
@@ -199,9 +206,10 @@ class Marginals(Method, tag="marginals"):
         """Open the noisy sum of all parties' tables."""
         plan = session.plan
         total = plan.masked_sum.open(session, self.count)
-        deviation = plan.noise.total_variance(len(total.present)) ** 0.5
+        scale, deviation = plan.terms.unit.scale, plan.deviation(len(total.present))
         note = MarginalsNote(present=total.present, standard_deviation=deviation, tables=plan.cliques)
-        return MarginalTables(note=note, tables=cut(plan.domains, total.values))
+        counts = total.values if scale == 1 else total.values / scale
+        return MarginalTables(note=note, tables=cut(plan.domains, counts))
 
     def read(self, plan: MarginalsPlan, folder: Path) -> MarginalTables:
         """Read back `marginals.parquet` and `marginals.json`."""

@@ -64,13 +64,14 @@ def read_marginals(domains: Sequence[Domain], folder: Path) -> MarginalTables:
 
 def read_counts(domains: Sequence[Domain], path: Path) -> tuple[Factor, ...]:
     """Read back the counts of several tables from the column `count`, one table after the other."""
-    counts = np.asarray(read_table(path.parent, path.name)["count"], dtype=np.int64)
+    found = np.asarray(read_table(path.parent, path.name)["count"])
+    counts = found.astype(np.float64 if found.dtype.kind == "f" else np.int64)
     if len(counts) != sum(domain.size for domain in domains):
         raise InputError(f"{path.parent.name}: {path.name} does not have the cells that the study defines")
     return cut(domains, counts)
 
 
-def cut(domains: Sequence[Domain], counts: NDArray[np.int64]) -> tuple[Factor, ...]:
+def cut(domains: Sequence[Domain], counts: NDArray[Any]) -> tuple[Factor, ...]:
     """Split consecutive counts of several tables into tables."""
     ends = np.cumsum([domain.size for domain in domains])[:-1]
     return tuple(

@@ -42,10 +42,14 @@ Cut = Callable[[Fraction], Sequence[Fraction]]
 @final
 @dataclass(frozen=True)
 class RoundNoise:
-    """The noise of one round, and the event that is charged for it: the planned one, whatever was asked."""
+    """The noise of one round, and the event that is charged for it: the planned one, whatever was asked.
+
+    Values are counts in units of 1/`whole` row.
+    """
 
     noise: FineGaussian | FineGaussianShare
     event: GaussianEvent
+    whole: int = 1
 
     def __post_init__(self) -> None:
         holds = self.noise.event
@@ -59,12 +63,11 @@ class RoundNoise:
     @property
     def scale(self) -> int:
         """How many units of what is opened make one row."""
-        return self.noise.scale
+        return self.noise.scale * self.whole
 
     def variance(self, present: int) -> float:
         """Return the variance of an opened number, in squared rows, when so many parties contributed."""
-        noise = self.noise
-        return noise.total_variance(present) if isinstance(noise, FineGaussianShare) else noise.variance
+        return _variance(self.noise, present) / self.whole**2
 
     def ring(self, rows: int, dimension: int) -> Ring:
         """Return the ring that has room for `rows` rows of all parties in one cell, and for the noise."""
@@ -102,7 +105,7 @@ class Account:
         squared = self.unit.parties * tables * self.unit.l2_squared_of_counts()
         changed = min(dimension, self.unit.parties * tables * self.unit.l1_of_counts())
         event = self.events[number - 1]
-        return RoundNoise(self._noise(event.mu_squared, squared, changed, dimension), event)
+        return RoundNoise(self._noise(event.mu_squared, squared, changed, dimension), event, self.unit.scale)
 
     def _noise(
         self, mu_squared: Fraction, squared: int, changed: int, dimension: int
@@ -126,10 +129,10 @@ class Account:
         )
 
     def variance(self, mu_squared: Fraction) -> float:
-        """Return the variance of one table's counts at `mu_squared` of the whole budget, if all parties answer."""
+        """Return the variance, in squared rows, of one table's counts at `mu_squared`, if all parties answer."""
         parts = self.unit.parties
         noise = self._noise(mu_squared / parts, parts * self.unit.l2_squared_of_counts(), parts, parts)
-        return noise.total_variance(self.parties) if isinstance(noise, FineGaussianShare) else noise.variance
+        return _variance(noise, self.parties) / self.unit.scale**2
 
     @property
     def shares_to_whole(self) -> float:
@@ -186,6 +189,10 @@ def _cut(terms: Terms, cut: Cut, whole: Fraction, bits: int, sharing: tuple[int,
     parts = [Fraction(2 * floor(part / unit.parties / 2 * PICO), PICO) for part in cut(whole)]
     events = tuple(account.planned(part, place) for place, part in enumerate(parts, 1))
     return replace(account, events=events)
+
+
+def _variance(noise: FineGaussian | FineGaussianShare, present: int) -> float:
+    return noise.total_variance(present) if isinstance(noise, FineGaussianShare) else noise.variance
 
 
 def _lost(epsilon: Fraction, slack: Fraction) -> float:

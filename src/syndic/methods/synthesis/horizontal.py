@@ -85,7 +85,7 @@ class Synthesis(Method, tag="synthesis"):
     @property
     def requires(self) -> Requires:
         """Public bounds on people, to size the ring; Gaussian noise needs delta."""
-        return Requires(people="bound", delta="Gaussian noise")
+        return Requires(people="bound", delta="Gaussian noise", weights=True)
 
     def plan(self, terms: Terms) -> SynthesisPlan:
         """Cut the strictest budget into rounds, and make the model as large as the study's limits allow."""

@@ -3,7 +3,7 @@
 from functools import cached_property
 from typing import final
 
-from syndic.kernel import GROUPS, Disclosure, Plan, Resources, beyond_unit, change_of, people_of
+from syndic.kernel import GROUPS, Disclosure, Plan, Resources, beyond_unit, change_of, people_of, units_of
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.size import Size, list_notes, most_drawn, most_rows
@@ -101,10 +101,10 @@ class SynthesisPlan(Plan):
             },
             sensitivity=(
                 f"{change_of(unit)} one person's {unit.rows} row(s) at one party changes each table by at most "
-                f"{unit.l2_squared_of_counts()} in squared l2; the noise of a round is calibrated to as many as it "
-                f"asks; at up to {unit.parties} of the parties the changes add up in the same sum, so the noise is "
-                f"calibrated to {unit.parties} time(s) that, and each of these parties is charged 1/{unit.parties} of "
-                "the round's part of the budget"
+                f"{unit.l2_squared_of_counts()} in squared l2{units_of(unit)}; the noise of a round is calibrated to "
+                f"as many as it asks; at up to {unit.parties} of the parties the changes add up in the same sum, so "
+                f"the noise is calibrated to {unit.parties} time(s) that, and each of these parties is charged "
+                f"1/{unit.parties} of the round's part of the budget"
             ),
             not_protected=(
                 GROUPS,
