@@ -267,6 +267,7 @@ def column_line(column: Column) -> ColumnLine:
         words = f"{bounds[0]} to {bounds[1]}"
     else:
         words = ", ".join(column.labels()[:40]) + (" ..." if column.size > 40 else "")
+    words += f"; computed at each party: {column.derive}" if column.derive else ""
     kind: Any = column.__struct_config__.tag
     return ColumnLine(name=column.name, kind=str(kind), levels=column.size, words=words)
 

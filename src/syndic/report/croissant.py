@@ -157,7 +157,8 @@ def _described(name: str, schema: Schema) -> str:
         return "weight of the row: -1 where noise made a count negative"
     labels = schema[name].labels()
     shown = ", ".join(labels[:20]) + (f" and {len(labels) - 20} more" if len(labels) > 20 else "")
-    return f"levels or bins: {shown}"
+    derived = f"{schema[name].derive}; " if schema[name].derive else ""
+    return f"{derived}levels or bins: {shown}"
 
 
 def _kind(kind: pa.DataType) -> str:
