@@ -153,8 +153,9 @@ def view(folder: Path, source: str = "") -> DraftView:
     found, unread, left_out = None, "", {}
     try:
         names, study = rows.names(), Study.loads(text)
-        left_out = {name: _reason(text, name) for name in dict.fromkeys(names) if name not in study.schema.names}
-        common = [name for name in study.schema.names if name in names]
+        used = {*study.schema.names, *study.schema.inputs}
+        left_out = {name: _reason(text, name) for name in dict.fromkeys(names) if name not in used}
+        common = [column.name for column in study.schema.columns if set(column.inputs) <= set(names)]
         if common:
             found = fit(study.schema.select(common), rows, unit=study.unit if study.unit.person in names else None)
         else:
