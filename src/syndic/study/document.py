@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections import Counter
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache, lru_cache, partial
 from pathlib import Path
@@ -210,7 +211,7 @@ def _plan_of(study: Study) -> Plan:
     return make_plan(study.protocol, study)
 
 
-_UNUSED: Final = {
+_UNUSED: Final[Mapping[str, tuple[Any, ...]]] = {
     "prefix": (None,),
     "tree": (None, (), []),
     "derive": (None,),
