@@ -20,7 +20,8 @@ from syndic.study import plan as plan_of
 from syndic.study import simulate as run_simulation
 from syndic.study.document import price_of
 from syndic.study.draft_text import unconfirmed
-from syndic.study.fit import BOUND_HEAD, COLUMN_HEAD, Fit, fit_of
+from syndic.study.fit import COLUMN_HEAD, Fit, fit_of
+from syndic.study.fit_rows import BOUND_HEAD
 from syndic.study.simulate import RuntimeName
 
 STUDY = click.argument("study_file", metavar="STUDY", type=PATH)

@@ -34,7 +34,8 @@ from syndic.study.draft_text import (
     with_column,
     with_values,
 )
-from syndic.study.fit import ColumnFit, Fit, fit, percent
+from syndic.study.fit import ColumnFit, Fit, fit
+from syndic.study.fit_rows import percent
 from syndic.study.study_folder import write_new
 
 DRAFT: Final = "study.draft.toml"

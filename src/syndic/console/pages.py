@@ -14,7 +14,8 @@ from syndic.data.profile import Kind
 from syndic.document import from_builtins
 from syndic.errors import InputError, SyndicError
 from syndic.privacy.spending import STUDY_COLUMNS
-from syndic.study.fit import BOUND_HEAD, COLUMN_HEAD
+from syndic.study.fit import COLUMN_HEAD
+from syndic.study.fit_rows import BOUND_HEAD
 from syndic.study.statement import Statement, costs_of, meaning_of
 
 Fields = Mapping[str, str]

@@ -64,6 +64,11 @@ class Unit(Document, frozen=True, kw_only=True):
         return WHOLE if self.choose == "weighted" else self.rows
 
     @property
+    def whole_rows(self) -> int:
+        """The most rows that one person counts for at one party: `rows`, or 1 if rows are weighted."""
+        return self.most // self.scale
+
+    @property
     def unweighted(self) -> "Unit":
         """The unit of whole rows with the same expected counts: one random row stands for all that share a weight."""
         return msgspec.structs.replace(self, rows=1, choose="random") if self.choose == "weighted" else self

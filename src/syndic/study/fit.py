@@ -27,15 +27,12 @@ from syndic.errors import InputError, MissingExtraError
 from syndic.kernel import member, schema_of
 from syndic.methods import Align
 from syndic.privacy import Unit
-from syndic.privacy.unit import MOST_WEIGHTED
 from syndic.study.document import Study
+from syndic.study.fit_rows import CUT, PRIVATE, BoundLine, bounds_of, number_of_rows, percent, rows_cut
 from syndic.study.party_folder import PartyFile, PartyFolder, beside, stored_alignment
 
-PRIVATE: Final = "(this line is private)"
 _MOST: Final = 0.5
 """The share of a column's values above which agreeing needs a second yes."""
-_CUT: Final = 0.1
-"""The share of rows that the bound cuts, above which agreeing needs a second yes; and of values worth a line."""
 _FEW: Final = 5
 """A value of the rows is named only if it occurs so often; a level with fewer rows is rare."""
 _MANY_LEVELS: Final = 50
@@ -45,7 +42,6 @@ _TEXTS_COUNTED: Final = 10_000
 _TEXTS_COMPARED: Final = 200
 _ALIKE: Final = 0.8
 _SUGGESTED: Final = 3
-_BOUNDS: Final = (1, 2, 3, 4, 5, 10, 20, 50, 100)
 
 
 class LevelLine(Document):
@@ -86,23 +82,6 @@ class ColumnFit(Document):
         return (self.name, *(percent(part, self.values) for part in parts))
 
 
-class BoundLine(Document):
-    """What a bound on the rows of a person keeps: rows, and people with all their rows. Private.
-
-    `weighted`: the rows of a person share the weight of one row (`choose = "weighted"`).
-    """
-
-    rows: int
-    rows_kept: int
-    people_kept: int
-    weighted: bool = False
-
-    @property
-    def label(self) -> str:
-        """The keys of `[unit]` as a study says them."""
-        return f"rows = {self.rows}" + (', choose = "weighted"' if self.weighted else "")
-
-
 @final
 class Fit(Document):
     """How the owner's rows fit a study. Private. `poor`: agreeing needs a second yes.
@@ -134,7 +113,6 @@ class Fit(Document):
 
 
 COLUMN_HEAD: Final[tuple[str, ...]] = ("column", "missing", "not in the list", "clipped", "outside, so missing")
-BOUND_HEAD: Final[tuple[str, ...]] = ("unit", "of the rows kept", "of the people keep all their rows")
 
 
 def fit_of(study: Study, name: str, source: Any) -> Fit:
@@ -179,9 +157,9 @@ def fit(schema: Schema, source: Source, *, unit: Unit | None = None, people: int
             ids.update(found)
             nobody += without
     columns = tuple(tally.fit() for tally in tallies)
-    bounds = () if unit is None or person is None else _bounds(ids, unit.rows)
-    counting = rows if unit is None or person is None else sum(min(had, unit.rows) for had in ids.values())
-    cut = [*_cut(bounds, unit, rows, nobody), *_number(unit, people, counting)]
+    bounds = () if unit is None or person is None else bounds_of(ids, unit.rows)
+    counting = rows if unit is None or person is None else sum(min(had, unit.whole_rows) for had in ids.values())
+    cut = [*rows_cut(bounds, unit, rows, nobody), *number_of_rows(unit, people, counting)]
     return Fit(
         party=party,
         source=source.describe(),
@@ -193,13 +171,6 @@ def fit(schema: Schema, source: Source, *, unit: Unit | None = None, people: int
         poor=any(one.poor for one in columns) or bool(cut),
         advice=(*(text for one in columns for text in one.advice), *cut, *([] if rows else ["the source has no rows"])),
     )
-
-
-def percent(part: int, whole: int) -> str:
-    """Return a share in percent; a small one is never shown as none, nor nearly all as all."""
-    if part == 0 or whole == 0:
-        return "0 %"
-    return f"{min(max(100 * part // whole, 1), 100)} %" if 100 * part >= whole else "below 1 %"
 
 
 @final
@@ -272,7 +243,7 @@ class _Tally:
         texts = []
         if isinstance(column, Listed):
             alike = _alike(column, self._texts, self._listed)
-            if alike or self._outside > _CUT * values:
+            if alike or self._outside > CUT * values:
                 meant = f"; did you mean {', '.join(alike)}?" if alike else _instead(column, self._texts)
                 texts.append(f"{percent(self._outside, values)} of the values are not in the list{meant}")
             rare = int((self._counts < _FEW).sum())
@@ -281,7 +252,7 @@ class _Tally:
                     f"{rare} of {column.size} levels have fewer than {_FEW} rows here: noise hides them. List groups "
                     'of them, or set `tree`: a synthesis releases rare values as their branch, otherwise as "other"'
                 )
-        elif isinstance(column, Ranged) and self._outside > _CUT * values:
+        elif isinstance(column, Ranged) and self._outside > CUT * values:
             side = "above the upper bound" if self._above > self._below else "below the lower bound"
             side = side if self._below + self._above else "outside the bounds"
             fate = "are moved to the nearer one" if column.outside == "clip" else "count as missing"
@@ -289,7 +260,7 @@ class _Tally:
                 f"{percent(self._outside, values)} of the values are outside the bounds and {fate}, most of them "
                 f"{side}: ask for other bounds"
             )
-        if self._missing > _CUT * values:
+        if self._missing > CUT * values:
             texts.append(f"{percent(self._missing, values)} of the values are empty or cannot be read as {kind}")
         return texts
 
@@ -342,61 +313,6 @@ def _printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in text[:40])
 
 
-def _bounds(people: Counter[object], rows: int) -> tuple[BoundLine, ...]:
-    have = np.array(list(people.values()), dtype=np.int64)
-    largest = int(have.max(initial=1))
-    tried = sorted({rows, *(bound for bound in _BOUNDS if bound < largest), largest})
-    lines = [(bound, False) for bound in tried]
-    if largest > 1:
-        # the noise of one row, whatever the bound
-        lines.append((min(largest, MOST_WEIGHTED), True))
-    return tuple(
-        BoundLine(
-            rows=bound,
-            rows_kept=int(np.minimum(have, bound).sum()),
-            people_kept=int((have <= bound).sum()),
-            weighted=weighted,
-        )
-        for bound, weighted in lines
-    )
-
-
-def _cut(bounds: tuple[BoundLine, ...], unit: Unit | None, rows: int, nobody: int) -> list[str]:
-    """Return what to say about rows that do not count."""
-    texts = []
-    if nobody > _CUT * rows:
-        texts.append(f"{percent(nobody, rows)} of the rows have no person and are left out {PRIVATE}")
-    kept = {one.rows: one.rows_kept for one in bounds if not one.weighted}
-    if unit is None or unit.rows not in kept or rows - nobody - kept[unit.rows] <= _CUT * rows:
-        return texts
-    enough = [bound for bound, found in kept.items() if rows - nobody - found <= _CUT * rows]
-    noise = "no more noise" if unit.choose == "weighted" else "more noise"
-    shared = [
-        f"; {one.label} keeps {percent(one.rows_kept, rows)} with the noise of one row"
-        for one in bounds
-        if one.weighted and unit.choose != "weighted"
-    ]
-    texts.append(
-        f"rows = {unit.rows} keeps {percent(kept[unit.rows], rows)} of the rows, the {_ORDER[unit.choose]} of each "
-        f"person; rows = {min(enough)} keeps {percent(kept[min(enough)], rows)}, with {noise}{''.join(shared)} "
-        + PRIVATE
-    )
-    return texts
-
-
-def _number(unit: Unit | None, people: int | None, rows: int) -> list[str]:
-    """Return what to say if the number of rows that count is not the declared one. A run says nothing about it."""
-    if unit is None or people is None:
-        return []
-    has = f"your source has {rows:,} rows that count, and the study says people = {people}"
-    if unit.sizes_are_public and rows != people:
-        fate = "the last rows are left out" if rows > people else "rows of missing values are added"
-        return [f"{has}: in a run {fate}. Ask for the right number {PRIVATE}"]
-    if rows > people * unit.rows:
-        return [f"{has}, with at most {unit.rows} rows each: larger counts are cut. Ask for a larger number {PRIVATE}"]
-    return []
-
-
 def _common(home: PartyFolder, study: Study, party: PartyFile) -> list[str]:
     """Return what to say about ids that an alignment leaves out, or common people whose rows are gone."""
     source, people = open_source(party.source), member(study, party.name).people or 0
@@ -415,9 +331,6 @@ def _common(home: PartyFolder, study: Study, party: PartyFile) -> list[str]:
     absent = sum(batch.column(0).null_count for batch in batches) + abs(people - stored.people)
     text = f"{absent:,} of the common people have no row of their own in your source: they count as missing values"
     return [f"{text} {PRIVATE}"] if absent else []
-
-
-_ORDER: Final = {"first": "first", "last": "last", "random": "randomly chosen", "weighted": "first"}
 
 
 def _opened(source: Any) -> Source:

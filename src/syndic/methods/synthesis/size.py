@@ -182,7 +182,7 @@ def most_rows(terms: Terms) -> int:
     """Return the public bound on the rows: of all parties, or of each where all hold columns of the same people."""
     if all(party.columns for party in terms.parties):
         return max(party.people or 0 for party in terms.parties)
-    return (people_of(terms) or 0) * terms.unit.most // terms.unit.scale
+    return (people_of(terms) or 0) * terms.unit.whole_rows
 
 
 def most_drawn(terms: Terms) -> int:
