@@ -184,7 +184,7 @@ def test_organisations_with_agreements_align_and_use_it_as_the_simulation_does(t
         msgspec.structs.replace(party, identity=known.identity)
         for party, known in zip(table.parties, align.parties, strict=True)
     )
-    study = msgspec.structs.replace(table, alignment=align.digest, parties=members)
+    study = msgspec.structs.replace(table, alignment=align.digest, parties=members, coordinator=align.coordinator)
     with pytest.raises(PartyError, match="uses the alignment of study"):
         rehearse(study, homes, seed=SEED)
     assert people(rehearse(align, homes, seed=SEED)) == 50

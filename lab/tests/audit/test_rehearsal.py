@@ -6,6 +6,8 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from syndic.data import Table
+from syndic.data.sparse import SparseCounts
 from syndic.errors import InputError
 from syndic.methods import AnyMethod, Homm, Marginals
 from syndic.methods.histogram.marginals import MarginalsPlan
@@ -62,8 +64,12 @@ def test_the_release_is_that_of_a_simulation_but_for_coins() -> None:
     assert here.histograms["a"].counts.tolist() == there.histograms["a"].counts.tolist() == [1, 1]  # type: ignore[attr-defined]
 
 
-def test_a_refusal_is_seen() -> None:
+def test_a_refusal_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_table: Table, _names: object = None) -> SparseCounts:
+        raise InputError("the source is gone")
+
     study = study_of(Homm(), columns=BIT, parties={"a": (2, None)}, unit=REPLACE, budget=Budget.of(1))
+    monkeypatch.setattr(Table, "cells", refused)
     run = Stage(study, {"a": rows_of(x=[1])}).run(1)
     assert run.result is None
     assert run.seen[-1].code == "input"

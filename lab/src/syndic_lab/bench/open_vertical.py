@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from syndic.data import Domain, Factor
 from syndic.errors import RefusedError
 from syndic.kernel import Message, Plan, Progress, Terms, decode, encode, silent_progress
+from syndic.kernel.view import View
 from syndic.mpc.product_messages import ProductInbox
 from syndic.random import Randomness
 
@@ -72,6 +73,11 @@ class OpenVertical:
     def terms(self) -> Terms:
         """The public terms of the study."""
         return self.plan.terms
+
+    @property
+    def view(self) -> bytes:
+        """What the party was told; the carrier here tells everybody the same."""
+        return View.of(self.study).digest
 
     def key_randomness(self, label: str) -> Randomness:
         """Return randomness for keys and masks."""
