@@ -309,10 +309,14 @@ def test_a_release_without_a_table_is_refused(released: Release) -> None:
         evaluate(bare, real_rows(), seed=1)
 
 
-def test_a_baseline_that_cannot_be_made_is_named() -> None:
+def test_a_baseline_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_arguments: object, **_options: object) -> Release:
+        raise InputError("no room")
+
     study = study_of(unit='neighbours = "replace"')
     made = simulate(study, support.two_parties(), seed=1)
-    # other rows than the study's sizes: the parties refuse, the rest is scored all the same
+    monkeypatch.setattr("syndic.evaluation.baselines.simulate", refused)
+    # the rest is scored all the same
     one = evaluate(made, real_rows(), seed=1, full=True)
     assert [each.name for each in one.scores] == ["release", *OWN, *QUICK]
     assert [note.partition(" is left out: ")[0] for note in one.notes[1:4]] == [
