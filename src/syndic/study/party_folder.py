@@ -277,7 +277,8 @@ def open_table(
 
 def _check_order(rows: Source, schema: Schema) -> None:
     """Refuse an order by values of the study: another value of one person would match all others to wrong people."""
-    values = [name for name in rows.order if name in schema.names] if isinstance(rows, IbisSource) else []
+    order = rows.order if isinstance(rows, IbisSource) else ()
+    values = [name for name in order if name in (*schema.names, *schema.inputs)]
     if values:
         raise InputError(
             f"order: {values[0]!r} is a column of the study, whose rows are matched by their places: order them by an "
