@@ -17,6 +17,7 @@ import msgspec
 
 from syndic.data import Schema, Source, SourceSpec, Table, open_source
 from syndic.data.aligned import AlignedSource, Alignment
+from syndic.data.sources.csv import CsvSource
 from syndic.data.sources.ibis import IbisSource
 from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import InputError, RefusedError
@@ -253,13 +254,13 @@ def open_table(
     `key` chooses the rows of people if the unit says that they are random.
 
     Raises:
-        InputError: if a column is missing, if this party does not have the alignment that the study names, or if values
-            of the study put rows in order that are matched by their places.
+        InputError: if a column is missing, if this party does not have the alignment that the study names, or if one
+            person's value can move rows that are matched by their places.
     """
     try:
         rows, schema = open_source(source), schema_of(study, name)
         if study.protocol.requires.people == "same" and study.alignment is None:
-            _check_order(rows, schema)
+            _check_places(rows, schema)
         return Table(
             schema=schema,
             source=rows if study.alignment is None else _aligned(study.alignment, rows, ledger, id_columns, seed),
@@ -275,8 +276,13 @@ def open_table(
         raise InputError(f"party '{name}': {error}") from None
 
 
-def _check_order(rows: Source, schema: Schema) -> None:
-    """Refuse an order by values of the study: another value of one person would match all others to wrong people."""
+def _check_places(rows: Source, schema: Schema) -> None:
+    """Refuse a source whose rows one person's value can move: all others would be matched to wrong people."""
+    if isinstance(rows, CsvSource) and rows.multiline:
+        raise InputError(
+            "multiline: a wrong quote moves all rows after it, and rows of this study are matched by their places: "
+            "leave out such fields, or align the people"
+        )
     order = rows.order if isinstance(rows, IbisSource) else ()
     values = [name for name in order if name in (*schema.names, *schema.inputs)]
     if values:

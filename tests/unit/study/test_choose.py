@@ -108,15 +108,22 @@ def test_rows_in_memory_have_a_key_too() -> None:
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.study.protocol.requires.people == "same"])
-def test_no_value_of_the_study_orders_rows_that_are_matched_by_their_places(case: Any) -> None:
+def test_no_value_moves_rows_that_are_matched_by_their_places(case: Any, tmp_path: Path) -> None:
     """Another age of one of 1,000 people moved the rows of all: 984 of a table's counts, where 2 were charged."""
+    file = tmp_path / "rows.csv"
     engine: Any = None
+    file.write_text("id,colour,age\n")
     rows = SimpleNamespace(columns=["id", "colour", "age"])
 
-    def opened(order: str) -> None:
-        source = IbisSource(engine=engine, rows=rows, order=(order,))
-        open_table(case.study, "north", source, ledger=Path("none"), id_columns=(), seed=None)
+    def opened(source: Any) -> None:
+        open_table(case.study, "north", source, ledger=tmp_path, id_columns=(), seed=None)
 
-    opened("id")
+    def ordered(by: str) -> IbisSource:
+        return IbisSource(engine=engine, rows=rows, order=(by,))
+
+    opened(ordered("id"))
+    opened({"path": str(file)})
     with pytest.raises(InputError, match="'colour' is a column of the study, whose rows are matched by their places"):
-        opened("colour")
+        opened(ordered("colour"))
+    with pytest.raises(InputError, match="multiline: a wrong quote moves all rows after it"):
+        opened({"path": str(file), "multiline": True})
