@@ -4,7 +4,8 @@
 of event by an outcome also chooses which bound counts, and then each bound may fail once. So delta is divided in
 advance, by the cap and by the plan of the first study, which was chosen before anything was released:
 
-- `first`: what the first study needs at the cap's epsilon, all its charges taken together;
+- `first`: what the first study needs at the cap's epsilon, all its charges taken together. A plan beyond the cap has no
+  part: such a study may end anywhere, so that its total is not fixed in advance;
 - `certain`: the deltas of all other studies;
 - for each level a part for slacks and one for each rule below. The levels are the cap's epsilon and, as a slack counts
   e^level times, 8, 12, ... below it.
@@ -56,7 +57,7 @@ _PARTS: Final[Mapping[Home, tuple[int, ...]]] = MappingProxyType(
 )
 _NOISE: Final = (Fraction(1, 2), Fraction(1, 10))
 # the first study's part of delta is the least of these that is enough
-_FIRST: Final = (Fraction(0), *(Fraction(share, 1000) for share in (1, 10, 50, 200, 500)))
+_FIRST: Final = (Fraction(0), *(Fraction(share, 1000) for share in (1, 10, 50, 200, 500, 1000)))
 # beyond e^40 the least slack that is counted, 1e-18, takes more than any delta
 _LEVELS: Final = tuple(Fraction(level) for level in range(8, 41, 4))
 
@@ -75,8 +76,11 @@ class Filter:
         `alone`: no study but the first has charged anything.
         """
         if alone and self.first.covers(cost):
-            return cost.epsilon(self.cap.delta)
-        others = Fraction(max(0, cost.delta_approximate - self.first.delta_approximate), ATTO)
+            found = cost.epsilon(self.cap.delta)
+            if self._share is not None or found > self.cap.epsilon:
+                return found
+        planned = 0 if self._share is None else self.first.delta_approximate
+        others = Fraction(max(0, cost.delta_approximate - planned), ATTO)
         if others > self._parts[0]:
             return inf
         levels = self._levels if cost.slack else self._levels[:1]
@@ -114,13 +118,17 @@ class Filter:
         return Cost(rho=self.first.rho, gaussian=self.first.gaussian, slack=self.first.slack)
 
     @cached_property
+    def _share(self) -> Fraction | None:
+        """The first study's share of delta; None if the cap does not cover its plan, which then counts for nothing."""
+        return next((one for one in _FIRST if self.first.epsilon(one * self.cap.delta) <= self.cap.epsilon), None)
+
+    @cached_property
     def _parts(self) -> tuple[Fraction, ...]:
-        first, delta = self.first, self.cap.delta
-        share = next((one for one in _FIRST if first.epsilon(one * delta) <= self.cap.epsilon), Fraction(1))
+        first, share = self.first, self._share or 0
         home: Home = "approximate" if first.delta_approximate else "pure"
         if first.rho or first.gaussian:
             home = "pure" if first.pure else "concentrated" if first.rho else "gaussian"
-        return tuple((1 - share) * delta * part / 100 for part in _PARTS[home])
+        return tuple((1 - share) * self.cap.delta * part / 100 for part in _PARTS[home])
 
     @cached_property
     def _levels(self) -> tuple[tuple[Fraction, Fraction], ...]:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self, final
+from typing import Final, Self, final
 
 from syndic.document import to_builtins, to_json
 from syndic.errors import BudgetError, InputError, IntegrityError, RefusedError
@@ -23,6 +23,8 @@ from syndic.privacy.room import fits, refusal
 from syndic.privacy.spending import Spending, StudySpending, by_study
 from syndic.privacy.store import Store
 from syndic.privacy.unit import Budget
+
+_RESTORED: Final = "restored"
 
 
 @final
@@ -158,11 +160,17 @@ class Ledger:
                 place = {"dataset": dataset, "study": study, "call": call}
                 self._store.append(kind="disclose", **place, why=why, stated=stated)
 
-    def log_withdrawal(self, *, dataset: str, study: str, why: str) -> None:
-        """Record that the owner withdrew its agreement to the study. What was spent stays spent."""
+    def log_withdrawal(self, *, dataset: str, study: str, why: str, restored: bool = False) -> None:
+        """Record that the owner withdrew its agreement to the study, for good if the ledger was `restored`."""
         _check_names(dataset=dataset, study=study)
         with self.database.writing():
-            self._store.append(kind="withdraw", dataset=dataset, study=study, why=why)
+            door = _RESTORED if restored else ""
+            self._store.append(kind="withdraw", dataset=dataset, study=study, why=why, door=door)
+
+    def check_open(self, study: str) -> None:
+        """Raise `RefusedError` if the study was withdrawn after a restore: what it asks again may be answered twice."""
+        if self._store.first(kind="withdraw", study=study, door=_RESTORED) is not None:
+            raise RefusedError(f"study {study[:12]} was withdrawn after a restore: it needs a new edition")
 
     def standing(self, study: str) -> Entry | None:
         """Return the owner's last decision about a study: the entry of its agreement or of its withdrawal."""

@@ -55,7 +55,7 @@ def largest_fitting(charged: Charged, events: Sequence[Event], cap: Budget) -> F
     while fails - fitting > 1:
         middle = (fitting + fails) // 2
         part = Cost.of([_weaker(event, Fraction(middle, parts)) for event in events])
-        if fits(charged.plus(part), cap):
+        if fits(charged.plus(part) if charged.cost != Cost() else Charged.by_one(part), cap):
             fitting, largest = middle, Fraction(part.epsilon(cap.delta))
         else:
             fails = middle

@@ -94,6 +94,7 @@ def consider(home: PartyFolder, study: Study, *, rehearsal: int | None = None) -
 
     Raises:
         InputError: if the study cannot run, if a party has no identity in it, or if this party's is not ours.
+        RefusedError: if the owner withdrew from it after restoring an older copy.
     """
     party = home.owner()
     if not identified(study):
@@ -106,6 +107,7 @@ def consider(home: PartyFolder, study: Study, *, rehearsal: int | None = None) -
         )
     planned, run = plan(study), run_digest(study, rehearsal)
     with _ledger(home, party) as ledger:
+        ledger.check_open(run)
         spending = ledger.spent(party.dataset)
         after = ledger.spent_after(dataset=party.dataset, study=run, events=study.plan.events(party.name))
     return Offer(
@@ -174,7 +176,8 @@ def withdraw(home: PartyFolder, digest: str, *, why: str = "", restored: bool = 
     """Withdraw the agreement to a run, named by the first letters of its digest; return the whole digest.
 
     From the next call on, nothing is answered, not even stored answers. What was spent stays spent. If the ledger was
-    `restored` from an older copy, everything that the study may have charged since is charged, also beyond the cap.
+    `restored` from an older copy, everything that the study may have charged since is charged, also beyond the cap, and
+    the owner cannot agree to this run again: lost answers would get new noise on an old charge.
     """
     party = home.owner()
     with _ledger(home, party) as ledger:
@@ -187,9 +190,8 @@ def withdraw(home: PartyFolder, digest: str, *, why: str = "", restored: bool = 
             raise InputError(f"{asked} does not begin the digest of exactly one agreed run; agreed runs: {known}")
         if restored:
             _charge_rest(StudyFolder.of(home.folder, found[0]).study(), party, found[0], ledger)
-        ledger.log_withdrawal(
-            dataset=party.dataset, study=found[0], why=why or "restored from an older copy" * restored
-        )
+        reason = why or "restored from an older copy" * restored
+        ledger.log_withdrawal(dataset=party.dataset, study=found[0], why=reason, restored=restored)
     return found[0]
 
 

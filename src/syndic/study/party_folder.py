@@ -15,8 +15,10 @@ from typing import Any, final
 
 import msgspec
 
-from syndic.data import Source, SourceSpec, Table, open_source
+from syndic.data import Schema, Source, SourceSpec, Table, open_source
 from syndic.data.aligned import AlignedSource, Alignment
+from syndic.data.sources.csv import CsvSource
+from syndic.data.sources.ibis import IbisSource
 from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import Memory, Node, PartyState, decode, identified, member, no_bond, public_rows, schema_of
@@ -252,12 +254,15 @@ def open_table(
     `key` chooses the rows of people if the unit says that they are random.
 
     Raises:
-        InputError: if a column is missing, or if this party does not have the alignment that the study names.
+        InputError: if a column is missing, if this party does not have the alignment that the study names, or if one
+            person's value can move rows that are matched by their places.
     """
     try:
-        rows = open_source(source)
+        rows, schema = open_source(source), schema_of(study, name)
+        if study.protocol.requires.people == "same" and study.alignment is None:
+            _check_places(rows, schema)
         return Table(
-            schema=schema_of(study, name),
+            schema=schema,
             source=rows if study.alignment is None else _aligned(study.alignment, rows, ledger, id_columns, seed),
             person=study.unit.person,
             rows_per_person=study.unit.rows,
@@ -269,6 +274,22 @@ def open_table(
         )
     except InputError as error:
         raise InputError(f"party '{name}': {error}") from None
+
+
+def _check_places(rows: Source, schema: Schema) -> None:
+    """Refuse a source whose rows one person's value can move: all others would be matched to wrong people."""
+    if isinstance(rows, CsvSource) and rows.multiline:
+        raise InputError(
+            "multiline: a wrong quote moves all rows after it, and rows of this study are matched by their places: "
+            "leave out such fields, or align the people"
+        )
+    order = rows.order if isinstance(rows, IbisSource) else ()
+    values = [name for name in order if name in (*schema.names, *schema.inputs)]
+    if values:
+        raise InputError(
+            f"order: {values[0]!r} is a column of the study, whose rows are matched by their places: order them by an "
+            "id, or align the people"
+        )
 
 
 def id_columns_of(study: Study, id_columns: tuple[str, ...], ledger: Path, seed: int | None) -> tuple[str, ...]:

@@ -187,3 +187,30 @@ def test_equal_studies_of_one_kind_fit_nearly_as_often(make: Make, before: int, 
     one = Cost.of(make(amounts[make]))
     assert [by_smallest_bound(cap)(one.times(count), one, False) for count in (before, before + 1)] == [True, False]
     assert [by_filter(cap)(one.times(count), one, False) for count in (now, now + 1)] == [True, False]
+
+
+def test_a_first_plan_beyond_the_cap_covers_nothing() -> None:
+    """It may end anywhere, by outcomes. Once its delta was free for other studies: 900 times that of the cap."""
+    cap = Budget(epsilon=Fraction(1), delta=DELTA)
+    small = ApproximateEvent(epsilon=Fraction(1, 100), delta=DELTA / 10)
+    large = ApproximateEvent(epsilon=Fraction(1, 100), delta=900 * DELTA)
+    plan = Cost.of([small, large])
+    assert Charged(cost=Cost.of([small]), first=plan).epsilon(cap) < 1
+    assert Charged(cost=plan, first=plan, alone=False).epsilon(cap) > 1
+    # also after a cap was lowered below what was spent
+    assert Charged(cost=Cost.of([large, *pure(DELTA)]), first=Cost.of([large]), alone=False).epsilon(cap) > 1
+
+
+@pytest.mark.parametrize("epsilon", [1, 3])
+def test_kinds_chosen_by_outcomes_within_a_plan_beyond_the_cap(epsilon: int) -> None:
+    """The first study plans all kinds and more than fits, and stays alone; its coordinator chooses what it asks."""
+    cap = Budget(epsilon=Fraction(epsilon), delta=DELTA)
+    whole = mu_squared_for(cap.epsilon, DELTA)
+    plan = Cost.of([*gaussian(whole), *pure(cap.epsilon), *concentrated(whole), *failing(99)(cap.epsilon)])
+
+    def covers(cost: Cost, _first: Cost, _alone: bool) -> bool:
+        return Charged(cost=cost, first=plan).epsilon(cap) <= cap.epsilon
+
+    step = Fraction(2 * int(whole / 8 * PICO / 2), PICO)
+    search = Search(cap=cap, covers=covers, noise=gaussian, step=step, steps=8, planned=8, ends=ALL)
+    assert search.best() <= DELTA

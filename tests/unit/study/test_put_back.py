@@ -20,7 +20,7 @@ from syndic.kernel import Call, Delivery, decode
 from syndic.privacy import Ledger
 from syndic.runtime import Local
 from syndic.study import PartyFolder
-from syndic.study.agreement import withdraw
+from syndic.study.agreement import agree, withdraw
 from syndic.study.run import run_study
 
 CASE = next(case for case in CASES if case.name == "average gaussian")
@@ -185,3 +185,6 @@ def test_an_owner_declares_a_restored_ledger_and_all_of_the_study_is_charged(run
             ledger.verify()
     with pytest.raises(RefusedError, match="north has withdrawn"):
         home.agreed_node(run.study.digest)
+    # else a coordinator that lets nobody compare heads gets new noise for steps after a charge
+    with pytest.raises(RefusedError, match="it needs a new edition"):
+        agree(home, run.study)
