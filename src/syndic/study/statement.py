@@ -220,10 +220,14 @@ class PlannedStep(Document):
 
 @final
 class PlanSummary(Document):
-    """Everything that an owner needs to decide; `str(plan)` is for reading."""
+    """Everything that an owner needs to decide; `str(plan)` is for reading.
+
+    `reads` are the columns, those that are computed from others with their expression.
+    """
 
     study: str
     digest: str
+    reads: tuple[str, ...]
     statement: Statement
     steps: tuple[PlannedStep, ...]
     resources: Resources
@@ -234,6 +238,7 @@ class PlanSummary(Document):
             f"{self.study}  (digest {self.digest[:12]})",
             _line("method", f"{statement.method}; {_PARTITIONS[statement.partition]}"),
             _line("protects", statement.unit_in_words),
+            _line("reads", ", ".join(self.reads)),
             *(_line("costs", text) for text in costs_of(statement)),
             *(_line("DISCLOSES", f"{text}; exactly, and outside any epsilon") for text in statement.discloses),
             *(_line("charges", text) for text in _charges(statement.parties)),
@@ -260,6 +265,10 @@ def plan(study: Study) -> PlanSummary:
     return PlanSummary(
         study=study.name,
         digest=study.digest,
+        reads=tuple(
+            column.name if column.derive is None else f"{column.name} = {column.derive}"
+            for column in study.schema.columns
+        ),
         statement=state(study, simulated=False, version=__version__),
         steps=tuple(
             PlannedStep(step=name, reveals=each.reveals, means=each.means) for name, each in study.steps.items()

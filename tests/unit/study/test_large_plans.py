@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import syndic as sy
 from syndic.data import Domain
@@ -62,3 +63,12 @@ def test_the_pairs_of_a_round_are_counted_as_they_are_listed(seed: int) -> None:
     assert limit.tables == len(listed)
     cut = {name: min(size, chosen.most_levels) for name, size in zip(domain.names, sizes, strict=True)}
     assert limit.cells == sum(int(np.prod([cut[name] for name in names])) for names in listed)
+
+
+def test_a_plan_names_every_column_that_is_read() -> None:
+    """Also what is behind a harmless name: an owner agrees to what is read, not to what it is called."""
+    few = study(columns=2, parties=2)
+    hidden = replace(few.schema.columns[0], name="colour", derive="log(c0)")
+    asked = replace(few, schema=sy.Schema(columns=(hidden, *few.schema.columns)))
+    assert plan(asked).reads == ("colour = log(c0)", "c0", "c1")
+    assert "  reads        colour = log(c0), c0, c1\n" in str(plan(asked))
