@@ -76,7 +76,7 @@ class Chosen(Message):
     @property
     def digest(self) -> str:
         """The digest to which the secure product of the leaves is bound."""
-        return hashlib.sha256(encode(self)).hexdigest()[:16]
+        return hashlib.sha256(encode(self)).hexdigest()
 
 
 class SplitNote(RowsNote):

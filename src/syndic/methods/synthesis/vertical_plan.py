@@ -104,8 +104,8 @@ class VerticalPlan(Plan):
 
     def _round_of(self, question: Question) -> Round:
         domain = question.grouping(self.terms.schema.domain).domain_of_groups
-        # partners who were asked different things cannot read each other's mail
-        label = f"round {question.number}, {question.digest.hex()[:16]}"
+        # partners who were asked different things cannot read each other's mail; a part of the digest could be made equal
+        label = f"round {question.number}, {question.digest.hex()}"
         layout = layout_of(self.holder, question.tables, domain)
         return plan_round(self.terms, self.account, question.number, layout, label, proven=self.proven)
 
