@@ -26,7 +26,7 @@ UNCHECKED_ROWS = (
 )
 SHOWN_RECORD = (
     "against a party that deviates while the coordinator only looks: the party can show the coordinator a partner's "
-    "record of one person"
+    "records of several people"
 )
 PROVEN_ROWS = (
     'adversary "active": any set of parties without the coordinator, or the coordinator alone, may deviate from the '
@@ -78,7 +78,7 @@ def of_products(*, proven: bool) -> tuple[str, ...]:
 def against_partners(outside: float, partner: float) -> dict[str, float]:
     """Return the epsilons of a method in which the two partners of a table each know a share of its noise."""
     return {
-        "everyone but the two partners of a table": outside,
+        "everyone but the two partners of a table, if both add their noise": outside,
         "a partner of a table, which can subtract its own share of the noise": partner,
     }
 

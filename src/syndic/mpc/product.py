@@ -11,7 +11,7 @@ noisy products. The coordinator and one party together could read the matrices o
 *Proven* products are of one-hot matrices: every party proves that its masked rows are one-hot, and its partners check
 that before anything opens (`syndic.mpc.proof`). Then any set of parties without the coordinator, or the coordinator
 alone, may deviate: they learn only the noisy products, plus shifts that they chose; they can stop or falsify a run.
-A party that lies in its own product can still show the coordinator, who only looks, a partner's record. Products that
+A party that lies in its own product can still show the coordinator, who only looks, a partner's records. Products that
 are not proven are *semi-honest*: a party that enters a large number in a row reads its partner's. Without identities in
 the study, a coordinator that forges public keys can read the rows. Rows must be the same every time they are read: a
 party compares them with those that it masked. *Not supported*: products of three matrices. They need a triple for

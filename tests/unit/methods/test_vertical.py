@@ -137,7 +137,7 @@ def test_the_plan_says_what_a_partner_learns() -> None:
     assert "against" not in str(sound).split("  asks")[0]
     # twice the mu^2 of the budget
     less = float(gaussian_epsilon(2 * mu_squared_for(Fraction(1), Fraction("1e-5")), Fraction("1e-5")))
-    assert "epsilon 1 against everyone but the two partners of a table\n" in str(trusting)
+    assert "epsilon 1 against everyone but the two partners of a table, if both add their noise\n" in str(trusting)
     assert f"epsilon {shown(less)} against a partner of a table, which can subtract its own share" in str(trusting)
 
 
@@ -345,6 +345,14 @@ def test_where_no_pair_can_be_counted_the_second_round_has_room_for_the_columns(
 def test_a_study_that_cannot_work_is_refused(parties: str, columns: str, match: str) -> None:
     with pytest.raises(InputError, match=match):
         synthesis_across(parties=parties, columns=columns).check()
+
+
+def test_a_round_of_own_tables_may_have_more_noise_than_a_field_has_room_for() -> None:
+    agreed = synthesis_across(budget="epsilon = 1e-5\ndelta = 1e-5")
+    assert isinstance(agreed.plan, VerticalPlan)
+    question = Question(number=1, tables=(("colour",), ("age",), ("score",)))
+    agreed.plan.check_question(question)
+    assert not agreed.plan.round_of(question).product.proven
 
 
 @pytest.mark.parametrize(

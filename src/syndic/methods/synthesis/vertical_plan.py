@@ -104,7 +104,7 @@ class VerticalPlan(Plan):
 
     def _round_of(self, question: Question) -> Round:
         domain = question.grouping(self.terms.schema.domain).domain_of_groups
-        # partners who were asked different things cannot read each other's mail; a part of the digest could be made equal
+        # partners who were asked different things cannot read each other's mail; a part of a digest can be made equal
         label = f"round {question.number}, {question.digest.hex()}"
         layout = layout_of(self.holder, question.tables, domain)
         return plan_round(self.terms, self.account, question.number, layout, label, proven=self.proven)

@@ -299,7 +299,8 @@ def plan_round(
         InputError: if counts and their noise do not fit 64 bits.
     """
     across, within = (one.noise_of(number, len(layout.tables), layout.dimension) for one in (account, alone(account)))
-    sizes = layout.sizes(terms, across, proven=proven)
+    # a round without products needs no field, which may have no room for its noise
+    sizes = layout.sizes(terms, across, proven=proven and bool(layout.across))
     if layout.across and not opens_in_word(sizes, across):
         raise InputError("counts and their noise do not fit 64 bits: raise epsilon or delta, or ask for fewer cells")
     return Round(label=label, layout=layout, sizes=sizes, across=across, within=within)
