@@ -17,6 +17,7 @@ from products import carrier_of, coordinate, counted, study_of, tables
 from runtimes import session_over
 from support import CASES, open_nodes
 from syndic.errors import PartyError, RefusedError
+from syndic.kernel import Call, Reply, answer, decode, encode
 from syndic.methods import Crosstables
 from syndic.methods.histogram.crosstables_plan import CrosstablesPlan
 from syndic.methods.synthesis import vertical
@@ -30,6 +31,7 @@ from syndic.mpc.product_messages import ProductChallenge, ProductProof
 from syndic.mpc.proof import OneHotProof
 from syndic.mpc.triple import Stock
 from syndic.runtime import Local
+from syndic.study.party_folder import PartyFolder
 
 PARTS = tables(200, (3, 2), (4,))
 STUDY = study_of(PARTS)
@@ -68,8 +70,8 @@ class Dealer:
         asked = message if isinstance(message, dict) else dict.fromkeys(self.carrier.members, message)
         changed = {name: self.lie(self, step.__name__, name, one) for name, one in asked.items()}
         answers = self.carrier.ask(step, changed, **more)
-        for name, answer in answers.items():
-            self.sent[step.__name__, name], self.heard[step.__name__, name] = changed[name], answer
+        for name, heard in answers.items():
+            self.sent[step.__name__, name], self.heard[step.__name__, name] = changed[name], heard
         return answers
 
     def mask(self) -> Matrix:
@@ -550,3 +552,29 @@ def test_bad_rows_are_refused_before_their_round_is_charged(
     with pytest.raises(PartyError, match=UNPROVEN):
         case.study.protocol.coordinate(session)
     assert all(sum(events.values()) == paid for events in charged(case, tmp_path / "second").values())
+
+
+def test_a_second_proof_is_refused_after_a_restart_and_the_first_is_given_again(tmp_path: Path) -> None:
+    case = next(case for case in CASES if case.name == "crosstables")
+    nodes, asked, given = open_nodes(case, tmp_path), b"", b""
+
+    class Stopping:
+        def send(self, calls: Any, **options: Any) -> Any:
+            nonlocal asked, given
+            found = Local(nodes).send(calls, **options)
+            if decode(calls["north"], Call).step == "product_proved":
+                asked, given = calls["north"], found.replies["north"]
+                raise InterruptedError
+            return found
+
+    with pytest.raises(InterruptedError):
+        case.study.protocol.coordinate(session_over(Stopping(), case.study))  # type: ignore[arg-type]
+    for node in nodes.values():
+        node.close()
+    folder = PartyFolder(folder=tmp_path / "second" / "parties" / "north")
+    node, call = folder.node(seed=7, source=case.sources["north"]), decode(asked, Call)
+    assert answer(node, asked) == given
+    body = encode(ProductChallenge(chunk=0, seed=b"2" * 32))
+    for name in (call.call, "f" * 32):
+        other = Call(study=call.study, party=call.party, step=call.step, call=name, body=body)
+        assert decode(answer(node, encode(other)), Reply).code == "refused"
