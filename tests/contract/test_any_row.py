@@ -31,7 +31,9 @@ def longer(table: pa.Table, folder: Path) -> Any:
     del folder
     more = table.slice(0, 7)
     if "id" in table.column_names:
-        more = more.set_column(more.column_names.index("id"), "id", pa.array([f"new {row}" for row in range(7)]))
+        more = more.set_column(
+            more.column_names.index("id"), "id", pa.array(range(10**6, 10**6 + 7)).cast(table.schema.field("id").type)
+        )
     return pa.concat_tables([table, *[more] * 3])
 
 

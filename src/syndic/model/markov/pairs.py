@@ -16,8 +16,8 @@ from syndic.model.markov.query import Names, Queries
 
 Floats = NDArray[np.float64]
 
-MOST_CELLS = 1 << 24
-"""A matrix of more cells is not made: pairs that need it are computed one by one."""
+LEAST_ROOM = 1 << 20
+"""Cells of all matrices kept at one time, however small the model: 8 MB."""
 
 
 @final
@@ -30,21 +30,24 @@ class _Branch:
     given: Floats
 
 
-def pair_tables(queries: Queries, pairs: Collection[Names]) -> dict[Names, Floats]:
-    """Return the probabilities over each pair that no clique contains, where it can be had within `MOST_CELLS`."""
-    return _Sweep(queries, frozenset(pairs)).found
+def pair_tables(queries: Queries, pairs: Collection[Names], room: int | None = None) -> dict[Names, Floats]:
+    """Return the probabilities over each pair that no clique contains.
+
+    Matrices have at most `room` cells together, four times the model's by default. Pairs that need more are left out.
+    """
+    room = max(LEAST_ROOM, 4 * queries.tree.cells) if room is None else room
+    return _Sweep(queries, frozenset(pairs), room).found
 
 
 class _Sweep:
-    def __init__(self, queries: Queries, pairs: frozenset[Names]) -> None:
-        self.queries, self.pairs = queries, pairs
+    def __init__(self, queries: Queries, pairs: frozenset[Names], room: int) -> None:
+        self.queries, self.pairs, self.room = queries, pairs, room
         self.found: dict[Names, Floats] = {}
         tree = queries.tree
-        fresh = tree.fresh
         below: dict[int, list[_Branch]] = {place: [] for place in tree.order}
         for place in reversed(tree.order):
             branches = below.pop(place)
-            own = [_Branch((name,), (name,), np.eye(queries.size[name])) for name in fresh[place]]
+            own = [_Branch((name,), (name,), np.eye(queries.size[name])) for name in tree.fresh[place]]
             for count, branch in enumerate(branches):
                 for other in (*own, *branches[:count]):
                     self._meet(place, other, branch)
@@ -52,16 +55,16 @@ class _Sweep:
                 up = self._up(place, [*own, *branches], tree.separators[place])
                 if up is not None:
                     below[tree.parents[place]].append(up)
+            self.room += sum(branch.given.size for branch in branches)
 
     def _meet(self, place: int, left: _Branch, right: _Branch) -> None:
         """Keep the tables of all pairs between two branches that meet in a clique."""
         between = self._between(place, left.shared, right.shared)
-        if between is None or len(left.given) * len(right.given) > MOST_CELLS:
+        if between is None:
             return
-        tables = left.given @ between @ right.given.T
         size, rows = self.queries.size, 0
         for one in left.names:
-            columns, part = 0, tables[rows : rows + size[one]]
+            columns, part = 0, left.given[rows : rows + size[one]] @ between @ right.given.T
             rows += size[one]
             for other in right.names:
                 table = part[:, columns : columns + size[other]]
@@ -78,9 +81,10 @@ class _Sweep:
         names: list[str] = []
         for branch in branches:
             between = self._between(place, branch.shared, shared)
-            if between is None or len(branch.given) * len(margin) > MOST_CELLS:
+            if between is None or len(branch.given) * len(margin) > self.room:
                 continue
             lines.append(branch.given @ np.divide(between, margin, out=np.zeros_like(between), where=margin > 0))
+            self.room -= lines[-1].size
             names.extend(branch.names)
         return _Branch(tuple(names), shared, np.concatenate(lines)) if lines else None
 
@@ -88,7 +92,7 @@ class _Sweep:
         """Return the probabilities over two sets of a clique's columns as a matrix; None if it is too large."""
         size = self.queries.size
         lengths = [int(np.prod([size[name] for name in names])) for names in (left, right)]
-        if lengths[0] * lengths[1] > MOST_CELLS:
+        if lengths[0] * lengths[1] > self.room:
             return None
         names = tuple(name for name in self.queries.tree.cliques[place] if name in left or name in right)
         table = self.queries.inside(place, names)
