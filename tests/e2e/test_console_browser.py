@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from browser import CHROMIUM, Browser
 from consoles import Running, agree_all, study_between, study_file
-from organisations import COORDINATOR, rehearse
+from organisations import COORDINATOR, named, rehearse
 from support import COLUMNS
 from syndic.console.releases import archive
 from syndic.federation.coordinator import Coordinator
@@ -219,6 +219,7 @@ def test_every_page_is_sound(place: tuple[Study, dict[str, PartyFolder]], runnin
 def test_a_coordinator_has_its_own(browser: Browser, shoot: Shoot, tmp_path: Path) -> None:
     coordinator = Coordinator.create(tmp_path / "health", name="health", host="127.0.0.1", port=8002)
     study, homes = study_between(tmp_path / "homes", name="age and score")
+    study = named(study, coordinator.identity)
     for name in homes:
         coordinator.approve(prepare(homes[name].folder, name=name))
     running = Running(coordinator.folder)
