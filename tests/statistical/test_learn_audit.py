@@ -114,8 +114,8 @@ def test_coordinator_and_a_colluding_party_stay_within_epsilon() -> None:
 def test_much_too_little_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     of = study(3, 3, iterations=2, path=True, colluding=1, regularisation=0.002)
     drawn = FineGaussianShare.draw
-    monkeypatch.setattr(FineGaussianShare, "draw", lambda *given: drawn(*given) // 40)
-    assert reached(*views(of, 100, ("p1",))) > EPSILON
+    monkeypatch.setattr(FineGaussianShare, "draw", lambda *given: drawn(*given) // 400)
+    assert reached(*views(of, 120, ("p1",))) > EPSILON
 
 
 def test_the_noise_left_after_collusion_is_what_the_claim_needs() -> None:

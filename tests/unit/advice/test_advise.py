@@ -1,6 +1,5 @@
 """The advice against closed forms, and what it refuses."""
 
-import time
 from math import sqrt
 from pathlib import Path
 
@@ -156,9 +155,7 @@ def test_few_survivors_of_a_huge_grid() -> None:
         parties=(Member(name="north", people=300),),
         schema=schema,
     )
-    start = time.perf_counter()
     advice = advise(huge, tasks=["mean:c0"])
-    assert time.perf_counter() - start < 20
     assert advice.verdict == "do not share"
     # a handful of rows of nobody, 101^6 a^26 / (1 + a) cells with 26 + a / (1 - a) rows each
     a = np.exp(-1.0)

@@ -3,7 +3,6 @@
 import os
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -160,10 +159,8 @@ def test_a_site_that_stays_away_is_given_up(server: Server) -> None:
 def test_time_is_over_for_a_site_that_only_works(server: Server) -> None:
     server.answer = lambda _question: Forwarded(body=encode(Part(state="working")))
     runtime = Flare(server.path, study="s", most=10, patience=1.0)
-    began = time.monotonic()
     delivery = runtime.send({"north": b"x"}, seconds=1.0, arrived=lambda _done: None)
     assert delivery.silent == {"north": "no answer in time; its stored answers are kept"}
-    assert time.monotonic() - began < 10
 
 
 def test_a_reply_that_is_too_large_is_not_taken(server: Server) -> None:
