@@ -119,10 +119,12 @@ def test_any_cell_of_a_typed_column(
     if kind == pa.string() and carrier in (arrow, parquet, ipc):
         more.append(pa.concat_arrays([pa.array(some, kind), BROKEN]))
     source = carrier(pa.concat_arrays(more), tmp_path)
+    (tmp_path / "alone").mkdir()
+    three = carrier(pa.array(some, kind), tmp_path / "alone")
     for column in columns("c"):
         codes = coded(Schema(columns=(column,)), source)
         assert len(codes) == 4 * len(more)
-        alone = coded(Schema(columns=(column,)), pa.table({"c": pa.array(some, kind)}))
+        alone = coded(Schema(columns=(column,)), three)
         assert all(codes[4 * place : 4 * place + 3] == alone for place in range(len(more)))
 
 
