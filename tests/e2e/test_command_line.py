@@ -223,7 +223,7 @@ def test_an_interrupt_ends_the_run_and_the_next_one_goes_on(place: Path) -> None
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
-    assert process.returncode in {0, 130}
+    assert process.returncode in {0, 130}, told
     assert "Traceback" not in told
     result = json.loads(syndic("simulate", "study.toml", *SOURCES, "--out", "run", "--json", cwd=place))
     assert result["ledgers"]["north"][0]["cost"]["pure"] == 10**12
