@@ -136,6 +136,9 @@ def reading(what: str) -> Iterator[None]:
     """Replace the reader's errors by one that names the file and quotes nothing from it."""
     try:
         yield
+    except pa.ArrowCancelled as error:
+        # how Arrow says that somebody pressed Ctrl-C while it read
+        raise KeyboardInterrupt from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         # UnicodeDecodeError: the name of a column is damaged
         raise InputError(

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from syndic.data import Categorical, Schema, Table, open_source
+from syndic.data.source import reading
 from syndic.errors import InputError
 
 SCHEMA = Schema(columns=(Categorical(name="c", values=("a", "b")),))
@@ -67,3 +68,8 @@ def test_a_changed_byte_of_a_parquet_file_loses_no_row(change: int, tmp_path: Pa
         except InputError:
             refused += 1
     assert refused > 30
+
+
+def test_an_interrupt_while_arrow_reads_is_an_interrupt() -> None:
+    with pytest.raises(KeyboardInterrupt), reading("rows.csv"):
+        raise pa.ArrowCancelled("Operation cancelled. Detail: received signal 2")
