@@ -96,11 +96,6 @@ def answer_of(question: Question, table: Table, most: int) -> NDArray[np.int64]:
     return np.minimum(counts, most)
 
 
-def rows_counted(question: Question, values: NDArray[np.int64], domain: Domain) -> int:
-    """Return the number of rows in the first table of an exact answer. Private under `add_remove`."""
-    return int(values[: question.domains(domain)[0].size].sum())
-
-
 def split(question: Question, domain: Domain, values: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     """Cut an answer into tables, each of its domain's shape."""
     domains = question.domains(domain)
