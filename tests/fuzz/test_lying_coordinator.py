@@ -3,7 +3,6 @@
 `SYNDIC_LIES` is the number of deviations for each method: few in `make test`, 10,000 in `make fuzz`.
 """
 
-import logging
 import os
 from collections import Counter
 from typing import Any, Final
@@ -59,7 +58,6 @@ STUDIES: Final = {
 
 @pytest.fixture(scope="module")
 def held() -> dict[str, Any]:
-    logging.getLogger("syndic").setLevel(logging.CRITICAL)
     tables: list[pa.Table] = [rows(PEOPLE, place) for place, _ in enumerate(NAMES)]
     return {name: open_source(table) for name, table in zip(NAMES, tables, strict=True)}
 

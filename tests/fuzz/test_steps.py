@@ -1,6 +1,5 @@
 """A coordinator that sends anything: every step of every method answers or refuses, and nothing of a row comes back."""
 
-import logging
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -153,7 +152,6 @@ def lengths() -> dict[str, int]:
 def test_a_spoiled_call_is_answered_or_refused(
     case: Case, data: st.DataObject, lengths: dict[str, int], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    logging.getLogger("syndic").setLevel(logging.CRITICAL)
     if case.name not in lengths:
         lengths[case.name] = attacked(case, tmp_path_factory.mktemp("first"), -1, lambda _: []).calls
     place = data.draw(st.integers(0, lengths[case.name] - 1))
