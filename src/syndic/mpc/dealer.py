@@ -93,7 +93,8 @@ def _halves(
     for done, (left, right) in enumerate(pairs):
         session.progress("deal", chunk * len(pairs) + done, chunks * len(pairs))
         half = stocks[left].half(right, chunk, product.shape((left, right)))
-        dealt = dealt_half(masks[left], masks[right], half, ring, product.cells.get((left, right)))
+        weighted = product.weighted(masks[left], chunk)
+        dealt = dealt_half(weighted, masks[right], half, ring, product.cells.get((left, right)))
         halves[right][left] = ring.pack(dealt)
     return halves
 

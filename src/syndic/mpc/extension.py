@@ -1,22 +1,24 @@
 """The quartic extension K = F_p[x] / (x^4 - c) of a prime field, for challenges that cannot be guessed.
 
 p leaves 1 divided by 4 and c is no square, so x^4 - c is irreducible and K is a field of p^4 elements. An array of
-elements has their four coefficients along its first axis, as whole numbers in doubles: exact, since no sum before a
-reduction exceeds 2^53.
+elements has their four coefficients along its first axis, as whole numbers: in doubles, exact since no sum before a
+reduction exceeds 2^53, and for primes above 2^23 in 64-bit integers, for the same reason up to 2^63.
 """
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations_with_replacement
 from math import prod
-from typing import Final, final
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+Elements = NDArray[Any]
 DEGREE: Final = 4
-EXACT: Final = 1 << 53
+_DOUBLE: Final = 1 << 53
+_WHOLE: Final = 1 << 63
+_LARGEST_IN_DOUBLES: Final = 1 << 23
 
 
 @final
@@ -31,17 +33,28 @@ class Extension:
         """The smallest c that is no square modulo the prime."""
         return next(c for c in range(2, self.prime) if pow(c, (self.prime - 1) // 2, self.prime) == self.prime - 1)
 
-    def reduce(self, values: Floats) -> Floats:
-        """Return whole numbers from -2^52 to 2^53 modulo the prime."""
+    @property
+    def doubles(self) -> bool:
+        """Whether numbers are kept in doubles, which are multiplied faster."""
+        return self.prime < _LARGEST_IN_DOUBLES
+
+    def elements(self, values: NDArray[Any]) -> Elements:
+        """Return whole numbers in the type in which they are calculated with."""
+        return values.astype(np.float64 if self.doubles else np.int64)
+
+    def reduce(self, values: Elements) -> Elements:
+        """Return whole numbers, half as large below zero as above it, modulo the prime."""
+        if not self.doubles:
+            return np.mod(values, self.prime)
         # the quotient is rounded by less than the least distance from the next whole number
-        whole: Floats = np.asarray(values / self.prime)
+        whole: Elements = np.asarray(values / self.prime)
         np.floor(whole, out=whole)
         whole *= self.prime
         return np.subtract(values, whole, out=whole)
 
-    def times(self, left: Floats, right: Floats) -> Floats:
+    def times(self, left: Elements, right: Elements) -> Elements:
         """Return the products of elements."""
-        found = np.empty((DEGREE, *np.broadcast_shapes(left.shape[1:], right.shape[1:])))
+        found = np.empty((DEGREE, *np.broadcast_shapes(left.shape[1:], right.shape[1:])), dtype=left.dtype)
         for place in range(DEGREE):
             # x^4 is the root: the parts that go beyond come back times it
             total = np.zeros_like(found[0])
@@ -52,9 +65,10 @@ class Extension:
             found[place] = self.reduce(total)
         return found
 
-    def squares(self, elements: Floats) -> Floats:
+    def squares(self, elements: Elements) -> Elements:
         """Return the sums over the last axis of the squares of elements."""
-        total, most = np.zeros(elements.shape[:-1]), EXACT // self.prime**2
+        total = np.zeros(elements.shape[:-1], dtype=elements.dtype)
+        most = (_DOUBLE if self.doubles else _WHOLE) // self.prime**2
         for start in range(0, elements.shape[-1], most):
             part = elements[..., start : start + most]
             for one, other in combinations_with_replacement(range(DEGREE), 2):
@@ -63,7 +77,7 @@ class Extension:
                 total[(one + other) % DEGREE] += weight * sums
         return self.reduce(total)
 
-    def coefficients(self, degree: int, point: Floats) -> Floats:
+    def coefficients(self, degree: int, point: Elements) -> Elements:
         """Return the Lagrange coefficients at `point` in K of polynomials with values at 0, 1, .., `degree`."""
         factors = np.repeat(point[:, None], degree + 1, axis=1)
         factors[0] -= np.arange(degree + 1)
@@ -71,7 +85,7 @@ class Extension:
         others = self.times(self._before(factors), self._before(factors[:, ::-1])[:, ::-1])
         return self.reduce(others * np.array(_weights(self.prime, degree)))
 
-    def _before(self, factors: Floats) -> Floats:
+    def _before(self, factors: Elements) -> Elements:
         """Return, for every factor, the product of those before it."""
         found, width = np.roll(factors, 1, axis=1), 1
         found[:, 0] = (1, 0, 0, 0)
@@ -80,9 +94,9 @@ class Extension:
             width *= 2
         return found
 
-    def extrapolation(self, degree: int) -> Floats:
+    def extrapolation(self, degree: int) -> Elements:
         """Return the matrix from values at 0, .., `degree` to values at `degree` + 1, .., 2 `degree`."""
-        return _extrapolation(self.prime, degree)
+        return self.elements(_extrapolation(self.prime, degree))
 
 
 @lru_cache(maxsize=16)
@@ -93,9 +107,9 @@ def _weights(prime: int, degree: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=16)
-def _extrapolation(prime: int, degree: int) -> Floats:
+def _extrapolation(prime: int, degree: int) -> Elements:
     weights, lines = _weights(prime, degree), []
     for point in range(degree + 1, 2 * degree + 1):
         every = prod(point - node for node in range(degree + 1))
         lines.append([every // (point - node) * weight % prime for node, weight in enumerate(weights)])
-    return np.array(lines, dtype=np.float64)
+    return np.array(lines, dtype=np.int64)

@@ -5,7 +5,8 @@ exact in any order, with or without fused operations: every partial sum is an in
 floating-point product suffices if rows * left bound * right bound stays below it; elements of a ring of b bits are
 first centred between -2^(b-1) and 2^(b-1), through numbers below 2^b, which must fit too. Otherwise both sides are
 split into limbs of 16 bits (each product of limbs is below 2^32, so up to 2^21 rows fit) and the limb products are
-added modulo 2^64. In a field of at most 26 bits as many rows are multiplied at once as fit 2^53.
+added modulo 2^64. In a field of at most 24 bits as many rows are multiplied at once as fit 2^53, else, in integers,
+as fit 2^63.
 """
 
 from typing import Any, Final
@@ -17,7 +18,10 @@ from syndic.mpc.ring import Integers, Residues, Ring
 
 _SINGLE: Final = 1 << 24
 _DOUBLE: Final = 1 << 53
+_WHOLE: Final = 1 << 63
 _LIMB_BITS: Final = 16
+# a power of two of rows that must fit at once, else integers are faster
+_FEWEST: Final = 5
 # rows multiplied at once: converted pieces of a hundred columns fit into the second-level cache
 _PIECE: Final = 1 << 11
 
@@ -30,12 +34,15 @@ def matrix_product(left: NDArray[Any], right: NDArray[Any], ring: Integers, *, b
     """
     total: NDArray[Any] = np.zeros((left.shape[1], right.shape[1]), dtype=ring.dtype)
     rows = _PIECE
+    number: Any = np.float64
     if isinstance(ring, Residues):
-        rows = min(rows, _DOUBLE // ((bound or ring.modulus) * ring.modulus))
+        largest = (bound or ring.modulus) * ring.modulus
+        room, number = (_DOUBLE, np.float64) if largest < _DOUBLE >> _FEWEST else (_WHOLE, np.int64)
+        rows = min(rows, room // largest)
     for start in range(0, len(left), rows):
         one, other = left[start : start + rows], right[start : start + rows]
         if isinstance(ring, Residues):
-            product = one.T.astype(np.float64) @ other.astype(np.float64)
+            product = one.T.astype(number) @ other.astype(number)
             total = ring.add(total, ring.reduce(product.astype(np.int64)))
         else:
             total = ring.add(total, ring.reduce(_piece(one, other, ring, bound)))

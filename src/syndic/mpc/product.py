@@ -86,7 +86,8 @@ class SecureProduct(SubProtocol):
 
     `pairs` are the pairs of parties (left, right) whose matrices are multiplied. `groups` is the number of columns in
     each group of a party's matrix. `cells` selects cells of a pair's product, if not all are needed. With `proven`,
-    rows have at most a single one in each group, and partners check it. `label` distinguishes the products of a study.
+    rows have at most a single one in each group, and partners check it. With `weights`, one for each row, it is the
+    weighted sum over rows, weights being at most `sizes.entry`. `label` distinguishes the products of a study.
 
     A method defines the steps `product_masked`, `product_multiplied` and, if proven, `product_proved`, all
     `reveals="sealed"`, which call `mask`, `multiply` and `prove` with a function that returns rows of the party's
@@ -102,6 +103,14 @@ class SecureProduct(SubProtocol):
     groups: Mapping[str, tuple[int, ...]]
     proven: bool = False
     cells: Mapping[Pair, NDArray[np.int64]] = {}
+    weights: tuple[int, ...] = ()
+
+    def weighted(self, rows: NDArray[Any], chunk: int) -> NDArray[Any]:
+        """Return the rows of a chunk of the left party, or a share of them, times their weights."""
+        if not self.weights:
+            return rows
+        weights = np.array(self.weights[slice(*self.sizes.span(chunk))], dtype=np.int64)
+        return self.sizes.ring.reduce(rows.astype(np.int64) * weights[:, None])
 
     @property
     def rounds(self) -> tuple[str, ...]:
@@ -317,9 +326,9 @@ def _multiplied(
     shape, cells = product.shape(pair), product.cells.get(pair)
     if pair[0] == party.name:
         half = _stock(product, party).half(name, message.chunk, shape)
-        return left_share(matrix, opened, half, sizes, cells)
+        return left_share(product.weighted(matrix, message.chunk), opened, half, sizes, cells)
     half = sizes.ring.unpack(_entry(message.halves, name), int(np.prod(shape))).reshape(shape)
-    return right_share(opened, mask, half, sizes, cells)
+    return right_share(product.weighted(opened, message.chunk), mask, half, sizes, cells)
 
 
 def _total(product: SecureProduct, party: Party, name: str) -> NDArray[Any]:

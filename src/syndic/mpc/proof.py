@@ -23,7 +23,7 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.mpc.extension import DEGREE, Extension, Floats
+from syndic.mpc.extension import DEGREE, Elements, Extension
 from syndic.mpc.key import context
 from syndic.mpc.mask import expand
 from syndic.mpc.ring import Residues
@@ -38,9 +38,9 @@ _PIECE: Final = 256
 class Challenge:
     """What a seed expands to: an element of K for each column, each tau, and each group and g."""
 
-    columns: Floats
-    points: Floats
-    sums: Floats
+    columns: Elements
+    points: Elements
+    sums: Elements
 
 
 @final
@@ -94,24 +94,31 @@ class OneHotProof:
     def prove(self, matrix: NDArray[Any], seed: bytes, fresh: bytes) -> NDArray[Any]:
         """Return the proof for a challenge; `fresh` is a key that is used for nothing else. Private."""
         k, asked = self._k, self._challenge(seed)
-        masks = self.drawn(fresh, "masks", int(np.prod(self._sums))).astype(np.float64).reshape(self._sums)
+        masks = k.elements(self.drawn(fresh, "masks", int(np.prod(self._sums)))).reshape(self._sums)
         weights = np.moveaxis(k.times(asked.points[:, :, None], asked.columns[:, None, :]), 0, -1)
-        beyond, h = k.extrapolation(self.points), np.zeros((DEGREE, 2 * self.points + 1))
-        for place, span in enumerate(self._spans):
-            rows = self._numbered(matrix[:, span])
-            for start in range(0, self._sums[2], _PIECE):
+        beyond, h = k.extrapolation(self.points), k.elements(np.zeros((DEGREE, 2 * self.points + 1)))
+        # narrow groups are taken together
+        batch = max(1, _PIECE // max(1, self._sums[2]))
+        for first in range(0, len(self._spans), batch):
+            places = slice(first, first + batch)
+            z = np.concatenate([self._combined(matrix, weights, span) for span in self._spans[places]], axis=2)
+            held, sums = (each[:, places].reshape(DEGREE, 1, -1) for each in (masks, asked.sums))
+            for start in range(0, z.shape[2], _PIECE):
                 part = slice(start, start + _PIECE)
-                z = k.reduce(np.moveaxis(rows[:, part] @ weights[:, span], -1, 0))
-                f = np.concatenate([masks[:, place, None, part], k.times(z, asked.sums[:, place, None, part])], axis=1)
+                f = np.concatenate([held[:, :, part], k.times(z[:, :, part], sums[:, :, part])], axis=1)
                 h += np.concatenate([k.squares(f), k.squares(k.reduce(beyond @ f))], axis=1)
         return np.concatenate([masks.ravel(), k.reduce(h).ravel()]).astype(self.field.dtype)
+
+    def _combined(self, matrix: NDArray[Any], weights: Elements, span: slice) -> Elements:
+        """Return v sum_j r_j x_j of every row, for one group."""
+        return self._k.reduce(np.moveaxis(self._numbered(matrix[:, span]) @ weights[:, span], -1, 0))
 
     def answer(self, share: NDArray[Any], proof: NDArray[Any], seed: bytes, point: NDArray[Any]) -> NDArray[Any]:
         """Return F, H and O of one share of the matrix and one share of its proof. Linear in both."""
         k, asked = self._k, self._challenge(seed)
-        masks, h = np.split(proof.astype(np.float64), [int(np.prod(self._sums))])
+        masks, h = np.split(k.elements(proof), [int(np.prod(self._sums))])
         masks, h = masks.reshape(self._sums), h.reshape(DEGREE, -1)
-        near, far = (k.coefficients(times * self.points, point.astype(np.float64)) for times in (1, 2))
+        near, far = (k.coefficients(times * self.points, k.elements(point)) for times in (1, 2))
         weights = np.concatenate([k.times(near[:, 1:], asked.points), k.times(asked.points, asked.points)])
         inner = k.reduce(weights @ self._numbered(share).reshape(self.points, -1))
         lines, squares = inner.reshape(2, DEGREE, self._sums[2], -1)
@@ -124,19 +131,19 @@ class OneHotProof:
 
     def holds(self, one: NDArray[Any], other: NDArray[Any]) -> bool:
         """Return whether the answers on both shares show one-hot rows."""
-        k, total = self._k, self.field.add(one, other).astype(np.float64)
+        k, total = self._k, self._k.elements(self.field.add(one, other))
         f, h, o = np.split(total, [total.size - 2 * DEGREE, total.size - DEGREE])
         return not (k.reduce(k.squares(f.reshape(DEGREE, -1)) - h).any() or o.any())
 
-    def _numbered(self, matrix: NDArray[Any]) -> Floats:
+    def _numbered(self, matrix: NDArray[Any]) -> Elements:
         """Return rows numbered (tau, g); rows that are missing are zero."""
-        rows = np.zeros((self.points * self._sums[2], matrix.shape[1]))
+        rows = self._k.elements(np.zeros((self.points * self._sums[2], matrix.shape[1])))
         rows[: self.rows] = matrix
         return rows.reshape(self.points, self._sums[2], -1)
 
-    def _by_group(self, columns: Floats) -> Floats:
+    def _by_group(self, columns: Elements) -> Elements:
         """Return the sums over the columns of each group."""
-        found = np.zeros(self._sums)
+        found = np.zeros(self._sums, dtype=columns.dtype)
         for place, span in enumerate(self._spans):
             found[:, place] = columns[..., span].sum(axis=-1)
         return self._k.reduce(found)
@@ -144,7 +151,7 @@ class OneHotProof:
     def _challenge(self, seed: bytes) -> Challenge:
         shapes = ((DEGREE, sum(self.groups)), (DEGREE, self.points), self._sums)
         columns, points, sums = (
-            self.drawn(seed, name, int(np.prod(shape))).astype(np.float64).reshape(shape)
+            self._k.elements(self.drawn(seed, name, int(np.prod(shape)))).reshape(shape)
             for name, shape in zip(("columns", "points", "sums"), shapes, strict=True)
         )
         return Challenge(columns, points, sums)

@@ -18,8 +18,11 @@ from syndic.errors import InputError, RefusedError
 _WORD: Final = 64
 _PIECE: Final = 1 << 10
 
-# For each size from 17 to 23 bits the largest prime that leaves 1 divided by 4: proofs need roots in its extension.
-_PRIMES: Final = (131041, 262133, 524269, 1048573, 2097133, 4194301, 8388593)
+# For each size from 17 to 28 bits the largest prime that leaves 1 divided by 4: proofs need roots in its extension.
+_SMALL: Final = (131041, 262133, 524269, 1048573, 2097133, 4194301, 8388593)
+_PRIMES: Final = (*_SMALL, 16777213, 33554393, 67108837, 134217689, 268435361)
+
+LARGEST_FIELD: Final = _PRIMES[-1]
 
 # The probability that the noise of some value overflows the ring, over all values of a sum.
 OVERFLOW: Final = 2.0**-64

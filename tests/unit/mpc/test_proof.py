@@ -15,7 +15,9 @@ from syndic.mpc.proof import POINTS, OneHotProof
 from syndic.mpc.ring import Residues, field_for
 
 PRIMES = [16381, 131041, 262133, 524269, 1048573, 2097133, 4194301, 8388593]
+PRIMES += [16777213, 33554393, 67108837, 134217689, 268435361]  # in integers of 64 bits
 SMALL = OneHotProof(Residues(16381), (3, 0, 2), 50, points=8)
+BOTH = [SMALL, *(OneHotProof(field_for(bound), (3, 2), 50) for bound in (1, 10**8))]
 SEED, FRESH, SHARE, POINT = (letter * 32 for letter in (b"s", b"f", b"d", b"t"))
 
 Element = tuple[int, ...]
@@ -61,15 +63,16 @@ def test_the_extension_is_a_field_and_its_products_are_exact(prime: int) -> None
     k, generator = Extension(prime), np.random.default_rng(prime)
     assert prime % 4 == 1
     assert pow(k.root, (prime - 1) // 2, prime) == prime - 1  # no square, so x^4 - root has no factors
-    left, right = (generator.integers(0, prime, (4, 40)).astype(np.float64) for _ in range(2))
+    left, right = (k.elements(generator.integers(0, prime, (4, 40))) for _ in range(2))
     left[:, 0] = right[:, 0] = prime - 1  # the largest sums there are
     expected = [times(*pair, prime) for pair in zip(elements(left), elements(right), strict=True)]
     assert elements(k.times(left, right)) == expected
-    many = np.full((4, 3000), prime - 1.0)
+    many = k.elements(np.full((4, 3000), prime - 1))
     one = times((prime - 1,) * 4, (prime - 1,) * 4, prime)
     assert elements(k.squares(many)) == [tuple(3000 * each % prime for each in one)]
-    for value in (0.0, -1.0, prime - 1.0, 2.0**53 - 1, prime * (2**53 // prime) - 1.0, -(2.0**52)):
-        assert int(k.reduce(np.array(value))) == int(value) % prime
+    most = 2**53 if k.doubles else 2**63
+    for value in (0, -1, prime - 1, most - 1, prime * (most // prime) - 1, -most // 2):
+        assert int(k.reduce(k.elements(np.array(value)))) == value % prime
 
 
 @pytest.mark.parametrize("prime", PRIMES)
@@ -84,12 +87,12 @@ def test_polynomials_are_evaluated_exactly(prime: int) -> None:
         for power in powers:
             found = tuple((one + power * other) % prime for one, other in zip(found, term, strict=True))
             term = times(term, point, prime)
-        weights = elements(k.coefficients(degree, np.array(point, dtype=np.float64)))
+        weights = elements(k.coefficients(degree, k.elements(np.array(point))))
         total = [
             sum(value * weight[place] for value, weight in zip(values, weights, strict=True)) for place in range(4)
         ]
         assert tuple(each % prime for each in total) == found
-    beyond = k.extrapolation(8) @ np.arange(9.0)  # the polynomial x
+    beyond = k.extrapolation(8) @ k.elements(np.arange(9))  # the polynomial x
     assert k.reduce(beyond).tolist() == list(range(9, 17))
 
 
@@ -122,7 +125,13 @@ def test_a_proof_and_its_check_are_those_of_python_integers() -> None:
 
 
 @pytest.mark.parametrize(
-    "proof", [SMALL, OneHotProof(field_for(1), (4, 2, 1), 700), OneHotProof(field_for(1), (0,), 9)]
+    "proof",
+    [
+        SMALL,
+        OneHotProof(field_for(1), (4, 2, 1), 700),
+        OneHotProof(field_for(1), (0,), 9),
+        OneHotProof(field_for(10**8), (4, 2, 1), 700),
+    ],
 )
 def test_one_hot_rows_are_accepted(proof: OneHotProof) -> None:
     assert accepted(proof, rows_of(proof))
@@ -140,7 +149,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
-@pytest.mark.parametrize("proof", [SMALL, OneHotProof(field_for(1), (3, 2), 50)], ids=["14 bits", "17 bits"])
+@pytest.mark.parametrize("proof", BOTH, ids=["14 bits", "17 bits", "28 bits"])
 def test_other_rows_are_refused_though_their_proof_is_the_best_there_is(proof: OneHotProof, bad: Any) -> None:
     matrix = rows_of(proof)
     for row, *_ in bad:
@@ -194,7 +203,8 @@ def test_the_chance_of_a_false_proof_is_below_what_is_claimed() -> None:
     for prime in PRIMES[1:]:
         size = prime**4
         assert 6 / size + 2 * POINTS / (size - prime) <= 2**-60
-        assert (POINTS + 1) * prime**2 < 2**53  # every sum is exact
+        k = Extension(prime)
+        assert max(POINTS + 1, 4 * k.root) * prime**2 < (2**53 if k.doubles else 2**63)  # every sum is exact
 
 
 @pytest.mark.parametrize("modulus", [5, 257, 131041, 3 * 2**30])

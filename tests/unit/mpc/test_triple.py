@@ -185,7 +185,7 @@ def test_a_field_has_room_for_its_bound_and_there_is_a_largest() -> None:
         assert field.modulus % 4 == 1
     assert (field_for(65_520).bits, field_for(65_521).bits) == (17, 18)
     with pytest.raises(InputError, match='adversary = "passive"'):
-        field_for(4_194_297)
+        field_for(134_217_681)
 
 
 @pytest.mark.parametrize(("signed", "ends"), [(False, (0, 45_222)), (True, (-45_222, 45_222))])
