@@ -20,7 +20,7 @@ SEED = 7
 # one of every way in which parties agree on secrets, and one without any
 NAMES = (
     "homm laplace",
-    "average laplace",
+    "average",
     "marginals gaussian",
     "estimate masked",
     "synthesis adaptive",

@@ -15,7 +15,7 @@ SEED = 11
 COUNTED = (
     "homm laplace",
     "homm sparse",
-    "average laplace",
+    "average",
     "marginals overlap",
     "synthesis adaptive",
     "crosstables",

@@ -24,7 +24,7 @@ from syndic.study.party_folder import PartyFolder
 PARTY = Path(__file__).parent.parent / "dying_party.py"
 METHODS = {
     "homm": "homm laplace",
-    "average": "average laplace",
+    "average": "average",
     "learn": "learn mpc_grad",
     "crosstables": "crosstables",
     "vertical": "vertical",

@@ -11,8 +11,8 @@ from syndic import Release, Study, simulate
 from syndic.errors import InputError
 from syndic.kernel import make_plan
 from syndic.methods.histogram.average import Average, AveragePlan
-from syndic.noise import DiscreteGaussian, DiscreteLaplace
-from syndic.privacy import Budget, rho_for
+from syndic.noise.binomial import SLACK, BinomialNoise
+from syndic.privacy import Budget, GaussianEvent, mu_squared_for
 
 SCORE = """
 [[schema.columns]]
@@ -71,14 +71,13 @@ def sources(people: tuple[int, int, int] = (3000, 2000, 1000)) -> dict[str, pa.T
     return found
 
 
-def law(agreed: Study) -> DiscreteLaplace | DiscreteGaussian:
+def law(agreed: Study) -> BinomialNoise:
     return agreed.plan_as(AveragePlan).noise
 
 
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-def test_averages_are_those_of_the_clipped_rows(noise: str) -> None:
+def test_averages_are_those_of_the_clipped_rows() -> None:
     rows = sources()
-    release = simulate(study(f'noise = "{noise}"'), rows, seed=1)
+    release = simulate(study(), rows, seed=1)
     found = release.result.averages  # type: ignore[attr-defined]
     table = pa.concat_tables(rows.values())
     score = np.clip(np.asarray(table["score"]), -1, 1)
@@ -121,42 +120,39 @@ def test_wide_integers_are_rounded_to_steps() -> None:
 
 
 def test_noise_is_made_for_the_change_of_one_row() -> None:
-    laplace = law(study())
-    assert laplace == DiscreteLaplace(sensitivity=1023 + 99, epsilon=Fraction(1))
-    agreed = study('noise = "gaussian"')
-    gaussian = law(agreed)
-    assert isinstance(gaussian, DiscreteGaussian)
-    assert gaussian.sensitivity_squared == 1023**2 + 99**2
-    assert float(gaussian.rho) == pytest.approx(float(rho_for(Fraction(1), Fraction(1, 10**7))), rel=1e-6)
+    found, (event,) = law(study()), study().plan.events("south")
+    assert isinstance(event, GaussianEvent)
+    assert found.mu_squared(((99, 1), (1023, 1))) == pytest.approx(float(event.mu_squared), abs=4e-12)
+    assert event.slack == 2 * SLACK
+    gaussian = (1023**2 + 99**2) / float(mu_squared_for(Fraction(1), Fraction(1, 10**7)))
+    assert 1 <= (found.variance / gaussian) ** 0.5 < 1.06
 
 
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-def test_people_at_two_parties_move_the_sums_twice_as_far(noise: str) -> None:
-    once = study(f'noise = "{noise}"')
-    twice = study(f'noise = "{noise}"', unit='neighbours = "replace"\nparties = 2')
-    laws = [law(each) for each in (once, twice)]
-    assert laws[1].variance == pytest.approx(4 * laws[0].variance, rel=1e-4)
+def test_people_at_two_parties_move_the_sums_twice_as_far() -> None:
+    """Both charges together cover both rows, and each its own."""
+    once, twice = study(), study(unit='neighbours = "replace"\nparties = 2')
+    assert 0.99 < law(twice).variance / (4 * law(once).variance) < 1.02
+    (event,) = twice.plan.events("south")
+    assert isinstance(event, GaussianEvent)
+    for copies in (1, 2):
+        assert law(twice).mu_squared(((copies * 99, 1), (copies * 1023, 1))) <= copies * event.mu_squared
     for each in (once, twice):
         each.check()
-        assert 0.999 < each.joint.epsilon(each.delta) <= 1
-
-
-def test_the_distance_of_the_coins_is_charged_as_delta() -> None:
-    for noise in ("laplace", "gaussian"):
-        agreed = study(f'noise = "{noise}"')
-        cost = agreed.costs["south"]
-        # far below the ledger's least unit, and never nothing
-        assert cost.delta_approximate == 1
-        assert agreed.plan.events("south")[-1].delta < Fraction(1, 10**30)  # type: ignore[union-attr]
+        assert 0.998 < each.joint.epsilon(each.delta) <= 1
 
 
 def test_a_smaller_budget_of_one_party_holds_for_all() -> None:
     agreed = study()
     own = msgspec.structs.replace(agreed.parties[1], budget=Budget.of(0.5, 1e-7))
     agreed = msgspec.structs.replace(agreed, parties=(agreed.parties[0], own, agreed.parties[2]))
-    found = law(agreed)
-    assert isinstance(found, DiscreteLaplace)
-    assert found.epsilon == Fraction(1, 2)
+    assert law(agreed) == law(study(budget="epsilon = 0.5\ndelta = 1e-7"))
+
+
+def test_the_field_holds_the_sums_of_adult() -> None:
+    """45,222 rows in steps of 10 bits."""
+    agreed = study(people=(20_000, 20_000, 5_222))
+    assert agreed.plan_as(AveragePlan).two_servers.field.bits == 26
+    agreed.check()
 
 
 def test_release_is_read_back(tmp_path: Path) -> None:
@@ -172,7 +168,8 @@ def test_release_is_read_back(tmp_path: Path) -> None:
         (study(unit='neighbours = "add_remove"'), "public number of rows"),
         (study(unit='neighbours = "replace"\nrows = 2'), "rows = 1"),
         (study(budget="epsilon = 1.0"), "needs delta above 0"),
-        (study(budget="epsilon = 31.0\ndelta = 1e-7"), "at most 30"),
+        (study(budget="epsilon = 30.0\ndelta = 1e-7"), "leaves nothing of delta"),
+        (study(people=(200_000, 200_000, 1000), budget="epsilon = 1.0\ndelta = 3e-9"), "use fewer bits"),
         (study("bits = 24", budget="epsilon = 1e-12\ndelta = 1e-7"), "2\\^52"),
         (study('columns = ["colour"]'), "'colour' is not a number"),
         (study(columns=COLOUR), "no integer or real column"),
@@ -197,4 +194,4 @@ def test_disclosure_names_the_coalitions_that_break_it() -> None:
     told = study().plan.disclosure
     assert "two servers collude" in told.not_protected[0]
     assert "coordinator and one server" in told.not_protected[0]
-    assert "1122 in l1" in told.sensitivity
+    assert "1023 for the widest, 1122 in all" in told.sensitivity

@@ -151,9 +151,7 @@ ATTACKS = {
     "sum": Attack("marginals gaussian", "sum_keys", SumKey, lambda _: SumKey(public=EVIL.public), opens_one_sum, True),
     "sums": Attack("learn mpc_grad", "sum_keys", SumKey, lambda _: SumKey(public=EVIL.public), opens_a_round, True),
     "product": Attack("crosstables", "product_keys", ProductKey, lambda _: ProductKey(public=EVIL.public), opens_rows),
-    "two servers": Attack(
-        "average laplace", "two_keys", TwoKey, lambda _: TwoKey(public=EVIL.public), opens_seed, True
-    ),
+    "two servers": Attack("average", "two_keys", TwoKey, lambda _: TwoKey(public=EVIL.public), opens_seed, True),
     "vouchers": Attack("vertical", "ask_round", RoundKey, lambda _: RoundKey(public=EVIL.public), forges_voucher),
 }
 

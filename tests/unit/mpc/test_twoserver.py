@@ -1,7 +1,6 @@
-"""The noisy sum between two servers, message by message."""
+"""The noisy sum between two servers, message by message, and servers and dealers that lie."""
 
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, final
@@ -9,18 +8,19 @@ from typing import Any, final
 import numpy as np
 import pyarrow as pa
 import pytest
+from numpy.typing import NDArray
 
 from support import Case, open_nodes, study_text
 from syndic import Study
 from syndic.errors import PartyError
-from syndic.kernel import Call, Delivery, Node, Reply, Session, answer, decode, encode, run
+from syndic.kernel import Call, Delivery, Node, Party, Reply, Session, answer, decode, encode, run
 from syndic.methods.histogram.average import AveragePlan
-from syndic.mpc import gmw
-from syndic.mpc.key import KeyPair, agree
-from syndic.mpc.ring import Ring
-from syndic.mpc.seal import Place, PublicKeys, seal, unseal
-from syndic.mpc.twoserver import TwoBits, TwoOpened, TwoServers, TwoShares, TwoStart
-from syndic.noise.circuit_bits import gaussian_bits, laplace_bits
+from syndic.mpc import product, twoserver
+from syndic.mpc.product_messages import ProductInbox, ProductOpening, ProductProof, ProductStart
+from syndic.mpc.proof import OneHotProof
+from syndic.mpc.seal import PublicKeys
+from syndic.mpc.triple import Stock, left_share
+from syndic.mpc.twoserver import TwoOpened, TwoServers, TwoShares, TwoStart, _Coins
 from syndic.random import SimulationRandomness
 from syndic.study.party_folder import run_digest
 
@@ -68,7 +68,24 @@ def play(
     return started(played, wire, seed), wire
 
 
-def started(played: Case, wire: Wire, seed: int = SEED) -> Any:
+@final
+class Liar:
+    """A coordinator that changes what it sends to a party."""
+
+    def __init__(self, session: Session, lie: Callable[[str, str, Any], Any]) -> None:
+        self.session, self.lie = session, lie
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.session, name)
+
+    def ask(self, step: Any, message: Any) -> Any:
+        asked = message if isinstance(message, Mapping) else dict.fromkeys(self.session.parties, message)
+        return self.session.ask(step, {name: self.lie(step.__name__, name, one) for name, one in asked.items()})
+
+
+def started(
+    played: Case, wire: Wire, seed: int = SEED, lie: Callable[[str, str, Any], Any] = lambda *given: given[2]
+) -> Any:
     session = Session(
         runtime=wire,
         study=run_digest(played.study, seed),
@@ -76,7 +93,8 @@ def started(played: Case, wire: Wire, seed: int = SEED) -> Any:
         plan=played.study.plan,
         randomness=SimulationRandomness(1),
     )
-    return run(played.study.protocol, session)
+    lying: Any = Liar(session, lie)
+    return run(played.study.protocol, lying)
 
 
 def bodies(wire: Wire, kind: type[Any], step: str) -> list[Any]:
@@ -98,12 +116,12 @@ def test_the_sum_is_exact_before_noise(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_opens_is_the_sum_with_noise_of_the_studys_size(seed: int, tmp_path: Path) -> None:
-    """Twelve scales are a fourteenth of the ring: what masks leave behind, or coins that do not fit, would show."""
+    """Nine standard deviations are a twentieth of the field: what masks or products leave behind would show."""
     played = case({"north": 10, "south": 20, "east": 30})
     result, _ = play(played, tmp_path, seed=seed)
     noise = result.averages.averages[0] * 60 - 20 * (10 + 20 + 30)
-    assert abs(noise) < 12 * 99
-    assert played.study.plan_as(AveragePlan).two_servers.ring.bits == 15
+    agreed = played.study.plan_as(AveragePlan).two_servers
+    assert abs(noise) < 9 * agreed.noise.variance**0.5 < agreed.field.modulus / 20
 
 
 def test_nothing_that_is_carried_shows_the_values(tmp_path: Path) -> None:
@@ -114,8 +132,8 @@ def test_nothing_that_is_carried_shows_the_values(tmp_path: Path) -> None:
     # only east's masked value moved: by 20, modulo the ring, under one and the same mask
     assert [a == b for a, b in zip(first, second, strict=True)] == [True, True, False]
     assert first[2].box == second[2].box
-    for step in ("two_begin", "two_toss"):
-        assert bodies(one, TwoBits, step) == bodies(two, TwoBits, step)
+    for step, kind in (("product_masked", ProductOpening), ("product_proved", ProductProof)):
+        assert bodies(one, kind, step) == bodies(two, kind, step)
     opened, other = (bodies(wire, TwoOpened, "two_open") for wire in (one, two))
     assert opened[0] == other[0]
     assert opened[1] != other[1]
@@ -145,19 +163,17 @@ def test_digests_of_replies_do_not_let_the_first_server_try_values(tmp_path: Pat
 def test_rounds_and_sizes_are_as_stated(tmp_path: Path) -> None:
     played = case({"north": 1, "south": 2, "east": 3})
     _, wire = play(played, tmp_path)
-    asked = [call.step for call, _ in wire.seen]
-    assert asked.count("two_toss") == 2 * gmw.LEVELS == 12
     estimate = played.study.plan.resources
-    assert estimate.rounds == 5 + gmw.LEVELS
+    assert estimate.rounds == len({call.step for call, _ in wire.seen}) - 1 == 7  # less "ready"
     assert max(len(reply.body) for _, reply in wire.seen) <= estimate.reply_bytes
-    start = [decode(call.body, TwoStart) for call, _ in wire.seen if call.step == "two_begin"]
-    assert [bool(each.products.size) for each in start] == [False, True]
-    assert [bool(each.boxes) for each in start] == [True, False]
+    assert {call.party for call, _ in wire.seen if call.step.startswith("product")} == {"south", "east"}
+    start = [decode(call.body, TwoStart) for call, _ in wire.seen if call.step == "two_open"]
+    assert [(bool(each.boxes), bool(each.total)) for each in start] == [(True, False), (False, True)]
 
 
-@pytest.mark.parametrize("step", ["contribute", "two_begin", "two_toss", "two_open"])
+@pytest.mark.parametrize("step", ["product_masked", "product_proved", "product_multiplied", "contribute", "two_open"])
 def test_a_step_is_answered_once(step: str, tmp_path: Path) -> None:
-    """A second opening under new triples would be a second release of the same charge."""
+    """A second opening under other coins would be a second release of the same charge."""
     _, wire = play(case({"north": 1, "south": 2, "east": 3}), tmp_path)
     call = next(call for call, _ in wire.seen if call.step == step and call.party == "east")
     reply = decode(answer(wire.nodes["east"], encode(changed(call, call="d" * 32))), Reply)
@@ -167,13 +183,14 @@ def test_a_step_is_answered_once(step: str, tmp_path: Path) -> None:
 
 def test_who_is_no_server_does_not_toss(tmp_path: Path) -> None:
     _, wire = play(case({"north": 1, "south": 2, "east": 3}), tmp_path)
-    call = next(call for call, _ in wire.seen if call.step == "two_begin" and call.party == "east")
+    call = next(call for call, _ in wire.seen if call.step == "two_open" and call.party == "east")
     reply = decode(answer(wire.nodes["north"], encode(changed(call, party="north"))), Reply)
-    assert (reply.code, "not one of the two servers" in reply.text) == ("refused", True)
+    assert reply.code == "refused"
+    assert "not one of the two servers" in reply.text
 
 
 def left_out(call: Call) -> Call:
-    if call.step != "two_begin" or call.party != "south":
+    if call.step != "two_open" or call.party != "south":
         return call
     start = decode(call.body, TwoStart)
     kept = {name: box for name, box in start.boxes.items() if name != "north"}
@@ -181,33 +198,27 @@ def left_out(call: Call) -> Call:
 
 
 def swapped_boxes(call: Call) -> Call:
-    if call.step != "two_begin" or call.party != "south":
+    if call.step != "two_open" or call.party != "south":
         return call
     start = decode(call.body, TwoStart)
     boxes = {**start.boxes, "north": start.boxes["east"]}
     return changed(call, body=encode(TwoStart(**{**fields(start), "boxes": boxes})))
 
 
-def cut_corrections(call: Call) -> Call:
-    if call.step != "two_begin" or call.party != "east":
+def cut_total(call: Call) -> Call:
+    if call.step != "two_open" or call.party != "east":
         return call
     start = decode(call.body, TwoStart)
-    return changed(call, body=encode(TwoStart(**{**fields(start), "products": start.products[:-1]})))
+    return changed(call, body=encode(TwoStart(**{**fields(start), "total": start.total[:-1]})))
 
 
 def flipped_bit(call: Call) -> Call:
-    if call.step != "two_toss" or call.party != "east":
+    if call.step != "product_multiplied" or call.party != "east":
         return call
-    bits = decode(call.body, TwoBits)
-    box = bits.box[:-1] + bytes([bits.box[-1] ^ 1])
-    return changed(call, body=encode(TwoBits(level=bits.level, box=box)))
-
-
-def another_level(call: Call) -> Call:
-    if call.step != "two_open" or call.party != "east":
-        return call
-    bits = decode(call.body, TwoBits)
-    return changed(call, body=encode(TwoBits(level=bits.level - 1, box=bits.box)))
+    inbox = decode(call.body, ProductInbox)
+    body = inbox.bodies["south"]
+    bodies = {"south": body[:-1] + bytes([body[-1] ^ 1])}
+    return changed(call, body=encode(ProductInbox(**{**fields(inbox), "bodies": bodies})))
 
 
 def fewer_keys(call: Call) -> Call:
@@ -227,9 +238,8 @@ def fields(message: Any) -> dict[str, Any]:
         (fewer_keys, "does not have one public key for each party"),
         (left_out, "does not have one sealed seed for each party"),
         (swapped_boxes, "does not open"),
-        (cut_corrections, "wrong size"),
+        (cut_total, "expected 3 bytes"),
         (flipped_bit, "does not open"),
-        (another_level, "expected the bits of the coins"),
     ],
 )
 def test_what_was_changed_on_its_way_is_refused(change: Callable[[Call], Call], text: str, tmp_path: Path) -> None:
@@ -252,33 +262,170 @@ def test_a_key_that_is_none_is_refused_before_anything_is_charged(tmp_path: Path
     assert {entry.kind for node in wire.nodes.values() for entry in node.state.ledger.entries()} == {"declare"}
 
 
-def test_a_server_that_seals_too_few_bits_for_the_other_is_refused(tmp_path: Path) -> None:
-    played = case({"north": 1, "south": 2, "east": 3})
+# Servers and dealers that lie. Each attack comes with the weakening that lets it through.
+
+UNPROVEN = "the proof that a partner's rows are one-hot does not hold"
+AGES = {"north": 10, "south": 20, "east": 30}
+EXACT = 20 * (10 + 20 + 30)
+
+
+def charges(wire: Wire) -> int:
+    return sum(entry.kind == "reserve" for node in wire.nodes.values() for entry in node.state.ledger.entries())
+
+
+def noise_of(result: Any) -> int:
+    average: float = result.averages.averages[0]
+    return round(average * 60) - EXACT
+
+
+@pytest.mark.parametrize("liar", ["south", "east"])
+@pytest.mark.parametrize("coin", ["half", "two", "minus one"])
+@pytest.mark.parametrize("weak", [False, True], ids=["proven", "unproven"])
+def test_a_server_whose_coins_are_no_bits(
+    liar: str, coin: str, weak: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Coins of (p + 1) / 2 would take the other server's out: the noise is a number that the liar knows."""
+    played = case(AGES)
+    agreed = played.study.plan_as(AveragePlan).two_servers
+    prime, weights, honest = agreed.field.modulus, agreed.noise.coins, TwoServers.coins
+    false = {"half": (prime + 1) // 2, "two": 2, "minus one": prime - 1}[coin]
+
+    def coins(self: TwoServers, party: Party, start: int, stop: int) -> NDArray[Any]:
+        drawn = honest(self, party, start, stop)
+        return np.full(drawn.shape, false, dtype=np.int64) if party.name == liar else drawn
+
     wire = Wire(open_nodes(played, tmp_path, seed=SEED))
+    monkeypatch.setattr(TwoServers, "coins", coins)
+    if not weak:
+        with pytest.raises(PartyError, match=UNPROVEN):
+            started(played, wire)
+        assert charges(wire) == 0
+        return
+    monkeypatch.setattr(OneHotProof, "holds", lambda *_: True)
+    noise = noise_of(started(played, wire))
+    if coin == "half":
+        assert (noise - (false * sum(weights) - agreed.noise.mean)) % prime == 0
+    else:
+        assert abs(noise) > 0
 
-    def short(call: Call) -> Call:
-        if call.step != "two_toss" or call.party != "east":
-            return call
-        kept = {name: wire.nodes[name].state.memory.kept("two pair") or b"" for name in ("south", "east")}
-        pairs = {name: decode(pair, KeyPair) for name, pair in kept.items()}
-        secret = agree(pairs["south"].private, pairs["east"].public)
-        bits = decode(call.body, TwoBits)
-        place = Place(study=call.study, label=f"two servers, level {bits.level}", sender="south", receiver="east")
-        box = seal(secret, unseal(secret, bits.box, place)[:-8], place, SimulationRandomness(1))
-        return changed(call, body=encode(TwoBits(level=bits.level, box=box)))
 
-    wire.change = short
-    with pytest.raises(PartyError, match="the other server's bits of level 1 have the wrong size"):
+def test_a_dealer_that_deals_wrong_products_only_shifts_the_sums(tmp_path: Path) -> None:
+    """The dealer has no masks of coins any more whose being bits would need a check: all it has is added."""
+
+    def wrong(step: str, party: str, inbox: Any) -> Any:
+        if (step, party) != ("product_multiplied", "east"):
+            return inbox
+        half = agreed.field.unpack(inbox.halves["south"], 1)
+        halves = {"south": agreed.field.pack(agreed.field.add(half, agreed.field.reduce(np.array([123]))))}
+        return ProductInbox(**{**fields(inbox), "halves": halves})
+
+    agreed = case(AGES).study.plan_as(AveragePlan).two_servers
+    for seed in range(4):
+        honest, _ = play(case(AGES), tmp_path / f"{seed} honest", seed=seed)
+        wire = Wire(open_nodes(case(AGES), tmp_path / f"{seed} lied", seed=seed))
+        assert noise_of(started(case(AGES), wire, seed, wrong)) == noise_of(honest) - 2 * 123
+
+
+@pytest.mark.parametrize("right", [True, False], ids=["guessed right", "guessed wrong"])
+@pytest.mark.parametrize("weak", [False, True], ids=["bound", "unbound"])
+def test_a_dealer_that_gives_prover_and_checker_other_seeds(
+    right: bool, weak: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless both have one seed, whether the checker refuses tells the dealer if it guessed the prover's coins."""
+    played = case(AGES)
+    agreed = played.study.plan_as(AveragePlan).two_servers
+    wire, proof, field = Wire(open_nodes(played, tmp_path, seed=SEED)), agreed.product.proof("south", 0), agreed.field
+
+    def guessing(step: str, party: str, inbox: Any) -> Any:
+        if (step, party) != ("product_multiplied", "east"):
+            return inbox
+        check = inbox.proofs["south"]
+        mask = dealt_mask(wire, played, agreed, "south")
+        sent = next(
+            decode(reply.body, ProductProof)
+            for call, reply in wire.seen
+            if (call.step, call.party) == ("product_proved", "south")
+        )
+        guess = coins_of(wire, agreed, "south").astype(np.int64)
+        guess[0] ^= 0 if right else 1
+        seed, point = b"2" * 32, field.unpack(check.point, 4)
+        share, nothing = proof.drawn(sent.seed, "share", proof.length), np.zeros(proof.length, dtype=field.dtype)
+        own = proof.answer(mask, share, seed, point)
+        lacks, has = (proof.answer(field.reduce(guess), nothing, each, point) for each in (check.seed, seed))
+        made = field.subtract(field.add(own, lacks), has)
+        false = type(check)(**{**fields(check), "seed": seed, "answer": field.pack(made)})
+        return ProductInbox(**{**fields(inbox), "proofs": {"south": false}})
+
+    if weak:
+        monkeypatch.setattr(product, "_same_seed", lambda *_: True)
+    if weak and right:
+        started(played, wire, lie=guessing)
+        return
+    with pytest.raises(PartyError, match=UNPROVEN):
+        started(played, wire, lie=guessing)
+    assert charges(wire) == 0
+
+
+def test_a_server_that_lies_shows_a_coordinator_that_looks_the_exact_sum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stays open: it proves coins of 0 and multiplies by 1/2, so that the noise is what the dealer's mask is."""
+    played = case(AGES)
+    agreed = played.study.plan_as(AveragePlan).two_servers
+    field, weights, honest, multiplied = (
+        agreed.field,
+        np.array(agreed.noise.coins),
+        TwoServers.coins,
+        left_share,
+    )
+
+    def coins(self: TwoServers, party: Party, start: int, stop: int) -> NDArray[Any]:
+        return honest(self, party, start, stop) * (party.name != "south")
+
+    def lying(_: NDArray[Any], *given: Any) -> NDArray[Any]:
+        return multiplied(field.reduce(weights[:, None] * ((field.modulus + 1) // 2)), *given)
+
+    wire = Wire(open_nodes(played, tmp_path, seed=SEED))
+    monkeypatch.setattr(TwoServers, "coins", coins)
+    monkeypatch.setattr(product, "left_share", lying)
+    noise = noise_of(started(played, wire))
+    mask = dealt_mask(wire, played, agreed, "east")[:, 0].astype(np.int64)
+    assert (noise - (weights @ mask - agreed.noise.mean)) % field.modulus == 0
+
+
+def dealt_mask(wire: Wire, played: Case, agreed: TwoServers, server: str) -> NDArray[Any]:
+    """Return the mask that the dealer gave a server."""
+    call = next(call for call, _ in wire.seen if (call.step, call.party) == ("product_keys", server))
+    study, seed = run_digest(played.study, SEED), decode(call.body, ProductStart).seed
+    return Stock(seed=seed, study=study, party=server, sizes=agreed.product.sizes, label="noise").mask(0, 1)
+
+
+def coins_of(wire: Wire, agreed: TwoServers, server: str) -> NDArray[np.uint8]:
+    """Return the coins in a server's memory."""
+    kept = decode(wire.nodes[server].state.memory.kept("two coins") or b"", _Coins)
+
+    class Memory:
+        def recall(self, *_: Any) -> _Coins:
+            return kept
+
+    memory: Any = Memory()
+    return agreed.coins(memory, 0, len(agreed.noise.coins))
+
+
+def test_noise_is_the_weighted_sum_of_both_servers_coins(tmp_path: Path) -> None:
+    played = case(AGES)
+    result, wire = play(played, tmp_path)
+    agreed = played.study.plan_as(AveragePlan).two_servers
+    one, other = (coins_of(wire, agreed, server)[:, 0] for server in ("south", "east"))
+    assert not np.array_equal(one, other)
+    assert noise_of(result) == np.array(agreed.noise.coins) @ (one ^ other) - agreed.noise.mean
+
+
+def test_servers_pay_for_nothing_before_coins_are_proven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    played = case(AGES)
+    wire = Wire(open_nodes(played, tmp_path, seed=SEED))
+    monkeypatch.setattr(twoserver, "deal_products", lambda *_: None)
+    with pytest.raises(PartyError, match="each is answered once, in order"):
         started(played, wire)
-
-
-@pytest.mark.parametrize("noise", [laplace_bits(Fraction(5)), gaussian_bits(Fraction(700))])
-def test_noise_from_coins_is_the_weighted_sum(noise: Any) -> None:
-    agreed = TwoServers(servers=("a", "b"), dimension=3, ring=Ring(20), noise=noise)
-    coins = SimulationRandomness(1).words(agreed.coins.count) & np.uint64(1)
-    shares = SimulationRandomness(2).words(coins.size)
-    parts = agreed.ring.reduce(shares), agreed.ring.subtract(agreed.ring.reduce(coins), agreed.ring.reduce(shares))
-    noises = [agreed.noise_from(part, first=first) for part, first in zip(parts, (True, False), strict=True)]
-    found = agreed.ring.lift(agreed.ring.add(*noises))
-    plain = noise.offset + coins.astype(np.int64).reshape(3, -1) @ np.array(noise.weights)
-    assert found.tolist() == agreed.ring.lift(agreed.ring.reduce(plain)).tolist()
+    for server in ("south", "east"):
+        assert {entry.kind for entry in wire.nodes[server].state.ledger.entries()} == {"declare"}

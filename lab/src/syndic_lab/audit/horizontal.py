@@ -162,23 +162,15 @@ def _first_table(run: Run) -> Any:
 
 
 def _average() -> Iterator[Setting]:
-    laws: tuple[Literal["laplace", "gaussian"], ...] = ("laplace", "gaussian")
-    for law in laws:
-        protocol = Average(servers=("a", "b"), columns=("x",), noise=law, bits=1)
-        lean = laplace_lean if law == "laplace" else gaussian_lean
-        budget = Budget.of(4, "0.0002") if law == "laplace" else APPROXIMATE
-        yield Setting(
-            name=f"average {law}",
-            study=study_of(protocol, columns=BIT, parties=THREE, unit=REPLACE, budget=budget),
-            one={"a": rows_of(x=[0, 1]), "b": rows_of(x=[0, 1]), "c": rows_of(x=[1, 1])},
-            other={"a": rows_of(x=[0, 1]), "b": rows_of(x=[0, 1]), "c": rows_of(x=[0, 1])},
-            views={RELEASE: partial(_sum_of_six, lean)},
-            quick=50,
-        )
-
-
-def _sum_of_six(lean: Lean, run: Run) -> float:
-    return lean(6 * run.result.averages.averages[0], 4, 3)
+    protocol = Average(servers=("a", "b"), columns=("x",), bits=1)
+    yield Setting(
+        name="average",
+        study=study_of(protocol, columns=BIT, parties=THREE, unit=REPLACE, budget=APPROXIMATE),
+        one={"a": rows_of(x=[0, 1]), "b": rows_of(x=[0, 1]), "c": rows_of(x=[1, 1])},
+        other={"a": rows_of(x=[0, 1]), "b": rows_of(x=[0, 1]), "c": rows_of(x=[0, 1])},
+        views={RELEASE: lambda run: gaussian_lean(6 * run.result.averages.averages[0], 4, 3)},
+        quick=50,
+    )
 
 
 # Estimates from noisy statistics.

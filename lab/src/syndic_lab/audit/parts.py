@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,10 @@ from syndic.methods.histogram.marginals import MarginalsPlan
 from syndic.methods.vertimrf.sketch.cost import phantoms_needed, sketch_cost
 from syndic.methods.vertimrf.sketch.encode import People, encode, person_digests
 from syndic.methods.vertimrf.sketch.plan import SketchPlan
-from syndic.mpc import gmw
-from syndic.mpc.ring import Ring
+from syndic.mpc.triple import dealt_half, left_share, right_share
 from syndic.mpc.twoserver import TwoServers
-from syndic.noise.circuit_bits import laplace_bits
-from syndic.privacy import Budget, Cost, PureEvent
+from syndic.noise.binomial import SLACK, binomial_for
+from syndic.privacy import Budget, Cost, GaussianEvent
 from syndic.random import Randomness
 from syndic_lab.audit.horizontal import ADD, PURE, THREE
 from syndic_lab.audit.mechanisms import DELTA, Draws
@@ -25,8 +24,6 @@ from syndic_lab.audit.observation import Neighbours, OneRun, Trial, numbers
 from syndic_lab.audit.rehearsal import Stage
 from syndic_lab.audit.setting import COALITION, RELEASE, rows_of, study_of
 from syndic_lab.encodings import oracle, oracle_events
-
-NO_WORDS: Final = np.empty(0, dtype=np.uint64)
 
 
 def parts() -> Iterator[tuple[str, Draws]]:
@@ -84,40 +81,43 @@ def _one_run_sum(count: int, randomness: Randomness) -> list[Trial]:
 # Noise between two servers.
 
 
-def _tossed(agreed: TwoServers, keys: tuple[bytes, bytes, bytes]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return both servers' shares of fresh noise; keys are the dealer's two and the servers' own."""
-    first, second, common = keys
-    coins = agreed.coins
-    halves = gmw.Half(key=first, first=True, products=NO_WORDS, masks=NO_WORDS), gmw.deal(first, second, coins)
-    nodes = [gmw.begin(half, common, coins) for half in halves]
-    for level in range(1, gmw.LEVELS + 1):
-        told = [gmw.open_level(half, level, node, coins) for half, node in zip(halves, nodes, strict=True)]
-        nodes = [gmw.close_level(halves[i], level, nodes[i], told[1 - i], coins) for i in (0, 1)]
-    told = [gmw.open_coins(half, node, coins) for half, node in zip(halves, nodes, strict=True)]
-    shares = [gmw.close_coins(halves[i], nodes[i], told[1 - i], coins) for i in (0, 1)]
-    one, two = (agreed.ring.reduce(agreed.noise_from(share, first=i == 0)) for i, share in enumerate(shares))
-    return one, two
+def _tossed(agreed: TwoServers, randomness: Randomness) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return both servers' shares of one value's fresh noise, and what the first one's coins alone come to."""
+    field, sizes, weights = agreed.field, agreed.product.sizes, np.array(agreed.noise.coins)[:, None]
+    one, two = ((randomness.words(weights.size) & np.uint64(1)).astype(np.int64)[:, None] for _ in agreed.servers)
+    masks = [field.reduce(randomness.words(weights.size))[:, None] for _ in agreed.servers]
+    opened = [field.subtract(field.reduce(own), mask) for own, mask in zip((one, two), masks, strict=True)]
+    half = field.reduce(randomness.words(1))[:, None]
+    left, right = (field.reduce(weights * each.astype(np.int64)) for each in (masks[0], opened[0]))
+    products = (
+        left_share(weights * one, opened[1], half, sizes),
+        right_share(right, masks[1], dealt_half(left, masks[1], half, field), sizes),
+    )
+    first, second = (
+        (weights * own).sum(axis=0) - 2 * product[0].astype(np.int64)
+        for own, product in zip((one, two), products, strict=True)
+    )
+    return first - agreed.noise.mean, second, (weights * one).sum(axis=0) - agreed.noise.mean
 
 
 def _two_servers(count: int, randomness: Randomness) -> list[Trial]:
-    """Look at sums 0 and `shift` as anyone, as the coordinator, who dealt, and as either server sees them."""
-    draws, ring, shift, epsilon = count // 12, Ring(12), 5, Fraction(1)
-    agreed = TwoServers(servers=("a", "b"), dimension=draws, ring=ring, noise=laplace_bits(shift / epsilon))
+    """Look at sums 0 and `shift` as anyone and as either server sees them."""
+    draws, shift, event = count // 12, 5, GaussianEvent(mu_squared=Fraction(1, 4), slack=SLACK)
+    noise = binomial_for(((shift, 1),), event.mu_squared)
+    agreed = TwoServers(servers=("a", "b"), dimension=1, largest=shift, noise=noise)
     views: dict[str, list[NDArray[np.int64]]] = {}
     for total in (shift, 0):
-        keys = randomness.bytes(32), randomness.bytes(32), randomness.bytes(32)
-        one, two = _tossed(agreed, keys)
-        guessed = ring.add(*_tossed(agreed, (keys[0], keys[1], randomness.bytes(32))))
-        opened = ring.add(ring.reduce(np.full(draws, total)), ring.add(one, two))
+        drawn = [_tossed(agreed, randomness) for _ in range(draws)]
+        one, two, own = (np.concatenate(each) for each in zip(*drawn, strict=True))
+        opened = total + one + two
         for name, seen in {
             RELEASE: opened,
-            "coordinator, tossing again without the servers' key": ring.subtract(opened, guessed),
-            "first server, less its share of the noise": ring.subtract(opened, one),
-            "second server, less its share of the noise": ring.subtract(opened, two),
+            "first server, less its share of the noise": opened - one,
+            "first server, less its coins": opened - own,
+            "second server, less its share of the noise": opened - two,
         }.items():
-            views.setdefault(name, []).append(ring.lift(seen))
-    # coins of 128 bits are off their law by less than this
-    cost, delta = Cost.of([PureEvent(epsilon=epsilon)]), 1e-15
+            views.setdefault(name, []).append(agreed.field.lift(agreed.field.reduce(seen)))
+    cost, delta = Cost.of([event]), DELTA
     return [
         Neighbours(view=name, one=numbers(one), other=numbers(other), cost=cost, delta=delta, cuts=(shift / 2,))
         for name, (one, other) in views.items()

@@ -3,23 +3,24 @@
 Every party adds up its clipped fixed-point numbers and secret-shares the sums between two of the parties, the servers.
 They add one copy of exact integer noise to the shares and open only the noisy sums (`syndic.mpc.twoserver`). The
 functionality is that of "average plus noise inside a garbled circuit" (Jayaraman et al. 2018). The noise there was a
-fixed-point logarithm, whose possible outputs distinguish neighbouring inputs; here it is made of coins with exact
-probabilities.
+fixed-point logarithm, whose possible outputs distinguish neighbouring inputs; here it is a weighted sum of fair coins
+that both servers tossed.
 
 *Neighbours*: one person's row is replaced, at each of up to `unit.parties` parties; sizes are public. *Sensitivity*: a
 number changes its sum by at most its steps; the noise is calibrated to all columns and parties together. *Cost*: one
-release of all sums, plus the distance of noise from 128-bit coins to its exact distribution.
+release of all sums, Gaussian but for a slack (`syndic.noise.binomial`).
 
 *Who sees what*: everybody sees the noisy averages, a server also one share of everything else, the coordinator masked
-values and sealed bits. No two of the servers and the coordinator may collude: they could remove the noise.
-*Semi-honest*.
+values and sealed coins. No two of the servers and the coordinator may collude: they could remove the noise. Any one of
+them may lie: it can shift or stop the result.
 """
 
 import dataclasses
-import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
+from math import ceil
 from pathlib import Path
 from typing import Any, ClassVar, Literal, final
 
@@ -41,24 +42,17 @@ from syndic.kernel import (
     Result,
     Session,
     Terms,
-    budget_of,
     budgets_of,
     people_of,
     step,
 )
-from syndic.mpc import gmw
-from syndic.mpc.ring import OVERFLOW, ring_for
-from syndic.mpc.seal import OVERHEAD_BYTES, PublicKeys
+from syndic.mpc.ring import LARGEST_FIELD
+from syndic.mpc.seal import PublicKeys
 from syndic.mpc.twoserver import TwoServers, TwoShares
-from syndic.noise import DiscreteGaussian, DiscreteLaplace
-from syndic.noise.circuit_bits import WIDTH, gaussian_bits, laplace_bits
-from syndic.privacy import ApproximateEvent, ConcentratedEvent, Event, rho_for
-from syndic.privacy.concentrated import PICO, part_of
+from syndic.noise.binomial import SLACK, BinomialNoise, binomial_for
+from syndic.privacy import Event, GaussianEvent, mu_squared_for
+from syndic.privacy.concentrated import PICO
 from syndic.privacy.cost import ATTO
-
-_MOST_COINS = 2**19
-# (1 + e^epsilon) times the distance of the coins from their distribution must stay a negligible delta
-_LARGEST_EPSILON = 30
 
 
 @final
@@ -97,8 +91,13 @@ class AveragePlan(Plan):
     """
 
     fixed_point: Schema
-    noise: DiscreteLaplace | DiscreteGaussian
     two_servers: TwoServers
+    mu_squared: Fraction
+
+    @property
+    def noise(self) -> BinomialNoise:
+        """The noise on each sum."""
+        return self.two_servers.noise
 
     @cached_property
     def spreads(self) -> tuple[float, ...]:
@@ -115,36 +114,33 @@ class AveragePlan(Plan):
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """Keys, the parties' shares, the coins of the noise, the opening of the sums."""
+        """Keys, the servers' coins and their proofs, the parties' shares, the opening of the sums."""
         return self.two_servers.rounds("contribute")
 
     def events(self, party: str) -> tuple[Event, ...]:
-        """One release of all sums, and the distance of the noise from its exact distribution."""
+        """One release of all sums."""
         del party
-        # off by at most d in total variation under both neighbours: delta = (1 + e^epsilon) d, and e < 3
-        epsilon = max(budget_of(self.terms, candidate.name).epsilon for candidate in self.terms.parties)
-        delta = self.two_servers.noise.distance * self.two_servers.dimension * (1 + 3 ** math.ceil(epsilon))
-        what = f"noise from {WIDTH}-bit coins that nobody knows"
-        if isinstance(self.noise, DiscreteLaplace):
-            return (ApproximateEvent(epsilon=self.noise.epsilon, delta=delta, what=f"laplace {what}"),)
-        return (
-            ConcentratedEvent(rho=self.noise.rho, what=f"gaussian {what}"),
-            ApproximateEvent(epsilon=Fraction(1, PICO), delta=delta, what="distance of the coins from exact noise"),
-        )
+        slack = self.two_servers.dimension * SLACK
+        return (GaussianEvent(mu_squared=self.mu_squared, slack=slack, what="binomial noise that nobody knows"),)
 
     @cached_property
     def resources(self) -> Resources:
         """Bytes and seconds at both servers, from the number of coins."""
-        coins = self.two_servers.coins
-        carried, largest = _carried(self.two_servers)
+        product, values = self.two_servers.product, self.two_servers.dimension
+        coins = values * len(self.noise.coins)
+        server = self.two_servers.servers[0]
+        proof, field = product.proof(server, 0), self.two_servers.field
+        # both servers send masked coins and a proof, and each travels two hops; the dealer answers each proof
+        largest = field.packed_bytes(coins) + 256
+        carried = 2 * (2 * largest + 2 * field.packed_bytes(proof.length) + field.packed_bytes(proof.answer_length))
         spreads = zip(self.fixed_point.names, self.spreads, strict=True)
         return Resources(
-            memory_bytes=10**8 + 4 * WIDTH * coins.count,
-            reply_bytes=largest,
-            rounds=5 + gmw.LEVELS,
-            seconds=round(1.0 + (people_of(self.terms) or 0) / 1e6 + coins.count / 2e5, 1),
+            memory_bytes=10**8 + 400 * coins,
+            reply_bytes=max(largest, field.packed_bytes(proof.length) + 256),
+            rounds=len(self.rounds),
+            seconds=round(1.0 + (people_of(self.terms) or 0) / 1e6 + coins / 2e5, 1),
             notes=(
-                f"{coins.count:,} coins of {WIDTH} bits; the servers' messages come to {carried / 1e6:,.2f} MB in all",
+                f"{coins:,} coins; the servers' messages come to {carried / 1e6:,.2f} MB in all",
                 *(f"{name}: standard deviation of the noise {spread:.3g}" for name, spread in spreads),
             ),
         )
@@ -152,27 +148,24 @@ class AveragePlan(Plan):
     @property
     def disclosure(self) -> Disclosure:
         """What every role sees."""
-        law, parties, sees = self.noise, self.terms.unit.parties, "the noisy averages"
-        bound = (
-            f"{law.sensitivity} in l1"
-            if isinstance(law, DiscreteLaplace)
-            else f"{law.sensitivity_squared / parties} in squared l2"
-        )
+        parties, sees = self.terms.unit.parties, "the noisy averages"
+        steps = [_steps(column) for column in self.fixed_point.columns]
         return Disclosure(
             sees={
-                "coordinator": f"{sees}; masked values, and sealed bits that it cannot read",
+                "coordinator": f"{sees}; masked values, and sealed coins that it cannot read",
                 f"servers {' and '.join(self.two_servers.servers)}": f"{sees}; each has one share of everything else",
                 "other parties": sees,
                 "anyone with the release": sees,
             },
             sensitivity=(
-                f"replacing one row at one party changes the fixed-point sums by at most {bound}; a person is at no "
-                f"more than {parties} of the parties, and the noise is calibrated to all of them"
+                f"replacing one row at one party changes each fixed-point sum by at most its steps ({max(steps)} for "
+                f"the widest, {sum(steps)} in all); a person is at no more than {parties} of the parties, and the "
+                "noise is calibrated to all of them"
             ),
             not_protected=(
-                "anything, if the two servers collude, or the coordinator and one server: they can remove the noise",
-                "the correctness of the averages, if a party or server deviates from the protocol: it can enter any "
-                "numbers",
+                "anything, if the two servers collude, or the coordinator and one server, though one only looks: they "
+                "can remove the noise",
+                "the correctness of the averages: a party, server or coordinator that deviates can shift them",
                 "the size of each party: it is public under replace",
                 GROUPS,
             ),
@@ -197,12 +190,12 @@ class Average(Method, tag="average"):
     paper: ClassVar[str] = "Jayaraman et al. 2018, Distributed learning without distress, section on secure aggregation"
     partition: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
     trust: ClassVar[str] = (
-        "semi-honest: of the two servers and the coordinator, no two collude; any number of the other parties may"
+        "of the two servers and the coordinator, no two collude, and each of them may lie; any number of the other "
+        "parties may collude and lie"
     )
 
     servers: tuple[str, str]
     columns: tuple[str, ...] = ()
-    noise: Literal["laplace", "gaussian"] = "laplace"
     bits: int = 10
 
     def __post_init__(self) -> None:
@@ -215,34 +208,36 @@ class Average(Method, tag="average"):
 
     @property
     def requires(self) -> Requires:
-        """Public sizes, to divide by; noise from coins is not exact, so it needs delta."""
+        """Public sizes, to divide by; noise that is nearly Gaussian needs delta."""
         return Requires(
             people="bound",
-            delta=f"noise from {WIDTH}-bit coins, whose distribution is off by less than 1e-18,",
+            delta="noise from coins",
             neighbours="replace",
             rows=1,
             because="averages divide by a public number of rows",
         )
 
     def plan(self, terms: Terms) -> AveragePlan:
-        """Make the fixed-point columns, the noise and its coins, and a ring that is large enough for both."""
+        """Make the fixed-point columns, the noise for the smallest budget, and the protocol of the servers."""
         names = [candidate.name for candidate in terms.parties]
         for server in self.servers:
             if server not in names:
                 raise InputError(f"servers: '{server}' is not a party of this study; its parties are {names}")
-        for name in names:
-            if budget_of(terms, name).epsilon > _LARGEST_EPSILON:
-                raise InputError(f"party '{name}': epsilon must be at most {_LARGEST_EPSILON} with noise from coins")
         fixed_point = _fixed_point(terms.schema, self.columns, self.bits)
-        law, count = self._noise(fixed_point, terms), len(fixed_point.columns)
-        noise = laplace_bits(law.scale) if isinstance(law, DiscreteLaplace) else gaussian_bits(law.sigma_squared)
-        coins = len(noise.thresholds) * count
-        if coins > _MOST_COINS:
-            raise InputError(f"the noise takes {coins:,} coins, more than {_MOST_COINS:,}: use fewer bits or columns")
-        largest = (people_of(terms) or 0) * max(_steps(column) for column in fixed_point.columns)
-        ring = ring_for(largest + law.tail(OVERFLOW / count))
-        two_servers = TwoServers(servers=self.servers, dimension=count, ring=ring, noise=noise)
-        return AveragePlan(terms=terms, fixed_point=fixed_point, noise=law, two_servers=two_servers)
+        changes, parties = [_steps(column) for column in fixed_point.columns], terms.unit.parties
+        # all parties share one copy of noise, so it is for the smallest budget
+        epsilon = min(budget.epsilon for budget in budgets_of(terms))
+        delta = min(budget.delta for budget in budgets_of(terms))
+        slack = parties * (len(changes) * SLACK + Fraction(1, ATTO))
+        noise, mu_squared = _noise(changes, parties, mu_squared_for(epsilon, delta, slack))
+        largest = (people_of(terms) or 0) * max(changes)
+        if largest + 2 * noise.reach + 2 >= LARGEST_FIELD:
+            raise InputError(
+                f"bits: sums reach {largest:,} and noise {noise.reach:,}, more than proofs allow ({LARGEST_FIELD:,} "
+                "in all): use fewer bits"
+            )
+        two_servers = TwoServers(servers=self.servers, dimension=len(changes), largest=largest, noise=noise)
+        return AveragePlan(terms=terms, fixed_point=fixed_point, two_servers=two_servers, mu_squared=mu_squared)
 
     @step(reveals="masked")
     def contribute(self, party: Party[AveragePlan], message: PublicKeys) -> TwoShares:
@@ -265,22 +260,20 @@ class Average(Method, tag="average"):
         del plan
         return AveragesResult(averages=from_file(folder / "averages.json", Averages))
 
-    def _noise(self, fixed_point: Schema, terms: Terms) -> DiscreteLaplace | DiscreteGaussian:
-        """Return the noise on each sum, for the smallest budget of all parties, since all share one copy.
 
-        A person at p parties changes the sums by p times as much. Laplace: epsilon / p per party. Gaussian: rho / p
-        per party and a squared sensitivity p times as large, since rho grows with the square of the distance.
-        """
-        parties, changes = terms.unit.parties, [_steps(column) for column in fixed_point.columns]
-        epsilon = min(budget.epsilon for budget in budgets_of(terms))
-        # a column with one possible value changes nothing, but noise of scale 0 does not exist
-        if self.noise == "laplace":
-            return DiscreteLaplace(sensitivity=max(1, sum(changes)), epsilon=part_of(epsilon, parties))
-        delta = min(budget.delta for budget in budgets_of(terms))
-        # the distance of the coins from exact noise is charged as a separate event
-        rho = part_of(rho_for(epsilon - Fraction(parties, PICO), delta - Fraction(parties, ATTO)), parties)
-        square = Fraction(max(1, parties * sum(change**2 for change in changes)))
-        return DiscreteGaussian(sensitivity_squared=square, rho=rho)
+def _noise(changes: Sequence[int], parties: int, most: Fraction) -> tuple[BinomialNoise, Fraction]:
+    """Return the noise on each sum, and the mu^2 that each of a person's `parties` is charged.
+
+    A person at p parties moves the sums p times as far, and the charges of all p must cover that mu^2, at most `most`.
+    Each charge alone must cover one row.
+    """
+    # a column with one possible value changes nothing, but noise for nothing does not exist
+    moved = sorted(Counter(change for change in changes if change).items()) or [(1, 1)]
+    once, together = (tuple((copies * steps, count) for steps, count in moved) for copies in (1, parties))
+    # what is charged is rounded up to units of the ledger
+    noise = binomial_for(together, most - Fraction(2 * parties, PICO))
+    charge = max(noise.mu_squared(once), noise.mu_squared(together) / parties)
+    return noise, Fraction(2 * ceil(charge * PICO / 2), PICO)
 
 
 def _fixed_point(schema: Schema, columns: tuple[str, ...], bits: int) -> Schema:
@@ -299,16 +292,6 @@ def _fixed_point(schema: Schema, columns: tuple[str, ...], bits: int) -> Schema:
     if not found:
         raise InputError("the schema has no integer or real column to average")
     return Schema(columns=tuple(found))
-
-
-def _carried(agreed: TwoServers) -> tuple[int, int]:
-    """Return the bytes of all messages from and to the servers, and of the largest one."""
-    coins = agreed.coins
-    openings = [8 * gmw.rows_at(level) * coins.words + OVERHEAD_BYTES for level in range(1, gmw.LEVELS + 2)]
-    corrections = 8 * gmw.correction_words(coins) + agreed.ring.packed_bytes(coins.count)
-    # both servers send their openings, and each travels two hops
-    largest = max(*openings, corrections, agreed.ring.packed_bytes(agreed.dimension))
-    return 4 * sum(openings) + corrections, largest + 256
 
 
 def _steps(column: Any) -> int:
