@@ -6,6 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
+from syndic.errors import PartyError
 from syndic.kernel import Message, Nothing, Session, encode
 from syndic.mpc.key import KEY_BYTES, context, derive
 from syndic.mpc.product import SecureProduct
@@ -51,8 +52,10 @@ def deal_products(session: Session, uses: Multiplies, product: SecureProduct) ->
     """
     sizes, pairs, randomness = product.sizes, product.pairs, session.randomness
     names = tuple(dict.fromkeys(name for pair in pairs for name in pair))
-    seeds = {name: randomness.bytes(KEY_BYTES) for name in names}
-    secret = randomness.bytes(KEY_BYTES)
+    # by purpose: a coordinator that was put back and deals to others must not give a party the secret of its challenges
+    root = randomness.bytes(KEY_BYTES)
+    seeds = {name: derive(root, "dealer seed", product.label, name) for name in names}
+    secret = derive(root, "proof secret", product.label)
     stocks = {
         name: Stock(seed=seed, study=session.study, party=name, sizes=sizes, label=product.label)
         for name, seed in seeds.items()
@@ -71,7 +74,7 @@ def deal_products(session: Session, uses: Multiplies, product: SecureProduct) ->
             name: ProductInbox(
                 chunk=chunk,
                 bodies={other: openings[other].body for other in met[name]},
-                keys={other: openings[other].keys[name] for other in met[name]},
+                keys={other: _sealed_for(name, other, openings[other]) for other in met[name]},
                 halves=halves[name],
                 proofs=checks[name],
             )
@@ -121,6 +124,8 @@ def _checks(
     checks: dict[str, dict[str, ProductCheck]] = {name: {} for name in masks}
     for name, sent in proofs.items():
         proof = product.proof(name, chunk)
+        if len(sent.seed) != KEY_BYTES:
+            raise PartyError(f"the proof of {name} has no seed of {KEY_BYTES} bytes: find out why before you run again")
         point = proof.point(derive(secret, "proof point", places[name], _digest(openings[name]), _digest(sent)))
         answer = proof.answer(masks[name], proof.drawn(sent.seed, "share", proof.length), seeds[name], point)
         for other in partners_of(product.pairs, name):
@@ -128,10 +133,17 @@ def _checks(
                 seed=seeds[name],
                 point=proof.field.pack(point),
                 body=sent.body,
-                key=sent.keys[other],
+                key=_sealed_for(other, name, sent),
                 answer=proof.field.pack(answer),
             )
     return checks
+
+
+def _sealed_for(receiver: str, sender: str, reply: ProductOpening | ProductProof) -> bytes:
+    """Return the key that a party sealed for a partner."""
+    if receiver not in reply.keys:
+        raise PartyError(f"{sender} sealed nothing for {receiver}: find out why before you run the study again")
+    return reply.keys[receiver]
 
 
 def _digest(reply: Message) -> bytes:

@@ -88,6 +88,12 @@ class Study(Document):
         keys = {key for one in known for key in (one.signing, one.sealing)}
         if known and len(keys) != 2 * len(self.parties):
             raise ValueError("identity: give each party its own, or give none (the study then runs on one machine)")
+        asks = None if self.coordinator is None else PublicIdentity.read(self.coordinator.identity)
+        if asks is not None and keys & {asks.signing, asks.sealing}:
+            raise ValueError(
+                "coordinator: its identity is that of a party, and methods assume that the two are not one. Create one "
+                "for it with `syndic identity` in a folder of its own"
+            )
 
     def _check_columns(self) -> None:
         for party in self.parties:

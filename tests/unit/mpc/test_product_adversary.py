@@ -3,7 +3,7 @@
 Every attack comes with the weakening that lets it through, so that each check is shown to be needed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +17,20 @@ from products import carrier_of, coordinate, counted, study_of, tables
 from runtimes import session_over
 from support import CASES, open_nodes
 from syndic.errors import PartyError, RefusedError
-from syndic.kernel import Call, Reply, answer, decode, encode
+from syndic.kernel import Call, Nothing, Reply, answer, decode, encode
 from syndic.methods import Crosstables
 from syndic.methods.histogram.crosstables_plan import CrosstablesPlan
 from syndic.methods.synthesis import vertical
 from syndic.mpc import dealer, product
 from syndic.mpc.extension import Extension
-from syndic.mpc.key import context
+from syndic.mpc.key import context, derive
 from syndic.mpc.mask import expand
 from syndic.mpc.order import _Stage
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.product_messages import ProductChallenge, ProductProof
+from syndic.mpc.product_messages import ProductChallenge, ProductKey, ProductOpening, ProductProof
 from syndic.mpc.proof import OneHotProof
 from syndic.mpc.triple import Stock
+from syndic.random import SecretRandomness
 from syndic.runtime import Local
 from syndic.study.party_folder import PartyFolder
 
@@ -346,13 +347,9 @@ def test_one_seed_for_two_parties(weak: bool, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(product, "_opened", looking)
 
-    class Same:
-        def bytes(self, length: int) -> bytes:
-            return b"1" * length
-
-    lying: Any = Dealer(carrier_of(STUDY, PARTS), unchanged)
-    lying.randomness = Same()
-    coordinate(STUDY, lying)
+    same = {"dealer seed": b"1" * 32}
+    monkeypatch.setattr(dealer, "derive", lambda key, what, *more: same.get(what) or derive(key, what, *more))
+    coordinate(STUDY, carrier_of(STUDY, PARTS))
     own = Stock(seed=b"1" * 32, study=STUDY.digest, party="p1", sizes=PRODUCT.sizes).mask(0, 3)
     assert (FIELD.add(opened[0], own) == TRUE).all() == weak
 
@@ -443,6 +440,59 @@ def test_a_challenge_that_is_known_before_the_rows(weak: bool, monkeypatch: pyte
         return
     with pytest.raises(RefusedError, match=UNPROVEN):
         surplus(carrier_of(STUDY, PARTS))
+
+
+def test_a_dealer_that_is_put_back_and_deals_to_others_gives_nobody_the_secret_of_its_challenges() -> None:
+    """A method may choose its pairs by what was opened: the next draw was a third party's seed, and then the secret."""
+    wider = study_of(tables(50, (3,), (4,), (2,))).plan_as(CrosstablesPlan).product
+    narrower = msgspec.structs.replace(wider, pairs=(("p0", "p1"),))
+    (seeds, _), (_, challenges) = (dealt(product, {}) for product in (wider, narrower))
+    place = context("study", narrower.label, 0, "p0")
+    guess = derive(seeds["p2"], "proof seed", place, dealer._digest(ProductOpening(body=b"p0", keys=KEYS)))
+    assert len(set(seeds.values())) == 3
+    assert challenges["p0"] not in (guess, *seeds.values())
+
+
+KEYS = dict.fromkeys(("p0", "p1", "p2"), b"key")
+
+
+def dealt(given: SecureProduct, replies: Mapping[str, Any]) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Return the seeds and the challenges of a dealer with one secret; `replies` has other replies of p0 by step."""
+    told: dict[str, dict[str, bytes]] = {}
+
+    class Carrier:
+        study, randomness = "study", SecretRandomness(b"s" * 32)
+
+        def progress(self, *_: Any) -> None: ...
+
+        def ask(self, step: Any, asked: Mapping[str, Any]) -> Any:
+            said: Mapping[str, Callable[[str], Any]] = {
+                "product_keys": lambda _: ProductKey(public=b"key"),
+                "product_masked": lambda name: ProductOpening(body=name.encode(), keys=KEYS),
+                "product_proved": lambda name: ProductProof(seed=b"s" * 32, body=name.encode(), keys=KEYS),
+                "product_multiplied": lambda _: Nothing(),
+            }
+            told[step.__name__] = {name: getattr(one, "seed", b"") for name, one in asked.items()}
+            other = replies.get(step.__name__)
+            return {name: other if name == "p0" and other is not None else said[step.__name__](name) for name in asked}
+
+    carrier: Any = Carrier()
+    dealer.deal_products(carrier, STUDY.protocol, given)  # type: ignore[arg-type]
+    return told["product_keys"], told["product_proved"]
+
+
+@pytest.mark.parametrize(
+    "replies",
+    [
+        {"product_masked": ProductOpening(body=b"p0", keys={"p0": b"key"})},
+        {"product_proved": ProductProof(seed=b"s" * 32, body=b"p0", keys={})},
+        {"product_proved": ProductProof(seed=b"short", body=b"p0", keys=KEYS)},
+    ],
+    ids=["rows", "proof", "seed"],
+)
+def test_a_reply_without_a_part_names_its_party(replies: Mapping[str, Any]) -> None:
+    with pytest.raises(PartyError, match="p0"):
+        dealt(PRODUCT, replies)
 
 
 def compensated(seed: bytes) -> Matrix:

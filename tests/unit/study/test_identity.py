@@ -1,6 +1,7 @@
 """Identities: keys made once, lines that do not survive a slip of the pen, bonds that only two can compute."""
 
 import base64
+import dataclasses
 import hashlib
 import json
 import stat
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 from support import study_text
 from syndic import Schema, Study
 from syndic.errors import InputError, IntegrityError
-from syndic.kernel import Member, PublicIdentity
+from syndic.kernel import CoordinatorKey, Member, PublicIdentity
 from syndic.mpc.key import context
 from syndic.study.identity import Identity
 
@@ -162,6 +163,16 @@ def test_identities_are_all_or_none_and_each_its_own() -> None:
     ):
         with pytest.raises(ValueError, match="give each party its own"):
             replace(study, parties=parties)
+
+
+@pytest.mark.parametrize("key", ["signing", "sealing"])
+def test_a_coordinator_with_the_keys_of_a_party_is_refused(key: str) -> None:
+    """Methods protect from the coordinator or a party; who is both could read the exact sums of `average`."""
+    study, other = with_identities(identity_of(1), identity_of(3)), identity_of(5)
+    replace(study, coordinator=CoordinatorKey(identity=str(other.public)))
+    same = dataclasses.replace(other, **{key: getattr(identity_of(3), key)})
+    with pytest.raises(ValueError, match="its identity is that of a party"):
+        replace(study, coordinator=CoordinatorKey(identity=str(same.public)))
 
 
 def test_digests_of_studies_without_identities_stay_as_they_were() -> None:
