@@ -35,6 +35,12 @@ PROVEN_ROWS = (
     "forge keys"
 )
 """What holds where partners prove that their rows are one-hot."""
+SERVED_ROWS = (
+    'adversary "active", with servers: one server, the coordinator and any parties that are no servers, together, may '
+    "deviate from the protocol. They learn only the noisy tables, plus shifts that they chose; they can stop or "
+    "falsify the run. Without identities, as on one machine, the coordinator must not forge keys"
+)
+"""What holds where three parties multiply shares of proven rows."""
 WRONG_TRIPLES = "against a coordinator that deals wrong triples: it can shift counts by amounts it chooses"
 
 
@@ -61,8 +67,15 @@ def everybody(what: str) -> dict[str, str]:
     return dict.fromkeys(("coordinator", "other parties", "anyone with the release"), what)
 
 
-def product_sees(release: str, *, party: str = "") -> dict[str, str]:
+def product_sees(release: str, *, party: str = "", servers: tuple[str, ...] = ()) -> dict[str, str]:
     """Return who sees what of a secure product; `party` is what else the parties see."""
+    if servers:
+        return {
+            "coordinator": f"sealed shares that it cannot read, and {release}",
+            f"servers {', '.join(servers)}": f"one share of all rows each, which looks uniform, and {release}",
+            "other parties": f"shares of tables, which look uniform{party}, and {release}; each knows its own noise",
+            "anyone with the release": release,
+        }
     return {
         "coordinator": f"sealed rows that it cannot read, shares under masks it does not know, and {release}",
         "other parties": f"masked rows, which look uniform{party}, and {release}; each knows its share of the noise",
@@ -70,9 +83,20 @@ def product_sees(release: str, *, party: str = "") -> dict[str, str]:
     }
 
 
-def of_products(*, proven: bool) -> tuple[str, ...]:
+def of_products(*, proven: bool, servers: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return what is not protected where tables of two parties' columns are secure products, with or without proofs."""
+    if servers:
+        named = ", ".join(servers)
+        return (
+            f"against two of the servers {named} together, though one only looks: they can read all parties' rows",
+            "the correctness of the tables: a party, server or coordinator that deviates can shift them",
+        )
     return DEALER_AND_PARTY, SHOWN_RECORD if proven else UNCHECKED_ROWS, WRONG_TRIPLES
+
+
+def trust_in(*, proven: bool, servers: tuple[str, ...] = ()) -> str:
+    """Return what a study assumes about the roles of its products; empty for what the method says of itself."""
+    return SERVED_ROWS if servers else PROVEN_ROWS if proven else ""
 
 
 def against_partners(outside: float, partner: float) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
@@ -18,9 +19,15 @@ from syndic.mpc.product_messages import (
     ProductProof,
     ProductStart,
     ProductTurn,
+    Served,
+    ServerTurn,
     partners_of,
 )
+from syndic.mpc.threeserver import VERIFIERS, ServedProduct, digest_of
 from syndic.mpc.triple import Stock, dealt_half
+
+Sealed = Mapping[str, Mapping[str, bytes]]
+"""Boxes, by sender and receiver."""
 
 
 class Multiplies(Protocol):
@@ -50,6 +57,9 @@ def deal_products(session: Session, uses: Multiplies, product: SecureProduct) ->
     Raises:
         PartyError: if a party refuses or does not answer. Nothing was charged for this product yet.
     """
+    if isinstance(product, ServedProduct):
+        _serve(session, uses, product)
+        return
     sizes, pairs, randomness = product.sizes, product.pairs, session.randomness
     names = tuple(dict.fromkeys(name for pair in pairs for name in pair))
     # by purpose: a coordinator that was put back and deals to others must not give a party the secret of its challenges
@@ -74,13 +84,73 @@ def deal_products(session: Session, uses: Multiplies, product: SecureProduct) ->
             name: ProductInbox(
                 chunk=chunk,
                 bodies={other: openings[other].body for other in met[name]},
-                keys={other: _sealed_for(name, other, openings[other]) for other in met[name]},
+                keys={other: _sealed_for(name, other, openings[other].keys) for other in met[name]},
                 halves=halves[name],
                 proofs=checks[name],
             )
             for name in names
         }
         session.ask(uses.product_multiplied, inboxes)
+
+
+def _serve(session: Session, uses: Multiplies, product: ServedProduct) -> None:
+    """Carry what parties and servers seal for each other."""
+    assert isinstance(uses, Proves)  # noqa: S101 (rows that servers multiply are proven)
+    provers, verifiers, chunks = product.provers, product.servers[:VERIFIERS], product.sizes.chunks
+    start = ProductStart(seed=bytes(KEY_BYTES))  # there is no dealer
+    known = session.ask(product.product_keys, dict.fromkeys((*provers, *product.servers), start))
+    keys = {name: key.public for name, key in known.items()}
+    met = {name: {other: keys[other] for other in product.peers(name)} for name in provers}
+    served = partial(_served, session, product, keys)
+    for chunk in range(chunks):
+        session.progress("serve", chunk, chunks)
+        turns = {name: ProductTurn(chunk=chunk, keys=met[name]) for name in provers}
+        rows = {name: one.keys for name, one in session.ask(uses.product_masked, turns).items()}
+        asked = served("challenge", verifiers, chunk, digests=_digests(keys, rows))
+        seeds = {name: b"".join(_sealed_for(name, one, asked[one].seeds) for one in verifiers) for name in provers}
+        challenges = {name: ProductChallenge(chunk=chunk, seed=seed) for name, seed in seeds.items()}
+        proofs = {name: one.keys for name, one in session.ask(uses.product_proved, challenges).items()}
+        queries = served("query", verifiers, chunk, digests=_digests(keys, proofs))
+        answers = served("answer", product.servers, chunk, rows=rows, proofs=proofs, boxes=_boxes(queries))
+        served("check", verifiers, chunk, boxes=_boxes(answers))
+    shares = _boxes(served("share", product.servers, chunks))
+    inboxes = {}
+    for name in provers:
+        halves = {server: _sealed_for(name, server, boxes) for server, boxes in shares.items()}
+        inboxes[name] = ProductInbox(chunk=chunks, bodies={}, keys={}, halves=halves, proofs={})
+    session.ask(uses.product_multiplied, inboxes)
+
+
+def _served(
+    session: Session,
+    product: ServedProduct,
+    keys: dict[str, bytes],
+    stage: str,
+    names: tuple[str, ...],
+    chunk: int,
+    *,
+    digests: Mapping[str, dict[str, bytes]] = {},
+    **sealed: Sealed,
+) -> dict[str, Served]:
+    """Ask servers for one stage of their work; each gets what was sealed for it."""
+    turns = {}
+    for name in names:
+        boxes = {
+            what: {sender: _sealed_for(name, sender, one) for sender, one in sealed.get(what, {}).items()}
+            for what in ("rows", "proofs", "boxes")
+        }
+        turns[name] = ServerTurn(chunk=chunk, stage=stage, keys=keys, digests=dict(digests), **boxes)
+    return session.ask(product.product_served, turns)
+
+
+def _digests(keys: Mapping[str, bytes], replies: Sealed) -> dict[str, dict[str, bytes]]:
+    return {
+        name: {server: digest_of(keys[name], box) for server, box in boxes.items()} for name, boxes in replies.items()
+    }
+
+
+def _boxes(replies: Mapping[str, Served]) -> Sealed:
+    return {name: one.boxes for name, one in replies.items()}
 
 
 def _halves(
@@ -133,17 +203,17 @@ def _checks(
                 seed=seeds[name],
                 point=proof.field.pack(point),
                 body=sent.body,
-                key=_sealed_for(other, name, sent),
+                key=_sealed_for(other, name, sent.keys),
                 answer=proof.field.pack(answer),
             )
     return checks
 
 
-def _sealed_for(receiver: str, sender: str, reply: ProductOpening | ProductProof) -> bytes:
-    """Return the key that a party sealed for a partner."""
-    if receiver not in reply.keys:
+def _sealed_for(receiver: str, sender: str, boxes: Mapping[str, bytes]) -> bytes:
+    """Return what a party or server has for another in its reply."""
+    if receiver not in boxes:
         raise PartyError(f"{sender} sealed nothing for {receiver}: find out why before you run the study again")
-    return reply.keys[receiver]
+    return boxes[receiver]
 
 
 def _digest(reply: Message) -> bytes:

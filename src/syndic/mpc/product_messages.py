@@ -66,6 +66,29 @@ class ProductInbox(Message):
     proofs: dict[str, ProductCheck]
 
 
+class ServerTurn(Message):
+    """One stage of a server's work on a chunk. `keys` are public keys of all parties of the product, and of servers.
+
+    `digests`: of what parties sealed, by party and server. `rows`, `proofs`: sealed shares by party. `boxes`: queries
+    or answers, by the server that sealed them.
+    """
+
+    chunk: int
+    stage: str
+    keys: dict[str, bytes]
+    digests: dict[str, dict[str, bytes]]
+    rows: dict[str, bytes]
+    proofs: dict[str, bytes]
+    boxes: dict[str, bytes]
+
+
+class Served(Message):
+    """A server's reply: challenges by party, or sealed boxes by receiver."""
+
+    seeds: dict[str, bytes]
+    boxes: dict[str, bytes]
+
+
 def partners_of(pairs: tuple[Pair, ...], name: str) -> tuple[str, ...]:
     """Return the partners of a party."""
     return tuple(right if left == name else left for left, right in pairs if name in (left, right))

@@ -13,7 +13,8 @@ tables; every party is charged for the whole.
 cannot read. A partner knows its own share of a table's noise; with `colluding` 1 the other share is enough. The
 coordinator and one party together could read the rows of that party's partners. *Adversary*: with `adversary`
 "active" parties prove that their rows are one-hot (`syndic.mpc.proof`), and the claim holds if any set of parties
-without the coordinator, or the coordinator alone, deviates. "passive" is semi-honest.
+without the coordinator, or the coordinator alone, deviates. "passive" is semi-honest. With `servers` three parties
+multiply instead of the coordinator (`syndic.mpc.threeserver`), and only two of these together can read rows.
 """
 
 import itertools
@@ -40,6 +41,7 @@ from syndic.kernel import (
     Terms,
     adversary_of,
     budgets_of,
+    member,
     schema_of,
     step,
 )
@@ -48,7 +50,6 @@ from syndic.methods.histogram.crosstables_result import CrossTables, Pair, read_
 from syndic.methods.histogram.tables import cut
 from syndic.methods.onehot import completed, onehot
 from syndic.mpc.dealer import deal_products
-from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_messages import (
     ProductChallenge,
     ProductInbox,
@@ -58,6 +59,7 @@ from syndic.mpc.product_messages import (
     partners_of,
 )
 from syndic.mpc.ring import OVERFLOW
+from syndic.mpc.threeserver import check_servers, product_by
 from syndic.mpc.triple import product_sizes
 from syndic.noise import GaussianShare
 from syndic.privacy import rho_for
@@ -79,6 +81,8 @@ class Crosstables(Method, tag="crosstables"):
     partner can subtract its own share; with 0 the guarantee holds against everybody but the partners. `adversary`:
     "active" lets parties prove that their rows have at most a single one in each column, so that a party that deviates
     cannot read a partner's record; it needs `colluding` 1 and is then the default. "passive" leaves the proof out.
+    `servers`: three parties that multiply in place of the coordinator, so that it may collude with one party or server;
+    two of them together can read all rows.
     """
 
     title: ClassVar[str] = "Two-way tables across parties from a secure product"
@@ -93,11 +97,12 @@ class Crosstables(Method, tag="crosstables"):
     local: bool = False
     colluding: int = 1
     adversary: Adversary | None = None
+    servers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.colluding not in (0, 1):
             raise ValueError(f"colluding ({self.colluding}) must be 0 or 1: a table's noise has two shares")
-        adversary_of(self.adversary, self.colluding)
+        check_servers(self.servers, adversary_of(self.adversary, self.colluding))
         if len({frozenset(pair) for pair in self.pairs}) != len(self.pairs):
             raise ValueError("pairs names the same two columns twice: they would be charged twice")
 
@@ -109,6 +114,8 @@ class Crosstables(Method, tag="crosstables"):
     def plan(self, terms: Terms) -> CrosstablesPlan:
         """Choose the tables, calibrate the noise to the strictest budget, and size the rings for both."""
         domain = terms.schema.domain
+        for name in self.servers:
+            member(terms, name)
         held = {party.name: schema_of(terms, party.name).names for party in terms.parties}
         across = self._across(held)
         within = {name: tuple(itertools.combinations(own, 2)) if self.local else () for name, own in held.items()}
@@ -127,7 +134,9 @@ class Crosstables(Method, tag="crosstables"):
             proven=proven,
             chunk_bytes=min(1 << 24, terms.limits.message_mb * 10**6 // (4 * len(terms.parties))),
         )
-        product = SecureProduct(label="product", sizes=sizes, pairs=tuple(across), groups=groups, proven=proven)
+        product = product_by(
+            self.servers, label="product", sizes=sizes, pairs=tuple(across), groups=groups, proven=proven
+        )
         return CrosstablesPlan(terms=terms, across=across, within=within, sent=sent, noise=noise, product=product)
 
     # The parties' side; keys are those of the secure product.

@@ -13,7 +13,6 @@ from syndic.document import Document
 from syndic.kernel import (
     ALIGNED,
     GROUPS,
-    PROVEN_ROWS,
     Disclosure,
     Plan,
     Resources,
@@ -21,9 +20,11 @@ from syndic.kernel import (
     budgets_of,
     of_products,
     product_sees,
+    trust_in,
 )
 from syndic.methods.histogram.crosstables_result import CrossNote, Pair
 from syndic.mpc.product import SecureProduct
+from syndic.mpc.threeserver import STAGES, servers_of
 from syndic.noise import DiscreteGaussian, GaussianShare
 from syndic.noise.shares import sum_rho
 from syndic.privacy import Event, zcdp_epsilon
@@ -78,6 +79,11 @@ class CrosstablesPlan(Plan):
         """All pairs of columns that are counted: first those across parties, then those within each."""
         return tuple(pair for pairs in (*self.across.values(), *self.within.values()) for pair in pairs)
 
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The parties that multiply, if not the coordinator deals."""
+        return servers_of(self.product)
+
     @cached_property
     def note(self) -> CrossNote:
         """What is opened, and the standard deviation of a count."""
@@ -123,10 +129,11 @@ class CrosstablesPlan(Plan):
         widths = [sum(each) for each in product.groups.values()]
         cells = [rows * columns for rows, columns in map(product.shape, product.pairs)]
         partners, chunk = len(self.terms.parties) - 1, sizes.ring.packed_bytes(sizes.chunk * max(widths))
+        stages = STAGES if self.servers else 0
         return Resources(
             memory_bytes=10**8 + 16 * chunk * (partners + 1) + 64 * sum(cells),
-            reply_bytes=max(chunk, 8 * max(cells)) + 4000,
-            rounds=2 + (len(product.rounds) - 1) * sizes.chunks,
+            reply_bytes=max(2 * chunk if self.servers else chunk, 8 * max(cells)) + 4000,
+            rounds=4 + (2 + stages) * sizes.chunks if stages else 2 + (len(product.rounds) - 1) * sizes.chunks,
             seconds=round(1.0 + sizes.rows * (sum(widths) * 8e-8 + sum(cells) * 4e-10), 1),
             notes=(
                 f"{len(self.tables):,} tables; rows are masked and tables opened with {sizes.ring.bits} bits per entry",
@@ -137,8 +144,8 @@ class CrosstablesPlan(Plan):
 
     @property
     def largest_message(self) -> int:
-        """The bytes of two replies: a party gets what its partner sent, and the dealer's halves."""
-        return 2 * self.resources.reply_bytes
+        """The bytes of two replies: a party gets what its partner sent, and the dealer's halves; a server of all."""
+        return max(2, len(self.terms.parties) if self.servers else 0) * self.resources.reply_bytes
 
     @property
     def too_large(self) -> tuple[str, str]:
@@ -151,12 +158,12 @@ class CrosstablesPlan(Plan):
         tables, noisy = len(self.tables), "the noisy tables"
         outside, partner = self.epsilons
         return Disclosure(
-            sees=product_sees(noisy),
+            sees=product_sees(noisy, servers=self.servers),
             sensitivity=(
                 f"replacing one person's values at all parties at once changes two counts by one in each of {tables} "
                 f"table(s), so by {2 * tables} in squared l2; every party is charged for the whole release"
             ),
             against=against_partners(outside, partner),
-            not_protected=(*of_products(proven=self.product.proven), ALIGNED, GROUPS),
-            trust=PROVEN_ROWS if self.product.proven else "",
+            not_protected=(*of_products(proven=self.product.proven, servers=self.servers), ALIGNED, GROUPS),
+            trust=trust_in(proven=self.product.proven, servers=self.servers),
         )

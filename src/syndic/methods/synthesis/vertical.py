@@ -16,7 +16,8 @@ were asked the same, which they show each other before they open anything (`synd
 sealed rows that it cannot read. A partner knows its own share of a table's noise; with `colluding` 1 the other share is
 enough. Coordinator and one party together could read the rows of that party's partners. *Adversary*: with `adversary`
 "active" parties prove that their rows are one-hot (`syndic.mpc.proof`), and the claim holds if any set of parties
-without the coordinator, or the coordinator alone, deviates. "passive" is semi-honest.
+without the coordinator, or the coordinator alone, deviates. "passive" is semi-honest. With `servers` three parties
+multiply instead of the coordinator (`syndic.mpc.threeserver`), and only two of these together can read rows.
 
 It has the place of the sketches of VertiMRF (Zhao et al. 2024), whose shared keys cost more privacy than is counted
 there; tables are chosen as in PrivMRF (Cai et al. 2021) and AIM (McKenna et al. 2022), from noisy tables only.
@@ -30,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Coded
+from syndic.errors import RefusedError
 from syndic.kernel import (
     SAME_PEOPLE,
     Adversary,
@@ -40,6 +42,7 @@ from syndic.kernel import (
     Session,
     Terms,
     adversary_of,
+    member,
     schema_of,
     step,
 )
@@ -64,8 +67,11 @@ from syndic.mpc.product_messages import (
     ProductProof,
     ProductStart,
     ProductTurn,
+    Served,
+    ServerTurn,
 )
 from syndic.mpc.seal import Mail
+from syndic.mpc.threeserver import ServedProduct, check_servers
 
 _ROUNDS = "rounds of the synthesis"
 _ASKED = "round asked"
@@ -80,7 +86,9 @@ class Vertical(Method, tag="vertical"):
     sends rows anew. `colluding`: 1 makes each partner's share of a table's noise enough by itself, since a partner
     can subtract its own; with 0 the guarantee holds against everybody but the partners. `adversary`: "active" lets
     parties prove that their rows are one-hot, so that a party that deviates cannot read a partner's record; it needs
-    `colluding` 1 and is then the default. "passive" leaves the proof out. `traffic`: about how many bytes a person all
+    `colluding` 1 and is then the default. "passive" leaves the proof out. `servers`: three parties that multiply in
+    place of the coordinator, so that it may collude with one party or server; two of them together can read all rows,
+    and rows take twice the traffic. `traffic`: about how many bytes a person all
     tables across parties may take, masked rows counted once however many partners they are passed on to.
     """
 
@@ -99,6 +107,7 @@ class Vertical(Method, tag="vertical"):
     model_cells: int | None = None
     colluding: int = 1
     adversary: Adversary | None = None
+    servers: tuple[str, ...] = ()
     traffic: int = 1400
     rows: int | None = None
     zeros: tuple[Zeros, ...] = ()
@@ -108,7 +117,7 @@ class Vertical(Method, tag="vertical"):
     def __post_init__(self) -> None:
         if self.colluding not in (0, 1):
             raise ValueError(f"colluding ({self.colluding}) must be 0 or 1: two partners share the noise of a table")
-        adversary_of(self.adversary, self.colluding)
+        check_servers(self.servers, adversary_of(self.adversary, self.colluding))
         if self.traffic < 1:
             raise ValueError(f"traffic ({self.traffic}) must be at least 1")
         check_choices(
@@ -126,20 +135,25 @@ class Vertical(Method, tag="vertical"):
 
     def plan(self, terms: Terms) -> VerticalPlan:
         """Cut the strictest budget into rounds, and limit the model, the rounds and their traffic."""
+        for name in self.servers:
+            member(terms, name)
         select = partial(choosing, self.selector, self.rounds, schema=terms.schema, target=self.target, keep=self.keep)
         account = account_of(terms, select(1).budgets, colluding=self.colluding, missing=0, shares=PARTNERS)
         impossible = [one.mask(terms.schema) for one in self.zeros]
         size = size_of(terms, alone(account), select, impossible, model_cells=self.model_cells, rows=self.rows)
         selector = select(size.model_cells)
         proven = adversary_of(self.adversary, self.colluding) == "active"
+        # the shares of two servers are sent, instead of masked rows once for all partners
+        traffic = self.traffic // 2 if self.servers else self.traffic
         return VerticalPlan(
             terms=terms,
             selector=selector,
             account=account,
-            size=limit_traffic(terms, account, selector, size, self.traffic, proven=proven),
+            size=limit_traffic(terms, account, selector, size, traffic, proven=proven),
             zeros=self.zeros,
             rows=self.rows if self.rows is not None else terms.parties[0].people or 0,
             proven=proven,
+            servers=self.servers,
         )
 
     # The parties' side: a round is asked, vouched for, multiplied where parties meet in a table, and opened.
@@ -170,6 +184,14 @@ class Vertical(Method, tag="vertical"):
         """Mask the rows of one chunk and seal them for the partners."""
         asked = party.recall(_ASKED, Question)
         return party.plan.round_of(asked).product.mask(party, message, partial(_onehot_rows, party, asked))
+
+    @step(reveals="sealed")
+    def product_served(self, party: Party[VerticalPlan], message: ServerTurn) -> Served:
+        """Answer one stage of a server's work."""
+        product = party.plan.round_of(party.recall(_ASKED, Question)).product
+        if not isinstance(product, ServedProduct):
+            raise RefusedError("this study has no servers")
+        return product.product_served(party, message)
 
     @step(reveals="sealed")
     def product_proved(self, party: Party[VerticalPlan], message: ProductChallenge) -> ProductProof:

@@ -12,7 +12,6 @@ from syndic.kernel import (
     ALIGNED,
     DEALER_AND_PARTY,
     GROUPS,
-    PROVEN_ROWS,
     Disclosure,
     Plan,
     Resources,
@@ -21,6 +20,7 @@ from syndic.kernel import (
     budgets_of,
     of_products,
     product_sees,
+    trust_in,
 )
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import Question, check_question
@@ -39,7 +39,8 @@ _CHUNK_ENTRIES: Final = 1 << 24
 class VerticalPlan(Plan):
     """What chooses the tables, what each round costs and may ask, and how many rows are drawn.
 
-    `account` is of tables across parties, whose noise two partners share; `proven` whether parties prove their rows.
+    `account` is of tables across parties, whose noise two partners share; `proven` whether parties prove their rows;
+    `servers` are the parties that multiply, if not the coordinator deals.
     """
 
     selector: Adaptive
@@ -48,6 +49,7 @@ class VerticalPlan(Plan):
     zeros: tuple[Zeros, ...]
     rows: int
     proven: bool
+    servers: tuple[str, ...] = ()
 
     @cached_property
     def impossible(self) -> tuple[Impossible, ...]:
@@ -107,7 +109,9 @@ class VerticalPlan(Plan):
         # partners who were asked different things cannot read each other's mail; a part of a digest can be made equal
         label = f"round {question.number}, {question.digest.hex()}"
         layout = layout_of(self.holder, question.tables, domain)
-        return plan_round(self.terms, self.account, question.number, layout, label, proven=self.proven)
+        return plan_round(
+            self.terms, self.account, question.number, layout, label, proven=self.proven, servers=self.servers
+        )
 
     # What is said before any row is read.
 
@@ -115,7 +119,8 @@ class VerticalPlan(Plan):
     def rounds(self) -> tuple[str, ...]:
         """A round is asked and vouched for; tables across parties are multiplied; all noisy tables open."""
         proved = ("product_proved",) if self.proven else ()
-        products = ("product_keys", "product_masked", *proved, "product_multiplied")
+        served = ("product_served",) if self.servers else ()
+        products = ("product_keys", "product_masked", *served, *proved, "product_multiplied")
         return ("ask_round", "vouch_round", *products, "open_round")
 
     def events(self, party: str) -> tuple[Event, ...]:
@@ -174,6 +179,7 @@ class VerticalPlan(Plan):
             ),
             epsilons=self.epsilons,
             proven=self.proven,
+            servers=self.servers,
             known=(
                 "the columns, bounds, labels and people, and which combinations of values were declared impossible: "
                 "they are public",
@@ -238,6 +244,7 @@ def disclosure_of(
     known: tuple[str, ...],
     together: str = DEALER_AND_PARTY,
     proven: bool = False,
+    servers: tuple[str, ...] = (),
     party_sees: str = "",
 ) -> Disclosure:
     """Return what every role sees.
@@ -246,10 +253,11 @@ def disclosure_of(
     what parties see besides masked rows.
     """
     outside, partner = epsilons
+    first, *rest = of_products(proven=proven, servers=servers)
     return Disclosure(
-        sees=product_sees(opened, party=party_sees),
+        sees=product_sees(opened, party=party_sees, servers=servers),
         sensitivity=sensitivity,
         against=against_partners(outside, partner),
-        not_protected=(together, *of_products(proven=proven)[1:], ALIGNED, GROUPS, *known),
-        trust=PROVEN_ROWS if proven else "",
+        not_protected=(first if servers else together, *rest, ALIGNED, GROUPS, *known),
+        trust=trust_in(proven=proven, servers=servers),
     )

@@ -24,6 +24,7 @@ from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_messages import Pair
 from syndic.mpc.proof import POINTS
 from syndic.mpc.ring import OVERFLOW, Integers, Residues
+from syndic.mpc.threeserver import product_by
 from syndic.mpc.triple import ProductSizes, product_sizes
 from syndic.privacy import Event
 from syndic.random import Randomness
@@ -201,12 +202,14 @@ class Round:
     sizes: ProductSizes
     across: RoundNoise
     within: RoundNoise
+    servers: tuple[str, ...] = ()
 
     @cached_property
     def product(self) -> SecureProduct:
         """What is multiplied."""
         layout = self.layout
-        return SecureProduct(
+        return product_by(
+            self.servers,
             label=self.label,
             sizes=self.sizes,
             pairs=tuple(layout.across),
@@ -291,7 +294,14 @@ class Round:
 
 
 def plan_round(
-    terms: Terms, account: Account, number: int, layout: RoundLayout, label: str, *, proven: bool = False
+    terms: Terms,
+    account: Account,
+    number: int,
+    layout: RoundLayout,
+    label: str,
+    *,
+    proven: bool = False,
+    servers: tuple[str, ...] = (),
 ) -> Round:
     """Return how the tables of a round are counted, with its part of the account, and rows `proven` or not.
 
@@ -303,7 +313,7 @@ def plan_round(
     sizes = layout.sizes(terms, across, proven=proven and bool(layout.across))
     if layout.across and not opens_in_word(sizes, across):
         raise InputError("counts and their noise do not fit 64 bits: raise epsilon or delta, or ask for fewer cells")
-    return Round(label=label, layout=layout, sizes=sizes, across=across, within=within)
+    return Round(label=label, layout=layout, sizes=sizes, across=across, within=within, servers=servers)
 
 
 def alone(account: Account) -> Account:

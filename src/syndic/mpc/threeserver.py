@@ -1,0 +1,395 @@
+"""Secure products by three of the parties, the servers, without a dealer: only two servers together can read rows.
+
+*Algebra.* A party draws a uniform X(1). Server i = 1, 2, 3 gets X(i) = X + i (X(1) - X), in a prime field: each is
+uniform by itself, two give X away. Server i multiplies what it has of two parties, P(i) = X(i)'Y(i). As P has degree 2
+in i, X'Y = 3 P(1) - 3 P(2) + P(3). It gives its term, less a pad, to the right party, and the pad's seed to the left
+one. So both have shares of X'Y, as from a dealer (`syndic.mpc.product`), and noise, masks and opening are as there.
+After Ben-Or, Goldwasser and Wigderson 1988.
+
+*Proof* that rows are one-hot (`syndic.mpc.proof`). Servers 1 and 2 are verifiers, so that one of them is honest. Each
+draws a challenge; the party proves its rows to each, in shares like those of the rows. A verifier then draws a point,
+and all servers send it their answers F, H and O for it. They are linear in the shares: it refuses unless the three are
+on a line whose value at 0 holds. *Order*: a verifier sees digests of all shares before its challenge, and of all proofs
+before its point, which it tells servers in private together with these digests; a server answers for these only. So
+whatever the coordinator delivers late or twice was fixed before. Digests cover the key of the sender, since the cipher
+does not commit to it. The party seals the challenges with its proof: a verifier that asks for others is refused.
+
+*Who learns what.* One server, the coordinator and any parties that are no servers, together, may deviate: they learn
+the noisy products plus shifts that they know. Let server c lie, with party A. The two honest servers have two points of
+a line, so a matrix X that was proven. What opens is X'Y less 3, -3 or 1 times X(c)'Y(c), plus what c sends: A knows
+X(c), c knows Y(c), which is uniform. A verifier that lies gets, of each honest server, numbers that are uniform but for
+F^2 = H and O = 0, whatever points it asks for outside the field. Whether an honest verifier refuses does not depend on
+rows: two honest answers fix the line, and any other answer of c is off it. A false row passes with a chance of 2^-60.
+*What breaks it.* Two servers, even if one only looks and the other lies: the second can publish its shares in a shift.
+Without identities in the study a coordinator that forges keys can read all shares.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.errors import RefusedError
+from syndic.kernel import Adversary, Message, Nothing, Party, decode, encode, step
+from syndic.mpc.extension import DEGREE
+from syndic.mpc.key import KEY_BYTES, agree_with, context
+from syndic.mpc.limb import matrix_product
+from syndic.mpc.mask import expand
+from syndic.mpc.order import advance
+from syndic.mpc.product import (
+    _UNPROVEN,
+    Rows,
+    SecureProduct,
+    _check_seed,
+    _entry,
+    _Met,
+    _note_masked,
+    _Own,
+    _place,
+    _same_rows,
+    _Share,
+)
+from syndic.mpc.product_messages import (
+    ProductChallenge,
+    ProductInbox,
+    ProductOpening,
+    ProductProof,
+    ProductTurn,
+    Served,
+    ServerTurn,
+    partners_of,
+)
+from syndic.mpc.ring import Residues
+from syndic.mpc.seal import seal, unseal
+
+VERIFIERS: Final = 2
+_FACTORS: Final = (3, -3, 1)
+_STAGES: Final = ("challenge", "query", "answer", "check")
+STAGES: Final = len(_STAGES)
+
+
+class _Query(Message):
+    """By party: a verifier's challenge, its point, and the digests of the shares of rows and proof."""
+
+    seeds: dict[str, bytes]
+    points: dict[str, bytes]
+    rows: dict[str, bytes]
+    proofs: dict[str, bytes]
+
+
+class _Asked(Message):
+    seeds: dict[str, bytes]
+    digests: dict[str, dict[str, bytes]]
+
+
+class _Answers(Message):
+    packed: dict[str, bytes]
+
+
+@final
+class ServedProduct(SecureProduct):
+    """A proven product that three servers compute; the method's steps are those of `SecureProduct`.
+
+    Servers also answer `product_served`; a method that makes its product during the run passes that step on.
+    """
+
+    servers: tuple[str, ...] = ()
+
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        """The names of the steps of one product, in order."""
+        return ("product_keys", "product_masked", "product_served", "product_proved", "product_multiplied")
+
+    @property
+    def provers(self) -> tuple[str, ...]:
+        """The parties whose rows are multiplied."""
+        return tuple(dict.fromkeys(name for pair in self.pairs for name in pair))
+
+    @property
+    def field(self) -> Residues:
+        """The field of all shares."""
+        return self.proof(self.provers[0], 0).field
+
+    def peers(self, name: str) -> tuple[str, ...]:
+        """Return whose keys a party needs: its partners' and the servers'."""
+        return tuple(dict.fromkeys((*partners_of(self.pairs, name), *self.servers)))
+
+    def _advance(self, party: Party, chunk: int, what: str) -> None:
+        """Refuse a step that is not the next one: chunks are masked and proven in order, and multiplied at the end."""
+        last, chunks = what == "product_multiplied", self.sizes.chunks
+        to = 2 * chunks + (0 if last else 1) if last or chunk >= chunks else 2 * chunk + (what == "product_proved")
+        advance(party, self.label, 2 + to)
+
+    # A party's side.
+
+    def mask(self, party: Party, message: ProductTurn, rows: Rows) -> ProductOpening:
+        """Split the rows of one chunk in shares and seal one for each server."""
+        chunk = message.chunk
+        self._advance(party, chunk, "product_masked")
+        if not 0 <= chunk < self.sizes.chunks:
+            raise RefusedError(f"this study has {self.sizes.chunks} chunks of rows; there is no chunk {chunk}")
+        if message.keys.keys() != set(self.peers(party.name)):
+            raise RefusedError("the message does not have one public key for each of this party's partners and servers")
+        if chunk == 0:
+            party.remember(f"{self.label} met", _Met(keys=message.keys))
+        matrix = rows(*self.sizes.span(chunk))
+        _note_masked(self, party, chunk, matrix)
+        texts = self._split(party, chunk, "rows", self.field.reduce(matrix).ravel())
+        return ProductOpening(body=b"", keys=self._sealed(party, chunk, "rows", texts))
+
+    def prove(self, party: Party, message: ProductChallenge, rows: Rows) -> ProductProof:
+        """Prove to each verifier that the rows of one chunk are one-hot; seal a share of the proofs for each server."""
+        chunk = message.chunk
+        self._advance(party, chunk, "product_proved")
+        proof, matrix = self.proof(party.name, chunk), _same_rows(self, party, chunk, rows)
+        texts = [message.seed] * len(self.servers)
+        for place, seed in enumerate(_seeds(message.seed)):
+            fresh = party.key_randomness(f"product proof {place}").bytes(KEY_BYTES)
+            parts = self._split(party, chunk, f"proof {place}", proof.prove(matrix, seed, fresh))
+            texts = [text + part for text, part in zip(texts, parts, strict=True)]
+        return ProductProof(seed=b"", body=b"", keys=self._sealed(party, chunk, "proof", texts))
+
+    def multiply(self, party: Party, message: ProductInbox, rows: Rows) -> Nothing:
+        """Add up this party's shares of the products, as the servers sealed them."""
+        del rows
+        self._advance(party, message.chunk, "product_multiplied")
+        totals: dict[str, NDArray[Any]] = {}
+        keys = party.recall(f"{self.label} met", _Met).keys
+        for server, secret in _secrets(self, party, keys, self.servers).items():
+            place = _place(self, party, self.sizes.chunks, server, party.name, "share")
+            text = unseal(secret, _entry(message.halves, server), place)
+            for partner in partners_of(self.pairs, party.name):
+                part, text = self._part(party, server, partner, text)
+                totals[partner] = self.field.add(totals[partner], part) if partner in totals else part
+        for partner, total in totals.items():
+            party.remember(f"{self.label} total {partner}", _Share(total=total.astype(np.uint64)))
+        return Nothing()
+
+    def _part(self, party: Party, server: str, partner: str, text: bytes) -> tuple[NDArray[Any], bytes]:
+        """Return a server's share of one product for a party, and the rest of what it sealed."""
+        pair = self.pair(party.name, partner)
+        shape, left = self.shape(pair), pair[0] == party.name
+        size = KEY_BYTES if left else self.field.packed_bytes(int(np.prod(shape)))
+        if left:
+            return self._pad(party, server, pair, text[:size]), text[size:]
+        return self.field.unpack(text[:size], int(np.prod(shape))).reshape(shape), text[size:]
+
+    def _pad(self, party: Party, server: str, pair: tuple[str, str], seed: bytes) -> NDArray[Any]:
+        _check_seed(seed)
+        shape = self.shape(pair)
+        place = context(self.label, party.study, "pad", server, *pair)
+        return expand(seed, place, int(np.prod(shape)), self.field).reshape(shape)
+
+    def _split(self, party: Party, chunk: int, what: str, values: NDArray[Any]) -> list[bytes]:
+        """Return the share of each server: a seed for the first, packed numbers for the others."""
+        field, seed = self.field, party.key_randomness(f"product share {what}").bytes(KEY_BYTES)
+        first = self._drawn(party, party.name, chunk, what, seed, values.size)
+        slope = field.subtract(first, values)
+        second = field.add(first, slope)
+        return [seed, field.pack(second), field.pack(field.add(second, slope))]
+
+    def _drawn(self, party: Party, prover: str, chunk: int, what: str, seed: bytes, count: int) -> NDArray[Any]:
+        return expand(seed, context(self.label, party.study, prover, "share", what, chunk), count, self.field)
+
+    def _sealed(self, party: Party, chunk: int, what: str, texts: Sequence[bytes]) -> dict[str, bytes]:
+        """Return a text sealed for each server."""
+        randomness = party.key_randomness(f"product seal {what}")
+        secrets = _secrets(self, party, party.recall(f"{self.label} met", _Met).keys, self.servers)
+        return {
+            name: seal(secrets[name], text, _place(self, party, chunk, party.name, name, what), randomness)
+            for name, text in zip(self.servers, texts, strict=True)
+        }
+
+    # A server's side.
+
+    @step(reveals="sealed")
+    def product_served(self, party: Party, message: ServerTurn) -> Served:
+        """Answer one stage of a server's work: challenge, query, answer and check every chunk, then share."""
+        if party.name not in self.servers:
+            raise RefusedError(f"{party.name} is not one of the three servers")
+        chunks = self.sizes.chunks
+        stages = _STAGES if party.name in self.servers[:VERIFIERS] else ("answer",)
+        last = message.stage == "share"
+        if message.stage not in (*stages, "share") or not (last or 0 <= message.chunk < chunks):
+            raise RefusedError(f"{party.name} has no such stage of work in this study")
+        to = len(stages) * (chunks if last else message.chunk) + (0 if last else stages.index(message.stage))
+        advance(party, f"{self.label} server", 1 + to)
+        works = (self._challenge, self._query, self._answer, self._check, self._share)
+        return dict(zip((*_STAGES, "share"), works, strict=True))[message.stage](party, message)
+
+    def _challenge(self, party: Party, message: ServerTurn) -> Served:
+        """Draw a challenge for every party, whose shares all have a digest by now."""
+        randomness = party.key_randomness("product challenge")
+        seeds = {name: randomness.bytes(KEY_BYTES) for name in self.provers}
+        party.remember(f"{self.label} asked", _Asked(seeds=seeds, digests=message.digests))
+        return Served(seeds=seeds, boxes={})
+
+    def _query(self, party: Party, message: ServerTurn) -> Served:
+        """Draw a point for every party, whose proofs all have a digest by now; tell it to servers in private."""
+        asked, randomness = party.recall(f"{self.label} asked", _Asked), party.key_randomness("product query")
+        points = {
+            name: self.field.pack(self.proof(name, message.chunk).point(randomness.bytes(KEY_BYTES)))
+            for name in self.provers
+        }
+        boxes = {}
+        for server, secret in _secrets(self, party, message.keys, self.servers).items():
+            rows, proofs = (
+                {name: _entry(_entry(digests, name), server) for name in self.provers}
+                for digests in (asked.digests, message.digests)
+            )
+            query = _Query(seeds=asked.seeds, points=points, rows=rows, proofs=proofs)
+            place = _place(self, party, message.chunk, party.name, server, "query")
+            boxes[server] = seal(secret, encode(query), place, randomness)
+        return Served(seeds={}, boxes=boxes)
+
+    def _answer(self, party: Party, message: ServerTurn) -> Served:
+        """Open the shares of a chunk, multiply them, and answer both verifiers' queries about them."""
+        chunk, number = message.chunk, self.servers.index(party.name)
+        secrets = _secrets(self, party, message.keys, (*self.provers, *self.servers))
+        queries = {
+            name: decode(self._unsealed(party, secrets, chunk, name, message.boxes, "query"), _Query)
+            for name in self.servers[:VERIFIERS]
+        }
+        answers: dict[str, dict[str, bytes]] = {name: {} for name in queries}
+        shares = {}
+        for name in self.provers:
+            key, proof = _entry(message.keys, name), self.proof(name, chunk)
+            text = self._unsealed(party, secrets, chunk, name, message.proofs, "proof")
+            rows = self._unsealed(party, secrets, chunk, name, message.rows, "rows")
+            count = proof.rows * sum(proof.groups)
+            shares[name] = self._opened(party, name, chunk, "rows", rows, count).reshape(proof.rows, -1)
+            digests = digest_of(key, message.rows[name]), digest_of(key, message.proofs[name])
+            seeds, rest = _seeds(text[: VERIFIERS * KEY_BYTES]), text[VERIFIERS * KEY_BYTES :]
+            size = KEY_BYTES if number == 0 else self.field.packed_bytes(proof.length)
+            for place, (verifier, query) in enumerate(queries.items()):
+                point = self.field.unpack(_entry(query.points, name), DEGREE)
+                fixed = [_entry(each, name) for each in (query.seeds, query.rows, query.proofs)]
+                if not _same(fixed, [seeds[place], *digests]) or not proof.outside(point):
+                    raise RefusedError(_UNPROVEN)
+                part = rest[place * size : (place + 1) * size]
+                share = self._opened(party, name, chunk, f"proof {place}", part, proof.length)
+                answers[verifier][name] = self.field.pack(proof.answer(shares[name], share, seeds[place], point))
+        self._multiply(party, chunk, shares)
+        boxes, randomness = {}, party.key_randomness("product answer")
+        for verifier, packed in answers.items():
+            place_ = _place(self, party, chunk, party.name, verifier, "answer")
+            boxes[verifier] = seal(secrets[verifier], encode(_Answers(packed=packed)), place_, randomness)
+        return Served(seeds={}, boxes=boxes)
+
+    def _multiply(self, party: Party, chunk: int, shares: Mapping[str, NDArray[Any]]) -> None:
+        """Add the products of a chunk's shares to those before it."""
+        for left, right in self.pairs:
+            product = matrix_product(self.weighted(shares[left], chunk), shares[right], self.field)
+            if (left, right) in self.cells:
+                product = product.reshape(-1)[self.cells[left, right]][:, None]
+            kept = self._served((left, right))
+            if chunk:
+                product = self.field.add(product, party.recall(kept, _Share).total.astype(self.field.dtype))
+            party.remember(kept, _Share(total=product.astype(np.uint64)))
+
+    def _check(self, party: Party, message: ServerTurn) -> Served:
+        """Refuse unless all servers' answers are on a line, and its value at 0 shows one-hot rows."""
+        secrets = _secrets(self, party, message.keys, self.servers)
+        heard = [
+            decode(self._unsealed(party, secrets, message.chunk, name, message.boxes, "answer"), _Answers)
+            for name in self.servers
+        ]
+        for name in self.provers:
+            proof = self.proof(name, message.chunk)
+            answers = [self.field.unpack(_entry(one.packed, name), proof.answer_length) for one in heard]
+            first, second, _ = answers
+            start, nothing = self.field.subtract(self.field.add(first, first), second), np.zeros_like(first)
+            if not _on_line(self.field, answers) or not proof.holds(start, nothing):
+                raise RefusedError(_UNPROVEN)
+        return Served(seeds={}, boxes={})
+
+    def _share(self, party: Party, message: ServerTurn) -> Served:
+        """Give each party its part of this server's term of every product."""
+        field, factor = self.field, _FACTORS[self.servers.index(party.name)]
+        randomness = party.key_randomness("product pads")
+        seeds = {pair: randomness.bytes(KEY_BYTES) for pair in self.pairs}
+
+        def part(name: str, partner: str) -> bytes:
+            pair = self.pair(name, partner)
+            if pair[0] == name:
+                return seeds[pair]
+            total = party.recall(self._served(pair), _Share).total.astype(np.int64)
+            return field.pack(
+                field.subtract(field.reduce(factor * total), self._pad(party, party.name, pair, seeds[pair]))
+            )
+
+        boxes = {}
+        for name, secret in _secrets(self, party, message.keys, self.provers).items():
+            text = b"".join(part(name, partner) for partner in partners_of(self.pairs, name))
+            boxes[name] = seal(
+                secret, text, _place(self, party, self.sizes.chunks, party.name, name, "share"), randomness
+            )
+        return Served(seeds={}, boxes=boxes)
+
+    def _served(self, pair: tuple[str, str]) -> str:
+        return f"{self.label} served {' and '.join(pair)}"
+
+    def _unsealed(
+        self, party: Party, secrets: Mapping[str, bytes], chunk: int, sender: str, boxes: Mapping[str, bytes], what: str
+    ) -> bytes:
+        """Return what a party or a server sealed for this one."""
+        return unseal(secrets[sender], _entry(boxes, sender), _place(self, party, chunk, sender, party.name, what))
+
+    def _opened(self, party: Party, prover: str, chunk: int, what: str, text: bytes, count: int) -> NDArray[Any]:
+        """Return this server's share of a party's rows or proof."""
+        if party.name != self.servers[0]:
+            return self.field.unpack(text, count)
+        _check_seed(text)
+        return self._drawn(party, prover, chunk, what, text, count)
+
+
+def check_servers(servers: tuple[str, ...], adversary: Adversary) -> None:
+    """Raise `ValueError` unless a method's `servers` are none or three parties, and parties prove their rows."""
+    if servers and (len(servers) != len(_FACTORS) or len(set(servers)) != len(_FACTORS)):
+        raise ValueError("servers must name three different parties, or none: the coordinator then deals")
+    if servers and adversary != "active":
+        raise ValueError(
+            'servers needs adversary "active": shares are proven, or a party could read a partner\'s record'
+        )
+
+
+def product_by(servers: tuple[str, ...], **parts: Any) -> SecureProduct:
+    """Return a product that these servers compute, or, if there are none, one with a dealer."""
+    return ServedProduct(servers=servers, **parts) if servers else SecureProduct(**parts)
+
+
+def servers_of(product: SecureProduct) -> tuple[str, ...]:
+    """Return the servers of a product; none if a dealer makes it."""
+    return product.servers if isinstance(product, ServedProduct) else ()
+
+
+def digest_of(key: bytes, box: bytes) -> bytes:
+    """Return the digest of what a party sealed, and of its public key: one box may open under two keys."""
+    return hashlib.sha256(context("served", key, box)).digest()
+
+
+def _same(fixed: list[bytes], found: list[bytes]) -> bool:
+    """Return whether a verifier asks for the challenge of the proof, and for shares that it knew of beforehand."""
+    return fixed == found
+
+
+def _on_line(field: Residues, answers: Sequence[NDArray[Any]]) -> bool:
+    """Return whether three answers are on a line, which two honest servers fix."""
+    one, two, three = answers
+    return not field.subtract(field.add(one, three), field.add(two, two)).any()
+
+
+def _seeds(seed: bytes) -> list[bytes]:
+    """Return the challenges of both verifiers."""
+    found = [seed[:KEY_BYTES], seed[KEY_BYTES:]]
+    for one in found:
+        _check_seed(one)
+    return found
+
+
+def _secrets(product: ServedProduct, party: Party, keys: Mapping[str, bytes], names: Sequence[str]) -> dict[str, bytes]:
+    """Return the secrets of a party with others."""
+    private = party.recall(f"{product.label} own", _Own).pair.private
+    return agree_with(party, private, {name: _entry(keys, name) for name in names})

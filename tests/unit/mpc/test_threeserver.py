@@ -1,0 +1,322 @@
+"""Products by three servers: exact tables, and what one server, the coordinator and a party cannot do together.
+
+Every attack comes with the weakening that lets it through, so that each check is shown to be needed.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from products import carrier_of, coordinate, counted, study_of, tables
+from support import THREE_VERTICAL as THREE
+from support import _across, open_nodes, synthesis_across, vertical_study
+from syndic import Study
+from syndic.errors import InputError, RefusedError
+from syndic.methods import Crosstables
+from syndic.methods.histogram.crosstables_plan import CrosstablesPlan
+from syndic.mpc import threeserver
+from syndic.mpc.extension import DEGREE, Extension
+from syndic.mpc.key import agree_with
+from syndic.mpc.product import SecureProduct, _Own, _place, _Share
+from syndic.mpc.product_messages import ServerTurn
+from syndic.mpc.proof import OneHotProof
+from syndic.mpc.seal import seal, unseal
+from syndic.mpc.threeserver import ServedProduct, digest_of
+from syndic.runtime import Local
+from syndic.study.run import run_study
+
+Matrix = NDArray[Any]
+PARTS = tables(150, (3, 2), (4,), (2,), (3,))
+NAMES = ("p1", "p2", "p3")
+STUDY = study_of(PARTS, servers=list(NAMES))
+PRODUCT: Any = STUDY.plan_as(CrosstablesPlan).product
+UNPROVEN = "the proof that a partner's rows are one-hot does not hold"
+# a person whose column of p1 has its second level: what p0 tries to read
+VICTIM = int(np.flatnonzero(PARTS[1].codes["p1c0"] == 1)[0])
+TRUE = np.stack([PARTS[0].codes["p0c0"] == 0, PARTS[0].codes["p0c0"] == 1, PARTS[0].codes["p0c1"] == 0], axis=1)
+BAD = TRUE.astype(np.int64)
+BAD[VICTIM, 0] = 1000
+
+
+class Carrier:
+    """A coordinator that may change what it sends; `stages` are those of the servers' work that were answered."""
+
+    def __init__(self, lie: Any = None, study: Study = STUDY) -> None:
+        self.carrier, self.lie, self.stages = carrier_of(study, PARTS), lie, list[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.carrier, name)
+
+    def ask(self, step: Any, message: Any, **more: Any) -> Any:
+        asked = message if isinstance(message, dict) else dict.fromkeys(self.carrier.members, message)
+        if self.lie is not None:
+            asked = {name: self.lie(self, step.__name__, name, one) for name, one in asked.items()}
+        answers = self.carrier.ask(step, asked, **more)
+        self.stages += [one.stage for one in asked.values() if isinstance(one, ServerTurn)]
+        return answers
+
+
+def refused(carrier: Carrier, study: Study = STUDY) -> bool:
+    """Run the study; return whether a server refused, and check that then nobody drew noise or opened anything."""
+    text = ""
+    try:
+        coordinate(study, carrier)
+    except RefusedError as error:
+        text = str(error)
+    assert not text or text.startswith(UNPROVEN)
+    assert any(one.drawn for one in carrier.members.values()) == (not text)
+    return bool(text)
+
+
+def cheating(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let p0 send rows with a large number."""
+    honest = Crosstables.product_matrix
+
+    def cheat(self: Crosstables, party: Any, start: int, stop: int) -> Matrix:
+        return BAD[start:stop] if party.name == "p0" else honest(self, party, start, stop)
+
+    monkeypatch.setattr(Crosstables, "product_matrix", cheat)
+    monkeypatch.setattr(SecureProduct, "check_unchanged", lambda *_: None)
+
+
+@pytest.mark.parametrize("options", [{}, {"pairs": [["p0c0", "p1c0"], ["p2c0", "p3c0"]]}, {"chunk": 64}])
+def test_tables_are_exact(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    chunk = options.pop("chunk", 0)
+    study = study_of(PARTS, servers=["p3", "p0", "p1"], **options)
+    if chunk:
+        product = study.plan_as(CrosstablesPlan).product
+        sizes = study.plan_as(CrosstablesPlan).product.sizes
+        object.__setattr__(sizes, "chunk", chunk)
+        assert product.sizes.chunks == 3
+    carrier = Carrier(study=study)
+    found = coordinate(study, carrier)
+    for names in (("p0c0", "p1c0"), ("p2c0", "p3c0")):
+        assert np.array_equal(found[names].values, counted(PARTS, names))
+    assert carrier.stages.count("answer") == 3 * (3 if chunk else 1)
+
+
+@pytest.mark.parametrize("method", ["crosstables", "vertical"])
+def test_a_study_runs_between_parties(method: str, tmp_path: Path) -> None:
+    servers = 'servers = ["south", "east", "north"]'
+    study = (vertical_study if method == "crosstables" else synthesis_across)(servers, parties=THREE)
+    case = _across(method, study)
+    result = run_study(case.study, Local(open_nodes(case, tmp_path, seed=3)), seed=3)
+    plan = case.study.plan
+    assert {one.step for one in result.transcript} - {"ready"} == set(plan.rounds)
+    assert max(one.reply_bytes for one in result.transcript) <= plan.resources.reply_bytes
+    text = str(plan.disclosure)
+    assert "two of the servers south, east, north together" in text
+    assert "coordinator and one party" not in text
+
+
+@pytest.mark.parametrize("weak", [False, True], ids=["proven", "unproven"])
+def test_rows_that_are_not_one_hot(weak: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    cheating(monkeypatch)
+    if weak:
+        monkeypatch.setattr(OneHotProof, "holds", lambda *_: True)
+        surplus = coordinate(STUDY, Carrier())["p0c0", "p1c0"].values - counted(PARTS, ("p0c0", "p1c0"))
+        assert abs(surplus[0, 1]) >= 999
+        return
+    assert refused(Carrier())
+
+
+@pytest.mark.parametrize("liar", NAMES[:2])
+@pytest.mark.parametrize("weak", [False, True], ids=["line", "no line"])
+def test_a_server_that_answers_so_that_bad_rows_of_a_friend_hold(
+    liar: str, weak: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It knows all of p0's proof: what is missing at 0 it could add, if three answers need not be on a line."""
+    cheating(monkeypatch)
+    made: dict[bytes, Matrix] = {}
+    prove, answer, served = OneHotProof.prove, OneHotProof.answer, ServedProduct._answer
+    now = [""]
+
+    def proving(self: OneHotProof, matrix: Matrix, seed: bytes, fresh: bytes) -> Matrix:
+        return made.setdefault(seed, prove(self, matrix, seed, fresh))
+
+    def lying(self: OneHotProof, share: Matrix, shared: Matrix, seed: bytes, point: Matrix) -> Matrix:
+        found = answer(self, share, shared, seed, point)
+        if now[0] != liar or self.groups != (2, 1):
+            return found
+        at_zero = answer(self, self.field.reduce(BAD), made[seed], seed, point)
+        wanted = holding(self, at_zero)
+        # the value at 0 is 2 a(1) - a(2)
+        lacks = self.field.subtract(wanted, at_zero).astype(np.int64)
+        factor = (self.field.modulus + 1) // 2 if liar == NAMES[0] else -1
+        return self.field.add(found, self.field.reduce(lacks * factor))
+
+    def serving(self: ServedProduct, party: Any, message: ServerTurn) -> Any:
+        now[0] = party.name
+        return served(self, party, message)
+
+    monkeypatch.setattr(OneHotProof, "prove", proving)
+    monkeypatch.setattr(OneHotProof, "answer", lying)
+    monkeypatch.setattr(ServedProduct, "_answer", serving)
+    if weak:
+        monkeypatch.setattr(threeserver, "_on_line", lambda *_: True)
+    assert refused(Carrier()) != weak
+
+
+def holding(proof: OneHotProof, answer: Matrix) -> Matrix:
+    """Return an answer with the same F that would hold."""
+    k, f = Extension(proof.field.modulus), answer[: -2 * DEGREE]
+    h = k.reduce(k.squares(k.elements(f).reshape(DEGREE, -1)))
+    return np.concatenate([f, h.ravel(), np.zeros(DEGREE)]).astype(proof.field.dtype)
+
+
+@pytest.mark.parametrize("server", NAMES)
+@pytest.mark.parametrize("what", ["rows", "proofs"])
+@pytest.mark.parametrize("weak", [False, True], ids=["fixed", "late"])
+def test_a_share_that_is_made_after_the_challenge(
+    server: str, what: str, weak: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Coordinator and p0 together could deliver another share once they know what it must satisfy."""
+
+    def late(self: Carrier, step: str, name: str, message: Any) -> Any:
+        if step != "product_served" or message.stage != "answer" or name != server:
+            return message
+        party, label = self.members["p0"], {"rows": "rows", "proofs": "proof"}[what]
+        private = party.recall(f"{PRODUCT.label} own", _Own).pair.private
+        secret = agree_with(party, private, {name: message.keys[name]})[name]
+        receiver = self.members[name]
+        opener = agree_with(receiver, receiver.recall("product own", _Own).pair.private, {"p0": message.keys["p0"]})
+        place = _place(PRODUCT, party, 0, "p0", name, label)
+        text = unseal(opener["p0"], getattr(message, what)["p0"], place)
+        again = seal(secret, text, place, party.randomness)
+        return msgspec.structs.replace(message, **{what: {**getattr(message, what), "p0": again}})
+
+    if weak:
+        monkeypatch.setattr(threeserver, "_same", lambda *_: True)
+    carrier = Carrier(late)
+    assert refused(carrier) != weak
+    assert ("check" in carrier.stages) == weak
+
+
+def test_digests_cover_the_senders_key() -> None:
+    """The cipher does not commit to its key: one box may hold two texts, one for each public key of a liar."""
+    assert digest_of(b"key", b"box") != digest_of(b"other", b"box") != digest_of(b"other", b"bo")
+
+
+@pytest.mark.parametrize("weak", [False, True], ids=["bound", "unbound"])
+def test_a_verifier_that_asks_for_another_challenge_than_the_proofs(
+    weak: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else answers would depend on the difference of two challenges, and so on rows."""
+
+    def other(self: Carrier, step: str, name: str, message: Any) -> Any:
+        if step != "product_proved" or name != "p0":
+            return message
+        return msgspec.structs.replace(message, seed=b"o" * 32 + message.seed[32:])
+
+    if weak:
+        monkeypatch.setattr(threeserver, "_same", lambda *_: True)
+    carrier = Carrier(other)
+    # the proof is of the challenge that p0 was told: servers use that one, so it holds
+    assert refused(carrier) != weak
+    assert ("check" in carrier.stages) == weak
+
+
+@pytest.mark.parametrize("weak", [False, True], ids=["outside", "anywhere"])
+def test_a_point_in_the_field(weak: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 1 the verifier would see the first rows, not hidden by anything."""
+    at_one = np.array([1, 0, 0, 0], dtype=PRODUCT.sizes.ring.dtype)
+    monkeypatch.setattr(OneHotProof, "point", lambda *_: at_one)
+    if weak:
+        monkeypatch.setattr(OneHotProof, "outside", lambda *_: True)
+    assert refused(Carrier()) != weak
+
+
+def shares_of(server: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Matrix]:
+    """Return all that a server has of the parties' rows in an honest run."""
+    seen: dict[str, Matrix] = {}
+    multiply = ServedProduct._multiply
+
+    def looking(self: ServedProduct, party: Any, chunk: int, shares: Any) -> None:
+        if party.name == server:
+            seen.update(shares)
+        multiply(self, party, chunk, shares)
+
+    with monkeypatch.context() as inside:
+        inside.setattr(ServedProduct, "_multiply", looking)
+        coordinate(STUDY, Carrier())
+    return seen
+
+
+def test_two_servers_read_rows_as_the_statement_says_and_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    field = PRODUCT.sizes.ring
+    one, two, three = (shares_of(name, monkeypatch)["p0"] for name in NAMES)
+    twice = field.add(one, one)
+    assert np.array_equal(field.subtract(twice, two), TRUE)
+    assert np.array_equal(field.subtract(field.add(twice, one), three), 2 * TRUE)
+    for share in (one, two, three):
+        # of 450 uniform numbers of 17 bits hardly any two are equal, and none is small
+        assert len(np.unique(share)) > 440
+        assert abs(np.corrcoef(share[:, 0].astype(float), TRUE[:, 0])[0, 1]) < 0.4
+
+
+def test_a_server_that_sends_another_term_shifts_the_table_by_what_it_chose(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest, part = coordinate(STUDY, Carrier()), ServedProduct._share
+
+    def lying(self: ServedProduct, party: Any, message: ServerTurn) -> Any:
+        if party.name == "p2":
+            kept = party.recall(self._served(("p0", "p1")), _Share)
+            party.remember(self._served(("p0", "p1")), _Share(total=kept.total + np.uint64(5)))
+        return part(self, party, message)
+
+    monkeypatch.setattr(ServedProduct, "_share", lying)
+    names = ("p0c0", "p1c0")
+    found = coordinate(STUDY, Carrier())[names].values - honest[names].values
+    assert found[0, 0] == -3 * 5
+    assert found.sum() == 0
+
+
+def test_stages_are_answered_once_in_order_and_by_servers_only() -> None:
+    carrier = Carrier()
+    coordinate(STUDY, carrier)
+    turn = ServerTurn(chunk=0, stage="share", keys={}, digests={}, rows={}, proofs={}, boxes={})
+    for name, stage, text in (
+        ("p0", "share", "not one of the three servers"),
+        ("p3", "check", "no such stage"),
+        ("p1", "wrong", "no such stage"),
+        ("p1", "share", "answered once, in order"),
+        ("p1", "answer", "answered once, in order"),
+    ):
+        asked = msgspec.structs.replace(turn, stage=stage)
+        with pytest.raises(RefusedError, match=text):
+            PRODUCT.product_served(carrier.members[name], asked)
+
+
+def test_a_verifier_gives_no_share_before_it_has_checked() -> None:
+    class StopError(Exception): ...
+
+    def skipping(self: Carrier, step: str, name: str, message: Any) -> Any:
+        if step == "product_served" and message.stage == "check":
+            raise StopError
+        return message
+
+    carrier = Carrier(skipping)
+    with pytest.raises(StopError):
+        coordinate(STUDY, carrier)
+    keys = dict.fromkeys(carrier.members, b"")
+    turn = ServerTurn(chunk=1, stage="share", keys=keys, digests={}, rows={}, proofs={}, boxes={})
+    for name in NAMES[:2]:
+        with pytest.raises(RefusedError, match="answered once, in order"):
+            PRODUCT.product_served(carrier.members[name], turn)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"servers": ["p0", "p1"]}, "three different parties"),
+        ({"servers": ["p0", "p1", "p1"]}, "three different parties"),
+        ({"servers": ["p0", "p1", "p2"], "adversary": "passive"}, 'adversary "active"'),
+        ({"servers": ["p0", "p1", "west"]}, "'west' is not a party"),
+    ],
+)
+def test_servers_are_three_parties_of_a_proven_study(options: dict[str, Any], text: str) -> None:
+    with pytest.raises((InputError, ValueError), match=text):
+        study_of(PARTS, **options).plan.check()
