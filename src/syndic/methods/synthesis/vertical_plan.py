@@ -143,7 +143,7 @@ class VerticalPlan(Plan):
         counting, fitting = rounds * most_rows(self.terms) / 1e6, 1.5e-6 * size.model_cells + columns**2 / 600
         return Resources(
             memory_bytes=size.memory_bytes,
-            reply_bytes=min(max(traffic), _CHUNK_ENTRIES) + 8 * size.round_cells,
+            reply_bytes=(2 if self.servers else 1) * min(max(traffic), _CHUNK_ENTRIES) + 8 * size.round_cells,
             rounds=len(self.rounds) * rounds,
             seconds=round(2.0 + 6e-8 * sum(traffic) + counting + fitting, 1),
             notes=(
