@@ -14,7 +14,7 @@ import pytest
 
 from many_parties import AddUp, Fleet
 from organisations import COORDINATOR, agreed_nodes, homes_for
-from support import CASES
+from support import CASES, THREE_VERTICAL, _across, vertical_study
 from syndic.errors import PartyError, RefusedError
 from syndic.kernel import Call, Delivery, Member, Node, Reply, decode, encode
 from syndic.kernel.view import View, told
@@ -147,10 +147,15 @@ def forges_voucher(middle: Middle, study: Study) -> bool:
     return made == decode(middle.told["vouch_round", "north"], Mail).boxes["south"]
 
 
+SERVED = 'servers = ["north", "south", "east"]'
+STUDIES = (*CASES, _across("crosstables by servers", vertical_study(SERVED, parties=THREE_VERTICAL)))
 ATTACKS = {
     "sum": Attack("marginals gaussian", "sum_keys", SumKey, lambda _: SumKey(public=EVIL.public), opens_one_sum, True),
     "sums": Attack("learn mpc_grad", "sum_keys", SumKey, lambda _: SumKey(public=EVIL.public), opens_a_round, True),
     "product": Attack("crosstables", "product_keys", ProductKey, lambda _: ProductKey(public=EVIL.public), opens_rows),
+    "three servers": Attack(
+        "crosstables by servers", "product_keys", ProductKey, lambda _: ProductKey(public=EVIL.public), opens_rows
+    ),
     "two servers": Attack("average", "two_keys", TwoKey, lambda _: TwoKey(public=EVIL.public), opens_seed, True),
     "vouchers": Attack("vertical", "ask_round", RoundKey, lambda _: RoundKey(public=EVIL.public), forges_voucher),
 }
@@ -168,7 +173,7 @@ def plain_nodes(study: Study, homes: Mapping[str, PartyFolder], folder: Path) ->
 
 def attacked(attack: Attack, folder: Path, *, identities: bool) -> tuple[Middle, Study, list[str], PartyError | None]:
     """Run a case with the middle in place; return what it saw, and what was charged."""
-    case = next(each for each in CASES if each.name == attack.case)
+    case = next(each for each in STUDIES if each.name == attack.case)
     study, homes = homes_for(case.study, case.sources, folder)
     if identities:
         nodes = agreed_nodes(study, homes)
