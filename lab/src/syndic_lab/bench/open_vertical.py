@@ -15,7 +15,7 @@ from syndic.data import Domain, Factor
 from syndic.errors import RefusedError
 from syndic.kernel import Message, Plan, Progress, Terms, decode, encode, silent_progress
 from syndic.kernel.view import View
-from syndic.mpc.product_messages import ProductInbox
+from syndic.mpc.product_messages import ProductInbox, ServerTurn
 from syndic.random import Randomness
 
 Kept = TypeVar("Kept", bound=Message)
@@ -166,4 +166,6 @@ def _relayed(message: Message) -> int:
         boxes = [*message.bodies.values(), *message.keys.values()]
         boxes += [box for proof in message.proofs.values() for box in (proof.body, proof.key)]
         return sum(map(len, boxes))
+    if isinstance(message, ServerTurn):
+        return sum(len(box) for boxes in (message.rows, message.proofs, message.boxes) for box in boxes.values())
     return 0

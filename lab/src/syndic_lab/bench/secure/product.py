@@ -5,6 +5,7 @@ which includes sealing, packing and encoding every message. `megabytes` counts e
 to another; what passes through the coordinator's relay travels twice, which has a row of its own.
 """
 
+import itertools
 import json
 import os
 import statistics
@@ -30,6 +31,7 @@ from syndic_lab.bench.memory import peak_megabytes
 from syndic_lab.bench.open_vertical import CodedTable, OpenCarrier, OpenVertical
 from syndic_lab.bench.row import Row
 
+_PARTIES = ("left", "right", "third")
 _ADULT_ROWS = 45_222
 _SIXTY = ((9, 9, 9, 9, 8, 8, 8), (8, 8, 8, 8, 7, 7, 7, 7))
 _HUNDRED_FIFTY = (2, 3, 4, 5, 6, 7, 8, 9, 10) * 2 + (6,) * 7
@@ -38,7 +40,7 @@ _SKETCH, _PROTOTYPE = 1800.0, {"adult": (10.9, 1.6), "sixty": (10.9, 1.6), "larg
 
 
 def rows(quick: bool) -> Iterator[Row]:
-    """Yield CPU, traffic and error for Adult, for the issue's 60 + 60 columns, and for 300,000 x 150 + 150."""
+    """Yield CPU, traffic and error for Adult, for the issue's 60 + 60 columns, 300,000 x 150 + 150, and three servers."""
     titles = {"adult": "adult, 45222 rows, 56 tables, 187 levels", "sixty": "product, 45222 rows, 56 tables"}
     if not quick:
         titles["large"] = "product, 300000 rows, 150 + 150 columns"
@@ -59,6 +61,12 @@ def rows(quick: bool) -> Iterator[Row]:
             metric = f"cell error at (0.4, 1e-5), {who}"
             yield _row(title, metric, error, "count", found["curator"], sketch)
         yield _row(title, "peak memory, all roles and their rows", found["memory"], "MB")
+    if quick:
+        return
+    served = _measured("served") or {}
+    for metric, unit in (("cpu seconds", "s"), ("megabytes", "MB")):
+        dealt = served[f"{metric}, one dealer"]
+        yield _row("product, 45222 rows, three servers", f"{metric}, beside one dealer", served[metric], unit, dealt)
 
 
 def _row(
@@ -103,11 +111,11 @@ def tables_for(name: str) -> list[CodedTable] | None:
 
 
 def study_for(tables: list[CodedTable], **options: Any) -> Study:
-    """Return the study of two parties at the issue's budget; as a real study its delta would be refused."""
+    """Return the study of the parties at the issue's budget; as a real study its delta would be refused."""
     sizes = {name: table.domain[name] for table in tables for name in table.domain.names}
     parties = [
         {"name": party, "people": table.rows, "columns": list(table.domain.names)}
-        for party, table in zip(("left", "right"), tables, strict=True)
+        for party, table in zip(_PARTIES, tables, strict=False)
     ]
     content = {
         "name": "bench",
@@ -142,7 +150,27 @@ def opened(carrier: OpenCarrier) -> NDArray[np.int64]:
     return np.concatenate([table.values.ravel() for table in result.tables])
 
 
+def _measure_served() -> dict[str, float]:
+    """Measure the same tables by three servers and by one dealer, in turn; a third party has one column."""
+    tables = tables_for("sixty") or []
+    tables.append(CodedTable(Domain.of({"c": 2}), {"c": np.arange(_ADULT_ROWS) % 2}))
+    left, right, _ = (table.domain.names for table in tables)
+    pairs = [*itertools.product(left, right), (left[0], "c")]
+    taken: dict[str, list[float]] = {"": [], ", one dealer": []}
+    sent = {}
+    for _, what in itertools.product(range(5), taken):
+        study = study_for(tables, pairs=pairs, servers=() if what else _PARTIES)
+        carrier = carrier_for(study, tables)
+        begun = time.process_time()
+        opened(carrier)
+        taken[what].append(time.process_time() - begun)
+        sent[f"megabytes{what}"] = (carrier.up + carrier.down - carrier.relayed) / 1e6
+    return sent | {f"cpu seconds{what}": statistics.median(each) for what, each in taken.items()}
+
+
 def _measure(name: str) -> dict[str, float] | None:
+    if name == "served":
+        return _measure_served()
     tables = tables_for(name)
     if tables is None:
         return None
