@@ -111,7 +111,8 @@ def _serve(session: Session, uses: Multiplies, product: ServedProduct) -> None:
         challenges = {name: ProductChallenge(chunk=chunk, seed=seed) for name, seed in seeds.items()}
         proofs = {name: one.keys for name, one in session.ask(uses.product_proved, challenges).items()}
         queries = served("query", verifiers, chunk, digests=_digests(keys, proofs))
-        answers = served("answer", product.servers, chunk, rows=rows, proofs=proofs, boxes=_boxes(queries))
+        echoes = served("echo", product.servers, chunk, boxes=_boxes(queries))
+        answers = served("answer", product.servers, chunk, rows=rows, proofs=proofs, boxes=_boxes(echoes))
         served("check", verifiers, chunk, boxes=_boxes(answers))
     shares = _boxes(served("share", product.servers, chunks))
     inboxes = {}

@@ -89,6 +89,40 @@ class Served(Message):
     boxes: dict[str, bytes]
 
 
+class ServerQuery(Message):
+    """By party: a verifier's challenge, its point, and the digests of the shares of rows and proof."""
+
+    seeds: dict[str, bytes]
+    points: dict[str, bytes]
+    rows: dict[str, bytes]
+    proofs: dict[str, bytes]
+
+
+class ServerQueries(Message):
+    """The queries of both verifiers, as a server stores them."""
+
+    queries: dict[str, ServerQuery]
+
+
+class ServerEcho(Message):
+    """The points that each verifier asked a server for, by verifier and party."""
+
+    points: dict[str, dict[str, bytes]]
+
+
+class ServerAsked(Message):
+    """What a verifier stores: its challenges, and the digests that it saw before it drew them."""
+
+    seeds: dict[str, bytes]
+    digests: dict[str, dict[str, bytes]]
+
+
+class ServerAnswers(Message):
+    """A server's answers to one verifier, packed, by party."""
+
+    packed: dict[str, bytes]
+
+
 def partners_of(pairs: tuple[Pair, ...], name: str) -> tuple[str, ...]:
     """Return the partners of a party."""
     return tuple(right if left == name else left for left, right in pairs if name in (left, right))

@@ -11,15 +11,17 @@ draws a challenge; the party proves its rows to each, in shares like those of th
 and all servers send it their answers F, H and O for it. They are linear in the shares: it refuses unless the three are
 on a line whose value at 0 holds. *Order*: a verifier sees digests of all shares before its challenge, and of all proofs
 before its point, which it tells servers in private together with these digests; a server answers for these only. So
-whatever the coordinator delivers late or twice was fixed before. Digests cover the key of the sender, since the cipher
+whatever the coordinator delivers late or twice was fixed before. *One point*: servers tell each other which point each
+verifier asked for before they answer. A verifier has a share itself, so one answer gives it f at a point; f at two
+points would give a combination of rows that no mask hides. Digests cover the key of the sender, since the cipher
 does not commit to it. The party seals the challenges with its proof: a verifier that asks for others is refused.
 
 *Who learns what.* One server, the coordinator and any parties that are no servers, together, may deviate: they learn
 the noisy products plus shifts that they know. Let server c lie, with party A. The two honest servers have two points of
 a line, so a matrix X that was proven. What opens is X'Y less 3, -3 or 1 times X(c)'Y(c), plus what c sends: A knows
-X(c), c knows Y(c), which is uniform. A verifier that lies gets, of each honest server, numbers that are uniform but for
-F^2 = H and O = 0, whatever points it asks for outside the field. Whether an honest verifier refuses does not depend on
-rows: two honest answers fix the line, and any other answer of c is off it. A false row passes with a chance of 2^-60.
+X(c), c knows Y(c), which is uniform. A verifier that lies gets F, H and O at one point outside the field: F is uniform
+by the masks, the others follow. Whether an honest verifier refuses does not depend on rows: two honest answers fix the
+line, and any other answer of c is off it. A false row passes with a chance of 2^-60.
 *What breaks it.* Two servers, even if one only looks and the other lies: the second can publish its shares in a shift.
 Without identities in the study a coordinator that forges keys can read all shares.
 """
@@ -32,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import RefusedError
-from syndic.kernel import Adversary, Message, Nothing, Party, decode, encode, step
+from syndic.kernel import Adversary, Nothing, Party, decode, encode, step
 from syndic.mpc.extension import DEGREE
 from syndic.mpc.key import KEY_BYTES, agree_with, context
 from syndic.mpc.limb import matrix_product
@@ -58,6 +60,11 @@ from syndic.mpc.product_messages import (
     ProductProof,
     ProductTurn,
     Served,
+    ServerAnswers,
+    ServerAsked,
+    ServerEcho,
+    ServerQueries,
+    ServerQuery,
     ServerTurn,
     partners_of,
 )
@@ -66,26 +73,8 @@ from syndic.mpc.seal import seal, unseal
 
 VERIFIERS: Final = 2
 _FACTORS: Final = (3, -3, 1)
-_STAGES: Final = ("challenge", "query", "answer", "check")
+_STAGES: Final = ("challenge", "query", "echo", "answer", "check")
 STAGES: Final = len(_STAGES)
-
-
-class _Query(Message):
-    """By party: a verifier's challenge, its point, and the digests of the shares of rows and proof."""
-
-    seeds: dict[str, bytes]
-    points: dict[str, bytes]
-    rows: dict[str, bytes]
-    proofs: dict[str, bytes]
-
-
-class _Asked(Message):
-    seeds: dict[str, bytes]
-    digests: dict[str, dict[str, bytes]]
-
-
-class _Answers(Message):
-    packed: dict[str, bytes]
 
 
 @final
@@ -194,12 +183,18 @@ class ServedProduct(SecureProduct):
         return expand(seed, context(self.label, party.study, prover, "share", what, chunk), count, self.field)
 
     def _sealed(self, party: Party, chunk: int, what: str, texts: Sequence[bytes]) -> dict[str, bytes]:
-        """Return a text sealed for each server."""
-        randomness = party.key_randomness(f"product seal {what}")
+        """Return a party's text for each server, sealed."""
         secrets = _secrets(self, party, party.recall(f"{self.label} met", _Met).keys, self.servers)
+        return self._boxes(party, secrets, chunk, what, dict(zip(self.servers, texts, strict=True)))
+
+    def _boxes(
+        self, party: Party, secrets: Mapping[str, bytes], chunk: int, what: str, texts: Mapping[str, bytes]
+    ) -> dict[str, bytes]:
+        """Return texts sealed for their receivers."""
+        randomness = party.key_randomness(f"product seal {what}")
         return {
             name: seal(secrets[name], text, _place(self, party, chunk, party.name, name, what), randomness)
-            for name, text in zip(self.servers, texts, strict=True)
+            for name, text in texts.items()
         }
 
     # A server's side.
@@ -210,48 +205,60 @@ class ServedProduct(SecureProduct):
         if party.name not in self.servers:
             raise RefusedError(f"{party.name} is not one of the three servers")
         chunks = self.sizes.chunks
-        stages = _STAGES if party.name in self.servers[:VERIFIERS] else ("answer",)
+        stages = _STAGES if party.name in self.servers[:VERIFIERS] else _STAGES[2:4]
         last = message.stage == "share"
         if message.stage not in (*stages, "share") or not (last or 0 <= message.chunk < chunks):
             raise RefusedError(f"{party.name} has no such stage of work in this study")
         to = len(stages) * (chunks if last else message.chunk) + (0 if last else stages.index(message.stage))
         advance(party, f"{self.label} server", 1 + to)
-        works = (self._challenge, self._query, self._answer, self._check, self._share)
+        works = (self._challenge, self._query, self._echo, self._answer, self._check, self._share)
         return dict(zip((*_STAGES, "share"), works, strict=True))[message.stage](party, message)
 
     def _challenge(self, party: Party, message: ServerTurn) -> Served:
         """Draw a challenge for every party, whose shares all have a digest by now."""
         randomness = party.key_randomness("product challenge")
         seeds = {name: randomness.bytes(KEY_BYTES) for name in self.provers}
-        party.remember(f"{self.label} asked", _Asked(seeds=seeds, digests=message.digests))
+        party.remember(f"{self.label} asked", ServerAsked(seeds=seeds, digests=message.digests))
         return Served(seeds=seeds, boxes={})
 
     def _query(self, party: Party, message: ServerTurn) -> Served:
         """Draw a point for every party, whose proofs all have a digest by now; tell it to servers in private."""
-        asked, randomness = party.recall(f"{self.label} asked", _Asked), party.key_randomness("product query")
+        asked, randomness = party.recall(f"{self.label} asked", ServerAsked), party.key_randomness("product query")
         points = {
             name: self.field.pack(self.proof(name, message.chunk).point(randomness.bytes(KEY_BYTES)))
             for name in self.provers
         }
-        boxes = {}
-        for server, secret in _secrets(self, party, message.keys, self.servers).items():
+        texts = {}
+        for server in self.servers:
             rows, proofs = (
                 {name: _entry(_entry(digests, name), server) for name in self.provers}
                 for digests in (asked.digests, message.digests)
             )
-            query = _Query(seeds=asked.seeds, points=points, rows=rows, proofs=proofs)
-            place = _place(self, party, message.chunk, party.name, server, "query")
-            boxes[server] = seal(secret, encode(query), place, randomness)
-        return Served(seeds={}, boxes=boxes)
+            texts[server] = encode(ServerQuery(seeds=asked.seeds, points=points, rows=rows, proofs=proofs))
+        secrets = _secrets(self, party, message.keys, self.servers)
+        return Served(seeds={}, boxes=self._boxes(party, secrets, message.chunk, "query", texts))
+
+    def _echo(self, party: Party, message: ServerTurn) -> Served:
+        """Tell the other servers for which points each verifier asks: two points for one proof would show rows."""
+        secrets = _secrets(self, party, message.keys, self.servers)
+        queries = {
+            name: decode(self._unsealed(party, secrets, message.chunk, name, message.boxes, "query"), ServerQuery)
+            for name in self.servers[:VERIFIERS]
+        }
+        party.remember(f"{self.label} queries", ServerQueries(queries=queries))
+        told = encode(ServerEcho(points={name: query.points for name, query in queries.items()}))
+        texts = dict.fromkeys(self.servers, told)
+        return Served(seeds={}, boxes=self._boxes(party, secrets, message.chunk, "echo", texts))
 
     def _answer(self, party: Party, message: ServerTurn) -> Served:
         """Open the shares of a chunk, multiply them, and answer both verifiers' queries about them."""
         chunk, number = message.chunk, self.servers.index(party.name)
         secrets = _secrets(self, party, message.keys, (*self.provers, *self.servers))
-        queries = {
-            name: decode(self._unsealed(party, secrets, chunk, name, message.boxes, "query"), _Query)
-            for name in self.servers[:VERIFIERS]
-        }
+        queries = party.recall(f"{self.label} queries", ServerQueries).queries
+        for name in self.servers:
+            echo = decode(self._unsealed(party, secrets, chunk, name, message.boxes, "echo"), ServerEcho)
+            if not _same_points(echo.points, queries):
+                raise RefusedError(_UNPROVEN)
         answers: dict[str, dict[str, bytes]] = {name: {} for name in queries}
         shares = {}
         for name in self.provers:
@@ -272,11 +279,8 @@ class ServedProduct(SecureProduct):
                 share = self._opened(party, name, chunk, f"proof {place}", part, proof.length)
                 answers[verifier][name] = self.field.pack(proof.answer(shares[name], share, seeds[place], point))
         self._multiply(party, chunk, shares)
-        boxes, randomness = {}, party.key_randomness("product answer")
-        for verifier, packed in answers.items():
-            place_ = _place(self, party, chunk, party.name, verifier, "answer")
-            boxes[verifier] = seal(secrets[verifier], encode(_Answers(packed=packed)), place_, randomness)
-        return Served(seeds={}, boxes=boxes)
+        texts = {verifier: encode(ServerAnswers(packed=packed)) for verifier, packed in answers.items()}
+        return Served(seeds={}, boxes=self._boxes(party, secrets, chunk, "answer", texts))
 
     def _multiply(self, party: Party, chunk: int, shares: Mapping[str, NDArray[Any]]) -> None:
         """Add the products of a chunk's shares to those before it."""
@@ -293,7 +297,7 @@ class ServedProduct(SecureProduct):
         """Refuse unless all servers' answers are on a line, and its value at 0 shows one-hot rows."""
         secrets = _secrets(self, party, message.keys, self.servers)
         heard = [
-            decode(self._unsealed(party, secrets, message.chunk, name, message.boxes, "answer"), _Answers)
+            decode(self._unsealed(party, secrets, message.chunk, name, message.boxes, "answer"), ServerAnswers)
             for name in self.servers
         ]
         for name in self.provers:
@@ -320,13 +324,9 @@ class ServedProduct(SecureProduct):
                 field.subtract(field.reduce(factor * total), self._pad(party, party.name, pair, seeds[pair]))
             )
 
-        boxes = {}
-        for name, secret in _secrets(self, party, message.keys, self.provers).items():
-            text = b"".join(part(name, partner) for partner in partners_of(self.pairs, name))
-            boxes[name] = seal(
-                secret, text, _place(self, party, self.sizes.chunks, party.name, name, "share"), randomness
-            )
-        return Served(seeds={}, boxes=boxes)
+        texts = {name: b"".join(part(name, each) for each in partners_of(self.pairs, name)) for name in self.provers}
+        secrets = _secrets(self, party, message.keys, self.provers)
+        return Served(seeds={}, boxes=self._boxes(party, secrets, self.sizes.chunks, "share", texts))
 
     def _served(self, pair: tuple[str, str]) -> str:
         return f"{self.label} served {' and '.join(pair)}"
@@ -373,6 +373,11 @@ def digest_of(key: bytes, box: bytes) -> bytes:
 def _same(fixed: list[bytes], found: list[bytes]) -> bool:
     """Return whether a verifier asks for the challenge of the proof, and for shares that it knew of beforehand."""
     return fixed == found
+
+
+def _same_points(echo: Mapping[str, Mapping[str, bytes]], queries: Mapping[str, ServerQuery]) -> bool:
+    """Return whether verifiers asked another server for the same points."""
+    return echo == {name: query.points for name, query in queries.items()}
 
 
 def _on_line(field: Residues, answers: Sequence[NDArray[Any]]) -> bool:

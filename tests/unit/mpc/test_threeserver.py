@@ -22,7 +22,7 @@ from syndic.mpc import threeserver
 from syndic.mpc.extension import DEGREE, Extension
 from syndic.mpc.key import agree_with
 from syndic.mpc.product import SecureProduct, _Own, _place, _Share
-from syndic.mpc.product_messages import ServerTurn
+from syndic.mpc.product_messages import Served, ServerTurn
 from syndic.mpc.proof import OneHotProof
 from syndic.mpc.seal import seal, unseal
 from syndic.mpc.threeserver import ServedProduct, digest_of
@@ -245,6 +245,30 @@ def test_a_point_in_the_field(weak: bool, monkeypatch: pytest.MonkeyPatch) -> No
     if weak:
         monkeypatch.setattr(OneHotProof, "outside", lambda *_: True)
     assert refused(Carrier()) != weak
+
+
+@pytest.mark.parametrize("weak", [False, True], ids=["told", "untold"])
+def test_a_verifier_that_asks_two_servers_for_two_points(weak: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its own share it has f at both: a combination of rows that no mask hides."""
+    query, seen = ServedProduct._query, list[bytes]()
+
+    def lying(self: ServedProduct, party: Any, message: ServerTurn) -> Any:
+        found = query(self, party, message)
+        if party.name == "p1":
+            other = query(self, party, message)
+            found = msgspec.structs.replace(found, boxes={**found.boxes, "p3": other.boxes["p3"]})
+        return found
+
+    def looking(self: ServedProduct, party: Any, message: ServerTurn) -> Any:
+        seen.extend(message.boxes.values() if party.name == "p1" else ())
+        return Served(seeds={}, boxes={})
+
+    monkeypatch.setattr(ServedProduct, "_query", lying)
+    monkeypatch.setattr(ServedProduct, "_check", looking)
+    if weak:
+        monkeypatch.setattr(threeserver, "_same_points", lambda *_: True)
+    assert refused(Carrier()) != weak
+    assert bool(seen) == weak
 
 
 def shares_of(server: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Matrix]:

@@ -28,6 +28,7 @@ from syndic.methods.synthesis.size import Size, list_notes, most_rows
 from syndic.methods.synthesis.vertical_rounds import PARTNERS, Names, Round, alone, layout_of, opens_in_word, plan_round
 from syndic.methods.synthesis.zeros import Zeros
 from syndic.model.markov import Adaptive, Impossible
+from syndic.mpc.threeserver import STAGES
 from syndic.privacy import Cost, Event, GaussianEvent
 
 # Of one masked entry of a chunk at a party: as drawn, opened, unpacked and multiplied.
@@ -144,7 +145,7 @@ class VerticalPlan(Plan):
         return Resources(
             memory_bytes=size.memory_bytes,
             reply_bytes=(2 if self.servers else 1) * min(max(traffic), _CHUNK_ENTRIES) + 8 * size.round_cells,
-            rounds=len(self.rounds) * rounds,
+            rounds=(len(self.rounds) + (STAGES if self.servers else 0)) * rounds,
             seconds=round(2.0 + 6e-8 * sum(traffic) + counting + fitting, 1),
             notes=(
                 f"{rounds} rounds; a model of at most {size.model_cells:,} cells; tables across parties take at most "

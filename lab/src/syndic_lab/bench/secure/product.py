@@ -40,7 +40,7 @@ _SKETCH, _PROTOTYPE = 1800.0, {"adult": (10.9, 1.6), "sixty": (10.9, 1.6), "larg
 
 
 def rows(quick: bool) -> Iterator[Row]:
-    """Yield CPU, traffic and error for Adult, for the issue's 60 + 60 columns, 300,000 x 150 + 150, and three servers."""
+    """Yield CPU, traffic and error for Adult, 60 + 60 columns, 300,000 x 150 + 150, and three servers."""
     titles = {"adult": "adult, 45222 rows, 56 tables, 187 levels", "sixty": "product, 45222 rows, 56 tables"}
     if not quick:
         titles["large"] = "product, 300000 rows, 150 + 150 columns"
