@@ -271,6 +271,23 @@ def test_a_verifier_that_asks_two_servers_for_two_points(weak: bool, monkeypatch
     assert bool(seen) == weak
 
 
+def test_a_proof_at_two_points_shows_rows() -> None:
+    """What a verifier could take off the masks with is known to it: a wrong guess of one row does not fit."""
+    proof, seed = PRODUCT.proof("p0", 0), b"s" * 32
+    k, made = Extension(proof.field.modulus), proof.prove(TRUE, seed, b"f" * 32)
+    points = [proof.point(key * 32) for key in (b"1", b"2")]
+    masks = [k.coefficients(proof.points, k.elements(point))[:, :1] for point in points]
+
+    def unmasked(rows: Matrix, shared: Matrix) -> Matrix:
+        answers = [proof.answer(proof.field.reduce(rows), shared, seed, point)[: -2 * DEGREE] for point in points]
+        one, other = (k.elements(each).reshape(DEGREE, -1) for each in answers)
+        return k.reduce(k.times(masks[1], one) - k.times(masks[0], other))
+
+    seen, nothing = unmasked(TRUE, made), np.zeros_like(made)
+    assert np.array_equal(seen, unmasked(TRUE, nothing))
+    assert not np.array_equal(seen, unmasked(BAD, nothing))
+
+
 def shares_of(server: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Matrix]:
     """Return all that a server has of the parties' rows in an honest run."""
     seen: dict[str, Matrix] = {}
