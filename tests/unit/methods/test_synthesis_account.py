@@ -75,7 +75,7 @@ def test_the_noise_on_parities_covers_all_rows_of_a_person(unit: str, neighbours
 
 def test_what_is_said_of_parities() -> None:
     said = planned(study()).disclosure
-    assert "noisy parities of at most 1 sets of columns" in said.sees["anyone with the release"]
+    assert "noisy parities of at most 1 set(s) of columns" in said.sees["anyone with the release"]
     assert "each parity by at most 1" in said.sensitivity
     silent = planned(study("interactions = false")).disclosure
     assert "parities" not in silent.sees["anyone with the release"] + silent.sensitivity

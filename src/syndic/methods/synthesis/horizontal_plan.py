@@ -90,7 +90,7 @@ class SynthesisPlan(Plan):
         unit, graph = self.terms.unit, self.graph
         sets = sum(room.tables for room in self.size.rooms if room.parity)
         tables = sum(not room.parity for room in self.size.rooms)
-        parities = f"noisy parities of at most {sets:,} sets of columns, " if sets else ""
+        parities = f"noisy parities of at most {sets:,} set(s) of columns, " if sets else ""
         opened = f"the noisy tables of {tables} rounds, {parities}the model fitted to them and the rows drawn from it"
         moved = f", each parity by at most {unit.l1_of_counts()}{units_of(unit)}" if sets else ""
         asked = f"{opened}, and what was asked; each knows its own counts and share of noise"
