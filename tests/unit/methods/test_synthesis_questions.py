@@ -160,8 +160,10 @@ def test_every_round_is_answered_once_and_costs_its_part_whatever_is_asked(tmp_p
     meet(nodes, agreed)
     node = nodes["north"]
     for number, room in enumerate(planned(agreed).size.rooms, 1):
-        kind = {"groups": HALVES, "parity": True} if room.parity else {}
-        first, second = (Question(number=number, tables=((name,),), **kind) for name in ("age", "colour"))
+        groups = HALVES if room.parity else ()
+        first, second = (
+            Question(number=number, tables=((name,),), groups=groups, parity=room.parity) for name in ("age", "colour")
+        )
         assert ask(node, agreed, "count", first, chr(96 + number)).code == "ok"
         assert ask(node, agreed, "count", second, "z").code == "refused"
     charged = [e for entry in node.state.ledger.entries() if entry.kind == "reserve" for e in entry.events]

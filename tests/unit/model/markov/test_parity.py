@@ -1,8 +1,10 @@
 """Parities: their sums, their sensitivity, the sets that are asked for, and what is found by them."""
 
 import math
+import operator
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 from itertools import combinations, product
 from typing import Any
 
@@ -13,7 +15,7 @@ from syndic.data import Domain
 from syndic.model.markov import Grouping, OneShot, Synthesis
 from syndic.model.markov.parity import MOST_SETS, SIZES, most_sets, parity_sums, plan_scan, sets_to_ask, split_levels
 from syndic.model.markov.structure import fitting_sets
-from unit.model.markov.selection import Codes, chain, curator
+from unit.model.markov.selection import Codes, Recorder, Replay, chain, curator
 
 DOMAIN = Domain(tuple("abcdef"), (4, 2, 3, 1, 2, 5))
 HALVES = Grouping(DOMAIN, ((0, 1, 1, 0), (1, 0), (0, 0, 1), (0,), (0, 0), (1, 0, 1, 0, 0)))
@@ -113,8 +115,7 @@ def test_only_sets_that_could_stand_out_are_asked_for() -> None:
 def test_more_noise_asks_for_fewer_sets() -> None:
     one_way = {name: np.array([500.0, 500.0]) for name in COINS.names}
     few, many = (
-        plan_scan(Grouping.none(COINS), one_way, (), 1000.0, lambda sets, each=each: each * sets).sets
-        for each in (300.0, 3.0)
+        plan_scan(Grouping.none(COINS), one_way, (), 1000.0, partial(operator.mul, each)).sets for each in (300.0, 3.0)
     )
     assert 1 <= len(few) < len(many) == most_sets(len(COINS))
 
@@ -136,6 +137,21 @@ def test_nothing_is_found_where_pairs_show_all() -> None:
     domain = Domain(tuple("abcdefgh"), (3,) * 8)  # of equal sizes: each column depends on the one before alone
     found = LOOKING.run(curator(chain(domain, 20_000), domain)[0], Fraction(1))
     assert found.found == ()
+
+
+def test_where_nothing_is_found_the_model_is_that_of_a_run_without() -> None:
+    domain = Domain(tuple("abcdef"), (3,) * 6)
+    record = Recorder(curator(chain(domain, 5000), domain)[0])
+    small = OneShot(cells=2000, growth=3, parity_share=Fraction(1, 10**12))
+    first = small.run(record, Fraction(1, 20))
+    assert len(record.opened) == 1
+    record.opened.clear()
+    second = OneShot(cells=2000, growth=3).run(Replay(record), Fraction(1, 20))
+    assert [[one.names for one in tables] for tables in first.rounds] == [
+        [one.names for one in tables] for tables in second.rounds
+    ]
+    for one, other in zip(first.field.potentials, second.field.potentials, strict=True):
+        np.testing.assert_array_equal(one.values, other.values)
 
 
 def test_sets_are_held_while_they_fit() -> None:
