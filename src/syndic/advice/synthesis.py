@@ -190,7 +190,7 @@ def _verdict(tasks: tuple[TaskAdvice, ...]) -> tuple[Verdict, str]:
 def _described(study: Study, assumptions: Assumptions, crowds: list[_Forecast]) -> tuple[str, ...]:
     declared = [name for name in study.schema.names if name in assumptions.columns]
     shapes = "; ".join(f"{one.tied:g} and {one.uneven:g}" for one in CROWDS)
-    rounds = len(study.plan_as(SynthesisPlan).size.rooms)
+    rounds = sum(not room.parity for room in study.plan_as(SynthesisPlan).size.rooms)
     return (
         *([f"declared: {', '.join(declared)}"] if declared else []),
         f"{rounds} rounds: all columns, all pairs, then about {round(fmean(one.chosen[0] for one in crowds))} chosen "

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from syndic.advice.vertical_people import Codes
 from syndic.data import Domain
-from syndic.data.counting import DenseCounter
 from syndic.methods.comparison.glued_plan import GluedPlan
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import RoundLimits
@@ -20,6 +19,8 @@ from syndic.methods.synthesis.rounds import Reach, fitting
 from syndic.methods.synthesis.vertical_plan import VerticalPlan
 from syndic.methods.synthesis.vertical_rounds import alone
 from syndic.model.markov import Grouping, Measurement
+from syndic.model.markov.counts import Parities
+from syndic.model.markov.parity import parity_sums
 from syndic.privacy import mu_squared_for
 from syndic.study import Study
 
@@ -61,15 +62,22 @@ class MadeUpCounts:
         if reach is not None:
             takes = lambda some: reach.takes(number, some, domain)  # noqa: E731
         kept = fitting(tables, domain, self._rooms[number - 1], takes)
-        counter = DenseCounter(domain, kept)
-        counter.add(grouping.recode(self._codes))
         least = self._account.noise_of(number, len(kept), 1).variance(self._account.parties)
         found = []
-        for names, counted in zip(kept, counter.factors(), strict=True):
+        for names, counted in zip(kept, grouping.count(self._codes, kept), strict=True):
             variance = least * (self.noisier(domain.project(names)) or 1.0)
             noise = self._draws.normal(0, variance**0.5, counted.values.shape)
             found.append(Measurement(names, counted.values + noise, variance))
         return found
+
+    def parities(self, sets: Sequence[Names], mu_squared: Fraction, halves: Grouping) -> Parities:
+        """Return the noisy parities of the next round."""
+        del mu_squared
+        self._number += 1
+        noise = self._account.noise_of(self._number, len(sets), len(sets), parity=True)
+        sums = parity_sums(halves, sets, lambda tables: halves.count(self._codes, tables))
+        variance = noise.variance(self._account.parties)
+        return Parities(sets, sums + self._draws.normal(0, variance**0.5, len(sets)), variance)
 
 
 def forecast_shares(study: Study, people: Codes, draws: np.random.Generator) -> Codes:

@@ -155,7 +155,8 @@ def test_a_run_that_is_begun_again_gets_the_stored_answers_and_pays_nothing(part
     assert again.note == first.note
     for one, other in zip(first.tables, again.tables, strict=True):
         assert np.array_equal(one.values, other.values)
-    assert len(charges(tmp_path, "north")) == len(first.note.rounds)
+    assert len(charges(tmp_path, "north")) == len(first.note.rounds) + 1
+    assert first.note.parities is not None
 
 
 def test_the_statement_of_a_large_epsilon_can_be_read_back(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """Synthesis: rounds that cost what the study says, and noise that is that of their part of the budget."""
 
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from support import ONE, charges, study_text
@@ -41,6 +43,43 @@ def test_the_noise_of_a_round_is_that_of_its_part_of_the_budget(parties: int, mi
     honest = parties - 1 - missing if parties > 1 else 1
     assert noise.variance(parties) == pytest.approx(curator * parties / honest, rel=1e-4)
     assert noise.event == account.events[0]
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize(
+    "unit", ["rows = 1", "rows = 2", 'rows = 2\nperson = "id"\nchoose = "weighted"', "rows = 2\nparties = 2"]
+)
+def test_the_noise_on_parities_covers_all_rows_of_a_person(unit: str, neighbours: str) -> None:
+    """All pairs of rows are tried at every party of a person, against all others: the sums move by that much."""
+    agreed = study(parties=3, unit=f'neighbours = "{neighbours}"\n{unit}')
+    account, own = planned(agreed).account, agreed.unit
+    place = next(place for place, room in enumerate(planned(agreed).size.rooms) if room.parity)
+    sets = (("colour", "age"), ("age", "score"), ("colour", "age", "score"))
+    question = Question(
+        number=place + 1, tables=sets, groups=((0, 1, 0, 1), (0, 0, 1, 1, 1), (1, 0, 0, 0, 0)), parity=True
+    )
+    signs = np.array(list(product((1, -1), repeat=3)))
+    of_a_row = np.column_stack([signs[:, :2].prod(1), signs[:, 1:].prod(1), signs.prod(1)])
+    # rows of a person weigh `most` together, shared in any way; the extremes are all on one kind of row, at all parties
+    there = own.parties * own.most * of_a_row
+    moved = there if neighbours == "add_remove" else (there[:, None] - there[None]).reshape(-1, 3)
+    largest = int(np.square(moved).sum(axis=1).max())
+    noise = account.noise(question)
+    # three shares, of which two are enough
+    enough = noise.variance(3) * own.scale**2 * 2 / 3
+    mu_squared = account.events[place].mu_squared * own.parties
+    assert largest / enough <= 1.0001 * mu_squared
+    assert own.parties**2 * 3 * own.l1_of_counts() ** 2 / enough == pytest.approx(float(mu_squared), rel=1e-3)
+    assert noise.event == account.events[place]
+
+
+def test_what_is_said_of_parities() -> None:
+    said = planned(study()).disclosure
+    assert "noisy parities of at most 1 set(s) of columns" in said.sees["anyone with the release"]
+    assert "each parity by at most 1" in said.sensitivity
+    silent = planned(study("interactions = false")).disclosure
+    assert "parities" not in silent.sees["anyone with the release"] + silent.sensitivity
+    assert len(planned(study("interactions = false")).account.events) == 3
 
 
 def test_with_nobody_colluding_the_noise_is_a_curators_and_the_parties_are_told() -> None:

@@ -21,6 +21,9 @@ from unit.methods.synthesising import planned, sources, study
 
 ROOM = RoundLimits(tables=2, cells=30)
 PLAIN = tuple(tuple(range(size)) for size in (4, 5, 5))
+SCAN = RoundLimits(tables=1, cells=1, parity=True)
+HALVES = ((0, 1, 0, 1), (0, 0, 1, 1, 1), (1, 0, 0, 0, 0))
+ALL = (("colour", "age", "score"),)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +50,29 @@ def test_what_may_not_be_asked(question: Question, text: str) -> None:
         check_question(question, study().schema.domain, ROOM)
 
 
+@pytest.mark.parametrize(
+    ("question", "room", "text"),
+    [
+        (Question(number=1, tables=ALL, groups=HALVES, parity=True), ROOM, "tables in this round only"),
+        (Question(number=1, tables=ALL, groups=HALVES), SCAN, "parities in this round only"),
+        (Question(number=1, tables=ALL, parity=True), SCAN, "need groups"),
+        (Question(number=1, tables=ALL, groups=PLAIN, parity=True), SCAN, "one or two groups"),
+        (Question(number=1, tables=ALL * 2, groups=HALVES, parity=True), SCAN, "room for 1 to 1"),
+        (Question(number=1, tables=(("age", "age"),), groups=HALVES, parity=True), SCAN, "different columns"),
+        (
+            Question(number=1, tables=ALL * 2, groups=HALVES, parity=True),
+            RoundLimits(tables=2, cells=2, parity=True),
+            "twice",
+        ),
+    ],
+)
+def test_what_may_not_be_asked_of_parities(question: Question, room: RoundLimits, text: str) -> None:
+    with pytest.raises(RefusedError, match=text):
+        check_question(question, study().schema.domain, room)
+
+
 def test_what_may_be_asked() -> None:
+    check_question(Question(number=1, tables=ALL, groups=HALVES, parity=True), study().schema.domain, SCAN)
     check_question(Question(number=1, tables=(("age", "colour"), ("score",))), study().schema.domain, ROOM)
     groups = ((0, 0, 1, 1), (0, 1, 0, 1, 0), PLAIN[2])
     check_question(Question(number=1, tables=(("age", "colour", "score"),), groups=groups), study().schema.domain, ROOM)
@@ -73,6 +98,19 @@ def test_answers_are_exact_counts_of_groups_cut_to_the_public_bound() -> None:
     grouped = answer_of(Question(number=1, tables=(("colour", "age"),), groups=groups), table, 60).reshape(2, 2)
     wanted = counts[0].reshape(2, 2, 5).sum(axis=1)
     assert np.array_equal(grouped, np.stack([wanted[:, ::2].sum(axis=1), wanted[:, 1::2].sum(axis=1)], axis=1))
+
+
+def test_parities_are_exact_sums_cut_to_the_public_bound() -> None:
+    agreed, held = study(), rows(60, 1)
+    table = Table(agreed.schema, open_source(held))
+    question = Question(number=3, tables=(*ALL, ("age", "score")), groups=HALVES, parity=True)
+    signs = [1 - 2 * np.array(half) for half in HALVES]
+    joint = table.count(ALL[0]).values
+    expected = [np.einsum("abc,a,b,c->", joint, *signs), np.einsum("abc,b,c->", joint, *signs[1:])]
+    assert answer_of(question, table, 60).tolist() == expected
+    assert expected[0] != expected[1]
+    assert max(np.abs(expected)) > 3
+    assert answer_of(question, table, 3).tolist() == np.clip(expected, -3, 3).tolist()
 
 
 def opened_nodes(agreed: Study, held: dict[str, pa.Table], folder: Path) -> dict[str, Any]:
@@ -121,10 +159,13 @@ def test_every_round_is_answered_once_and_costs_its_part_whatever_is_asked(tmp_p
     nodes = opened_nodes(agreed, sources(), tmp_path)
     meet(nodes, agreed)
     node = nodes["north"]
-    for number in range(1, len(planned(agreed).size.rooms) + 1):
-        assert ask(node, agreed, "count", Question(number=number, tables=(("age",),)), chr(96 + number)).code == "ok"
-        again = ask(node, agreed, "count", Question(number=number, tables=(("colour",),)), "z")
-        assert again.code == "refused"
+    for number, room in enumerate(planned(agreed).size.rooms, 1):
+        groups = HALVES if room.parity else ()
+        first, second = (
+            Question(number=number, tables=((name,),), groups=groups, parity=room.parity) for name in ("age", "colour")
+        )
+        assert ask(node, agreed, "count", first, chr(96 + number)).code == "ok"
+        assert ask(node, agreed, "count", second, "z").code == "refused"
     charged = [e for entry in node.state.ledger.entries() if entry.kind == "reserve" for e in entry.events]
     assert charged == list(planned(agreed).events("north"))
 

@@ -8,6 +8,7 @@ from syndic_lab.bench.erm.run import rows as erm_rows
 from syndic_lab.bench.estimate.run import rows as estimate_rows
 from syndic_lab.bench.guard.run import rows as guard_rows
 from syndic_lab.bench.homm.run import rows as homm_rows
+from syndic_lab.bench.interactions import rows as interactions_rows
 from syndic_lab.bench.model.run import rows as model_rows
 from syndic_lab.bench.noise import rows as noise_rows
 from syndic_lab.bench.regression.run import rows as regression_rows
@@ -27,6 +28,7 @@ BENCHES: dict[str, Callable[[bool], Iterator[Row]]] = {
     "estimate": estimate_rows,
     "guard": guard_rows,
     "homm": homm_rows,
+    "interactions": interactions_rows,
     "model": model_rows,
     "noise": noise_rows,
     "peers": peers_rows,

@@ -28,7 +28,7 @@ from syndic.methods.synthesis.account import Account, account_of
 from syndic.methods.synthesis.expected import DrawnModel, reliability_of
 from syndic.methods.synthesis.size import check_choices, choosing, size_of
 from syndic.methods.synthesis.trust import Reliability
-from syndic.model.markov import Adaptive, Grouping, GrowingModel, Measurement
+from syndic.model.markov import Adaptive, Grouping, Measurement
 from syndic.random import generator
 
 
@@ -110,16 +110,13 @@ class Glued(Method, tag="glued"):
         """Measure own columns round by round, fit a model to the noisy tables, draw rows from it."""
         del message
         own, counts = party.plan.own[party.name], OwnCounts(party)
-        model = GrowingModel(own.selector, counts, own.account.whole)
-        for budget in model.budgets:
-            tables = model.choose()  # SELECT, from noisy tables alone
-            model.fit(counts.measure(tables, budget, model.grouping))  # MEASURE, with noise and a charge
-        drawn = model.synthesis.sample(party.plan.rows, generator(party.key_randomness("rows")))  # GENERATE
-        measured = [table for one in model.rounds for table in one]
+        fitted = own.selector.run(counts, own.account.whole)  # SELECT and MEASURE, with noise and a charge
+        drawn = fitted.sample(party.plan.rows, generator(party.key_randomness("rows")))  # GENERATE
+        measured = [table for one in fitted.rounds for table in one]
         return OwnRows(
             codes={name: codes.astype(np.uint32) for name, codes in drawn.items()},
             tables=tuple(OwnTable(names=one.names, values=one.values, variance=one.variance) for one in measured),
-            groups=dict(zip(own.account.domain.names, model.grouping.groups, strict=True)),
+            groups=dict(zip(own.account.domain.names, fitted.grouping.groups, strict=True)),
         )
 
     # The coordinator's side.

@@ -6,6 +6,9 @@ from fractions import Fraction
 from functools import cached_property
 from typing import final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from syndic.data import Domain, Schema
 from syndic.document import Document
 from syndic.kernel import (
@@ -26,7 +29,7 @@ from syndic.methods.synthesis.measure import Question, answer_of, split
 from syndic.methods.synthesis.rounds import fitting
 from syndic.methods.synthesis.size import Size
 from syndic.model.markov import Adaptive, Grouping, Measurement
-from syndic.model.markov.counts import Names
+from syndic.model.markov.counts import Names, Parities
 from syndic.privacy import Budget, Event, GaussianEvent, Unit
 
 
@@ -162,13 +165,24 @@ class OwnCounts:
         """Release the noisy tables of the next round. They share its budget evenly; `mu_squared` is ignored."""
         del mu_squared
         kept = fitting(tables, grouping.domain_of_groups, self._plan.size.rooms[self._number])
-        self._number += 1
         groups = () if grouping == Grouping.none(self.domain) else grouping.groups
-        question = Question(number=self._number, tables=kept, groups=groups)
+        question = Question(number=self._number + 1, tables=kept, groups=groups)
+        noisy, variance = self._release(question)
+        return [
+            Measurement(names, part, variance)
+            for names, part in zip(kept, split(question, self.domain, noisy), strict=True)
+        ]
+
+    def parities(self, sets: Sequence[Names], mu_squared: Fraction, halves: Grouping) -> Parities:
+        """Release the noisy parities of the next round."""
+        del mu_squared
+        question = Question(number=self._number + 1, tables=tuple(sets), groups=halves.groups, parity=True)
+        return Parities(sets, *self._release(question))
+
+    def _release(self, question: Question) -> tuple[NDArray[np.float64], float]:
+        self._number = question.number
         counts = answer_of(question, self._party.table, self.people or 0)
         own = self._account.noise(question)
         noise = RoundNoise(own.noise, self._events[self._number - 1])
-        why = f"round {self._number} of its own synthesis: {len(kept)} tables"
-        noisy = self._party.release(noise, counts, why=why) / own.scale
-        parts = split(question, self.domain, noisy)
-        return [Measurement(names, part, own.variance(1)) for names, part in zip(kept, parts, strict=True)]
+        why = f"round {self._number} of its own synthesis: {len(question.tables)} tables"
+        return self._party.release(noise, counts, why=why) / own.scale, own.variance(1)

@@ -8,6 +8,9 @@ noise, the same cost.
 Let a person change one party's answer by at most s in l2 and be at r parties: the sum changes by at most r s. With
 m = mu^2 of the round, each of r ledgers is charged m / r, and the variance (r s)^2 / m = (r s^2) / (m / r) is that of a
 noise for the squared sensitivity r s^2 at m / r.
+
+A row adds +1 or -1 to every parity. Rows that count w in all move one by at most w if they come or go, and by 2 w if
+they are replaced: the l1 sensitivity of counts, c. So k parities move by at most k c^2 in squared l2.
 """
 
 from collections.abc import Callable, Sequence
@@ -98,11 +101,13 @@ class Account:
 
     def noise(self, question: Question) -> RoundNoise:
         """Return the noise that every party adds to its answer."""
-        return self.noise_of(question.number, len(question.tables), question.dimension(self.domain))
+        dimension = question.dimension(self.domain)
+        return self.noise_of(question.number, len(question.tables), dimension, parity=question.parity)
 
-    def noise_of(self, number: int, tables: int, dimension: int) -> RoundNoise:
-        """Return the noise of a round that asks so many tables, and so many counts in all of them."""
-        squared = self.unit.parties * tables * self.unit.l2_squared_of_counts()
+    def noise_of(self, number: int, tables: int, dimension: int, *, parity: bool = False) -> RoundNoise:
+        """Return the noise of a round that asks so many tables, and so many counts in all of them, or parities."""
+        each = self.unit.l1_of_counts() ** 2 if parity else self.unit.l2_squared_of_counts()
+        squared = self.unit.parties * tables * each
         changed = min(dimension, self.unit.parties * tables * self.unit.l1_of_counts())
         event = self.events[number - 1]
         return RoundNoise(self._noise(event.mu_squared, squared, changed, dimension), event, self.unit.scale)

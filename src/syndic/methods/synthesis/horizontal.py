@@ -1,9 +1,10 @@
 """Synthesis of many columns: a graphical model fitted to noisy tables of all parties' rows together.
 
-In every round the coordinator asks for some tables of counts, chosen from what earlier rounds opened. Every party
-counts them, adds its share of one noise and masks the result (`syndic.mpc.masked_sum`): only sums over the parties
-open, with noise as if one trusted curator had held all rows. A model of all columns is fitted to what was opened, and
-rows are drawn from it. With a single party, the curator, tables open with the whole noise and without masks.
+In every round the coordinator asks for tables of counts, chosen from what earlier rounds opened; one round asks for
+parities (`syndic.model.markov.parity`), which show relations that no pair shows. Every party counts, adds its share of
+one noise and masks the result (`syndic.mpc.masked_sum`): only sums over the parties open, with noise as if one trusted
+curator had held all rows. A model of all columns is fitted to what was opened, and rows are drawn from it. With a
+single party, the curator, tables open with the whole noise and without masks.
 
 *Unit*: a person has at most `unit.rows` rows at each of at most `unit.parties` parties. *Cost*: the number of rounds
 and what each costs are fixed by the study (`syndic.methods.synthesis.account`); a party answers each round once,
@@ -33,7 +34,6 @@ from syndic.methods.synthesis.result import SyntheticTable, read_synthesis
 from syndic.methods.synthesis.rounds import Answer, Opened, RemoteCounts
 from syndic.methods.synthesis.size import check_choices, choosing, size_of
 from syndic.methods.synthesis.zeros import Zeros
-from syndic.model.markov import GrowingModel
 from syndic.model.markov.measurement import UNKNOWN
 from syndic.mpc.graph import sum_graph
 from syndic.mpc.masked_sum import MaskedSums, SumCoordinator, SumMasked
@@ -49,6 +49,8 @@ class Synthesis(Method, tag="synthesis"):
     `rows`: how many rows are drawn, by default as many as the noisy counts say, or the public number under
     `replace`. `zeros`: combinations that no row can have. `target`: a column, such as a label, whose relation to
     every other column the model holds. `keep`: sets of columns whose tables are measured and held by the model.
+    `interactions`: whether 1 % of the budget looks for sets of three to five columns that depend on each other though
+    no pair of them shows it.
     `colluding` and `missing` are as in the masked tables: parties - colluding - missing shares of the noise are
     enough. With `colluding` 0 the guarantee is for everybody but the parties, of which each can subtract its own
     share.
@@ -70,6 +72,7 @@ class Synthesis(Method, tag="synthesis"):
     zeros: tuple[Zeros, ...] = ()
     target: str | None = None
     keep: tuple[tuple[str, ...], ...] = ()
+    interactions: bool = True
 
     def __post_init__(self) -> None:
         if self.colluding < 0 or self.missing < 0:
@@ -97,6 +100,7 @@ class Synthesis(Method, tag="synthesis"):
             target=self.target,
             keep=self.keep,
             with_target=True,
+            interactions=self.interactions,
         )
         account = account_of(terms, select(1).budgets, colluding=self.colluding, missing=self.missing)
         impossible = [one.mask(terms.schema) for one in self.zeros]
@@ -117,7 +121,7 @@ class Synthesis(Method, tag="synthesis"):
 
     @step(reveals="masked")
     def count(self, party: Party[SynthesisPlan], message: Question) -> SumMasked:
-        """Count the tables of the round, add this party's share of the noise, mask the result."""
+        """Count the tables or parities of the round, add this party's share of the noise, mask the result."""
         plan, noise = party.plan, _noise(party, message)
         sums = plan.masked_sums
         assert sums is not None  # noqa: S101 (this step is asked of several parties only)
@@ -130,7 +134,7 @@ class Synthesis(Method, tag="synthesis"):
 
     @step(reveals="noisy")
     def measure(self, party: Party[SynthesisPlan], message: Question) -> Opened:
-        """Count the tables of the round and add the whole noise; for a single party, its own curator."""
+        """Count the tables or parities of the round and add the whole noise; for a single party, its own curator."""
         noise = _noise(party, message)
         advance(party, "rounds of the synthesis", message.number)
         return Opened(values=party.release(noise, _counts(party, message), why=_why(message)))
@@ -138,7 +142,7 @@ class Synthesis(Method, tag="synthesis"):
     # The coordinator's side.
 
     def coordinate(self, session: Session[SynthesisPlan]) -> SyntheticTable:
-        """Choose tables, open them and fit the model, round by round; then draw rows from it."""
+        """Choose tables, open them as noisy sums and fit the model, round by round; then draw rows from it."""
         plan = session.plan
         sums = plan.masked_sums.start(session) if plan.masked_sums else None
         counts = RemoteCounts(
@@ -148,12 +152,8 @@ class Synthesis(Method, tag="synthesis"):
             people=plan.people,
             ask=lambda question: self._open(session, sums, question),
         )
-        model = GrowingModel(plan.selector, counts, plan.account.whole, zeros=plan.impossible)
-        for budget in model.budgets:
-            tables = model.choose()  # SELECT, from noisy tables alone
-            opened = counts.measure(tables, budget, model.grouping)  # MEASURE, a noisy sum over all parties
-            model.fit(opened)
-        return counts.drawn(model.synthesis, plan.drawn(model.synthesis.total), plan.selector)  # GENERATE
+        fitted = plan.selector.run(counts, plan.account.whole, zeros=plan.impossible)  # SELECT and MEASURE
+        return counts.drawn(fitted, plan.drawn(fitted.total), plan.selector)  # GENERATE
 
     def _open(
         self, session: Session[SynthesisPlan], sums: SumCoordinator[Question] | None, question: Question
@@ -198,4 +198,5 @@ def _counts(party: Party[SynthesisPlan], question: Question) -> NDArray[np.int64
 
 
 def _why(question: Question) -> str:
-    return f"round {question.number} of the synthesis: {len(question.tables)} noisy tables"
+    what = "parities" if question.parity else "tables"
+    return f"round {question.number} of the synthesis: {len(question.tables)} noisy {what}"

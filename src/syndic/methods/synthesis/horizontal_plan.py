@@ -88,9 +88,11 @@ class SynthesisPlan(Plan):
     def disclosure(self) -> Disclosure:
         """What every role sees."""
         unit, graph = self.terms.unit, self.graph
-        opened = (
-            f"the noisy tables of {len(self.size.rooms)} rounds, the model fitted to them and the rows drawn from it"
-        )
+        sets = sum(room.tables for room in self.size.rooms if room.parity)
+        tables = sum(not room.parity for room in self.size.rooms)
+        parities = f"noisy parities of at most {sets:,} set(s) of columns, " if sets else ""
+        opened = f"the noisy tables of {tables} rounds, {parities}the model fitted to them and the rows drawn from it"
+        moved = f", each parity by at most {unit.l1_of_counts()}{units_of(unit)}" if sets else ""
         asked = f"{opened}, and what was asked; each knows its own counts and share of noise"
         masked = "every party's masked answers, which look uniform, who dropped out, and "
         return Disclosure(
@@ -101,10 +103,10 @@ class SynthesisPlan(Plan):
             },
             sensitivity=(
                 f"{change_of(unit)} one person's {unit.rows} row(s) at one party changes each table by at most "
-                f"{unit.l2_squared_of_counts()} in squared l2{units_of(unit)}; the noise of a round is calibrated to "
-                f"as many as it asks; at up to {unit.parties} of the parties the changes add up in the same sum, so "
-                f"the noise is calibrated to {unit.parties} time(s) that, and each of these parties is charged "
-                f"1/{unit.parties} of the round's part of the budget"
+                f"{unit.l2_squared_of_counts()} in squared l2{units_of(unit)}{moved}; the noise of a round is "
+                f"calibrated to as many as it asks; at up to {unit.parties} of the parties the changes add up in the "
+                f"same sum, so the noise is calibrated to {unit.parties} time(s) that, and each of these parties is "
+                f"charged 1/{unit.parties} of the round's part of the budget"
             ),
             not_protected=(
                 GROUPS,

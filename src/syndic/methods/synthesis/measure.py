@@ -1,5 +1,7 @@
 """What one round of the synthesis asks: tables over public sets of columns, levels perhaps put into public groups.
 
+One round may ask for parities instead, one number a set (`syndic.model.markov.parity`).
+
 A question comes from the coordinator, so every party checks it against its own study before it counts: known columns,
 few enough tables and cells, groups that are groups of levels. The size of the noise follows from the study and from how
 many tables are asked, never from anything that travels.
@@ -15,19 +17,22 @@ from syndic.document import Document
 from syndic.errors import RefusedError
 from syndic.kernel import Message, encode
 from syndic.model.markov import Grouping
+from syndic.model.markov.parity import parity_sums
 
 
 class Question(Message):
     """Round `number`, from 1: the tables to count. Public.
 
     `groups` has for each column of the schema the group of every level, 0, 1, ...: tables count groups, and a row is
-    in one cell of a table as it was before. Empty where every level counts by itself.
+    in one cell of a table as it was before. Empty where every level counts by itself. With `parity` columns have one or
+    two groups, of the signs +1 and -1, and each table is one number: the sum over rows of the product of its signs.
     """
 
-    common = ("number", "tables", "groups")
+    common = ("number", "tables", "groups", "parity")
     number: int
     tables: tuple[tuple[str, ...], ...]
     groups: tuple[tuple[int, ...], ...] = ()
+    parity: bool = False
 
     @property
     def digest(self) -> bytes:
@@ -44,24 +49,28 @@ class Question(Message):
         return [grouped.project(names) for names in self.tables]
 
     def dimension(self, domain: Domain) -> int:
-        """Return how many counts answer it."""
-        return sum(one.size for one in self.domains(domain))
+        """Return how many counts or parities answer it."""
+        return len(self.tables) if self.parity else sum(one.size for one in self.domains(domain))
 
 
 class RoundLimits(Document):
     """What one round may ask: the most tables, and the most cells of all of them together.
 
-    `traffic`: how many bytes its tables across parties may take, where parties hold different columns.
+    `traffic`: how many bytes its tables across parties may take, where parties hold different columns. `parity`:
+    whether it asks for parities.
     """
 
     tables: int
     cells: int
     traffic: int = 0
+    parity: bool = False
 
 
 def check_question(question: Question, domain: Domain, room: RoundLimits) -> None:
     """Raise `RefusedError` unless the study lets this be asked in its round."""
     where = f"round {question.number}"
+    if question.parity != room.parity:
+        raise RefusedError(f"{where}: the study has {'parities' if room.parity else 'tables'} in this round only")
     if not 1 <= len(question.tables) <= room.tables:
         raise RefusedError(f"{where}: {len(question.tables)} tables were asked, and it has room for 1 to {room.tables}")
     known = set(domain.names)
@@ -84,14 +93,22 @@ def _check_groups(question: Question, domain: Domain, where: str) -> None:
         small = len(levels) == size and 0 <= min(levels) <= max(levels) < size
         if not small or len(set(levels)) != max(levels) + 1:
             raise RefusedError(f"{where}: the groups of a column must number its {size} levels 0, 1, ... without gaps")
+        if question.parity and max(levels) > 1:
+            raise RefusedError(f"{where}: signs are of one or two groups of levels")
+    if question.parity and not question.groups:
+        raise RefusedError(f"{where}: parities need groups of levels")
 
 
 def answer_of(question: Question, table: Table, most: int) -> NDArray[np.int64]:
-    """Return the exact counts of a party's rows, cut to `most`, a public bound on its rows. Private.
+    """Return the exact counts or parities of a party's rows, cut to `most`, a public bound on its rows. Private.
 
     Clipping never increases the distance between the answers of two neighbouring tables.
     """
-    counted = table.marginals(question.tables, question.grouping(table.schema.domain))
+    grouping = question.grouping(table.schema.domain)
+    if question.parity:
+        sums = parity_sums(grouping, question.tables, lambda tables: table.marginals(tables, grouping))
+        return np.clip(sums, -most, most)
+    counted = table.marginals(question.tables, grouping)
     counts: NDArray[np.int64] = np.concatenate([one.values.ravel() for one in counted])
     return np.minimum(counts, most)
 

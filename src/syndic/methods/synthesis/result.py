@@ -100,14 +100,27 @@ class AskedRound(Document):
         return self.deviations or (self.standard_deviation,) * len(self.tables)
 
 
+class AskedParities(Document):
+    """The round of parities: how many sets of columns, the standard deviation on each, and whose rows are in them."""
+
+    sets: int
+    standard_deviation: float
+    present: tuple[str, ...]
+
+
 class SynthesisNote(Document):
-    """How the table was made. Public. `groups` are the model's, the group of every level of every column."""
+    """How the table was made. Public. `groups` are the model's, the group of every level of every column.
+
+    `found` are the sets of columns whose parity stood out: their tables were measured and the model holds them.
+    """
 
     rounds: tuple[AskedRound, ...]
     total: float
     groups: tuple[tuple[int, ...], ...]
     cliques: tuple[tuple[str, ...], ...]
     cells: int
+    parities: AskedParities | None = None
+    found: tuple[tuple[str, ...], ...] = ()
 
 
 @final
@@ -165,6 +178,7 @@ class SyntheticTable(Result):
             "noisy tables": len(self.tables),
             "cells of the model": self.note.cells,
             "parties in every sum": min(len(one.present) for one in self.note.rounds),
+            **({"found beyond pairs": [" x ".join(names) for names in self.note.found]} if self.note.found else {}),
         }
 
 
@@ -182,7 +196,9 @@ def read_synthesis(schema: Schema, folder: Path, selector: Adaptive | None = Non
     rounds = _measured(schema.domain, note, counts, folder)
     chosen = selector or Adaptive()
     one_way = level_counts(one_way_tables(schema.domain, rounds[0]), dict(chosen.ordered), dict(chosen.branches))
-    fitted = Synthesis(field=field, grouping=grouping, one_way=one_way, rounds=tuple(tuple(one) for one in rounds))
+    fitted = Synthesis(
+        field=field, grouping=grouping, one_way=one_way, rounds=tuple(tuple(one) for one in rounds), found=note.found
+    )
     return SyntheticTable(
         table=ReleasedTable(rows),
         model=ReleasedModel(schema=schema, fitted=fitted),

@@ -13,8 +13,10 @@ from syndic.errors import InputError
 from syndic.kernel import Message, Session
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import Question, RoundLimits, check_question, split
-from syndic.methods.synthesis.result import AskedRound, ReleasedModel, SynthesisNote, SyntheticTable
+from syndic.methods.synthesis.result import AskedParities, AskedRound, ReleasedModel, SynthesisNote, SyntheticTable
 from syndic.model.markov import Adaptive, Grouping, Measurement, Synthesis
+from syndic.model.markov.counts import Parities
+from syndic.model.markov.measurement import UNKNOWN
 from syndic.random import generator
 
 
@@ -56,6 +58,7 @@ class RemoteCounts:
         self.domain: Domain = session.terms.schema.domain
         self.people = people
         self.rounds: list[AskedRound] = []
+        self.scanned: AskedParities | None = None
         self.tables: list[Measurement] = []
         self._session = session
         self._account = account
@@ -77,15 +80,11 @@ class RemoteCounts:
         What the round has no room for is left out, the last first: the others then have less noise.
         """
         del mu_squared
-        number, rounds = len(self.rounds) + 1, len(self._rooms)
-        if number > rounds:
-            raise InputError(f"all {rounds} rounds of the study were asked")
+        number = self._number
         plain = grouping == Grouping.none(self.domain)
         kept = fitting(tables, grouping.domain_of_groups, self._rooms[number - 1], self._taken(number, grouping))
         question = Question(number=number, tables=kept, groups=() if plain else grouping.groups)
-        check_question(question, self.domain, self._rooms[number - 1])
-        self._session.progress("rounds", number - 1, rounds)
-        answer = self._ask(question)
+        answer = self._answer(question)
         asked = AskedRound(
             tables=question.tables,
             groups=question.groups,
@@ -98,8 +97,30 @@ class RemoteCounts:
         variances = answer.variances or (answer.variance,) * len(kept)
         opened = [Measurement(*one) for one in zip(kept, parts, variances, strict=True)]
         self.tables += opened
-        self._session.progress("rounds", number, rounds)
         return opened
+
+    def parities(self, sets: Sequence[tuple[str, ...]], mu_squared: Fraction, halves: Grouping) -> Parities:
+        """Open noisy parities: the next round. Of other parties' rows than the pairs were, they say nothing."""
+        del mu_squared
+        answer = self._answer(Question(number=self._number, tables=tuple(sets), groups=halves.groups, parity=True))
+        same = answer.present == self.rounds[-1].present
+        self.scanned = AskedParities(sets=len(sets), standard_deviation=answer.variance**0.5, present=answer.present)
+        return Parities(sets, answer.values, answer.variance if same else UNKNOWN)
+
+    @property
+    def _number(self) -> int:
+        """The number of the next round."""
+        number, rounds = len(self.rounds) + (self.scanned is not None) + 1, len(self._rooms)
+        if number > rounds:
+            raise InputError(f"all {rounds} rounds of the study were asked")
+        return number
+
+    def _answer(self, question: Question) -> Answer:
+        check_question(question, self.domain, self._rooms[question.number - 1])
+        self._session.progress("rounds", question.number - 1, len(self._rooms))
+        answer = self._ask(question)
+        self._session.progress("rounds", question.number, len(self._rooms))
+        return answer
 
     def _taken(self, number: int, grouping: Grouping) -> "Taken | None":
         reach, domain = self._reach, grouping.domain_of_groups
@@ -116,6 +137,8 @@ class RemoteCounts:
             groups=fitted.grouping.groups,
             cliques=tree.cliques,
             cells=tree.cells,
+            parities=self.scanned,
+            found=fitted.found,
         )
         return SyntheticTable(
             table=table,

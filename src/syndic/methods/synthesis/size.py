@@ -19,6 +19,7 @@ from syndic.methods.synthesis.measure import RoundLimits
 from syndic.methods.synthesis.zeros import check_possible
 from syndic.model.markov import Adaptive, Impossible, OneShot, plan_tree
 from syndic.model.markov.levels import least_released
+from syndic.model.markov.parity import SIZES
 
 LEAST_TABLE_CELLS: Final = 4096
 """A pair of columns has at most so many cells once rare values are grouped."""
@@ -31,6 +32,9 @@ FEW_TARGET_LEVELS: Final = 8
 
 LEVELS_SHARE: Final = Fraction(3, 20)
 """Share of the budget for the first round where it counts many levels or the target; 1/20 otherwise."""
+
+PARITY_SHARE: Final = Fraction(1, 100)
+"""Share of the budget for parities of sets of columns. What is found at it is strong; more would cost other tables."""
 
 # Interpreter, libraries and compiled kernels.
 BASE_BYTES: Final = 350 * 10**6
@@ -103,11 +107,12 @@ def choosing(
     target: str | None = None,
     keep: tuple[tuple[str, ...], ...] = (),
     with_target: bool = False,
+    interactions: bool = False,
 ) -> Adaptive:
     """Return what chooses the tables of a model of so many cells.
 
     `schema`: where fine levels and rare values may be merged. `with_target`: whether the parties can count every column
-    together with the target in the first round.
+    together with the target in the first round. `interactions`: whether a round of parities follows the pairs.
     """
     # a small model has no use for large tables, and all tables of a round are in memory at once
     table = min(Adaptive().most_table_cells, max(LEAST_TABLE_CELLS, cells // 16))
@@ -131,6 +136,7 @@ def choosing(
         target=target,
         keep=keep,
         with_target=together,
+        parity_share=PARITY_SHARE if interactions and schema and len(schema.names) >= min(SIZES) else Fraction(0),
     )
 
 
@@ -246,6 +252,9 @@ def _rooms(terms: Terms, account: Account, selector: Adaptive, zeros: Sequence[I
     for place, (limit, budget) in enumerate(
         zip(selector.limits(terms.schema.domain, zeros), selector.budgets(account.whole), strict=True)
     ):
+        if limit.parity:
+            rooms.append(RoundLimits(tables=limit.tables, cells=limit.cells, parity=True))
+            continue
         # k tables of useful size, each with k times the variance of one
         one = selector.usefulness * _MEAN_ABSOLUTE * sqrt(account.variance(budget))
         useful = int(_ROOM * sqrt(limit.tables) * total / one)

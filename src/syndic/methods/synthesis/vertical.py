@@ -56,7 +56,7 @@ from syndic.methods.synthesis.vertical_agree import RoundClose, RoundKey, RoundK
 from syndic.methods.synthesis.vertical_plan import VerticalPlan, limit_traffic
 from syndic.methods.synthesis.vertical_rounds import PARTNERS, Names, OpenedRound, alone
 from syndic.methods.synthesis.zeros import Zeros
-from syndic.model.markov import Grouping, GrowingModel
+from syndic.model.markov import Grouping
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.order import advance
 from syndic.mpc.product_messages import (
@@ -218,7 +218,7 @@ class Vertical(Method, tag="vertical"):
 
     def coordinate(self, session: Session[VerticalPlan]) -> SyntheticTable:
         """Choose tables, open them and fit the model, round by round; then draw rows from it."""
-        plan, whole = session.plan, session.plan.account.whole
+        plan = session.plan
         counts = RemoteCounts(
             session=session,
             account=alone(plan.account),
@@ -227,12 +227,9 @@ class Vertical(Method, tag="vertical"):
             ask=lambda question: self.open(session, question),
             reach=plan,
         )
-        model = GrowingModel(plan.selector, counts, whole, zeros=plan.impossible)
-        for budget in model.budgets:
-            tables = model.choose()  # SELECT, from noisy tables alone
-            opened = counts.measure(tables, budget, model.grouping)  # MEASURE, within parties and across two
-            model.fit(opened)
-        return counts.drawn(model.synthesis, plan.rows, plan.selector)  # GENERATE
+        # SELECT from noisy tables alone, and MEASURE, within parties and across two
+        fitted = plan.selector.run(counts, plan.account.whole, zeros=plan.impossible)
+        return counts.drawn(fitted, plan.rows, plan.selector)  # GENERATE
 
     def open(self, session: Session[VerticalPlan], question: Question) -> Answer:
         """Ask one round: every party checks it and vouches for it, partners multiply, what has noise is opened."""

@@ -20,8 +20,8 @@ Names = tuple[str, ...]
 class Counts(Protocol):
     """Rows that can be counted with noise: a curator's, or many parties' through masked sums.
 
-    Only tables of counts are requested, because they are sums over rows: the tables of all parties add up, and one
-    copy of noise is enough. A distance between tables is not such a sum.
+    Only tables of counts and parities are requested, because they are sums over rows: those of all parties add up, and
+    one copy of noise is enough. A distance between tables is not such a sum.
     """
 
     @property
@@ -46,19 +46,35 @@ class Counts(Protocol):
         """Return noisy tables over groups of levels: one round, an equal share of its budget each."""
         ...
 
+    def parities(self, sets: Sequence[Names], mu_squared: Fraction, halves: Grouping) -> "Parities":
+        """Return noisy parities of sets of columns, whose levels are in one or two groups: one round."""
+        ...
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Parities:
+    """Noisy sums over rows of the product of signs of each set of columns. Public: they have noise."""
+
+    sets: Sequence[Names]
+    values: NDArray[np.float64]
+    variance: float
+
 
 @final
 @dataclass(frozen=True, eq=False)
 class Synthesis:
     """A model of all columns with the noisy tables it was fitted to. As public as the tables in `rounds`.
 
-    `one_way` has the noisy count of every level; `field` is over groups of levels.
+    `one_way` has the noisy count of every level; `field` is over groups of levels; `found` are the sets of columns that
+    were measured because their parity stood out.
     """
 
     field: MarkovField
     grouping: Grouping
     one_way: dict[str, NDArray[np.float64]]
     rounds: tuple[tuple[Measurement, ...], ...]
+    found: tuple[Names, ...] = ()
 
     @property
     def total(self) -> float:

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Domain
-from syndic.data.counting import DenseCounter
 from syndic.errors import InputError
-from syndic.model.markov.counts import Names
+from syndic.model.markov.counts import Names, Parities
 from syndic.model.markov.grouping import Grouping
 from syndic.model.markov.measurement import Measurement
+from syndic.model.markov.parity import parity_sums
 from syndic.noise import FineGaussian
 from syndic.privacy import GaussianEvent
 from syndic.random import Randomness
@@ -85,6 +85,13 @@ class Curator:
             for names, begin, end in zip(tables, places, places[1:], strict=False)
         ]
 
+    def parities(self, sets: Sequence[Names], mu_squared: Fraction, halves: Grouping) -> Parities:
+        """Return noisy parities: a row that comes or goes moves each by 1, one that is replaced by up to 2."""
+        squared = Fraction(len(sets) * self._changed**2)
+        noise = FineGaussian(sensitivity_squared=squared, mu_squared=mu_squared, changed=len(sets))
+        sums = parity_sums(halves, sets, lambda tables: halves.count(self._codes, tables))
+        return Parities(sets, self._apply(noise, sums), noise.variance)
+
     def noisy_people(self, mu_squared: Fraction) -> float:
         """Return the noisy number of rows; under replace the exact number, at no cost."""
         if self.people is not None:
@@ -111,9 +118,7 @@ class Curator:
         return self._apply(noise, steps) * float(SCORE_STEP)
 
     def _count(self, tables: Sequence[Names], grouping: Grouping) -> list[Integers]:
-        counter = DenseCounter(grouping.domain_of_groups, list(tables))
-        counter.add(grouping.recode({name: self._codes[name] for name in counter.names}))
-        return [one.values for one in counter.factors()]
+        return [one.values for one in grouping.count(self._codes, tables)]
 
     def _noise(self, tables: int, mu_squared: Fraction) -> FineGaussian:
         changed = tables * self._changed

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from syndic.model.markov.measurement import (
 from syndic.model.markov.optimise import Limits, Optimiser, Problem, Progress, dual
 from syndic.model.markov.passes import Passes
 from syndic.model.markov.tree import JunctionTree, plan_tree
+
+TARGET: Final = 0.92
+"""A fit stops at this share of the loss that is expected from noise alone."""
 
 
 @final
@@ -45,7 +48,7 @@ def fit(  # noqa: PLR0913 - keyword-only, all with defaults
     zeros: Sequence[Impossible] = (),
     iterations: int = 500,
     tolerance: float = 1e-3,
-    target: float = 0.92,
+    target: float = TARGET,
     optimiser: Optimiser = dual,
     threads: int = 2,
     memory_bytes: int | None = None,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain, Factor
 from syndic.data.column import code_type
+from syndic.data.counting import DenseCounter
 from syndic.errors import InputError
 from syndic.model.markov.measurement import Impossible, Measurement
 
@@ -48,6 +49,12 @@ class Grouping:
         """Return the groups of coded rows."""
         sizes = dict(zip(self.domain.names, self.domain_of_groups.sizes, strict=True))
         return {name: self._maps[name].astype(code_type(sizes[name]))[column] for name, column in codes.items()}
+
+    def count(self, codes: Mapping[str, NDArray[Any]], tables: Sequence[tuple[str, ...]]) -> list[Factor]:
+        """Return how many coded rows are in each cell of groups."""
+        counter = DenseCounter(self.domain_of_groups, list(tables))
+        counter.add(self.recode({name: codes[name] for name in counter.names}))
+        return counter.factors()
 
     def gather(self, table: Measurement) -> Measurement:
         """Return a table over all levels summed to groups, with the mean variance of a group."""

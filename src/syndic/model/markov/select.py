@@ -21,7 +21,7 @@ from syndic.data import Domain
 from syndic.document import Document
 from syndic.model.markov.counts import Counts, Names, Synthesis
 from syndic.model.markov.field import MarkovField
-from syndic.model.markov.fit import fit
+from syndic.model.markov.fit import TARGET, fit
 from syndic.model.markov.grouping import Grouping, group_rare
 from syndic.model.markov.levels import (
     TAIL_HALVINGS,
@@ -32,24 +32,26 @@ from syndic.model.markov.levels import (
     released_levels,
 )
 from syndic.model.markov.measurement import UNKNOWN, Impossible, Measurement, estimate_total
-from syndic.model.markov.score import choose_tables, outside_scores, pairs_of
-from syndic.model.markov.structure import grow, grow_forest, start_structure
+from syndic.model.markov.parity import Scan, most_sets, plan_scan
+from syndic.model.markov.score import MEAN_ABSOLUTE, choose_tables, outside_scores, pairs_of
+from syndic.model.markov.structure import fitting_sets, grow, grow_forest, start_structure
 from syndic.model.markov.tree import plan_tree
 
 Progress = Callable[[str], None]
 # candidate numbers of tables in a round, as multiples of the number of columns divided by the rounds
 TABLES_EACH_COLUMN = (Fraction(2, 3), Fraction(1), Fraction(4, 3), Fraction(2), Fraction(8, 3), Fraction(4))
-
-
+# sets of columns that are held because their parity stands out: at most this many for each column
+FOUND_EACH_COLUMN = Fraction(1, 4)
 # a group in a tail has at least so many standard deviations of the noise on a level
 LEAST_IN_TAIL = 4.0
 
 
 class RoundLimit(Document):
-    """The most tables and cells that a round measures."""
+    """The most tables and cells that a round measures; `parity`: it measures parities, one number a set of columns."""
 
     tables: int
     cells: int
+    parity: bool = False
 
 
 class Adaptive(Document):
@@ -60,6 +62,7 @@ class Adaptive(Document):
         cells: The most cells of the model, all cliques together.
         one_way_share: Share of the budget for all columns.
         pair_share: Share of the budget for all pairs.
+        parity_share: Share of the budget to find sets of three to five columns that no pair shows; 0 for none.
         usefulness: A table is measured if its mean count is at least this many times the mean absolute noise.
         most_columns: The most columns of a table.
         most_table_cells: The most cells of a table.
@@ -80,6 +83,7 @@ class Adaptive(Document):
     cells: int = 4_000_000
     one_way_share: Fraction = Fraction(1, 20)
     pair_share: Fraction = Fraction(1, 5)
+    parity_share: Fraction = Fraction(0)
     usefulness: float = 2.0
     most_columns: int = 5
     most_table_cells: int = 32_768
@@ -100,13 +104,15 @@ class Adaptive(Document):
         for name, value in least.items():
             if getattr(self, name) < value:
                 raise ValueError(f"{name} ({getattr(self, name)}) must be at least {value}")
-        if not (self.one_way_share > 0 and self.pair_share > 0 and self.one_way_share + self.pair_share < 1):
+        shares = (self.one_way_share, self.pair_share, self.parity_share)
+        if not (min(shares[:2]) > 0 and self.parity_share >= 0 and sum(shares) < 1):
             raise ValueError("one_way_share and pair_share must be positive and leave something: their sum is below 1")
 
     def budgets(self, mu_squared: Fraction) -> tuple[Fraction, ...]:
         """Return each round's part of the budget, independent of the rows; the parts add up to it exactly."""
-        rest = (1 - self.one_way_share - self.pair_share) / self.rounds
-        return tuple(mu_squared * share for share in (self.one_way_share, self.pair_share, *[rest] * self.rounds))
+        parity = (self.parity_share,) if self.parity_share else ()
+        rest = (1 - self.one_way_share - self.pair_share - self.parity_share) / self.rounds
+        return tuple(mu_squared * one for one in (self.one_way_share, self.pair_share, *parity, *[rest] * self.rounds))
 
     def limits(self, domain: Domain, zeros: Sequence[Impossible] = ()) -> tuple[RoundLimit, ...]:
         """Return the most that each round measures, independent of the rows."""
@@ -117,10 +123,13 @@ class Adaptive(Document):
         )
         first = self.first(domain)
         columns = RoundLimit(tables=len(first), cells=sum(domain.project(names).size for names in first))
-        number = max(self.numbers(domain)) + len(self.keep)
+        number, sets = max(self.numbers(domain)) + len(self.keep), most_sets(len(domain))
+        if self.parity_share:
+            number += self.most_found(domain)
         return (
             columns,
             self._pair_limit(grouped.sizes),
+            *([RoundLimit(tables=sets, cells=sets, parity=True)] if self.parity_share else []),
             *[RoundLimit(tables=number, cells=max(columns.cells, number * self.most_table_cells))] * self.rounds,
         )
 
@@ -171,6 +180,10 @@ class Adaptive(Document):
         """Return the candidate numbers of tables in a round of selected tables."""
         return sorted({max(1, math.ceil(share * len(domain) / self.rounds)) for share in TABLES_EACH_COLUMN})
 
+    def most_found(self, domain: Domain) -> int:
+        """Return how many sets of columns are held at most because their parity stands out."""
+        return math.ceil(FOUND_EACH_COLUMN * len(domain))
+
     def pairs(self, domain: Domain) -> list[Names]:
         """Return the pairs that are measured; the columns themselves if there are no pairs."""
         size = dict(zip(domain.names, domain.sizes, strict=True))
@@ -188,8 +201,13 @@ class Adaptive(Document):
     ) -> Synthesis:
         """Select, measure and fit until the budget is spent."""
         model = GrowingModel(self, counts, mu_squared, zeros=zeros, threads=threads, progress=progress)
-        for budget in model.budgets:
-            model.fit(counts.measure(model.choose(), budget, model.grouping))
+        for limit, budget in zip(self.limits(counts.domain, zeros), model.budgets, strict=True):
+            if limit.parity:
+                scan = model.choose_sets(budget)
+                model.hold(scan.standing_out(model.field, counts.parities(scan.sets, budget, scan.levels)))
+            else:
+                tables = model.choose()  # SELECT, from noisy tables alone
+                model.fit(counts.measure(tables, budget, model.grouping))  # MEASURE, with noise
         return model.synthesis
 
 
@@ -226,7 +244,9 @@ class GrowingModel:
         self.budgets = settings.budgets(mu_squared)
         self.rounds: list[Sequence[Measurement]] = []
         self.grouping = Grouping.none(counts.domain)
+        self.found: tuple[Names, ...] = ()
         self._zeros = zeros
+        self._grown = 0
 
     def choose(self) -> list[Names]:
         """Return the tables of the next round, over the groups of `grouping`: columns, pairs, then selected tables."""
@@ -235,10 +255,34 @@ class GrowingModel:
             return settings.first(self.counts.domain)
         if number == 1:
             return settings.pairs(self.domain)
-        before, after = (settings.growth * (number - less) // settings.rounds for less in (2, 1))
-        for step in range(before, after):
+        self._grow_for(number)
+        return self.chosen(self.budgets[-1])
+
+    def _grow_for(self, number: int) -> None:
+        """Grow the model by all steps before a round of selected tables that were not made yet."""
+        for step in range(self._grown, self.settings.growth * (number - 1) // self.settings.rounds):
             self.grow(step + 1)
-        return self.chosen(self.budgets[number])
+            self._grown = step + 1
+
+    def choose_sets(self, budget: Fraction) -> Scan:
+        """Return the sets of columns whose parities are measured once the model has grown."""
+        self._grow_for(len(self.rounds))
+        ordered, total = [name for name, _ in self.settings.ordered], max(self.field.total, 1.0)
+        variance = self.counts.variance
+        return plan_scan(self.grouping, self.one_way, ordered, total, lambda sets: variance(budget / sets))
+
+    def hold(self, sets: Sequence[Names]) -> None:
+        """Hold the first of the sets of columns that can be measured, and grow anew around them."""
+        settings, domain = self.settings, self.domain
+        deviation = math.sqrt(self.counts.variance(self.budgets[-1] / len(domain)))
+        useful = int(self.field.total / (settings.usefulness * MEAN_ABSOLUTE * deviation))
+        small = [names for names in sets if domain.project(names).size <= min(settings.most_table_cells, useful)]
+        self.found = fitting_sets(domain, self._held, small, settings.cells // 2, settings.most_found(domain))
+        self.report(f"{len(self.found)} of {len(sets)} sets of columns that stand out beyond pairs are held")
+        if self.found:
+            cliques = plan_tree(domain, [*self._held, *self.found]).cliques
+            self.structure, self._grown = start_structure(domain, cliques, settings.cells), 0
+            self.field = self.fitted(None, settings.iterations // 5)
 
     def fit(self, opened: Sequence[Measurement]) -> None:
         """Add the noisy tables of a round, and fit the model to all measured tables."""
@@ -248,14 +292,17 @@ class GrowingModel:
             return
         if len(self.rounds) == 2:
             self.pairs = {one.names: one for one in opened if len(one.names) == 2}
-        last = len(self.rounds) == len(self.budgets)
+        last = len(self.rounds) == 2 + self.settings.rounds
         start = None if len(self.rounds) == 2 else self.field
+        if last and self.found:
+            # a fit stops when all tables together are as far off as noise: these few cells would be left behind
+            start = self.fitted(start, self.settings.iterations // 5, only=self.found)
         self.field = self.fitted(start, self.settings.iterations // (1 if last else 5))
 
     @property
     def synthesis(self) -> Synthesis:
         """The model after the last round, which can be sampled."""
-        return Synthesis(self.field, self.grouping, self.one_way, tuple(tuple(one) for one in self.rounds))
+        return Synthesis(self.field, self.grouping, self.one_way, tuple(tuple(one) for one in self.rounds), self.found)
 
     def group(self, opened: Sequence[Measurement]) -> None:
         """Group rare levels, and start with single columns and the sets that must share a clique."""
@@ -277,8 +324,8 @@ class GrowingModel:
         self.domain = self.grouping.domain_of_groups
         # cliques as in the plan, which is made before any row is read and has space for them with any grouping
         sets = [*(zero.names for zero in zeros), *settings.held(domain)]
-        held = plan_tree(settings.merged(domain, zeros), sets).cliques if sets else ()
-        self.structure = start_structure(self.domain, held, settings.cells)
+        self._held = plan_tree(settings.merged(domain, zeros), sets).cliques if sets else ()
+        self.structure = start_structure(self.domain, self._held, settings.cells)
 
     def _merged(self, tables: Mapping[str, Measurement]) -> dict[str, NDArray[np.int64]]:
         """Return the groups of ordered columns, where levels that are not in order follow, and of long lists."""
@@ -326,7 +373,8 @@ class GrowingModel:
             most_columns=settings.most_columns,
             most_cells=settings.most_table_cells,
         )
-        kept = [*settings.keep, *(names for names in found if set(names) not in map(set, settings.keep))]
+        first = list(dict.fromkeys([*settings.keep, *self.found]))
+        kept = [*first, *(names for names in found if set(names) not in map(set, first))]
         self.report(f"{len(kept)} tables selected")
         return kept or [(name,) for name in self.domain.names]
 
@@ -337,17 +385,18 @@ class GrowingModel:
         later = [one for tables in self.rounds[1:] for one in tables]
         return gathered + [one for one in later if self.structure.holds(sum(place[name] for name in one.names))]
 
-    def fitted(self, start: MarkovField | None, iterations: int) -> MarkovField:
-        """Fit the model to all tables that fit into its cliques."""
+    def fitted(self, start: MarkovField | None, iterations: int, only: Sequence[Names] = ()) -> MarkovField:
+        """Fit the model to all tables that fit into its cliques, or to those of some sets completely."""
         people = self.counts.people
         tables = self.measurements()
         return fit(
             self.domain,
-            tables,
+            [one for one in tables if one.names in only] if only else tables,
             tree=plan_tree(self.domain, self.structure.sets),
             start=start,
             total=estimate_total(tables) if people is None else float(people),
             zeros=self.zeros,
             iterations=iterations,
+            target=0.0 if only else TARGET,
             threads=self.threads,
         ).field

@@ -10,6 +10,7 @@ from syndic.data import Domain
 from syndic.errors import InputError
 from syndic.model.markov.counts import Names
 from syndic.model.markov.graph import Graph, bits, cells, fewest, fill, graph_of, weight
+from syndic.model.markov.tree import plan_tree
 
 # The penalty of cells on an edge: gain / cells^PRICE. 0 fills the model with the few largest columns, 1 with the
 # smallest; between 0.35 and 0.55 distances were lowest on two codings of census data and on fire calls.
@@ -70,6 +71,18 @@ def start_structure(domain: Domain, sets: Iterable[Names], most_cells: int) -> S
             f"the smallest model of {len(domain)} columns has {found.cells} cells, more than {most_cells}: "
             "allow more cells, or use columns with fewer levels"
         )
+    return found
+
+
+def fitting_sets(
+    domain: Domain, held: Sequence[Names], sets: Iterable[Names], most_cells: int, most: int
+) -> tuple[Names, ...]:
+    """Return up to `most` of the sets, the first first, that fit with those that are held; none contains another."""
+    found: tuple[Names, ...] = ()
+    for names in sets:
+        related = any(set(names) <= set(one) or set(one) <= set(names) for one in found)
+        if len(found) < most and not related and plan_tree(domain, [*held, *found, names]).cells <= most_cells:
+            found = (*found, names)
     return found
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain
 from syndic.model.markov import Curator, Grouping, Measurement
+from syndic.model.markov.counts import Parities
 from syndic.privacy import GaussianEvent
 from syndic.random import SimulationRandomness
 
@@ -43,6 +44,7 @@ class Recorder:
         self.domain, self.people = inner.domain, inner.people
         self.asked: list[tuple[list[Names], Fraction, Grouping]] = []
         self.answers: list[list[Measurement]] = []
+        self.opened: list[Parities] = []
 
     def variance(self, mu_squared: Fraction) -> float:
         """Return the curator's."""
@@ -58,6 +60,12 @@ class Recorder:
         self.answers.append(self.inner.measure(tables, mu_squared, grouping))
         return self.answers[-1]
 
+    def parities(self, sets: Sequence[Names], mu_squared: Fraction, halves: Grouping) -> Parities:
+        """Return the curator's answer and keep it."""
+        self.asked.append((list(sets), mu_squared, halves))
+        self.opened.append(self.inner.parities(sets, mu_squared, halves))
+        return self.opened[-1]
+
 
 class Replay:
     """Gives recorded answers. It has no rows, so whatever is chosen from it was chosen from answers alone."""
@@ -65,7 +73,7 @@ class Replay:
     def __init__(self, record: Recorder) -> None:
         """Take over the answers of a record."""
         self.domain, self.people = record.domain, record.people
-        self.answers = list(record.answers)
+        self.answers, self.opened = list(record.answers), list(record.opened)
         self.variances = record.inner.variance
         self.asked: list[tuple[list[Names], Fraction, Grouping]] = []
 
@@ -82,3 +90,8 @@ class Replay:
         """Return the next recorded answer."""
         self.asked.append((list(tables), mu_squared, grouping))
         return self.answers.pop(0)
+
+    def parities(self, sets: Sequence[Names], mu_squared: Fraction, halves: Grouping) -> Parities:
+        """Return the next recorded answer."""
+        self.asked.append((list(sets), mu_squared, halves))
+        return self.opened.pop(0)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from syndic.errors import InputError
 from syndic.kernel import Member, Method, Node, Session, in_memory_node, run
 from syndic.methods import AnyMethod, Homm, Synthesis
+from syndic.methods.synthesis.result import SyntheticTable
 from syndic.privacy import Budget, Unit
 from syndic.random import SimulationRandomness
 from syndic.runtime import Local
@@ -144,12 +145,30 @@ def homm(data: Coded, epsilon: str, seed: int, cut: Cut, parties: int, at_least:
 
 
 def _run(data: Coded, protocol: AnyMethod, epsilon: str, seed: int, held: Parts) -> Found:
-    """Run a protocol with every party in this process; delta is one over all rows, as peers have it."""
+    """Run a protocol once; delta is one over all rows, as peers have it."""
     delta = Fraction(0) if isinstance(protocol, Homm) else Fraction(1, data.table.num_rows)
+    made, seconds = _made(data, protocol, Budget.of(epsilon, delta), seed, held)
+    found = distances(data.codes(), codes_of(made.table.to_arrow(), data.schema), data.domain)
+    return Found(found, seconds, len(made.table))
+
+
+def simulated(
+    data: Coded, protocol: Synthesis, epsilon: str, seed: int, cut: Cut, parties: int, delta: str | None = None
+) -> SyntheticTable:
+    """Return the release of a synthesis; delta is by default one over all rows."""
+    held = cut(data.table.num_rows, parties, np.random.default_rng(seed))
+    budget = Budget.of(epsilon, Fraction(1, data.table.num_rows) if delta is None else delta)
+    made = _made(data, protocol, budget, seed, held)[0]
+    assert isinstance(made, SyntheticTable)  # noqa: S101 (for the type checker)
+    return made
+
+
+def _made(data: Coded, protocol: AnyMethod, budget: Budget, seed: int, held: Parts) -> tuple[Any, float]:
+    """Run a protocol with every party in this process; return its result and seconds of processor time."""
     study = Study(
         name="bench",
         unit=Unit(neighbours="add_remove"),
-        budget=Budget.of(epsilon, delta),
+        budget=budget,
         protocol=protocol,
         parties=tuple(Member(name=f"p{place}", people=len(part)) for place, part in enumerate(held)),
         schema=data.schema,
@@ -169,9 +188,7 @@ def _run(data: Coded, protocol: AnyMethod, epsilon: str, seed: int, held: Parts)
         )
         begin = time.process_time()
         made: Any = run(method, session)
-        seconds = time.process_time() - begin
-    found = distances(data.codes(), codes_of(made.table.to_arrow(), data.schema), data.domain)
-    return Found(found, seconds, len(made.table))
+        return made, time.process_time() - begin
 
 
 def simulated_node(study: Study, party: str, rows: pa.Table, seed: int) -> Node:

@@ -1,0 +1,104 @@
+"""Relations that no pair of columns shows: how often they are kept, and what looking for them costs other tables.
+
+Made-up tables of 13 columns of two values, of which one is the exclusive or of some others, but for 5 % of the rows;
+five parties share 20,000 people at epsilon 1 and delta 1e-7. Adult, where nothing is planted, at epsilon 0.8. Each with
+and without `interactions`, mean and worst over seeds. Rows are simulated from a seed, so nobody is protected here.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from syndic.data import Schema
+from syndic.errors import InputError
+from syndic.methods import Synthesis
+from syndic_lab.bench.model.synthesis import MIDDLE, simulated
+from syndic_lab.bench.model.synthesis_data import Coded, alike, codes_of, distances, load
+from syndic_lab.bench.row import Row
+
+COLUMNS: Final = 13
+PEOPLE: Final = 20_000
+PARTIES: Final = 5
+FLIPPED: Final = 0.05
+PLANTED: Final = (2, 3, 4)
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    """Yield the agreement of planted relations and the distances of Adult, with `interactions` beside without."""
+    seeds = range(3 if quick else 10)
+    for number in PLANTED:
+        yield from of_planted(number, seeds)
+    try:
+        adult = load("adult", "adult_coded")
+    except InputError as error:
+        sys.stderr.write(f"skipped: {error}\n")
+        return
+    yield from of_other(adult, seeds)
+
+
+def of_planted(number: int, seeds: Sequence[int], people: int = PEOPLE) -> Iterator[Row]:
+    """Yield how many rows have a last column that is the exclusive or of the first ones; 0.95 of the real rows."""
+    row = f"exclusive or of {number} columns, epsilon 1"
+
+    def run(seed: int, interactions: bool) -> tuple[float, float]:
+        data = planted(number, seed, people)
+        made = simulated(data, Synthesis(interactions=interactions), "1", seed, alike, PARTIES, delta="1e-7")
+        wanted = {data.domain.names[place] for place in (*range(number), COLUMNS - 1)}
+        others = sum(set(names) != wanted for names in made.note.found)
+        return agreement(made.table.to_arrow(), data.schema, number), others
+
+    now, before = ([run(seed, looks) for seed in seeds] for looks in (True, False))
+    yield from _both(row, "rows that agree", [one for one, _ in now], [one for one, _ in before], "of all rows", min)
+    yield _row(row, "other sets found", float(sum(others for _, others in now)), f"sets in {len(seeds)} runs", 0.0)
+
+
+def of_other(data: Coded, seeds: Sequence[int]) -> Iterator[Row]:
+    """Yield the distances of random tables of a real table, and how many sets were found in it."""
+    row, found = f"{data.name}, epsilon {MIDDLE}, curator", 0
+    apart: dict[bool, list[dict[int, float]]] = {True: [], False: []}
+    for seed in seeds:
+        for looks, one in apart.items():
+            made = simulated(data, Synthesis(interactions=looks), MIDDLE, seed, alike, 1)
+            one.append(distances(data.codes(), codes_of(made.table.to_arrow(), data.schema), data.domain))
+            found += len(made.note.found)
+    for ways in apart[True][0]:
+        now, before = ([one[ways] for one in apart[looks]] for looks in (True, False))
+        yield from _both(row, f"tvd{ways}", now, before, "distance", max)
+        ratios = np.array(now) / np.array(before)
+        deviation = float(ratios.std(ddof=1) / len(ratios) ** 0.5)
+        yield _row(row, f"tvd{ways} ratio of the same seeds", float(ratios.mean()), f"+- {deviation:.3f}", 1.0)
+    yield _row(row, "sets found", float(found), f"sets in {len(seeds)} runs", 0.0)
+
+
+def planted(number: int, seed: int, people: int) -> Coded:
+    """Return fair coins, the last column being the exclusive or of the first `number`, flipped in 5 % of the rows."""
+    draws = np.random.default_rng([seed, number])
+    values = draws.integers(0, 2, (people, COLUMNS))
+    values[:, -1] = (values[:, :number].sum(axis=1) + (draws.random(people) < FLIPPED)) % 2
+    schema = Schema.from_domain({f"c{place}": 2 for place in range(COLUMNS)})
+    return Coded(f"planted {number}", schema, pa.table(dict(zip(schema.names, values.T, strict=True))))
+
+
+def agreement(table: pa.Table, schema: Schema, number: int) -> float:
+    """Return the share of rows whose last column is the exclusive or of the first `number`."""
+    codes = list(codes_of(table, schema).values())
+    return float(np.mean(sum(codes[:number]) % 2 == codes[-1]))
+
+
+def _both(
+    row: str,
+    metric: str,
+    now: Sequence[float],
+    before: Sequence[float],
+    unit: str,
+    worst: Callable[[Sequence[float]], float],
+) -> Iterator[Row]:
+    yield _row(row, f"{metric}, mean", float(np.mean(now)), unit, float(np.mean(before)))
+    yield _row(row, f"{metric}, worst", worst(now), unit, worst(before))
+
+
+def _row(row: str, metric: str, value: float, unit: str, baseline: float | None) -> Row:
+    return Row(bench="interactions", row=row, metric=metric, value=value, unit=unit, baseline=baseline)

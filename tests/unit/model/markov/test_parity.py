@@ -1,0 +1,162 @@
+"""Parities: their sums, their sensitivity, the sets that are asked for, and what is found by them."""
+
+import math
+import operator
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import partial
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from syndic.data import Domain
+from syndic.model.markov import Grouping, OneShot, Synthesis
+from syndic.model.markov.parity import MOST_SETS, SIZES, most_sets, parity_sums, plan_scan, sets_to_ask, split_levels
+from syndic.model.markov.structure import fitting_sets
+from unit.model.markov.selection import Codes, Recorder, Replay, chain, curator
+
+DOMAIN = Domain(tuple("abcdef"), (4, 2, 3, 1, 2, 5))
+HALVES = Grouping(DOMAIN, ((0, 1, 1, 0), (1, 0), (0, 0, 1), (0,), (0, 0), (1, 0, 1, 0, 0)))
+SETS = [names for size in SIZES for names in combinations(DOMAIN.names, size)]
+COINS = Domain(tuple(f"c{place}" for place in range(9)), (2,) * 9)
+LOOKING = OneShot(cells=5000, growth=2, parity_share=Fraction(1, 100))
+
+
+def sums_of(codes: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+    return parity_sums(HALVES, SETS, lambda tables: HALVES.count(codes, tables))
+
+
+def planted(number: int, rows: int = 12_000) -> Codes:
+    """Return fair coins of which the last is the exclusive or of the first ones, but for one row in 20."""
+    draws = np.random.default_rng(number)
+    values = draws.integers(0, 2, (rows, len(COINS)))
+    values[:, -1] = (values[:, :number].sum(axis=1) + (draws.random(rows) < 0.05)) % 2
+    return dict(zip(COINS.names, values.T, strict=True))
+
+
+def agreement(found: Synthesis, number: int) -> float:
+    made = list(found.sample(10_000, np.random.default_rng(1)).values())
+    return float(np.mean(sum(one.astype(int) for one in made[:number]) % 2 == made[-1]))
+
+
+def test_sums_are_those_of_the_products_of_signs() -> None:
+    codes = chain(DOMAIN, 300)
+    signs = {name: 1 - 2 * one.astype(int) for name, one in HALVES.recode(codes).items()}
+    expected = [int(np.prod([signs[name] for name in names], axis=0).sum()) for names in SETS]
+    assert sums_of(codes).tolist() == expected
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_the_noise_covers_what_any_row_can_change(neighbours: str) -> None:
+    """All rows are tried: no change is larger than the sensitivity that the curator's noise is calibrated to."""
+    rows = [dict(zip(DOMAIN.names, map(np.array, ([one] for one in row)), strict=True)) for row in all_rows()]
+    sums = np.array([sums_of(row) for row in rows])
+    moved = sums if neighbours == "add_remove" else (sums[:, None] - sums[None]).reshape(-1, len(SETS))
+    largest = int(np.square(moved).sum(axis=1).max())
+    assert largest == len(SETS) if neighbours == "add_remove" else largest <= 4 * len(SETS)
+    counts, events = curator(chain(DOMAIN, 50), DOMAIN, neighbours=neighbours)
+    opened = counts.parities(SETS, Fraction(1, 100), HALVES)
+    assert [event.mu_squared for event in events] == [Fraction(1, 100)]
+    assert opened.variance >= 0.9999 * largest / 0.01
+    assert opened.variance == pytest.approx(len(SETS) * (1 if neighbours == "add_remove" else 4) / 0.01, rel=1e-6)
+    assert len(opened.values) == len(SETS)
+
+
+def all_rows() -> list[tuple[int, ...]]:
+    return list(product(*(range(size) for size in DOMAIN.sizes)))
+
+
+def test_one_replaced_row_can_change_the_parity_of_a_set_by_two() -> None:
+    one, other = ({name: np.array([code]) for name, code in zip(DOMAIN.names, row, strict=True)} for row in ENDS)
+    assert set(np.abs(sums_of(one) - sums_of(other))) == {0, 2}
+
+
+ENDS = ((0, 0, 0, 0, 0, 0), (1, 0, 0, 0, 0, 0))
+
+
+def test_halves_have_similar_counts_and_no_column_of_two_levels_is_constant() -> None:
+    domain = Domain(("coin", "rare", "list", "age", "one", "none"), (2, 2, 5, 6, 1, 3))
+    counts = {
+        "coin": np.array([40.0, 60.0]),
+        "rare": np.array([99.0, 1.0]),
+        "list": np.array([50.0, -3.0, 20.0, 20.0, 10.0]),
+        "age": np.array([10.0, 10.0, 30.0, 30.0, 10.0, 10.0]),
+        "one": np.array([100.0]),
+        "none": np.array([0.0, -1.0, 0.0]),
+    }
+    halves = dict(zip(domain.names, split_levels(domain, counts, ["age"]).groups, strict=True))
+    assert set(halves["coin"]) == set(halves["rare"]) == {0, 1}
+    assert abs(sum(count if half else -count for half, count in zip(halves["list"], counts["list"], strict=True))) <= 3
+    assert halves["age"] == (0, 0, 0, 1, 1, 1)
+    assert halves["one"] == (0,)
+
+
+@pytest.mark.parametrize("columns", [3, 13, 40, 100])
+def test_the_number_of_sets_is_bounded_by_the_columns_alone(columns: int) -> None:
+    balance = {f"c{place}": 1 - place / 1000 for place in range(columns)}
+    found = sets_to_ask(balance, lambda _: 0.0)
+    assert len(found) <= most_sets(columns) <= MOST_SETS
+    assert len(set(found)) == len(found)
+    # the most balanced columns come first
+    assert tuple(balance)[:3] in found
+
+
+def test_only_sets_that_could_stand_out_are_asked_for() -> None:
+    balance = {"a": 1.0, "b": 0.9, "c": 0.9, "d": 0.8, "rare": 0.05, "none": 0.0}
+    found = sets_to_ask(balance, lambda sets: 0.2 * math.sqrt(sets))
+    assert {name for names in found for name in names} == set("abcd")
+    assert [len(names) for names in found] == sorted(len(names) for names in found)
+    # where nothing could, one set is asked for: rounds are as many as were planned
+    assert sets_to_ask(balance, lambda _: 2.0) == [("a", "b", "c")]
+
+
+def test_more_noise_asks_for_fewer_sets() -> None:
+    one_way = {name: np.array([500.0, 500.0]) for name in COINS.names}
+    few, many = (
+        plan_scan(Grouping.none(COINS), one_way, (), 1000.0, partial(operator.mul, each)).sets for each in (300.0, 3.0)
+    )
+    assert 1 <= len(few) < len(many) == most_sets(len(COINS))
+
+
+@pytest.mark.parametrize("number", [2, 3, 4])
+def test_what_no_pair_shows_is_found_and_kept(number: int) -> None:
+    codes, budget = planted(number), Fraction(1, 10)
+    found = LOOKING.run(curator(codes, COINS)[0], budget)
+    assert found.found == ((*COINS.names[:number], COINS.names[-1]),)
+    assert agreement(found, number) > 0.93
+    assert found.field.tree.home(found.found[0]) is not None
+    if number == 4:
+        blind = OneShot(cells=5000, growth=2).run(curator(codes, COINS)[0], budget)
+        assert blind.found == ()
+        assert agreement(blind, number) < 0.6
+
+
+def test_nothing_is_found_where_pairs_show_all() -> None:
+    domain = Domain(tuple("abcdefgh"), (3,) * 8)  # of equal sizes: each column depends on the one before alone
+    found = LOOKING.run(curator(chain(domain, 20_000), domain)[0], Fraction(1))
+    assert found.found == ()
+
+
+def test_where_nothing_is_found_the_model_is_that_of_a_run_without() -> None:
+    domain = Domain(tuple("abcdef"), (3,) * 6)
+    record = Recorder(curator(chain(domain, 5000), domain)[0])
+    small = OneShot(cells=2000, growth=3, parity_share=Fraction(1, 10**12))
+    first = small.run(record, Fraction(1, 20))
+    assert len(record.opened) == 1
+    record.opened.clear()
+    second = OneShot(cells=2000, growth=3).run(Replay(record), Fraction(1, 20))
+    assert [[one.names for one in tables] for tables in first.rounds] == [
+        [one.names for one in tables] for tables in second.rounds
+    ]
+    for one, other in zip(first.field.potentials, second.field.potentials, strict=True):
+        np.testing.assert_array_equal(one.values, other.values)
+
+
+def test_sets_are_held_while_they_fit() -> None:
+    domain = Domain(tuple("abcdef"), (2, 2, 2, 2, 10, 10))
+    sets = [("a", "b", "c"), ("a", "b"), ("a", "b", "c", "d"), ("a", "e", "f"), ("b", "c", "d"), ("c", "d", "e")]
+    assert fitting_sets(domain, (), sets, 60, 9) == (("a", "b", "c"), ("b", "c", "d"))
+    assert fitting_sets(domain, (), sets, 60, 1) == (("a", "b", "c"),)
+    assert ("c", "d", "e") in fitting_sets(domain, (), sets, 80, 9)
