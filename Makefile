@@ -8,7 +8,7 @@ PIP = PIP_CONSTRAINT=$(LOCK) PIP_BUILD_CONSTRAINT=$(LOCK) $(BIN)/python -m pip i
 # two workers on two cores: threads of linear algebra on small matrices only wait for each other
 ONE_THREAD = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-.PHONY: setup lock demo imports test test-deploy test-lowest fuzz coverage mutation bench peers pages docs publish lint format clean
+.PHONY: setup lock demo imports test test-bench test-deploy test-lowest fuzz coverage mutation bench peers pages docs publish lint format clean
 
 # The core alone: what `make demo` and a plain installation need.
 $(VENV)/core: pyproject.toml constraints.txt
@@ -41,7 +41,11 @@ lint: $(VENV)/dev
 	$(BIN)/mypy
 
 test: lint docs
-	$(ONE_THREAD) $(BIN)/pytest -n 2 --dist loadfile -m "not deploy"
+	$(ONE_THREAD) $(BIN)/pytest -n 2 --dist loadfile -m "not deploy and not bench"
+
+# Benchmarks that check their own figures, published ones among them: some minutes.
+test-bench: $(VENV)/dev
+	$(ONE_THREAD) $(BIN)/pytest -n 2 --dist loadfile lab/tests -m bench
 
 imports: $(VENV)/core
 	$(BIN)/python tests/import_everything.py

@@ -44,6 +44,7 @@ VARIANTS = {
     "learn": ("missing=1 parties=5", 'scheme="local_grad"', 'scheme="distributed"'),
     "marginals": ("missing=1 parties=5",),
     "mixing": ('scheme="dgm"',),
+    "survival": ("missing=1 parties=5",),
     "synthesis": ("missing=1 parties=5", "parties=1"),
     "vertimrf": ('way="sketch"',),
 }

@@ -236,6 +236,11 @@ CASES = (
         budget="epsilon = 1.0\ndelta = 1e-5",
         protocol='method = "marginals"\nnoise = "skellam"\ncell_cap = 5',
     ),
+    _case(
+        "survival",
+        budget="epsilon = 1.0\ndelta = 1e-5",
+        protocol='method = "survival"\ntime = "age"\nevent = "colour"\ncensored = "red"\nby = ["score"]',
+    ),
     Case(
         "synthesis weighted",
         Study.loads(

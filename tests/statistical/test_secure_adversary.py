@@ -153,14 +153,16 @@ def test_curious_roles_stay_within_epsilon(sees: Sees) -> None:
 
 @pytest.mark.statistical
 def test_all_other_parties_together_stay_within_epsilon() -> None:
-    assert shown(study_for("crosstables", 3), parties("p1", "p2"), tries=200) <= EPSILON
+    # proofs change no noise, and cost most of the time
+    study = study_for("crosstables", 3, adversary="passive")
+    assert shown(study, parties("p1", "p2"), tries=200) <= EPSILON
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("sees", [coordinator, parties("p1")], ids=["coordinator", "partner"])
 def test_nearly_no_noise_is_caught(sees: Sees, monkeypatch: pytest.MonkeyPatch) -> None:
     less_noise(monkeypatch, 200)
-    assert shown(study_for("crosstables", 2, local=True), sees, tries=240) > EPSILON
+    assert shown(study_for("crosstables", 2, local=True, adversary="passive"), sees, tries=240) > EPSILON
 
 
 def left_noise(study: Study, tries: int) -> float:
@@ -182,7 +184,7 @@ def test_the_noise_left_for_a_partner_is_what_the_claim_needs(monkeypatch: pytes
     assert left_noise(SOUND, tries) * slack >= 1
     # half the variance: what shares made for nobody colluding would leave
     less_noise(monkeypatch, 2)
-    assert left_noise(study_for("crosstables", 2, local=True), tries) * slack < 1
+    assert left_noise(study_for("crosstables", 2, local=True, adversary="passive"), tries) * slack < 1
 
 
 def from_shares(seen: Run) -> float:

@@ -22,6 +22,7 @@ def bank(count: int) -> pa.Table:
     )
 
 
+@pytest.mark.bench
 def test_every_way_has_a_mean_and_a_worst(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pq.write_table(bank(9_000), tmp_path / "bank_marketing.parquet")
     monkeypatch.setenv("SYNDIC_DATA", str(tmp_path))

@@ -27,6 +27,7 @@ from syndic.advice.drawn import (
 )
 from syndic.advice.estimate import assumed, predicted
 from syndic.advice.scale import bounds_of, listed
+from syndic.advice.survival import forecast_survival
 from syndic.data import Boolean, Domain
 from syndic.data.schema import Column
 from syndic.errors import InputError, SyndicError
@@ -42,6 +43,7 @@ from syndic.methods.learning.plan import LearnPlan
 from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.regression.mixing_plan import MixingPlan
 from syndic.methods.regression.pooled_gram import PooledGramPlan
+from syndic.methods.survival.survival import SurvivalPlan
 from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
 from syndic.methods.synthesis.vertical_plan import VerticalPlan
 from syndic.methods.synthesis.vertical_rounds import PARTNERS
@@ -239,6 +241,7 @@ def _learning(public: Public) -> list[PublishedError]:
 
 
 _FAMILIES: Final[Mapping[type[Plan], tuple[Callable[[Public], list[PublishedError]], str]]] = {
+    SurvivalPlan: (forecast_survival, "use fewer bins for the time, or fewer columns in `by`"),
     MarginalsPlan: (_marginals, "name fewer `cliques`, or use fewer bins or values"),
     CrosstablesPlan: (_crosstables, "name fewer `pairs`, or use fewer bins or values"),
     DistdiffgenPlan: (_leaves, "set fewer `specialisations`, or use the method vertical"),

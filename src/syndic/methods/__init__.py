@@ -14,6 +14,7 @@ from syndic.methods.learning.learn import Learn as Learn
 from syndic.methods.regression.gram import Gram as Gram
 from syndic.methods.regression.mixing import Mixing as Mixing
 from syndic.methods.regression.pooled_gram import PooledGram as PooledGram
+from syndic.methods.survival.survival import Survival as Survival
 from syndic.methods.synthesis.horizontal import Synthesis as Synthesis
 from syndic.methods.synthesis.vertical import Vertical as Vertical
 from syndic.methods.vertimrf.vertimrf import Vertimrf as Vertimrf
@@ -32,6 +33,7 @@ AnyMethod = (
     | Mixing
     | PooledGram
     | Learn
+    | Survival
     | Synthesis
     | Vertigan
     | Vertical

@@ -10,6 +10,7 @@ from syndic.kernel import Result, member
 from syndic.methods.histogram.homm import MergedTable
 from syndic.methods.learning.result import LearnResult
 from syndic.methods.regression.gram_result import GramResult
+from syndic.methods.survival.result import SurvivalResult
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.privacy import at_delta
 from syndic.report.gram import gram_sections
@@ -29,6 +30,7 @@ from syndic.report.record import (
     unprotected_section,
 )
 from syndic.report.reliability import reliability_section
+from syndic.report.survival import survival_sections
 from syndic.report.svg import HARD, number
 from syndic.report.synthesis import synthesis_sections
 from syndic.study.release import UNKNOWN_RELIABILITY, Release
@@ -39,6 +41,7 @@ METHOD_SECTIONS: Final[Mapping[type[Result], Callable[[Release], tuple[Section, 
     MergedTable: homm_sections,
     GramResult: gram_sections,
     LearnResult: learn_sections,
+    SurvivalResult: survival_sections,
     SyntheticTable: synthesis_sections,
 }
 

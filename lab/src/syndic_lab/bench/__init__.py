@@ -16,6 +16,7 @@ from syndic_lab.bench.row import Row
 from syndic_lab.bench.secure.run import rows as secure_rows
 from syndic_lab.bench.sketch.run import rows as sketch_rows
 from syndic_lab.bench.sources.run import rows as sources_rows
+from syndic_lab.bench.survival import rows as survival_rows
 from syndic_lab.bench.target import rows as target_rows
 from syndic_lab.bench.vertical.plan import rows as vertical_rows
 from syndic_lab.peers.run import rows as peers_rows
@@ -36,6 +37,7 @@ BENCHES: dict[str, Callable[[bool], Iterator[Row]]] = {
     "secure": secure_rows,
     "sketch": sketch_rows,
     "sources": sources_rows,
+    "survival": survival_rows,
     "target": target_rows,
     "vertical": vertical_rows,
 }

@@ -97,7 +97,7 @@ def test_what_counts_as_a_right_start(factor: float | None, own: float, sure: fl
     assert near(factor, own, curve, sure) == agrees
 
 
-@pytest.mark.slow
+@pytest.mark.bench
 def test_held_out_settings() -> None:
     """With a published table: verdicts in nine of ten settings, and the start of the party in the middle.
 

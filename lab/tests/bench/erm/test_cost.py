@@ -7,6 +7,7 @@ from syndic.methods.learning.plan import LearnPlan
 from syndic_lab.bench.erm import cost as erm_cost
 
 
+@pytest.mark.bench
 def test_a_round_of_few_parties_costs_its_packed_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(erm_cost, "PARTIES", (4,))
     found = {row.metric: row for row in erm_cost.rows(quick=True)}

@@ -113,6 +113,7 @@ def test_data_sets_have_the_published_sizes() -> None:
         assert set(split.labels) == {-1.0, 1.0}
 
 
+@pytest.mark.bench
 @needs_data
 def test_kddcup_reference_model_is_that_of_our_notes() -> None:
     experiment = Experiment(split=erm_data.kddcup(), parties=1000, repeats=1)
@@ -121,6 +122,7 @@ def test_kddcup_reference_model_is_that_of_our_notes() -> None:
     assert float(np.linalg.norm(experiment.reference)) == pytest.approx(9.5, abs=0.05)
 
 
+@pytest.mark.bench
 @needs_data
 def test_kddcup_mpc_grad_p_is_as_good_as_published_and_the_sound_one_better() -> None:
     experiment = Experiment(split=erm_data.kddcup(), parties=1000, repeats=1)

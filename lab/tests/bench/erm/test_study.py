@@ -7,6 +7,7 @@ import pytest
 from syndic_lab.bench.erm import study as erm_study
 
 
+@pytest.mark.bench
 @pytest.mark.skipif("SYNDIC_DATA" not in os.environ, reason="set SYNDIC_DATA to the folder of data sets")
 def test_few_masked_rounds_are_nearly_as_good_as_a_curator() -> None:
     data = erm_study.adult()

@@ -92,6 +92,7 @@ def test_grid_of_experiment_4_is_the_one_described() -> None:
     assert homm.insurance_schema().domain.size == 6 * 2 * 6 * 6 * 2 * 4 * 6 == 20_736
 
 
+@pytest.mark.bench
 def test_experiment_1_reaches_the_published_thresholds_within_one_grid_step() -> None:
     experiment = homm.mean_of_normal()
     grid = experiment.epsilons

@@ -34,6 +34,7 @@ def test_a_peer_that_fails_is_told_and_left_out(
     assert bench.peer_figures(quick=True) == {"step": 2.5}
 
 
+@pytest.mark.bench
 def test_a_hundred_columns_stay_below_what_was_announced() -> None:
     rows = list(bench.wide_rows(quick=True))
     memory = next(row for row in rows if row.metric == "megabytes")

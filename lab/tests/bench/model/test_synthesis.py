@@ -72,6 +72,7 @@ def test_rows_say_what_was_run_beside_what(monkeypatch: pytest.MonkeyPatch) -> N
     assert lone.rows == 600
 
 
+@pytest.mark.bench
 def test_a_wide_run_is_measured_in_a_process_of_its_own() -> None:
     memory, seconds = model_synthesis.of_many(8, 300)
     assert memory.row.startswith("8 columns, 2 parties of 300 rows")

@@ -5,6 +5,7 @@ import pytest
 from syndic_lab.bench.secure import product as secure_product
 
 
+@pytest.mark.bench
 def test_quick_rows_are_exact_and_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SYNDIC_DATA", raising=False)  # without Adult, the made-up table alone
     found = {row.metric: row for row in secure_product.rows(quick=True)}

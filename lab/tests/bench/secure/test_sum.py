@@ -5,6 +5,7 @@ import pytest
 from syndic_lab.bench.secure import sum as secure_sum
 
 
+@pytest.mark.bench
 def test_a_sum_over_sockets_counts_its_bytes_and_opens_the_total() -> None:
     outcome = secure_sum._run_over_sockets(5, 2)
     # 104 draws around the truth: far from the mean square of counts without the sum, about 48^2 rows

@@ -4,6 +4,7 @@ from syndic_lab.bench.postgres_server import is_installed
 from syndic_lab.bench.sources import pushed as sources_pushed
 
 
+@pytest.mark.bench
 def test_both_ways_are_measured_on_a_server_of_its_own() -> None:
     pytest.importorskip("ibis", reason="ibis is not installed: pip install 'syndic[ibis]'")
     if not is_installed():

@@ -107,6 +107,7 @@ def test_folds_of_the_classifier_stand_beside_real_rows() -> None:
     assert rows[SHARES].value < rows["always the most frequent"].value
 
 
+@pytest.mark.bench
 def test_advice_is_held_against_what_is_measured() -> None:
     rows = list(of_advice(coded(20_000), ("4",), (SHARES, GLUED)))
     within = [row for row in rows if row.metric.endswith("as advised")]

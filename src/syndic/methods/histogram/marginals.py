@@ -15,6 +15,7 @@ coordinator sends, no sum over fewer parties than stated opens.
 """
 
 import itertools
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import ClassVar, Literal, final
@@ -55,7 +56,6 @@ from syndic.privacy.concentrated import part_of
 Share = GaussianShare | LaplaceShare | SkellamShare
 
 
-@final
 class MarginalsPlan(Plan):
     """Which tables are counted, every party's share of their noise, and the one sum that opens them."""
 
@@ -193,23 +193,11 @@ class Marginals(Method, tag="marginals"):
     def count(self, party: Party[MarginalsPlan], message: Nothing) -> SumMasked:
         """Count the tables, add this party's share of the noise, and mask the result."""
         del message
-        plan = party.plan
-        masks = plan.masked_sum.masks(party)
-        tables = party.table.marginals(plan.cliques)
-        counts = np.concatenate([table.values.ravel() for table in tables])
-        # the bound is public, and clipping counts to it never increases the distance between neighbours
-        clipped = np.minimum(counts, most_rows(party.terms, party.name))
-        noisy = party.contribute(plan.noise, clipped, why="noisy marginal tables, one sum over all parties")
-        return masks.hide(noisy)
+        return count_tables(party)
 
     def coordinate(self, session: Session[MarginalsPlan]) -> MarginalTables:
         """Open the noisy sum of all parties' tables."""
-        plan = session.plan
-        total = plan.masked_sum.open(session, self.count)
-        scale, deviation = plan.terms.unit.scale, plan.deviation(len(total.present))
-        note = MarginalsNote(present=total.present, standard_deviation=deviation, tables=plan.cliques)
-        counts = total.values if scale == 1 else total.values / scale
-        return MarginalTables(note=note, tables=cut(plan.domains, counts))
+        return open_tables(session, self.count)
 
     def read(self, plan: MarginalsPlan, folder: Path) -> MarginalTables:
         """Read back `marginals.parquet` and `marginals.json`."""
@@ -250,3 +238,25 @@ class Marginals(Method, tag="marginals"):
             return GaussianShare(sensitivity_squared=squared, rho=rho, **who)
         sensitivity = tables * unit.l1_of_counts()
         return SkellamShare(sensitivity=sensitivity, sensitivity_squared=squared, rho=rho, **who)
+
+
+def count_tables(party: Party[MarginalsPlan]) -> SumMasked:
+    """Count the plan's tables, add this party's share of the noise, and mask the result."""
+    plan = party.plan
+    masks = plan.masked_sum.masks(party)
+    tables = party.table.marginals(plan.cliques)
+    counts = np.concatenate([table.values.ravel() for table in tables])
+    # the bound is public, and clipping counts to it never increases the distance between neighbours
+    clipped = np.minimum(counts, most_rows(party.terms, party.name))
+    noisy = party.contribute(plan.noise, clipped, why="noisy marginal tables, one sum over all parties")
+    return masks.hide(noisy)
+
+
+def open_tables(session: Session[MarginalsPlan], count: Callable[..., SumMasked]) -> MarginalTables:
+    """Open the noisy sum of all parties' tables."""
+    plan = session.plan
+    total = plan.masked_sum.open(session, count)
+    scale, deviation = plan.terms.unit.scale, plan.deviation(len(total.present))
+    note = MarginalsNote(present=total.present, standard_deviation=deviation, tables=plan.cliques)
+    counts = total.values if scale == 1 else total.values / scale
+    return MarginalTables(note=note, tables=cut(plan.domains, counts))
