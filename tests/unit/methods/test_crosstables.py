@@ -175,7 +175,12 @@ columns = ["age"]
         (lambda: vertical_study('pairs = [["colour", "weight"]]'), "two different parties"),
         (lambda: vertical_study("colluding = 2"), "must be 0 or 1"),
         (lambda: vertical_study('colluding = 0\nadversary = "active"'), "needs colluding = 1"),
-        (lambda: vertical_study(budget="epsilon = 1e-8\ndelta = 1e-9"), 'set adversary = "passive"'),
+        (
+            lambda: vertical_study(
+                parties=VERTICAL.replace("= 60", "= 300_000_000"), budget="epsilon = 1.0\ndelta = 1e-13"
+            ),
+            'set adversary = "passive"',
+        ),
         (
             lambda: vertical_study('local = true\npairs = [["colour", "score"]]', parties=THREE),
             "none has a column of party 'west'",
