@@ -186,10 +186,11 @@ def _gram(public: Public) -> list[PublishedError]:
     plan = public.study.plan
     if not isinstance(plan, GramPlan):
         plan = public.study.plan_as(PooledGramPlan)
-    sigma = plan.note.sigma if isinstance(plan, GramPlan) else plan.sigma(len(public.study.parties))
-    return _products(
-        sigma, _spread(public.study, public.assumptions), len(plan.features) - 1, public.people, public.assumptions.r2
-    )
+    sigma = plan.sigma if isinstance(plan, GramPlan) else plan.sigma(len(public.study.parties))
+    scaling = plan.stages.scaling
+    # rescaled numbers have about this standard deviation, whatever the bounds
+    spread = _spread(public.study, public.assumptions) if scaling is None else 1 / scaling.spread
+    return _products(sigma, spread, len(plan.features) - 1, public.people, public.assumptions.r2)
 
 
 def _mixing(public: Public) -> list[PublishedError]:

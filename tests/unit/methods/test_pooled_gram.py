@@ -40,23 +40,26 @@ def sources() -> dict[str, pa.Table]:
     return {name: rows(count, place) for place, (name, count) in enumerate(SIZES.items())}
 
 
-@pytest.mark.parametrize("options", ["", 'products = [["age", "colour"]]', "norm = 0.4", "colluding = 2\nbits = 6"])
+@pytest.mark.parametrize(
+    "options", ["", "scaling = 0", 'products = [["age", "colour"]]', "norm = 0.4", "colluding = 2\nbits = 6"]
+)
 def test_a_release_is_the_exact_matrix_plus_noise_of_the_stated_size(options: str, tmp_path: Path) -> None:
     study = study_of(options)
     release = simulate(study, sources(), seed=3, folder=tmp_path)
     assert isinstance(release.result, GramResult)
-    gram, plan = release.result.opened, study.plan_as(PooledGramPlan)
+    gram, plan, scales = release.result.opened, study.plan_as(PooledGramPlan), release.result.note.scales
     table = Table(study.schema, open_source(pa.concat_tables(sources().values())))
-    matrix = np.concatenate([plan.rows(batch) for batch in table.batches()]) / 2.0**plan.bits
+    matrix = np.concatenate([plan.rows(batch, scales) for batch in table.batches()]) / 2.0**plan.bits
     assert gram.rows == len(matrix) == 3000
     noise = (gram.matrix - matrix.T @ matrix) / gram.sigma
     assert not noise[gram.places < 0].any()
     assert 0.5 < np.sqrt((noise[gram.places >= 0] ** 2).mean()) < 1.6
-    assert [len(charges(tmp_path, name)) for name in SIZES] == [1, 1, 1]
+    assert [len(charges(tmp_path, name)) for name in SIZES] == [1 + bool(scales)] * 3
+    assert bool(scales) == gram.halved == (not any(word in options for word in ("scaling", "products", "norm")))
 
 
 def test_noise_is_that_of_one_curator_but_for_those_who_collude() -> None:
-    study = study_of()
+    study = study_of("scaling = 0")
     plan = study.plan_as(PooledGramPlan)
     noise = plan.noise
     # colour, age, score and the intercept; a list and two numbers
@@ -66,7 +69,7 @@ def test_noise_is_that_of_one_curator_but_for_those_who_collude() -> None:
     assert 0.99999 < study.joint.epsilon(study.delta) <= 1
     shorter = study_of("norm = 0.4\nexempt = []")
     # age is the only column of nothing but numbers: score has a level for missing values
-    assert shorter.plan_as(PooledGramPlan).clip is None
+    assert not shorter.plan_as(PooledGramPlan).stages.clips
 
 
 def test_missing_parties_are_left_out_and_paid_for() -> None:

@@ -85,7 +85,7 @@ def measure(people: int, columns: int, parties: int) -> dict[str, float]:
         "own": plan.product.sizes.ring.packed_bytes(people * -(-columns // parties)) / 1e6,
         "bits": float(plan.product.sizes.ring.bits),
         "wrong": float((noiseless.sums != exact).sum()),
-        "sigma": plan.note.sigma,
+        "sigma": plan.sigma,
         "curator": curator,
         "memory": memory,
     }
