@@ -35,7 +35,7 @@ def study_for(parties: int, **options: Any) -> Study:
         "name": "audit",
         "unit": {"neighbours": "replace"},
         "budget": {"epsilon": EPSILON, "delta": DELTA},
-        "protocol": {"method": "gram", "bits": 6, **options},
+        "protocol": {"method": "gram", "bits": 6, "scaling": 0.0, **options},
         "parties": [{"name": f"p{place}", "people": 3, "columns": [names[place]]} for place in range(parties)],
         "schema": to_builtins(Schema.from_domain(dict.fromkeys(names, 3))),
     }
@@ -78,7 +78,7 @@ def runs(study: Study, rows: Rows, tries: int = TRIES) -> list[tuple[NDArray[np.
 
 
 def deviation(study: Study) -> float:
-    return study.plan_as(GramPlan).note.sigma * 4**6
+    return study.plan_as(GramPlan).sigma * 4**6
 
 
 @pytest.mark.parametrize("parties", [2, 3])

@@ -10,9 +10,10 @@ its sensitivity does not depend on the counts.
 for each column, and 2 entries.
 
 *Lengths*. Rows that are never shortened need much noise, short rows give a bias. With x = people * mu / columns, the
-inverse of the noise on a correlation, the mean square of a row's numbers is limited to (x / 100)^(3/4) standard
-deviations squared, but at least 0.7: where people are many, hardly a row is shortened.
-*Widths*. A width is `spread` standard deviations, but not more than the farther bound. Noise on products of numbers is
+inverse of the noise on a correlation, the mean square of a row's numbers is limited to x / 120 standard deviations
+squared, but at least 0.7: a noise of a correlation of 1/120 hardly matters, and where people are many no row is
+shortened.
+*Widths*. A width is `spread` standard deviations, unless the bounds are nearer. Noise on products of numbers is
 that of about columns + spread^2 columns, noise on means falls with 1 / spread: spread^2 = columns / 8 costs little and
 keeps means exact, and more helps where nothing but means can be learned. It is at least the length above, so that
 numbers count no more than other columns: whatever the bounds, noise is never much above that of bounds alone.
@@ -41,6 +42,7 @@ _NOISE: Final = 2.0
 # variance of columns' means, in units of half of their bounds, before anything is seen
 _MEANS: Final = 0.1
 _SHORTEST: Final = 0.7
+_LONGEST: Final = 120
 # values beyond this many standard deviations are clipped, more where rows may be longer
 _REACH: Final = 4.0
 # squares are opened as two halves, which must be whole numbers
@@ -99,10 +101,16 @@ class Scaling:
             mean, deviation = self._moments(some, people)
             unit = 1 << coding.bits
             centre = round(mean * unit)
-            # at the farther bound z is 1: wider never helps
-            width = min(max(1, round(self.spread * deviation * unit)), unit + abs(centre))
+            # a row at the farther bounds is not shortened then: wider never helps
+            widest = int((unit + abs(centre)) * self._whole)
+            width = min(max(1, round(self.spread * deviation * unit)), widest)
             found.append(Scale(name=coding.features[0].name, centre=centre, width=width))
         return tuple(found)
+
+    @property
+    def _whole(self) -> float:
+        """The largest value of a row that is not shortened if all its numbers have it, inverted."""
+        return 1 / sqrt(self.length)
 
     def _moments(self, counts: Numbers, people: int) -> tuple[float, float]:
         """Return centre and standard deviation of a column in [-1, 1]."""
@@ -133,7 +141,7 @@ class Scaling:
         wanted = [(coding.features[0].name, 1 << coding.bits) for coding in codings if is_number(coding)]
         # any centre and width are safe: rows are shortened after. These are all that `scales` can return
         return [scale.name for scale in scales] == [name for name, _ in wanted] and all(
-            abs(scale.centre) <= unit and 1 <= scale.width <= 2 * unit
+            abs(scale.centre) <= unit and 1 <= scale.width <= 2 * unit * self._whole
             for scale, (_, unit) in zip(scales, wanted, strict=True)
         )
 
@@ -155,8 +163,8 @@ def scaling_of(
         return None
     sigma = sqrt(float(2 * columns * excess / (share * mu_squared)))
     ratio = people * sqrt(float(mu_squared)) / columns
-    mean_square = max((ratio / 100) ** 0.75, _SHORTEST)
-    square = min(max(columns / 8, 2 * columns / max(ratio, 1e-9)), columns) / (1 + len(codings) - columns)
+    mean_square = max(ratio / _LONGEST, _SHORTEST)
+    square = min(max(columns / 8, columns / max(ratio, 1e-9)), columns) / (1 + len(codings) - columns)
     spread = _rounded(sqrt(max(1.0, mean_square, square)))
     return Scaling(
         columns=columns,
