@@ -188,8 +188,11 @@ def _gram(public: Public) -> list[PublishedError]:
         plan = public.study.plan_as(PooledGramPlan)
     sigma = plan.sigma if isinstance(plan, GramPlan) else plan.sigma(len(public.study.parties))
     scaling = plan.stages.scaling
-    # rescaled numbers have about this standard deviation, whatever the bounds
-    spread = _spread(public.study, public.assumptions) if scaling is None else 1 / scaling.spread
+    spread = _spread(public.study, public.assumptions)
+    if scaling is not None:
+        # the standard deviation of rescaled numbers, unless their bounds are nearer; short rows are a third shorter
+        kept = min(1.0, 0.7 * float(scaling.length) * scaling.spread**2)
+        spread = max(1 / scaling.spread, spread * sqrt(scaling.length)) * sqrt(kept)
     return _products(sigma, spread, len(plan.features) - 1, public.people, public.assumptions.r2)
 
 

@@ -11,8 +11,8 @@ for each column, and 2 entries.
 
 *Lengths*. Rows that are never shortened need much noise, short rows give a bias. With x = people * mu / columns, the
 inverse of the noise on a correlation, the mean square of a row's numbers is limited to x / 120 standard deviations
-squared, but at least 0.7: a noise of a correlation of 1/120 hardly matters, and where people are many no row is
-shortened.
+squared: a noise of 1/120 on a correlation hardly matters, and a bias may. It is at least 0.7, below which noise hardly
+falls, and at most sqrt(x / 20), so that the noise falls with more people while rows of heavy tails become whole.
 *Widths*. A width is `spread` standard deviations, unless the bounds are nearer. Noise on products of numbers is
 that of about columns + spread^2 columns, noise on means falls with 1 / spread: spread^2 = columns / 8 costs little and
 keeps means exact, and more helps where nothing but means can be learned. It is at least the length above, so that
@@ -42,7 +42,6 @@ _NOISE: Final = 2.0
 # variance of columns' means, in units of half of their bounds, before anything is seen
 _MEANS: Final = 0.1
 _SHORTEST: Final = 0.7
-_LONGEST: Final = 120
 # values beyond this many standard deviations are clipped, more where rows may be longer
 _REACH: Final = 4.0
 # squares are opened as two halves, which must be whole numbers
@@ -163,7 +162,7 @@ def scaling_of(
         return None
     sigma = sqrt(float(2 * columns * excess / (share * mu_squared)))
     ratio = people * sqrt(float(mu_squared)) / columns
-    mean_square = max(ratio / _LONGEST, _SHORTEST)
+    mean_square = max(min(ratio / 120, sqrt(ratio / 20)), _SHORTEST)
     square = min(max(columns / 8, columns / max(ratio, 1e-9)), columns) / (1 + len(codings) - columns)
     spread = _rounded(sqrt(max(1.0, mean_square, square)))
     return Scaling(

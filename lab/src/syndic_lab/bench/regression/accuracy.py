@@ -90,12 +90,12 @@ def _private(
     learned: Numbers, test: Numbers, method: str, parties: int, epsilon: float, scaling: float, seed: int
 ) -> float:
     names = [f"c{place}" for place in range(learned.shape[1])]
-    study = _study(len(learned), names, method, parties, epsilon, scaling)
-    model = GramRegression(names[-1]).fit(_opened(study, learned, np.random.default_rng([seed, 4])))
+    study = study_of(len(learned), names, method, parties, epsilon, scaling)
+    model = GramRegression(names[-1]).fit(opened(study, learned, np.random.default_rng([seed, 4])))
     return _explained(test, model.predict(test[:, :-1]))
 
 
-def _opened(study: Study, learned: Numbers, generator: np.random.Generator) -> GramMatrix:
+def opened(study: Study, learned: Numbers, generator: np.random.Generator) -> GramMatrix:
     """Return the matrix that a run of the study would open, with noise of a seeded generator."""
     names = study.schema.names
     coded = {
@@ -123,7 +123,7 @@ def _opened(study: Study, learned: Numbers, generator: np.random.Generator) -> G
     return exact.renoised(sigma, generator)
 
 
-def _study(people: int, names: list[str], method: str, parties: int, epsilon: float, scaling: float) -> Study:
+def study_of(people: int, names: list[str], method: str, parties: int, epsilon: float, scaling: float) -> Study:
     """Return a study of columns in [0, 1], with an equal part of the columns or of the people at each party."""
     held = []
     for place in range(parties):
