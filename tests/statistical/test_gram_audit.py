@@ -19,6 +19,7 @@ from syndic.privacy import gaussian_epsilon
 from syndic.random import SystemRandomness
 from syndic.study import Study
 from syndic_lab.bench.open_vertical import CodedTable, OpenCarrier, OpenVertical
+from syndic_lab.bench.regression import accuracy
 
 pytestmark = pytest.mark.statistical
 
@@ -35,7 +36,7 @@ def study_for(parties: int, **options: Any) -> Study:
         "name": "audit",
         "unit": {"neighbours": "replace"},
         "budget": {"epsilon": EPSILON, "delta": DELTA},
-        "protocol": {"method": "gram", "bits": 6, **options},
+        "protocol": {"method": "gram", "bits": 6, "scaling": 0.0, **options},
         "parties": [{"name": f"p{place}", "people": 3, "columns": [names[place]]} for place in range(parties)],
         "schema": to_builtins(Schema.from_domain(dict.fromkeys(names, 3))),
     }
@@ -78,7 +79,7 @@ def runs(study: Study, rows: Rows, tries: int = TRIES) -> list[tuple[NDArray[np.
 
 
 def deviation(study: Study) -> float:
-    return study.plan_as(GramPlan).note.sigma * 4**6
+    return study.plan_as(GramPlan).sigma * 4**6
 
 
 @pytest.mark.parametrize("parties", [2, 3])
@@ -165,6 +166,22 @@ def test_the_charge_is_that_of_the_noise() -> None:
     mu_squared = study.plan_as(GramPlan).noise.mu_squared
     assert gaussian_epsilon(mu_squared, study.delta) <= EPSILON
     assert mu**2 <= float(mu_squared)
+
+
+@pytest.mark.parametrize(("method", "parties"), [("gram", 2), ("pooled-gram", 5)])
+def test_intervals_of_rescaled_numbers_cover_the_truth(method: str, parties: int) -> None:
+    generator = np.random.default_rng(3)
+    names, tries, covered = [*(f"c{place}" for place in range(5)), "y"], 300, np.zeros(5)
+    study = accuracy.study_of(20_000, names, method, parties, 1.0, 0.2)
+    slopes = np.array([0.5, -0.4, 0.3, 0.0, 0.0])
+    for _ in range(tries):
+        x = generator.standard_normal((20_000, 5))
+        y = x @ slopes + generator.standard_normal(20_000)
+        found = infer(accuracy.opened(study, np.clip(np.column_stack([x, y]) / 20 + 0.5, 0, 1), generator), "y")
+        assert found.reliable
+        bounds = found.intervals(0.95)[1:]
+        covered += (bounds[:, 0] <= slopes) & (slopes <= bounds[:, 1])
+    assert 0.93 < covered.mean() / tries < 0.975
 
 
 @pytest.mark.parametrize(("width", "count", "spread"), [(3, 3000, 0.3), (6, 8000, 0.1), (10, 20_000, 0.2)])

@@ -188,10 +188,14 @@ def _gram(public: Public) -> list[PublishedError]:
     plan = public.study.plan
     if not isinstance(plan, GramPlan):
         plan = public.study.plan_as(PooledGramPlan)
-    sigma = plan.note.sigma if isinstance(plan, GramPlan) else plan.sigma(len(public.study.parties))
-    return _products(
-        sigma, _spread(public.study, public.assumptions), len(plan.features) - 1, public.people, public.assumptions.r2
-    )
+    sigma = plan.sigma if isinstance(plan, GramPlan) else plan.sigma(len(public.study.parties))
+    scaling = plan.stages.scaling
+    spread = _spread(public.study, public.assumptions)
+    if scaling is not None:
+        # the standard deviation of rescaled numbers, unless their bounds are nearer; short rows are a third shorter
+        kept = min(1.0, 0.7 * float(scaling.length) * scaling.spread**2)
+        spread = max(1 / scaling.spread, spread * sqrt(scaling.length)) * sqrt(kept)
+    return _products(sigma, spread, len(plan.features) - 1, public.people, public.assumptions.r2)
 
 
 def _mixing(public: Public) -> list[PublishedError]:

@@ -26,8 +26,8 @@ MOST_LEVELS: Final = 1 << 20
 class Feature(Document):
     """One column of the coded matrix. Public.
 
-    The value in the column's own unit is `middle` + `half` * z for z in [-1, 1]; a product of columns has no unit
-    of its own. `values` says whether z is a number, 0 or 1 (`indicator`), or -1 or 1 (`sign`). `block` names
+    The value in the column's own unit is `middle` + `half` * z for z from `lower` to `upper`; a product of columns has
+    no unit of its own. `values` says whether z is a number, 0 or 1 (`indicator`), or -1 or 1 (`sign`). `block` names
     the column or product it belongs to; `ones` the feature that is 1 wherever the row is there at all; `parts` the
     features whose product this is.
     """
@@ -37,6 +37,8 @@ class Feature(Document):
     values: Literal["number", "indicator", "sign"] = "number"
     middle: float = 0.0
     half: float = 1.0
+    lower: float = -1.0
+    upper: float = 1.0
     ones: str = INTERCEPT
     parts: tuple[str, ...] = ()
 

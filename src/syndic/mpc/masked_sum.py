@@ -47,6 +47,8 @@ from syndic.mpc.mask import expand
 from syndic.mpc.order import advance
 from syndic.mpc.ring import Ring
 
+Asked = TypeVar("Asked", bound=Message)
+
 # a party that was silent this many times in a row is not asked again
 _PATIENCE: Final = 3
 
@@ -293,8 +295,18 @@ class MaskedSum(MaskedSums):
             PartyError: if more parties than the graph allows refuse or do not answer, or a party whose values arrived
                 does not answer about its masks. A second run continues from the stored answers.
         """
-        sums = self.start(session)
-        sent = sums.send(contribute, lambda _: Nothing())
+        return self.open_next(self.start(session), contribute, Nothing(), self.count, self.ring)
+
+    def open_next(
+        self,
+        sums: "SumCoordinator[Any]",
+        contribute: Callable[[Any, Asked], SumMasked],
+        message: Asked,
+        count: int,
+        ring: Ring,
+    ) -> Total:
+        """Open the next of several sums after one `start`; like `open`."""
+        sent = sums.send(contribute, lambda _: message)
         try:
             answers = sums.answers(sent, missing=0)
         except PartyError as error:
@@ -304,7 +316,7 @@ class MaskedSum(MaskedSums):
                 "charged twice",
                 exit_code=error.exit_code,
             ) from None
-        return sums.opened(sent, answers, self.count, self.ring)
+        return sums.opened(sent, answers, count, ring)
 
     @property
     def message_bytes(self) -> int:
@@ -318,7 +330,6 @@ def _own_mask(seats: Seats, place: int, met: _Met, number: int, count: int, ring
     return expand(met.root, context("own", seats.bound("values", number), seats.names[place]), count, ring)
 
 
-Asked = TypeVar("Asked", bound=Message)
 Replies = Mapping[str, SumMasked]
 
 

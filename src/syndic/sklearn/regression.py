@@ -115,7 +115,10 @@ class GramModel(Parametrised):
             raise InputError(f"rows must have {len(used)} columns: {', '.join(self._names)}")
         middle, half = self._units()
         scaled: Numbers = (matrix - middle) / half
-        return scaled
+        if not self.gram_.halved:
+            return scaled
+        # rescaled numbers were clipped for the fit
+        return np.clip(scaled, [each.lower for each in used], [each.upper for each in used])
 
     def _units(self) -> tuple[Numbers, Numbers]:
         """Return middle and half-width of each feature: the columns' units are middle + half * z."""
@@ -126,7 +129,7 @@ class GramModel(Parametrised):
         if self._release is None:
             raise InputError("this model was fitted without a release, so it has no schema: give rows as a matrix")
         study = self._release.study
-        every, clips, bits = _blocks(study)
+        every, clips, bits = _blocks(study, self._release.result)
         codings = {
             party: [block for block in blocks if {each.name for each in block.features} & set(self._names)]
             for party, blocks in every.items()
@@ -270,13 +273,21 @@ class GramModels:
         return self.regression(label).coefficients_
 
 
-def _blocks(study: Study) -> tuple[Mapping[str, Sequence[Coding]], Mapping[str, Clip], int]:
-    """Return, by party, the coding of columns and the clipping of rows; and the bits of a feature."""
+def _blocks(study: Study, result: Any) -> tuple[Mapping[str, Sequence[Coding]], Mapping[str, Clip], int]:
+    """Return, by party, the coding of columns and the clipping of rows; and the bits of a feature.
+
+    Rescaled rows are shortened for their sums only: a shortened row of a fit on all rows would be predicted too small.
+    """
     protocol = study.protocol
     if isinstance(protocol, Gram):
         plan = study.plan_as(GramPlan)
-        return plan.codings, plan.clips, plan.bits
-    if isinstance(protocol, PooledGram):
+        codings, stages, bits = plan.codings, plan.stages, plan.bits
+    elif isinstance(protocol, PooledGram):
         pooled = study.plan_as(PooledGramPlan)
-        return {"": pooled.codings}, {} if pooled.clip is None else {"": pooled.clip}, pooled.bits
-    raise InputError(f"{protocol.title} publishes no Gram matrix")
+        codings, stages, bits = {"": pooled.codings}, pooled.stages, pooled.bits
+    else:
+        raise InputError(f"{protocol.title} publishes no Gram matrix")
+    if stages.scaling is None:
+        return codings, stages.clips, bits
+    scales = result.note.by_party(codings)
+    return {name: stages.coded(blocks, scales[name]) for name, blocks in codings.items()}, {}, bits

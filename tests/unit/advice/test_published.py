@@ -186,11 +186,19 @@ def test_correlations_and_predictions(case: str) -> None:
         values = np.hstack([one.rows(codes) for one in codings]) / 2**10
         true = np.cov(values.T, bias=True) * people
         places = [gram.index(name) for name in study.schema.names]
+        # rescaled features are in units of their own
+        moved = [(gram.features[place], coding.features[0]) for place, coding in zip(places, codings, strict=True)]
+        halves = np.array([new.half / old.half for new, old in moved])
+        middles = np.array([(new.middle - old.middle) / old.half for new, old in moved])
         means = gram.matrix[0, places] / people
         found = gram.matrix[np.ix_(places, places)] - people * np.outer(means, means)
-        sizes = np.sqrt(np.diag(true))
-        apart_by += (np.abs(found - true) / np.outer(sizes, sizes))[np.triu_indices(4, 1)].tolist()
-        lost.append(_lost(values, regress(gram, "y").predict(values[:, :3])))
+        sizes, own = np.sqrt(np.diag(true)), np.sqrt(np.diag(found))
+        # shortened rows have smaller sums, but the same correlations
+        scale = own if gram.halved else sizes
+        off = found / np.outer(scale, scale) - true / np.outer(sizes, sizes)
+        apart_by += np.abs(off)[np.triu_indices(4, 1)].tolist()
+        predicted = regress(gram, "y").predict((values[:, :3] - middles[:3]) / halves[:3])
+        lost.append(_lost(values, middles[3] + halves[3] * predicted))
     assert_close(forecast(study, "correlation"), apart_by)
     # the loss has the square of the error, so twice its factor
     assert 0.25 < forecast(study, "prediction") / float(np.mean(lost)) < 4

@@ -17,6 +17,7 @@ from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.regression.gram_result import GramResult
 from syndic.model.gram.fit import infer
 from syndic.model.gram.moments import moments_of
+from syndic.model.gram.scaling import Scale
 from syndic.privacy import Cost, gaussian_epsilon, shown
 from syndic.study import Release, plan
 
@@ -40,20 +41,28 @@ def result_of(release: Release) -> GramResult:
     return release.result
 
 
-def exact_rows(study: Study, table: pa.Table) -> np.ndarray:
-    """Return the rows of all parties side by side, for z in [-1, 1], with what is 1 in front."""
+def by_party(study: Study, scales: tuple[Scale, ...]) -> dict[str, tuple[Scale, ...]]:
+    return {
+        party.name: tuple(scale for scale in scales if scale.name in (party.columns or ())) for party in study.parties
+    }
+
+
+def exact_rows(study: Study, table: pa.Table, scales: tuple[Scale, ...] = ()) -> np.ndarray:
+    """Return the rows of all parties side by side, in units of z, with what is 1 in front."""
     coded_by = plan_of(study)
+    known = by_party(study, scales)
     parts = []
     for party in study.parties:
         schema = study.schema.select(party.columns or ())
         coded = next(iter(Table(schema, open_source(table)).batches()))
-        parts.append(coded_by.rows(party.name, coded) / 2.0**coded_by.bits)
+        parts.append(coded_by.rows(party.name, coded, known[party.name]) / 2.0**coded_by.bits)
     ones = [] if coded_by.absent else [np.ones((table.num_rows, 1))]
     return np.hstack([*ones, *parts])
 
 
 OPTIONS: list[tuple[str, str, str]] = [
     ("", VERTICAL, ""),
+    ("scaling = 0", VERTICAL, ""),
     ('products = [["colour", "age"]]\nbits = 5', VERTICAL, ""),
     ("colluding = 2", THREE_VERTICAL, ""),
     ("bits = 16", VERTICAL, ""),
@@ -70,15 +79,16 @@ def test_a_release_is_the_exact_matrix_plus_noise_of_the_stated_size(
     study = gram_study(options, parties=sized(2000, parties), budget=BUDGET, **chosen)
     table = holed(rows(2000, 3)) if columns else rows(2000, 3)
     release = simulate(study, sources(study, table), seed=3, folder=tmp_path)
-    gram = result_of(release).opened
-    matrix = exact_rows(study, table)
+    gram, scales = result_of(release).opened, result_of(release).note.scales
+    matrix = exact_rows(study, table, scales)
     noise = (gram.matrix - matrix.T @ matrix) / gram.sigma
     assert gram.matrix.shape == (matrix.shape[1],) * 2
     opened = gram.places >= 0
     assert not noise[~opened].any()
     assert 0 < np.abs(noise[opened]).max() < 6
     assert 0.4 < np.sqrt((noise[opened] ** 2).mean()) < 1.8
-    assert [len(charges(tmp_path, party.name)) for party in study.parties] == [1] * len(study.parties)
+    assert [len(charges(tmp_path, party.name)) for party in study.parties] == [1 + bool(scales)] * len(study.parties)
+    assert bool(scales) == gram.halved == (not any(word in options for word in ("scaling", "products", "overlap")))
 
 
 def holed(table: pa.Table) -> pa.Table:
@@ -117,22 +127,22 @@ def test_a_release_is_read_back(tmp_path: Path) -> None:
 
 
 def test_noise_follows_from_blocks_and_shares() -> None:
-    study = gram_study("bits = 4")
+    study = gram_study("bits = 4\nscaling = 0")
     noise = plan_of(study).noise
     # three columns and the intercept; score has a level for missing values, which adds nothing; a list is complete
     assert noise.sensitivity_squared == 16 * 16**4
     assert noise.sigma_squared == noise.sensitivity_squared / noise.mu_squared + Fraction(1, 12)
     assert study.costs["north"] == study.costs["south"] == study.joint
     assert 0.999999 < study.joint.epsilon(study.delta) <= 1
-    trusting = gram_study("bits = 4\ncolluding = 0")
+    trusting = gram_study("bits = 4\ncolluding = 0\nscaling = 0")
     assert plan_of(trusting).noise.variance == pytest.approx(noise.variance / 2)
     more = gram_study('products = [["colour", "age"]]')
     # one more block, which can change from one number to another
     assert plan_of(more).sensitivity == 26
-    three = gram_study(parties=THREE_VERTICAL)
+    three = gram_study("scaling = 0", parties=THREE_VERTICAL)
     # of three shares two are enough: three halves of the curator's variance, not twice
-    whole = plan_of(trusting).note.sigma
-    assert plan_of(three).note.sigma == pytest.approx(whole * 1.5**0.5, rel=1e-3)
+    whole = plan_of(trusting).sigma
+    assert plan_of(three).sigma == pytest.approx(whole * 1.5**0.5, rel=1e-3)
 
 
 NUMBERS = "".join(
@@ -147,7 +157,9 @@ def test_long_rows_are_shortened_but_for_exempt_columns() -> None:
     study = gram_study('norm = 0.5\nexempt = ["y"]', parties=sized(1000, HELD), columns=NUMBERS, budget=BUDGET)
     made = plan_of(study)
     # three columns count one and a half, a column alone counts in full
-    assert {name: (clip.blocks, clip.length) for name, clip in made.clips.items()} == {"north": (3, Fraction(3, 2))}
+    assert {name: (clip.blocks, clip.length) for name, clip in made.stages.clips.items()} == {
+        "north": (3, Fraction(3, 2))
+    }
     assert made.sensitivity == (1 + Fraction(3, 2) + 2) ** 2 + Fraction(3, 2)
     generator = np.random.default_rng(2)
     table = pa.table({name: generator.uniform(-1, 1, 1000) for name in "abcdy"})
@@ -167,16 +179,20 @@ def test_long_rows_are_shortened_but_for_exempt_columns() -> None:
 def test_the_strictest_budget_holds() -> None:
     strict = VERTICAL.replace('columns = ["score"]', 'columns = ["score"]\nbudget = {epsilon = 0.5, delta = 1e-6}')
     study = gram_study(parties=strict)
-    event = study.plan.events("north")[0]
-    assert Cost.of([event]).epsilon(Fraction(1, 10**6)) <= Fraction(1, 2)
+    events = study.plan.events("north")
+    assert len(events) == 2
+    assert Cost.of(events).epsilon(Fraction(1, 10**6)) <= Fraction(1, 2)
 
 
 def test_epsilon_is_stated_both_ways() -> None:
     study = gram_study()
     outside, pooled = plan_of(study).epsilons
-    mu_squared = plan_of(study).noise.mu_squared
+    first, noise = plan_of(study).stages.first, plan_of(study).noise
+    assert first is not None
+    # nobody else knows a party's noise on its own counts
+    mu_squared = first.mu_squared + noise.mu_squared / 2
     assert pooled == pytest.approx(1, abs=1e-6)
-    assert outside == pytest.approx(float(gaussian_epsilon(mu_squared / 2, study.delta)), rel=1e-4)
+    assert outside == pytest.approx(float(gaussian_epsilon(mu_squared, study.delta)), rel=1e-4)
     assert f"epsilon {shown(outside)} against everyone but the parties" in str(plan(study))
 
 

@@ -10,9 +10,10 @@ import pytest
 from support import COLUMNS, PARTIES, charges, rows, study_text
 from syndic import Study, simulate
 from syndic.data import Table, open_source
-from syndic.errors import InputError
+from syndic.errors import InputError, SyndicError
 from syndic.methods.regression.gram_result import GramResult
 from syndic.methods.regression.pooled_gram import PooledGramPlan
+from syndic.model.gram.scaling import Scale, Scaling
 from syndic.sklearn import GramRegression
 from syndic.study import Release
 
@@ -40,23 +41,26 @@ def sources() -> dict[str, pa.Table]:
     return {name: rows(count, place) for place, (name, count) in enumerate(SIZES.items())}
 
 
-@pytest.mark.parametrize("options", ["", 'products = [["age", "colour"]]', "norm = 0.4", "colluding = 2\nbits = 6"])
+@pytest.mark.parametrize(
+    "options", ["", "scaling = 0", 'products = [["age", "colour"]]', "norm = 0.4", "colluding = 2\nbits = 6"]
+)
 def test_a_release_is_the_exact_matrix_plus_noise_of_the_stated_size(options: str, tmp_path: Path) -> None:
     study = study_of(options)
     release = simulate(study, sources(), seed=3, folder=tmp_path)
     assert isinstance(release.result, GramResult)
-    gram, plan = release.result.opened, study.plan_as(PooledGramPlan)
+    gram, plan, scales = release.result.opened, study.plan_as(PooledGramPlan), release.result.note.scales
     table = Table(study.schema, open_source(pa.concat_tables(sources().values())))
-    matrix = np.concatenate([plan.rows(batch) for batch in table.batches()]) / 2.0**plan.bits
+    matrix = np.concatenate([plan.rows(batch, scales) for batch in table.batches()]) / 2.0**plan.bits
     assert gram.rows == len(matrix) == 3000
     noise = (gram.matrix - matrix.T @ matrix) / gram.sigma
     assert not noise[gram.places < 0].any()
     assert 0.5 < np.sqrt((noise[gram.places >= 0] ** 2).mean()) < 1.6
-    assert [len(charges(tmp_path, name)) for name in SIZES] == [1, 1, 1]
+    assert [len(charges(tmp_path, name)) for name in SIZES] == [1 + bool(scales)] * 3
+    assert bool(scales) == gram.halved == (not any(word in options for word in ("scaling", "products", "norm")))
 
 
 def test_noise_is_that_of_one_curator_but_for_those_who_collude() -> None:
-    study = study_of()
+    study = study_of("scaling = 0")
     plan = study.plan_as(PooledGramPlan)
     noise = plan.noise
     # colour, age, score and the intercept; a list and two numbers
@@ -66,7 +70,27 @@ def test_noise_is_that_of_one_curator_but_for_those_who_collude() -> None:
     assert 0.99999 < study.joint.epsilon(study.delta) <= 1
     shorter = study_of("norm = 0.4\nexempt = []")
     # age is the only column of nothing but numbers: score has a level for missing values
-    assert shorter.plan_as(PooledGramPlan).clip is None
+    assert not shorter.plan_as(PooledGramPlan).stages.clips
+
+
+def test_rescaled_numbers_are_paid_for_within_the_budget() -> None:
+    study = study_of()
+    stages = study.plan_as(PooledGramPlan).stages
+    assert stages.first is not None
+    # age and score, each with one count up and one down
+    assert stages.first.sensitivity_squared == 4
+    assert stages.first.mu_squared == pytest.approx((stages.first.mu_squared + stages.noise.mu_squared) / 5)
+    assert study.costs["north"] == study.joint
+    assert 0.99999 < study.joint.epsilon(study.delta) <= 1
+
+
+def test_scales_that_do_not_belong_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lie = (Scale(name="score", centre=0, width=1),)
+    monkeypatch.setattr(Scaling, "scales", lambda *_: lie)
+    with pytest.raises(SyndicError, match="do not belong"):
+        simulate(study_of(), sources(), seed=3, folder=tmp_path)
+    # the counts were charged; the sums were not, and did not leave
+    assert [len(charges(tmp_path, name)) for name in SIZES] == [1, 1, 1]
 
 
 def test_missing_parties_are_left_out_and_paid_for() -> None:

@@ -238,7 +238,9 @@ def _estimate_others() -> Iterator[Setting]:
 
 
 def _pooled_gram() -> Setting:
-    study = study_of(PooledGram(bits=4), columns=(("x", 2), ("y", 2)), parties=THREE, unit=REPLACE, budget=APPROXIMATE)
+    study = study_of(
+        PooledGram(bits=4, scaling=0.0), columns=(("x", 2), ("y", 2)), parties=THREE, unit=REPLACE, budget=APPROXIMATE
+    )
     one = dict.fromkeys(THREE, rows_of(x=[1, 0], y=[1, 0]))
     other = {**one, "a": rows_of(x=[0, 0], y=[1, 0])}
     masked = MaskedSum(

@@ -86,7 +86,7 @@ def _gram() -> Iterator[Setting]:
         ("gram of three", three, {"colluding": 2}),
         ("gram overlap", TWO, {"overlap": True}),
     ):
-        protocol = Gram(bits=4, **options)
+        protocol = Gram(bits=4, scaling=0.0, **options)
         columns = [(column, 3) for _, held in parties.values() for column in held]
         study = study_of(
             protocol,

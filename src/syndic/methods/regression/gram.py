@@ -1,10 +1,11 @@
 """The noisy Gram matrix of a vertical study: sums of products of any two features, also of different parties.
 
 *Neighbours*: one person's values are replaced, at all parties at once; which people are in the data is public.
-*Method*: every party codes its columns as whole numbers of at most 2^bits by public bounds. A party computes sums of
+*Method*: every party counts its number columns in bins, with noise, and codes its columns as whole numbers by public
+bounds and those counts (`syndic.model.gram.scaling`). A party computes sums of
 products of its own columns; those across parties come as shares from secure products (`syndic.mpc.product`). Each party
 adds its share of one Gaussian noise to every sum, and masks the result with keys agreed with every other party: only
-the total is opened, once. *Sensitivity*: see `syndic.model.gram.matrix.sensitivity_squared`.
+the total is opened, once. *Sensitivity*: see `syndic.model.gram.matrix`.
 
 *Who sees what.* The coordinator: sealed rows, masked shares, the noisy sums. A party: masked rows, the noisy sums, its
 own share of the noise; against up to `colluding` parties together enough noise remains. The coordinator and one party
@@ -15,7 +16,6 @@ It replaces the noisy columns that Wu et al. (2022) publish for the same purpose
 
 import itertools
 from collections.abc import Mapping
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, final
@@ -23,8 +23,7 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.document import exact
-from syndic.errors import InputError
+from syndic.errors import InputError, RefusedError
 from syndic.kernel import (
     SAME_PEOPLE,
     Message,
@@ -34,22 +33,22 @@ from syndic.kernel import (
     Requires,
     Session,
     Terms,
-    budgets_of,
     schema_of,
     step,
 )
 from syndic.methods.onehot import rows_between
 from syndic.methods.regression.gram_plan import GramPlan, absent_of, codings_of, features_of
 from syndic.methods.regression.gram_result import GramResult, read_gram
-from syndic.model.gram.matrix import places_of, sensitivity_squared
-from syndic.model.gram.rows import MOST_BITS, Pair, check_names, clip_of, products_of
+from syndic.methods.regression.stages import SCALING, Scales, Stages, check_share, stages_of
+from syndic.model.gram.rows import Pair, check_names, products_of
+from syndic.model.gram.scaling import counts_of, is_number
 from syndic.mpc.dealer import deal_products
+from syndic.mpc.order import advance
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_messages import ProductInbox, ProductOpening, ProductTurn
 from syndic.mpc.ring import OVERFLOW
 from syndic.mpc.triple import product_sizes
-from syndic.noise import FineGaussianShare
-from syndic.privacy import mu_squared_for
+from syndic.noise import FineGaussian
 
 
 class OpenedGram(Message):
@@ -66,7 +65,8 @@ class Gram(Method, tag="gram"):
     collude, their shares of the noise included. `bits`: a feature is a whole number of at most 2^bits. `overlap`:
     parties may lack some of the people; such a row has only missing values at that party. `norm`: a party's numbers in
     a row are clipped so that their mean square is at most this: less noise, but long rows are shortened. `exempt`:
-    columns that are not clipped, for example the label.
+    columns that are not clipped, for example the label. `scaling`: the share of the budget for noisy counts by which
+    numbers are rescaled first; 0 for bounds only, as with `products`, `overlap` or a `norm` below 1.
     """
 
     title: ClassVar[str] = "Gram matrix from secure products, with one copy of noise"
@@ -83,8 +83,10 @@ class Gram(Method, tag="gram"):
     overlap: bool = False
     norm: float = 1.0
     exempt: tuple[str, ...] = ()
+    scaling: float = SCALING
 
     def __post_init__(self) -> None:
+        check_share(self.scaling)
         if self.colluding < 0:
             raise ValueError(f"colluding ({self.colluding}) must not be negative")
         if not 4 <= self.bits <= 16:
@@ -106,26 +108,49 @@ class Gram(Method, tag="gram"):
         features, spans = features_of(codings, overlap=self.overlap)
         every = [block for blocks in codings.values() for block in blocks]
         check_names(every, features)
-        found = {name: clip_of(blocks, exact(self.norm), self.exempt) for name, blocks in codings.items()}
-        clips = {name: clip for name, clip in found.items() if clip is not None}
-        sensitivity = sensitivity_squared(
-            every, len(codings) if self.overlap else 0, [(clip.blocks, clip.length) for clip in clips.values()]
+        stages = stages_of(
+            terms,
+            codings,
+            features,
+            people=terms.parties[0].people or 1,
+            presences=len(codings) if self.overlap else 0,
+            scaling=self.scaling,
+            norm=self.norm,
+            exempt=self.exempt,
+            colluding=self.colluding,
+            missing=0,
+            alone=True,
         )
-        noise = self._noise(terms, sensitivity * 16**self.bits, int(places_of(features).max()) + 1)
         return GramPlan(
             terms=terms,
             features=features,
             spans=spans,
             interactions=self.products,
             bits=self.bits,
-            clips=clips,
+            stages=stages,
             absent=absent_of(terms) if self.overlap else {},
-            sensitivity=sensitivity,
-            noise=noise,
-            product=self._product(terms, {name: span.stop - span.start for name, span in spans.items()}, noise),
+            product=self._product(terms, {name: span.stop - span.start for name, span in spans.items()}, stages),
         )
 
     # The parties' side; keys are those of the secure product.
+
+    @step(reveals="noisy")
+    def count_bins(self, party: Party[GramPlan], message: Nothing) -> Scales:
+        """Count own number columns in bins, add noise, and return the centres and widths that follow."""
+        del message
+        advance(party, "scales", 1)
+        stages, codings = party.plan.stages, party.plan.codings[party.name]
+        scaling, first = stages.scaling, stages.first
+        if scaling is None or not isinstance(first, FineGaussian):
+            raise RefusedError("this study scales numbers by their bounds")
+        counts = sum(
+            (counts_of(codings, batch, scaling.bins) for batch in party.table.batches()),
+            start=np.zeros(scaling.bins * sum(map(is_number, codings)), dtype=np.int64),
+        )
+        noisy = party.release(first, counts, why="noisy counts to rescale numbers by")
+        found = Scales(scales=scaling.scales(codings, noisy / first.scale, party.plan.product.sizes.rows))
+        party.remember("scales", found)
+        return found
 
     @step(reveals="sealed")
     def product_masked(self, party: Party[GramPlan], message: ProductTurn) -> ProductOpening:
@@ -146,14 +171,15 @@ class Gram(Method, tag="gram"):
         shares = product.shares(party)
         own, sums = _own_sums(party)
         product.check_unchanged(party, sums)
-        total = np.zeros(plan.count, dtype=np.uint64)
+        total = np.zeros(plan.sums, dtype=np.uint64)
         _put(total, plan.places[span, span], own.view(np.uint64))
         if not plan.absent:
             _put(total, plan.places[0, span], (sums << plan.bits).view(np.uint64))
         for partner, share in shares.items():
             left, right = product.pair(party.name, partner)
             _put(total, plan.places[plan.spans[left], plan.spans[right]], share.astype(np.uint64))
-        noisy = party.contribute(plan.noise, ring.lift(ring.reduce(total)), why="noisy Gram matrix")
+        values = plan.stages.split(ring.lift(ring.reduce(total)), plan.features)
+        noisy = party.contribute(plan.stages.noise, values, why="noisy Gram matrix")
         for partner in shares:
             noisy = ring.lift(product.hide(party, partner, noisy, ring))
         return OpenedGram(share=ring.pack(ring.reduce(noisy)))
@@ -161,19 +187,24 @@ class Gram(Method, tag="gram"):
     # The coordinator's side.
 
     def coordinate(self, session: Session[GramPlan]) -> GramResult:
-        """Deal triples, forward messages, and add up all parties' noisy shares: the masks cancel."""
+        """Let parties rescale, deal triples, forward messages, add up all noisy shares: the masks cancel."""
         plan, ring = session.plan, session.plan.product.sizes.ring
+        answers = session.ask(self.count_bins, Nothing()) if plan.stages.scaling else {}
+        scales = {name: answer.scales for name, answer in answers.items()}
         deal_products(session, self, plan.product)
         opened = session.ask(self.open_gram, Nothing())
         total = np.zeros(plan.count, dtype=np.uint64)
         for answer in opened.values():
             total = total + ring.unpack(answer.share, plan.count).astype(np.uint64)
-        return GramResult(note=plan.note, sums=ring.lift(ring.reduce(total)))
+        sums = plan.stages.joined(ring.lift(ring.reduce(total)), plan.features)
+        return GramResult(note=plan.note_for(scales), sums=sums)
 
     def read(self, plan: GramPlan, folder: Path) -> GramResult:
         """Read back `gram.parquet` and `gram.json`."""
         found = read_gram(folder)
-        if found.note != plan.note:
+        scales = found.note.by_party(plan.codings)
+        fits = all(plan.stages.allowed(blocks, scales[name]) for name, blocks in plan.codings.items())
+        if not fits or found.note != plan.note_for(scales):
             raise InputError(f"{folder.name}: gram.json does not belong to this study")
         return found
 
@@ -194,46 +225,27 @@ class Gram(Method, tag="gram"):
         if unknown:
             raise InputError(f"exempt: no party holds the column {unknown[0]}")
 
-    def _noise(self, terms: Terms, square: Fraction, count: int) -> FineGaussianShare:
-        """Return each party's share of the noise. Sums are already whole numbers of a fine unit: no fraction bits."""
-
-        def made(slack: Fraction) -> FineGaussianShare:
-            return FineGaussianShare(
-                parties=len(terms.parties),
-                colluding=self.colluding,
-                dimension=count,
-                sensitivity_squared=square,
-                mu_squared=min(mu_squared_for(budget.epsilon, budget.delta, slack) for budget in budgets_of(terms)),
-                changed=count,
-                fraction_bits=0,
-            )
-
-        # including the slack adds noise, which lowers the slack: twice the first value is always enough
-        return made(2 * made(Fraction(0)).event.slack)
-
-    def _product(self, terms: Terms, widths: Mapping[str, int], noise: FineGaussianShare) -> SecureProduct:
+    def _product(self, terms: Terms, widths: Mapping[str, int], stages: Stages) -> SecureProduct:
         """Return the product of every pair of parties, in a ring for every person at the bound and for the noise."""
-        pairs, limits = tuple(itertools.combinations(widths, 2)), terms.limits
+        pairs, limits, noise = tuple(itertools.combinations(widths, 2)), terms.limits, stages.noise
+        stages.check_room(terms.parties[0].people or 1, self.bits)
         sizes = product_sizes(
             rows=terms.parties[0].people or 1,
-            entry=1 << self.bits,
+            entry=int(stages.longest * 2**self.bits),
             signed=True,
             headroom=noise.tail(OVERFLOW / noise.dimension, noise.parties),
             columns=list(widths.values()),
             chunk_bytes=min(1 << 24, min(limits.message_mb, limits.memory_mb) * 10**6 // (8 * len(widths))),
         )
-        if sizes.ring.bits > MOST_BITS:
-            raise InputError(
-                f"sums of {sizes.ring.bits} bits leave no room for noise in 64 bits: set bits below {self.bits}"
-            )
         groups = {name: (width,) for name, width in widths.items()}
         return SecureProduct(label="product", sizes=sizes, pairs=pairs, groups=groups)
 
 
 def _matrix(party: Party[GramPlan], start: int, stop: int) -> NDArray[Any]:
     """Return rows of the party's features. Private."""
+    scales = party.recall("scales", Scales).scales if party.plan.stages.scaling else ()
     batches = party.table.batches(schema_of(party.terms, party.name).names)
-    return np.concatenate([party.plan.rows(party.name, some) for some in rows_between(batches, start, stop)])
+    return np.concatenate([party.plan.rows(party.name, some, scales) for some in rows_between(batches, start, stop)])
 
 
 def _own_sums(party: Party[GramPlan]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -26,8 +26,10 @@ from syndic.kernel import (
     schema_of,
 )
 from syndic.methods.regression.gram_result import GramNote
+from syndic.methods.regression.stages import Stages
 from syndic.model.gram.matrix import intercept, places_of, presence
-from syndic.model.gram.rows import Clip, Pair
+from syndic.model.gram.rows import Pair
+from syndic.model.gram.scaling import Scale
 from syndic.mpc.product import SecureProduct
 from syndic.noise import FineGaussianShare
 from syndic.privacy import Cost, Event
@@ -37,19 +39,17 @@ from syndic.privacy import Cost, Event
 class GramPlan(Plan):
     """The features, what one person can change, every party's share of the noise, and the product across parties.
 
-    `spans` gives each party's part of the `features`, `interactions` the products of columns among them, `clips` the
-    parties whose rows are shortened. `absent` gives, by party and column, the first code that means missing, if people
-    may be absent. Sums are whole numbers in units of 4^-bits.
+    `spans` gives each party's part of the `features`, `interactions` the products of columns among them. `absent` is,
+    by party and column, the first code that means missing, if people may be absent. Sums are whole numbers in units of
+    4^-bits.
     """
 
     features: tuple[Feature, ...]
     spans: Mapping[str, slice]
     interactions: tuple[Pair, ...]
     bits: int
-    clips: Mapping[str, Clip]
+    stages: Stages
     absent: Mapping[str, Mapping[str, int]]
-    sensitivity: Fraction
-    noise: FineGaussianShare
     product: SecureProduct
 
     @cached_property
@@ -63,34 +63,56 @@ class GramPlan(Plan):
         return places_of(self.features)
 
     @property
+    def sums(self) -> int:
+        """How many sums there are."""
+        return int(self.places.max()) + 1
+
+    @property
+    def noise(self) -> FineGaussianShare:
+        """The share of the noise of the sums that each party adds."""
+        return self.stages.noise
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """What one person changes the sums by, in squared l2, in units of z."""
+        return self.stages.sensitivity
+
+    @property
     def count(self) -> int:
-        """How many sums are opened."""
+        """How many numbers are opened: the sums, rescaled squares as two halves."""
         return self.noise.dimension
 
-    @cached_property
-    def note(self) -> GramNote:
-        """What is published with the sums; the noise of a sum is in units of z."""
+    @property
+    def sigma(self) -> float:
+        """The noise of a sum in units of z."""
+        return float(self.noise.total_variance(self.noise.parties) ** 0.5) / float(4**self.bits)
+
+    def note_for(self, scales: Mapping[str, tuple[Scale, ...]]) -> GramNote:
+        """Return what is published with the sums, for each party's scales."""
+        moved = {name: self.stages.coded(blocks, scales.get(name, ())) for name, blocks in self.codings.items()}
         return GramNote(
             rows=self.product.sizes.rows,
             bits=self.bits,
-            sigma=float(self.noise.total_variance(self.noise.parties) ** 0.5) / float(4**self.bits),
-            shortened=bool(self.clips),
-            features=self.features,
+            sigma=self.sigma,
+            shortened=self.stages.shortened,
+            features=features_of(moved, overlap=bool(self.absent))[0],
+            scales=tuple(scale for own in scales.values() for scale in own),
         )
 
     @cached_property
     def epsilons(self) -> tuple[float, float]:
         """The epsilon against everyone who knows no share of the noise, and against `colluding` parties."""
         delta = min(budget.delta for budget in budgets_of(self.terms))
+        counts = self.stages.events[:-1]
         events = (self.noise.event_if(self.noise.parties), self.noise.event)
-        outside, pooled = (float(Cost.of([event]).epsilon(delta)) for event in events)
+        outside, pooled = (float(Cost.of([*counts, event]).epsilon(delta)) for event in events)
         return outside, pooled
 
-    def rows(self, party: str, coded: Coded) -> NDArray[np.int32]:
-        """Return the party's features of coded rows. Private."""
-        matrix = coded_rows(self.codings[party], coded)
-        if party in self.clips:
-            matrix = self.clips[party].apply(matrix, self.bits)
+    def rows(self, party: str, coded: Coded, scales: tuple[Scale, ...] = ()) -> NDArray[np.int32]:
+        """Return the party's features of coded rows, rescaled and shortened. Private."""
+        matrix = coded_rows(self.stages.coded(self.codings[party], scales), coded)
+        if party in self.stages.clips:
+            matrix = self.stages.clips[party].apply(matrix, self.bits)
         if not self.absent:
             return matrix
         levels = self.absent[party]
@@ -100,14 +122,14 @@ class GramPlan(Plan):
         return full
 
     def events(self, party: str) -> tuple[Event, ...]:
-        """One release of all sums: every party is charged for the whole."""
+        """One release of the counts, if numbers are rescaled, and one of all sums: each party is charged for all."""
         self.check_party(party)
-        return (self.noise.event,)
+        return self.stages.events
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """The secure product, chunk by chunk, and the opening of the noisy sums."""
-        return (*self.product.rounds, "open_gram")
+        """Counts, if numbers are rescaled; the secure product, chunk by chunk; the opening of the noisy sums."""
+        return (*(("count_bins",) if self.stages.scaling else ()), *self.product.rounds, "open_gram")
 
     @cached_property
     def resources(self) -> Resources:
@@ -119,13 +141,12 @@ class GramPlan(Plan):
         return Resources(
             memory_bytes=10**8 + (4 * parties + 16) * chunk + 64 * self.count,
             reply_bytes=max(chunk, sizes.ring.packed_bytes(self.count)) + 1000,
-            rounds=2 + 2 * sizes.chunks,
+            rounds=2 + 2 * sizes.chunks + bool(self.stages.scaling),
             seconds=round(1.0 + sizes.rows * (sum(widths) * 3e-8 * parties + cells * 2e-9), 1),
             notes=(
                 f"{len(self.features)} features, {self.count:,} sums; rows are masked with {sizes.ring.bits} bits "
                 "per feature",
-                f"standard deviation {self.note.sigma:.4g} on every sum over {sizes.rows:,} people of values in "
-                "[-1, 1]",
+                f"standard deviation {self.sigma:.4g} on every sum over {sizes.rows:,} people {self.stages.unit}",
             ),
         )
 
@@ -142,7 +163,7 @@ class GramPlan(Plan):
     @property
     def disclosure(self) -> Disclosure:
         """What every role sees."""
-        sums = "the noisy sums of products"
+        sums = self.stages.released
         outside, pooled = self.epsilons
         present = (
             "who is on the common list of people, and its length; which of them a party has is protected"
@@ -152,8 +173,8 @@ class GramPlan(Plan):
         return Disclosure(
             sees=product_sees(sums),
             sensitivity=(
-                f"replacing one person's values at all parties at once changes the {self.count} sums by at most "
-                f"{float(self.sensitivity):.6g} in squared l2, for z in [-1, 1]; every party is charged for all of it"
+                f"replacing one person's values at all parties at once changes {self.stages.changes}; every party is "
+                "charged for all of it"
             ),
             against={
                 "everyone but the parties": outside,

@@ -1,6 +1,6 @@
 """What a study of a Gram matrix publishes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,19 +10,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from syndic.data.coding import Feature
+from syndic.data.coding import Coding, Feature
 from syndic.document import Document, from_file
 from syndic.errors import InputError
 from syndic.kernel import Result, read_table
 from syndic.kernel.result import unreadable
 from syndic.model.gram.consistent import consistent
 from syndic.model.gram.matrix import GramMatrix, places_of
+from syndic.model.gram.scaling import Scale
 
 
 class GramNote(Document):
     """The features, the number of people, the noise of a sum in units of z, and the fraction bits of a feature.
 
-    `shortened` says whether long rows were clipped.
+    `shortened` says whether so many rows were clipped that intervals are biased. `scales`: those of rescaled numbers.
     """
 
     rows: int
@@ -30,6 +31,15 @@ class GramNote(Document):
     sigma: float
     shortened: bool
     features: tuple[Feature, ...]
+    scales: tuple[Scale, ...] = ()
+
+    def by_party(self, codings: Mapping[str, Sequence[Coding]]) -> dict[str, tuple[Scale, ...]]:
+        """Return the scales of each party's columns."""
+        known = {scale.name: scale for scale in self.scales}
+        return {
+            name: tuple(known[each.columns[0]] for each in blocks if each.columns[0] in known)
+            for name, blocks in codings.items()
+        }
 
 
 @final
@@ -54,7 +64,12 @@ class GramResult(Result):
         values = self.sums / 4.0**self.note.bits
         note = self.note
         return GramMatrix(
-            features=note.features, rows=note.rows, values=values, sigma=note.sigma, shortened=note.shortened
+            features=note.features,
+            rows=note.rows,
+            values=values,
+            sigma=note.sigma,
+            shortened=note.shortened,
+            halved=bool(note.scales),
         )
 
     def files(self) -> Mapping[str, Any]:
@@ -71,7 +86,9 @@ class GramResult(Result):
             "features": len(self.note.features),
             "sums": len(self.sums),
             "people": self.note.rows,
-            "noise of a sum, for values in [-1, 1]": round(self.note.sigma, 3),
+            f"noise of a sum, for {'rescaled values' if self.note.scales else 'values in [-1, 1]'}": round(
+                self.note.sigma, 3
+            ),
         }
 
 

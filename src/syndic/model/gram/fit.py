@@ -1,10 +1,14 @@
 """Linear models from a noisy Gram matrix: with shrinkage for prediction, unbiased with intervals for inference.
 
-*Shrinkage*. With centred sums C of the features, their eigenvalues l, and centred sums g with the label, noise makes g
-differ from C w by about s sqrt(1 + |w|^2) in every direction, whatever its eigenvalue. If coefficients are of size t,
-the best linear estimate is V diag(l / (l^2 + k)) V'g, k = s^2 (1 + d t^2) / t^2 (Tikhonov's filter). t is the value
-that makes the opened g most likely. If noise is small this is least squares; directions with l below the noise are
-shrunk to zero, so negative eigenvalues do no harm. Wang (2018) adds a ridge of 2 s sqrt(d) instead: see `regress`.
+*Shrinkage*. With centred sums C of the features, and centred sums g with the label, noise makes g differ from C w by
+about s sqrt(1 + |w|^2) in every direction. First C itself is shrunk: a sum C_ij of two features with squares a and b is
+taken to be normal of variance r^2 a b, where r is the size of correlations that explains the opened sums beyond their
+noise; its posterior mean is kept, with a share q of the noise. Let l be the eigenvalues and V the directions of what
+is left. If coefficients are of size t, the best linear estimate is V diag(l / (l^2 + k)) V'g, k = s^2 (1 + q d t^2) /
+t^2 (Tikhonov's filter). t is the value that makes the opened g most likely. If noise is small this is least squares;
+directions with l below the noise are shrunk to zero, so negative eigenvalues do no harm. At last all coefficients are
+multiplied by the chance that there is anything to learn, from the mean likelihood over t against t = 0: where noise
+explains g, the prediction is the mean. Wang (2018) adds a ridge of 2 s sqrt(d) instead: see `regress`.
 
 *Intervals*. Least squares w from the opened sums satisfies, to first order, w - w0 = H^-1 (N v + X'e): N is the noise
 matrix, v = (-w, 1) over features and label, e the residuals. Both parts are known: N v is linear in the noise of the
@@ -29,7 +33,10 @@ from syndic.model.gram.moments import Moments, moments_of
 
 Numbers = NDArray[np.float64]
 
-_SIZES: Final = np.exp(np.linspace(np.log(1e-4), np.log(30.0), 80)) ** 2
+# sizes of coefficients, squared, for features and labels of one variance
+_SIZES: Final = np.exp(np.linspace(np.log(1e-3), np.log(3.0), 40)) ** 2
+# odds against there being anything to learn, before the sums are seen
+_ODDS: Final = 4.0
 # smallest ratio of the least eigenvalue to the size of the noise matrix at which intervals have their stated coverage
 _ABOVE_NOISE: Final = 2.0
 
@@ -54,7 +61,8 @@ class Fit:
 
     def predict(self, rows: Numbers) -> Numbers:
         """Return the label's z for rows of the features' z, clipped to the label's bounds."""
-        return np.clip(self.intercept + rows @ self.coefficients, -1.0, 1.0)
+        label = self.gram.features[self.gram.index(self.label)]
+        return np.clip(self.intercept + rows @ self.coefficients, label.lower, label.upper)
 
     def original(self) -> tuple[float, Numbers]:
         """Return intercept and coefficients in the columns' own units."""
@@ -126,7 +134,7 @@ def regress(
     moments = moments_of(gram, (*chosen, label))
     places = list(range(len(chosen)))
     square, cross = moments.centred[np.ix_(places, places)], moments.centred[places, -1]
-    weights, trace = _solved(square, cross, moments.sigma, ridge)
+    weights, trace = _solved(square, cross, float(moments.centred[-1, -1]), moments.sigma, ridge)
     start = float(moments.means[-1]) - float(moments.means[:-1] @ weights)
     fitted = moments.sigma**2 * (1 + float(weights @ weights)) * trace
     return _fit(gram, label, chosen, np.concatenate([[start], weights]), moments, fitted)
@@ -202,13 +210,13 @@ def _shares(gram: GramMatrix, name: str, block: str) -> bool:
     return block in {feature.block, *blocks}
 
 
-def _solved(square: Numbers, cross: Numbers, sigma: float, ridge: float | str) -> tuple[Numbers, float]:
-    """Return the coefficients, and the trace of the matrix that maps `cross` to them."""
+def _solved(square: Numbers, cross: Numbers, total: float, sigma: float, ridge: float | str) -> tuple[Numbers, float]:
+    """Return the coefficients, and the trace of the matrix that maps `cross` to them; `total` is the label's square."""
+    if ridge == "adaptive":
+        return _adapted(square, cross, total, sigma)
     values, vectors = np.linalg.eigh(square)
     values, turned = np.maximum(values, 0.0), vectors.T @ cross
-    if ridge == "adaptive":
-        filtered = _filter(values, turned, sigma)
-    elif ridge == "adassp":
+    if ridge == "adassp":
         filtered = 1 / np.maximum(values + max(0.0, 2 * sigma * np.sqrt(len(values)) - float(values[0])), 1e-9)
     elif isinstance(ridge, str) or not 0 <= ridge < inf:
         raise InputError(f"the ridge ({ridge}) must be adaptive, adassp or a number of at least 0")
@@ -217,16 +225,38 @@ def _solved(square: Numbers, cross: Numbers, sigma: float, ridge: float | str) -
     return vectors @ (filtered * turned), float(filtered.sum())
 
 
-def _filter(values: Numbers, turned: Numbers, sigma: float) -> Numbers:
-    """Return l / (l^2 + k) with k from the most likely size of the coefficients."""
+def _shrunk(square: Numbers, sigma: float) -> tuple[Numbers, float]:
+    """Return centred sums with smaller sums of two features, and the share of their noise that is left."""
+    size = len(square)
+    if size == 1:
+        return square, 1.0
+    apart = ~np.eye(size, dtype=bool)
+    own, mean = np.diag(square), max(float(np.diag(square).mean()), sigma)
+    # squares scatter around their mean, with noise of up to twice the variance on top
+    scattered = max(float(own.var()) - 2 * sigma**2, 0.0)
+    own = np.maximum(mean + (own - mean) * scattered / (scattered + 2 * sigma**2), 0.1 * mean)
+    scale = np.outer(own, own)
+    correlated = max(float((square[apart] ** 2 - sigma**2).sum()), 0.0) / float(scale[apart].sum())
+    kept = correlated * scale / (correlated * scale + sigma**2)
+    return np.where(apart, kept * square, np.diag(own)), float(kept[apart].mean())
+
+
+def _adapted(square: Numbers, cross: Numbers, total: float, sigma: float) -> tuple[Numbers, float]:
+    """Return the coefficients of the most likely size, and the trace; none where noise explains the sums."""
     if sigma == 0:
-        return np.where(values > 1e-9 * (1 + values[-1]), 1 / np.maximum(values, 1e-300), 0.0)
-    noise = sigma**2 * (1 + len(values) * _SIZES)
-    variances = values[:, None] ** 2 * _SIZES + noise
-    likelihoods = -np.log(variances).sum(axis=0) - (turned[:, None] ** 2 / variances).sum(axis=0)
-    best = int(np.argmax(likelihoods))
-    filtered: Numbers = values / (values**2 + noise[best] / _SIZES[best])
-    return filtered
+        values, vectors = np.linalg.eigh(square)
+        inverse = np.where(values > 1e-9 * (1 + values[-1]), 1 / np.maximum(values, 1e-300), 0.0)
+        return vectors @ (inverse * (vectors.T @ cross)), float(inverse.sum())
+    shrunk, left = _shrunk(square, sigma)
+    values, vectors = np.linalg.eigh(shrunk)
+    values, turned = np.maximum(values, 0.0), vectors.T @ cross
+    sizes = np.append(_SIZES * max(total, sigma) / max(float(np.diag(shrunk).mean()), sigma), 0.0)
+    variances = values[:, None] ** 2 * sizes + sigma**2 * (1 + left * len(values) * sizes)
+    likelihoods = -(np.log(variances) + turned[:, None] ** 2 / variances).sum(axis=0) / 2
+    best = int(np.argmax(likelihoods[:-1]))
+    evidence = float(np.exp(np.clip(likelihoods[:-1] - likelihoods[-1], -700, 700)).mean())
+    filtered = evidence / (evidence + _ODDS) * values * sizes[best] / variances[:, best]
+    return vectors @ (filtered * turned), float(filtered.sum())
 
 
 def _fit(

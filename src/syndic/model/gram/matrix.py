@@ -55,6 +55,26 @@ def sensitivity_squared(
     return (blocks + 1) ** 2 + several - max(0, 1 + complete - (len(codings) - complete))
 
 
+def halved_sensitivity_squared(codings: Sequence[Coding], lengths: Sequence[tuple[int, Fraction]]) -> Fraction:
+    """Return the squared l2 sensitivity of sums of rescaled rows, whose squares are opened as two halves each.
+
+    Let z and w be a person's features before and after, with the intercept. The two halves of a square move by
+    (u_i - v_i) / 2 each, together (u_i - v_i)^2 / 2 when squared. So all opened sums move by at most half of
+    |zz' - ww'|^2 = |z|^4 + |w|^4 - 2 (z'w)^2, which is at most |z|^4 if w is not longer. For each entry of `lengths`
+    the numbers of that many blocks add up to at most that length, when squared; every other block adds at most 1, and
+    so does the intercept. The level for missing values of a number counts as a block of its own.
+    """
+    flags = sum(len(coding.features) > 1 for coding in codings if coding.numbers == 1)
+    blocks = len(codings) - sum(count for count, _ in lengths) + flags + 1
+    return (blocks + sum((length for _, length in lengths), Fraction(0))) ** 2
+
+
+def squares_of(features: Sequence[Feature]) -> Places:
+    """Return the indices of the opened squares of numbers among the values."""
+    places = np.diag(places_of(features))
+    return places[[feature.values == "number" for feature in features]]
+
+
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GramMatrix:
@@ -63,6 +83,7 @@ class GramMatrix:
     `values` has one number for each entry of the upper triangle that is neither a known constant nor equal to another
     entry; `places` maps entries to values. `shortened` means that long rows were clipped, which biases linear fits.
     `projection` is the projection applied to the noise of the values, if any (`syndic.model.gram.consistent`).
+    `halved`: squares of numbers were opened as two halves, so that their noise has twice the variance.
     """
 
     features: tuple[Feature, ...]
@@ -71,6 +92,7 @@ class GramMatrix:
     sigma: float
     shortened: bool = False
     projection: Callable[[Numbers], Numbers] | None = None
+    halved: bool = False
 
     def __post_init__(self) -> None:
         if len(set(self.names)) != len(self.names):
@@ -129,19 +151,29 @@ class GramMatrix:
         for place, row in enumerate(rows):
             noisy = self.places[row] != _CONSTANT
             np.add.at(found[place], self.places[row][noisy], vector[noisy])
-        return found if self.projection is None else self.projection(found)
+        return self._relative * (found if self.projection is None else self.projection(found))
 
     def noise_weights(self, vector: Numbers) -> Numbers:
         """Return c such that vector' (noise matrix) vector is c times the noise of the values."""
         weights = np.outer(vector, vector)
         noisy = self.places != _CONSTANT
         found = np.bincount(self.places[noisy], weights=weights[noisy], minlength=len(self.values)).astype(np.float64)
-        return found if self.projection is None else self.projection(found[None, :])[0]
+        return self._relative * (found if self.projection is None else self.projection(found[None, :])[0])
+
+    @cached_property
+    def _relative(self) -> Numbers:
+        """The noise of each value over `sigma`."""
+        relative = np.ones(len(self.values))
+        if self.halved:
+            relative[squares_of(self.features)] = 2**0.5
+        return relative
 
     def renoised(self, sigma: float, generator: np.random.Generator) -> "GramMatrix":
         """Return this matrix with more noise, for experiments."""
         total = float(np.hypot(self.sigma, sigma))
-        return replace(self, values=self.values + sigma * generator.standard_normal(len(self.values)), sigma=total)
+        return replace(
+            self, values=self.values + sigma * self._relative * generator.standard_normal(len(self.values)), sigma=total
+        )
 
 
 def intercept() -> Feature:

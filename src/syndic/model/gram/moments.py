@@ -67,7 +67,8 @@ def moments_of(gram: GramMatrix, names: Sequence[str]) -> Moments:
     if gram.overlapping:
         return _pairwise(gram, tuple(names), places)
     sums = gram.matrix[gram.index(INTERCEPT), places]
-    means = np.clip(sums / gram.rows, -1.0, 1.0)
+    lower, upper = ([getattr(gram.features[place], end) for place in places] for end in ("lower", "upper"))
+    means = np.clip(sums / gram.rows, lower, upper)
     centred = gram.matrix[np.ix_(places, places)] - gram.rows * np.outer(means, means)
     # the square of a noisy mean is too large by the variance of its noise, unless most means are clipped
     centred[np.diag_indices(len(places))] += gram.sigma**2 / gram.rows if gram.sigma < gram.rows else 0.0

@@ -16,18 +16,22 @@ Pair = tuple[str, str]
 MOST_BITS: Final = 62
 """Shares of sums fill their ring, and noise is added to them as 64-bit numbers, which must not overflow."""
 
-# rows whose products, at most 2^32 each, add up to less than 2^53
-_PIECE: Final = 1 << 20
+# sums of whole numbers below this are exact in floating point
+_EXACT: Final = 1 << 53
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Clip:
-    """Some of a party's features, `blocks` blocks of numbers, whose sum of squares is clipped to `length`."""
+    """Some of a party's features, `blocks` blocks of numbers, whose sum of squares is clipped to `length`.
+
+    Clipped numbers are multiples of `step`.
+    """
 
     places: tuple[int, ...]
     blocks: int
     length: Fraction
+    step: int = 1
 
     def apply(self, rows: NDArray[np.int32], bits: int) -> NDArray[np.int32]:
         """Return the rows, with longer ones clipped; rounding is towards zero, so none stays longer."""
@@ -37,7 +41,7 @@ class Clip:
         long = squares > most
         # slightly less, so that the floating-point product cannot round up
         factors = np.sqrt(most / squares[long])[:, None] * (1 - 1e-12)
-        numbers[long] = np.trunc(numbers[long] * factors).astype(np.int64)
+        numbers[long] = self.step * np.trunc(numbers[long] * (factors / self.step)).astype(np.int64)
         shortened = rows.copy()
         shortened[:, list(self.places)] = numbers
         return shortened
@@ -69,8 +73,8 @@ def clip_of(blocks: tuple[Coding, ...], norm: Fraction, exempt: tuple[str, ...])
 def products_of(rows: NDArray[np.int32]) -> NDArray[np.int64]:
     """Return the sums of products of any two features over some rows, exactly. Private."""
     total = np.zeros((rows.shape[1], rows.shape[1]), dtype=np.int64)
-    for start in range(0, len(rows), _PIECE):
-        # sums of whole numbers below 2^53: the floating-point product is exact
-        wide = rows[start : start + _PIECE].astype(np.float64)
+    piece = max(1, _EXACT // max(1, int(np.abs(rows).max(initial=0))) ** 2)
+    for start in range(0, len(rows), piece):
+        wide = rows[start : start + piece].astype(np.float64)
         total += (wide.T @ wide).astype(np.int64)
     return total

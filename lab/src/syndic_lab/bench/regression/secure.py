@@ -85,7 +85,7 @@ def measure(people: int, columns: int, parties: int) -> dict[str, float]:
         "own": plan.product.sizes.ring.packed_bytes(people * -(-columns // parties)) / 1e6,
         "bits": float(plan.product.sizes.ring.bits),
         "wrong": float((noiseless.sums != exact).sum()),
-        "sigma": plan.note.sigma,
+        "sigma": plan.sigma,
         "curator": curator,
         "memory": memory,
     }
@@ -100,7 +100,7 @@ def made_up(people: int, columns: int, parties: int) -> tuple[Study, dict[str, C
         "name": "bench",
         "unit": {"neighbours": "replace"},
         "budget": {"epsilon": 1.0, "delta": 1e-9},
-        "protocol": {"method": "gram"},
+        "protocol": {"method": "gram", "scaling": 0.0},
         "parties": [{"name": name, "people": people, "columns": part} for name, part in held.items()],
         "schema": to_builtins(Schema.from_domain(dict.fromkeys(names, _LEVELS))),
     }

@@ -1,0 +1,167 @@
+"""Test R squared of regressions from noisy Gram matrices: rescaled numbers, bounds alone, and no privacy, in one run.
+
+Two vertical or five horizontal parties with the noise of their plans, delta 1e-7, four rows to learn from for each to
+test on. The noise is floating-point noise of a seeded generator. Bounds are the least and largest value, which a study
+must not look up. The made-up tables have columns that are skewed, correlated, unrelated or far from their bounds.
+"""
+
+import argparse
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.document import from_builtins
+from syndic.methods.regression.gram_plan import GramPlan
+from syndic.methods.regression.pooled_gram import PooledGramPlan
+from syndic.methods.regression.stages import SCALING
+from syndic.model.gram.matrix import GramMatrix
+from syndic.model.gram.rows import products_of
+from syndic.model.gram.scaling import Scale, counts_of
+from syndic.sklearn import GramRegression
+from syndic.study import Study
+from syndic_lab.bench.regression.data import LOADERS, Data
+from syndic_lab.bench.row import Row
+
+Numbers = NDArray[np.float64]
+
+EPSILONS: Final = (1.0, 0.3, 0.1)
+METHODS: Final = {"two vertical": ("gram", 2), "five horizontal": ("pooled-gram", 5)}
+_BINS: Final = 1000
+_SEEDS: Final = 10
+
+
+def rows(data: Data, seeds: int, epsilons: tuple[float, ...] = EPSILONS) -> Iterator[Row]:
+    """Yield mean and worst R squared of so many seeds, with least squares without privacy as baseline."""
+    splits = [_split(data, seed) for seed in range(seeds)]
+    exact = float(np.mean([_least_squares(*split) for split in splits]))
+    for parties, (method, count) in METHODS.items():
+        for epsilon in epsilons:
+            for what, scaling in (("rescaled", SCALING), ("by bounds", 0.0)):
+                found = [_private(*split, method, count, epsilon, scaling, seed) for seed, split in enumerate(splits)]
+                name = f"{data.name}, {parties}, epsilon {epsilon:g}, {what}"
+                for metric, value in (("mean", float(np.mean(found))), ("worst", min(found))):
+                    yield Row(
+                        bench="regression",
+                        row=name,
+                        metric=f"test R squared, {metric} of {seeds}",
+                        value=value,
+                        unit="share",
+                        baseline=exact,
+                    )
+
+
+def made_up() -> Iterator[Data]:
+    """Yield tables drawn with a seed, in [0, 1]."""
+    generator = np.random.default_rng(5)
+    hidden = generator.standard_normal((20_000, 8)) @ (np.eye(8) + 0.4 * generator.standard_normal((8, 8)))
+    label = hidden[:, 0] - 0.5 * hidden[:, 1] + 0.3 * hidden[:, 2] + generator.standard_normal(20_000)
+    skewed = np.column_stack([hidden[:, :2], np.exp(0.8 * hidden[:, 2:6]), hidden[:, 6:]])
+    yield _scaled("skewed", np.column_stack([skewed, label]))
+    factors = generator.standard_normal((20_000, 3))
+    measured = factors @ generator.standard_normal((3, 30)) + 0.3 * generator.standard_normal((20_000, 30))
+    label = factors @ np.array([1.0, 0.5, -0.5]) + 0.8 * generator.standard_normal(20_000)
+    yield _scaled("correlated", np.column_stack([measured, label]))
+    plain = generator.standard_normal((20_000, 9))
+    yield _scaled("unrelated", plain)
+    plain[:, -1] += plain[:, :3].sum(axis=1)
+    yield _scaled("wide bounds", plain, room=2.0)
+
+
+def _scaled(name: str, table: Numbers, room: float = 0.0) -> Data:
+    low, high = table.min(axis=0), table.max(axis=0)
+    return Data(name, (table - low + room * (high - low) / 2) / ((1 + room) * (high - low)), 2)
+
+
+def _split(data: Data, seed: int) -> tuple[Numbers, Numbers]:
+    order = np.random.default_rng([seed, 3]).permutation(len(data.table))
+    people = 4 * len(order) // 5
+    return data.table[order[:people]], data.table[order[people:]]
+
+
+def _least_squares(learned: Numbers, test: Numbers) -> float:
+    ones = np.ones((len(learned), 1))
+    weights = np.linalg.lstsq(np.hstack([ones, learned[:, :-1]]), learned[:, -1], rcond=None)[0]
+    return _explained(test, np.clip(weights[0] + test[:, :-1] @ weights[1:], 0, 1))
+
+
+def _private(
+    learned: Numbers, test: Numbers, method: str, parties: int, epsilon: float, scaling: float, seed: int
+) -> float:
+    names = [f"c{place}" for place in range(learned.shape[1])]
+    study = study_of(len(learned), names, method, parties, epsilon, scaling)
+    model = GramRegression(names[-1]).fit(opened(study, learned, np.random.default_rng([seed, 4])))
+    return _explained(test, model.predict(test[:, :-1]))
+
+
+def opened(study: Study, learned: Numbers, generator: np.random.Generator) -> GramMatrix:
+    """Return the matrix that a run of the study would open, with noise of a seeded generator."""
+    names = study.schema.names
+    coded = {
+        name: np.minimum(values * _BINS, _BINS - 1).astype(np.int32)
+        for name, values in zip(names, learned.T, strict=True)
+    }
+    plan, scales, parts = study.plan, dict[str, tuple[Scale, ...]](), []
+    assert isinstance(plan, GramPlan | PooledGramPlan)  # noqa: S101 (so made above)
+    scaling, first = plan.stages.scaling, plan.stages.first
+    codings = plan.codings if isinstance(plan, GramPlan) else {"": plan.codings}
+    for name, blocks in codings.items():
+        if scaling is not None and first is not None:
+            counts = counts_of(blocks, coded, scaling.bins)
+            noisy = counts + scaling.sigma * generator.standard_normal(len(counts))
+            scales[name] = scaling.scales(blocks, noisy, len(learned))
+        own = scales.get(name, ())
+        parts.append(plan.rows(name, coded, own) if isinstance(plan, GramPlan) else plan.rows(coded, own))
+    ones = [np.full((len(learned), 1), 1 << plan.bits)] if isinstance(plan, GramPlan) else []
+    sums = products_of(np.hstack([*ones, *parts]).astype(np.int32)) / 4.0**plan.bits
+    moved = [block for name, blocks in codings.items() for block in plan.stages.coded(blocks, scales.get(name, ()))]
+    features = (plan.features[0], *(feature for block in moved for feature in block.features))
+    values = sums[np.triu_indices(len(sums))][1:]
+    exact = GramMatrix(features=features, rows=len(learned), values=values, sigma=0.0, halved=bool(scales))
+    sigma = plan.sigma if isinstance(plan, GramPlan) else plan.sigma(len(study.parties))
+    return exact.renoised(sigma, generator)
+
+
+def study_of(people: int, names: list[str], method: str, parties: int, epsilon: float, scaling: float) -> Study:
+    """Return a study of columns in [0, 1], with an equal part of the columns or of the people at each party."""
+    held = []
+    for place in range(parties):
+        if method == "gram":
+            own = names[place * len(names) // parties : (place + 1) * len(names) // parties]
+            held.append({"name": f"p{place}", "people": people, "columns": own})
+        else:
+            held.append({"name": f"p{place}", "people": people * (place + 1) // parties - people * place // parties})
+    column = {"kind": "real", "lower": 0.0, "upper": 1.0, "bins": _BINS, "missing": {"value": 0.5}}
+    content = {
+        "name": "bench",
+        "unit": {"neighbours": "replace"},
+        "budget": {"epsilon": epsilon, "delta": 1e-7},
+        "protocol": {"method": method, "scaling": scaling},
+        "parties": held,
+        "schema": {"columns": [{"name": name, **column} for name in names]},
+    }
+    return from_builtins(content, Study, where="bench")
+
+
+def _explained(test: Numbers, predicted: Numbers) -> float:
+    label = test[:, -1]
+    return 1 - float(((label - predicted) ** 2).sum() / ((label - label.mean()) ** 2).sum())
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the rows of some tables: `python -m syndic_lab.bench.regression.accuracy skewed bike --seeds 3`."""
+    known = {data.name: data for data in made_up()}
+    loaders = {load.__name__: load for load in LOADERS}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tables", nargs="*", help=f"of {', '.join((*known, *loaders))}; by default the made-up ones")
+    parser.add_argument("--seeds", type=int, default=_SEEDS)
+    chosen = parser.parse_args(arguments)
+    for name in chosen.tables or known:
+        data = known[name] if name in known else loaders[name]()
+        for row in rows(data, chosen.seeds):
+            print(f"{row.row:55} {row.metric:30} {row.value:7.3f}   without privacy {row.baseline:.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

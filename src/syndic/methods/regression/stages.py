@@ -1,0 +1,195 @@
+"""The stages of a noisy Gram matrix: counts to rescale numbers by, if any, then sums of products; and their noise."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data.coding import Coding, Feature
+from syndic.document import exact
+from syndic.errors import InputError, RefusedError
+from syndic.kernel import Message, Terms, budgets_of
+from syndic.model.gram.matrix import halved_sensitivity_squared, places_of, sensitivity_squared, squares_of
+from syndic.model.gram.rows import MOST_BITS, Clip, clip_of
+from syndic.model.gram.scaling import Scale, Scaling, scaling_of
+from syndic.mpc.ring import OVERFLOW
+from syndic.noise import FineGaussian, FineGaussianShare
+from syndic.privacy import GaussianEvent, mu_squared_for
+
+SCALING: Final = 0.2
+"""The default share of the budget for the counts. Less is as good where people are many, and unstable where not."""
+
+
+class Scales(Message):
+    """Centre and width of the number columns, from noisy counts; empty if numbers are scaled by their bounds."""
+
+    common = ("scales",)
+    scales: tuple[Scale, ...] = ()
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Stages:
+    """What one person can change and the noise of both stages; `scaling` and `first` are None if there is only one.
+
+    `clips` are the parties whose rows are shortened.
+    """
+
+    scaling: Scaling | None
+    clips: Mapping[str, Clip]
+    sensitivity: Fraction
+    first: FineGaussian | FineGaussianShare | None
+    noise: FineGaussianShare
+
+    @property
+    def events(self) -> tuple[GaussianEvent, ...]:
+        """The events of both stages: every party is charged for all of it."""
+        return (self.noise.event,) if self.first is None else (self.first.event, self.noise.event)
+
+    @property
+    def shortened(self) -> bool:
+        """Whether rows are shortened so much that intervals are biased."""
+        return bool(self.clips) if self.scaling is None else not self.scaling.exact
+
+    @property
+    def unit(self) -> str:
+        """What a sum is of, in words."""
+        if self.scaling is None:
+            return "of values in [-1, 1]"
+        return f"of numbers in units of {self.scaling.spread:.3g} standard deviations, by noisy counts"
+
+    @property
+    def changes(self) -> str:
+        """What one person changes, in words."""
+        sums = f"the {self.noise.dimension} sums by at most {float(self.sensitivity):.6g} in squared l2"
+        if self.scaling is None:
+            return f"{sums}, for z in [-1, 1]"
+        return (
+            f"{2 * self.scaling.columns} counts by 1 each, and {sums}: rows are shortened to a mean square of "
+            f"{float(self.scaling.length):.3g}, and squares are opened as two halves"
+        )
+
+    @property
+    def released(self) -> str:
+        """What is published, in words."""
+        counts = "" if self.scaling is None else "; centre and width of each number column, by noisy counts"
+        return f"the noisy sums of products{counts}"
+
+    @property
+    def longest(self) -> Fraction:
+        """The largest absolute value of a feature."""
+        return Fraction(1) if self.scaling is None else max(Fraction(1), self.scaling.reach)
+
+    def check_room(self, people: int, bits: int) -> int:
+        """Return the largest sum and its noise together; refuse it if 64 bits have no room for it."""
+        noise = self.noise
+        most = people * int(self.longest * 2**bits) ** 2 + noise.tail(OVERFLOW / noise.dimension, noise.parties)
+        if most.bit_length() + 1 > MOST_BITS:
+            raise InputError(
+                f"sums of {most.bit_length() + 1} bits leave no room for noise in 64 bits: set bits below {bits}"
+            )
+        return most
+
+    def coded(self, codings: tuple[Coding, ...], scales: tuple[Scale, ...]) -> tuple[Coding, ...]:
+        """Return the codings of the second stage; refuse scales that do not belong to the columns."""
+        if not self.allowed(codings, scales):
+            raise RefusedError("the scales do not belong to this study's number columns")
+        return codings if self.scaling is None else self.scaling.rescaled(codings, scales)
+
+    def allowed(self, codings: tuple[Coding, ...], scales: tuple[Scale, ...]) -> bool:
+        """Return whether these are scales of the columns; without a scaling there must be none."""
+        return not scales if self.scaling is None else self.scaling.allowed(codings, scales)
+
+    def split(self, values: NDArray[np.int64], features: tuple[Feature, ...]) -> NDArray[np.int64]:
+        """Return the values to open: with a scaling, squares of numbers as two halves, the second halves last."""
+        if self.scaling is None:
+            return values
+        squares, parts = squares_of(features), values.copy()
+        parts[squares] //= 2
+        return np.concatenate([parts, parts[squares]])
+
+    def joined(self, opened: NDArray[np.int64], features: tuple[Feature, ...]) -> NDArray[np.int64]:
+        """Return the sums from what was opened."""
+        if self.scaling is None:
+            return opened
+        squares = squares_of(features)
+        sums = opened[: len(opened) - len(squares)].copy()
+        sums[squares] += opened[len(sums) :]
+        return sums
+
+
+def check_share(scaling: float) -> None:
+    """Refuse a share of the budget outside [0, 0.5]."""
+    if not 0 <= scaling <= 0.5:
+        raise ValueError(f"scaling ({scaling}) must be from 0 to 0.5: the share of the budget that rescales numbers")
+
+
+def stages_of(  # noqa: PLR0913  # all by name
+    terms: Terms,
+    codings: Mapping[str, tuple[Coding, ...]],
+    features: tuple[Feature, ...],
+    *,
+    people: int,
+    presences: int,
+    scaling: float,
+    norm: float,
+    exempt: tuple[str, ...],
+    colluding: int,
+    missing: int,
+    alone: bool,
+) -> Stages:
+    """Return the stages for the strictest budget.
+
+    `codings` are grouped by who clips rows, `alone` says that each party counts its own columns, with noise of its own.
+    Products of columns, people that may be absent and a `norm` below 1 have one stage.
+    """
+    every = [block for blocks in codings.values() for block in blocks]
+    share = exact(scaling)
+    if presences or norm < 1 or any(len(block.columns) > 1 for block in every):
+        share = Fraction(0)
+    parties = len(terms.parties)
+    count = int(places_of(features).max()) + 1
+    unit = 16 ** every[0].bits
+
+    def shares(square: Fraction, mu_squared: Fraction, dimension: int, changed: int, bits: int) -> FineGaussianShare:
+        return FineGaussianShare(
+            parties=parties,
+            colluding=colluding,
+            missing=missing,
+            dimension=dimension,
+            sensitivity_squared=square,
+            mu_squared=mu_squared,
+            changed=changed,
+            fraction_bits=bits,
+        )
+
+    def made(slack: Fraction) -> Stages:
+        mu_squared = min(mu_squared_for(budget.epsilon, budget.delta, slack) for budget in budgets_of(terms))
+        excess = Fraction(1) if alone else Fraction(parties, parties - colluding - missing)
+        found = scaling_of(every, people, mu_squared=mu_squared, share=share, excess=excess) if share else None
+        if found is None:
+            clips = {name: clip_of(blocks, exact(norm), exempt) for name, blocks in codings.items()}
+            kept = {name: clip for name, clip in clips.items() if clip is not None}
+            square = sensitivity_squared(every, presences, [(clip.blocks, clip.length) for clip in kept.values()])
+            noise = shares(square * unit, mu_squared, count, count, 0)
+            return Stages(scaling=None, clips=kept, sensitivity=square, first=None, noise=noise)
+        clips = {name: found.clip(blocks) for name, blocks in codings.items()}
+        kept = {name: clip for name, clip in clips.items() if clip is not None}
+        square = halved_sensitivity_squared(every, [(clip.blocks, clip.length) for clip in kept.values()])
+        moved, budget = Fraction(2 * found.columns), share * mu_squared
+        opened = count + len(squares_of(features))
+        return Stages(
+            scaling=found,
+            clips=kept,
+            sensitivity=square,
+            first=FineGaussian(sensitivity_squared=moved, mu_squared=budget, changed=2 * found.columns)
+            if alone
+            else shares(moved, budget, found.columns * found.bins, 2 * found.columns, 12),
+            noise=shares(square * unit, mu_squared - budget, opened, opened, 0),
+        )
+
+    # including the slack adds noise, which lowers the slack: twice the first value is always enough
+    return made(2 * sum((event.slack for event in made(Fraction(0)).events), Fraction(0)))

@@ -1,0 +1,159 @@
+"""Numbers rescaled by noisy counts: what one person changes, what widths come out, and which scales are refused."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from syndic.data import Schema
+from syndic.data.coding import Coding, Feature, coded_rows, coding_of
+from syndic.document import from_builtins
+from syndic.model.gram.matrix import halved_sensitivity_squared, intercept, places_of, squares_of
+from syndic.model.gram.scaling import Scale, Scaling, counts_of, is_number, scaling_of
+
+BITS = 6
+UNIT = 1 << BITS
+COLUMNS = [
+    {"name": "a", "kind": "real", "lower": 0.0, "upper": 1.0, "bins": 7, "missing": {"value": 0.5}},
+    {"name": "b", "kind": "integer", "lower": 0, "upper": 4, "missing": "level"},
+    {"name": "c", "kind": "categorical", "values": ["x", "y"], "missing": {"value": "x"}},
+    {"name": "d", "kind": "boolean", "missing": {"value": False}},
+    {"name": "e", "kind": "real", "lower": 0.0, "upper": 1.0, "bins": 5, "missing": {"value": 0.5}},
+]
+SCHEMA = from_builtins({"columns": COLUMNS}, Schema, where="test")
+CODINGS = tuple(coding_of(column, BITS) for column in SCHEMA.columns)
+ROWS = {
+    name: np.array(values)
+    for name, values in zip(
+        SCHEMA.names, zip(*product(*(range(column.size) for column in SCHEMA.columns)), strict=True), strict=True
+    )
+}
+
+
+def scaling(people: int = 1000, mu_squared: Fraction = Fraction(1, 10)) -> Scaling:
+    found = scaling_of(CODINGS, people, mu_squared=mu_squared, share=Fraction(1, 5), excess=Fraction(1))
+    assert found is not None
+    return found
+
+
+def narrow(codings: tuple[Coding, ...]) -> tuple[Scale, ...]:
+    """Return the scales that make rows as long as possible: a lying coordinator may send them."""
+    return tuple(Scale(name=each.features[0].name, centre=UNIT, width=1) for each in codings if is_number(each))
+
+
+def test_a_person_changes_two_counts_of_each_number_column() -> None:
+    chosen = scaling()
+    assert chosen.columns == 3
+    each = [
+        counts_of(CODINGS, {name: codes[[place]] for name, codes in ROWS.items()}, 8) for place in range(0, 700, 13)
+    ]
+    changes = [int(((one - other) ** 2).sum()) for one, other in product(each, each)]
+    assert max(changes) == 2 * chosen.columns
+    # a missing value is in no bin
+    missing = {name: np.zeros(1, dtype=int) for name in SCHEMA.names} | {"b": np.array([SCHEMA["b"].levels])}
+    assert counts_of(CODINGS, missing, 8).reshape(-1, 8).sum(axis=1).tolist() == [1, 0, 1]
+
+
+def opened(rows: NDArray[np.int32], features: tuple[Feature, ...]) -> NDArray[np.float64]:
+    """Return what one person adds to the opened numbers, squares as two halves, in units of z."""
+    full = np.hstack([np.full((len(rows), 1), UNIT), rows]) / UNIT
+    places, squares = places_of(features), squares_of(features)
+    values = np.zeros((len(rows), int(places.max()) + 1))
+    first, second = np.nonzero(np.triu(places >= 0))
+    values[:, places[first, second]] = full[:, first] * full[:, second]
+    values[:, squares] /= 2
+    return np.hstack([values, values[:, squares]])
+
+
+@pytest.mark.parametrize("parties", [1, 2])
+@pytest.mark.parametrize("people", [10, 1000, 10**6])
+def test_no_two_rows_differ_by_more_than_the_sensitivity(parties: int, people: int) -> None:
+    chosen = scaling(people)
+    groups = [CODINGS] if parties == 1 else [CODINGS[:2], CODINGS[2:]]
+    clips = [chosen.clip(group) for group in groups]
+    bound = float(halved_sensitivity_squared(CODINGS, [(clip.blocks, clip.length) for clip in clips if clip]))
+    for scales in (narrow(CODINGS), chosen.scales(CODINGS, np.zeros(3 * chosen.bins), people)):
+        rows, raw = [], []
+        for group, clip in zip(groups, clips, strict=True):
+            names = {block.columns[0] for block in group}
+            moved = chosen.rescaled(group, tuple(scale for scale in scales if scale.name in names))
+            raw.append(coded_rows(moved, ROWS))
+            assert clip is not None
+            rows.append(clip.apply(raw[-1], BITS))
+        matrix = np.hstack(rows)
+        features = (intercept(), *(feature for block in CODINGS for feature in block.features))
+        numbers = [place for place, feature in enumerate(features[1:]) if feature.values == "number"]
+        # halves of squares are whole numbers, also after shortening
+        assert not (matrix[:, numbers] % 2).any()
+        assert furthest(opened(matrix, features)) <= bound
+        if scales == narrow(CODINGS):
+            # without shortening a lie would break the guarantee: this test would see it
+            assert furthest(opened(np.hstack(raw), features)) > bound
+
+
+def furthest(values: NDArray[np.float64]) -> float:
+    """Return the largest squared distance of any two rows."""
+    squares = (values**2).sum(axis=1)
+    return float((squares[:, None] + squares - 2 * values @ values.T).max())
+
+
+def test_rows_never_need_much_more_noise_than_by_bounds() -> None:
+    for people in (100, 10**4, 10**8):
+        chosen = scaling(people)
+        assert chosen.length <= 1 + Fraction(1, 64)
+        assert chosen.spread >= 1
+    # where people are many hardly a row is shortened; where they are few only means can be learned
+    assert scaling(10**6).exact
+    assert not scaling(1000).exact
+    assert scaling(10).spread ** 2 == pytest.approx(1, abs=0.1)
+    numbers = [CODINGS[0]] * 40
+    few = scaling_of(numbers, 100, mu_squared=Fraction(1, 100), share=Fraction(1, 5), excess=Fraction(1))
+    assert few is not None
+    assert few.spread**2 == pytest.approx(40, rel=0.02)
+
+
+def drawn(values: NDArray[np.float64], noise: float, seed: int = 0) -> Scale:
+    """Return the scale of one column in [0, 1] from its noisy counts, for widths of one standard deviation."""
+    wide = [{**COLUMNS[0], "bins": 1000}]
+    coding = (coding_of(from_builtins({"columns": wide}, Schema, where="test").columns[0], 10),)
+    chosen = Scaling(columns=1, bins=32, sigma=noise, spread=1.0, length=Fraction(1), reach=Fraction(4))
+    codes = {"a": np.minimum(values * 1000, 999).astype(int)}
+    counts = counts_of(coding, codes, 32) + noise * np.random.default_rng(seed).standard_normal(32)
+    (found,) = chosen.scales(coding, counts, len(values))
+    return found
+
+
+def test_widths_follow_the_spread_and_not_the_bounds() -> None:
+    values = np.clip(np.random.default_rng(1).normal(0.7, 0.1, 10_000), 0, 1)
+    for noise, off in ((1.0, 0.02), (50.0, 0.02), (100.0, 0.1)):
+        found = drawn(values, noise)
+        assert found.centre / 1024 == pytest.approx(0.4, abs=off)
+        assert found.width / 1024 == pytest.approx(0.2, rel=0.35)
+
+
+def test_counts_that_noise_explains_tell_nothing() -> None:
+    values = np.full(1000, 0.99)
+    centres = [drawn(values, 10_000.0, seed) for seed in range(20)]
+    # about those of a column that is spread evenly between its bounds
+    assert np.median([one.width for one in centres]) / 1024 == pytest.approx(3**-0.5, rel=0.1)
+    assert np.median([abs(one.centre) for one in centres]) < 200
+
+
+def test_scales_of_other_columns_are_refused() -> None:
+    chosen = scaling()
+    good = chosen.scales(CODINGS, np.zeros(3 * chosen.bins), 1000)
+    assert [scale.name for scale in good] == ["a", "b", "e"]
+    assert chosen.allowed(CODINGS, good)
+    first, *rest = good
+    for wrong in (
+        (),
+        tuple(rest),
+        (*good, first),
+        tuple(reversed(good)),
+        (Scale(name="a", centre=0, width=0), *rest),
+        (Scale(name="a", centre=2 * UNIT, width=1), *rest),
+        (Scale(name="a", centre=0, width=3 * UNIT), *rest),
+    ):
+        assert not chosen.allowed(CODINGS, wrong)
