@@ -71,7 +71,16 @@ def test_opened_counts_have_the_noise_that_was_charged(
     assert isinstance(made, SyntheticTable)
     pooled = Table(study.schema, open_source(pa.concat_tables(sources.values())))
     overlap = study.unit.parties
-    for number, entry in enumerate(charges(tmp_path, names[0])):
+    entries = list(charges(tmp_path, names[0]))
+    (event,) = entries.pop(2).events
+    asked_parities = made.note.parities
+    assert asked_parities is not None
+    assert isinstance(event, GaussianEvent)
+    # each parity moves by all rows of a person, at all its parties: from -1 to 1 if they are replaced
+    whole = (2 if study.unit.neighbours == "replace" else 1) * study.unit.rows * overlap
+    wanted = asked_parities.sets * whole**2 / float(overlap * event.mu_squared) * kept
+    assert asked_parities.standard_deviation**2 == pytest.approx(wanted, rel=1e-3)
+    for number, entry in enumerate(entries):
         (event,) = entry.events
         assert isinstance(event, GaussianEvent)
         asked = made.note.rounds[number]
