@@ -206,7 +206,7 @@ def test_a_fit_gives_up_where_noise_explains_the_sums() -> None:
 
 def test_columns_that_are_not_correlated_are_fitted_as_such() -> None:
     generator = np.random.default_rng(7)
-    left = {"adaptive": [], "adassp": []}
+    left: dict[str, list[float]] = {"adaptive": [], "adassp": []}
     for _ in range(10):
         values = generator.uniform(-1, 1, (2000, 21))
         values[:, 20] = values[:, :3].sum(axis=1) / 4 + 0.1 * values[:, 20]

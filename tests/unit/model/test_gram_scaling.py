@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from syndic.model.gram.scaling import Scale, Scaling, counts_of, is_number, scal
 
 BITS = 6
 UNIT = 1 << BITS
-COLUMNS = [
+COLUMNS: list[dict[str, Any]] = [
     {"name": "a", "kind": "real", "lower": 0.0, "upper": 1.0, "bins": 7, "missing": {"value": 0.5}},
     {"name": "b", "kind": "integer", "lower": 0, "upper": 4, "missing": "level"},
     {"name": "c", "kind": "categorical", "values": ["x", "y"], "missing": {"value": "x"}},
@@ -116,7 +117,7 @@ def test_rows_never_need_much_more_noise_than_by_bounds() -> None:
 
 def drawn(values: NDArray[np.float64], noise: float, seed: int = 0) -> Scale:
     """Return the scale of one column in [0, 1] from its noisy counts, for widths of one standard deviation."""
-    wide = [{**COLUMNS[0], "bins": 1000}]
+    wide = [COLUMNS[0] | {"bins": 1000}]
     coding = (coding_of(from_builtins({"columns": wide}, Schema, where="test").columns[0], 10),)
     chosen = Scaling(columns=1, bins=32, sigma=noise, spread=1.0, length=Fraction(1), reach=Fraction(4))
     codes = {"a": np.minimum(values * 1000, 999).astype(int)}
