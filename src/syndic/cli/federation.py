@@ -1,5 +1,6 @@
 """`coordinator`, `party`, `join`, `run`, `doctor`: studies between organisations."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -131,9 +132,10 @@ def start(folder: Path) -> None:
     from syndic.runtime.flare.start import run_server  # noqa: PLC0415  # the engine takes seconds to import
 
     opened = coordinators.Coordinator.open(folder)
-    parties.keep_inside(opened.workspace)
-    click.echo(f"serving {opened.federation.name} at {opened.federation.host}:{opened.federation.port}")
-    sys.exit(run_server(opened.workspace))
+    with parties.lock(folder):
+        parties.keep_inside(opened.workspace)
+        click.echo(f"serving {opened.federation.name} at {opened.federation.host}:{opened.federation.port}")
+        sys.exit(run_server(opened.workspace))
 
 
 @click.group(cls=Listed, epilog=example("syndic party init clinic --name north"))
@@ -182,9 +184,13 @@ def join(folder: Path) -> None:
     from syndic.runtime.flare.start import run_site  # noqa: PLC0415  # the engine takes seconds to import
 
     approval = parties.check_site(folder)
-    parties.keep_inside(parties.workspace_of(folder))
-    click.echo(f"{approval.party} connects to {approval.host}:{approval.port}")
-    sys.exit(run_site(parties.workspace_of(folder), approval.party))
+    proxy = parties.proxy_of(approval.host, os.environ)
+    through = f" through the proxy of {proxy}" if proxy else ""
+    with parties.lock(folder):
+        parties.keep_inside(parties.workspace_of(folder))
+        click.echo(f"{approval.party} connects to {approval.host}:{approval.port}{through}")
+        click.echo(f"if no line 'connected' follows within a minute: syndic doctor {folder}")
+        sys.exit(run_site(parties.workspace_of(folder), approval.party))
 
 
 @click.command(epilog=example("syndic run study.toml --home federation --out run"))
@@ -232,8 +238,8 @@ def run(
 def doctor(folder: Path, study_file: Path | None, as_json: bool) -> None:
     """Find what is wrong with a party's or a coordinator's setup.
 
-    Checks clock, certificate, key, policy, name, port, versions and agreements. Reads no row. Ends with status 1 if
-    something is wrong.
+    Tries what `join` uses: channel and proxy, certificate, clock, source and columns, agreements, disk, file modes.
+    Reads no row. Names the cure. Ends with status 1 if something is wrong.
     """
     study = None if study_file is None else Study.load(study_file)
     with show.progress_bar("check the setup", shown=not as_json):

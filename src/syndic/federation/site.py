@@ -10,12 +10,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import final
 
 from syndic.errors import RefusedError
+from syndic.federation.party import connection_of, workspace_of
 from syndic.kernel import Reply, encode
 from syndic.runtime import Processes
+from syndic.runtime.flare.look import NoLookError, look
 from syndic.runtime.flare.site import Site
 from syndic.study import PartyFolder
 from syndic.study.study_folder import StudyFolder
@@ -24,6 +27,7 @@ from syndic.study.study_folder import StudyFolder
 _LONGEST_SECONDS = 24 * 3600.0
 _IDLE_SECONDS = 120.0
 _LOOK_SECONDS = 15.0
+_UNHEARD_SECONDS = 10.0
 _ATTEMPTS = 3
 # the engine runs in its workspace, where no module is found
 _PYTHON = (sys.executable, "-P", "-m")
@@ -51,6 +55,17 @@ class PartySite(Site):
         sys.stdout.write("the server does not answer; connecting anew\n")
         sys.stdout.flush()
         os.execv(sys.executable, [*_PYTHON, "syndic", "join", str(self._home.folder)])  # noqa: S606
+
+    def unheard(self) -> None:
+        """Report if another process takes the connection, such as one with a copy of the folder."""
+        approval = connection_of(self._home.folder)
+        startup = workspace_of(self._home.folder) / "startup"
+        with suppress(NoLookError):
+            if look(approval.host, approval.port, startup, seconds=_UNHEARD_SECONDS).twice:
+                sys.stdout.write(
+                    f"another process is connected as {approval.party}, with a copy of this folder: stop one\n"
+                )
+                sys.stdout.flush()
 
     def most(self, study: str) -> int:
         """Return the largest message of the study in bytes; refuse a study that the owner has not agreed to."""
