@@ -214,14 +214,14 @@ def show_fit(fit: Fit, *, most: int | None = None) -> None:
         show.wrapped("  LOOK AT  ", text)
 
 
-def named(sources: tuple[str, ...]) -> dict[str, str]:
-    """Return the files that were given as PARTY=FILE, by party."""
+def named(sources: tuple[str, ...], option: str = "--source") -> dict[str, str]:
+    """Return what was given as PARTY=FILE, or as another option's PARTY=..., by party."""
     files: dict[str, str] = {}
     for source in sources:
         name, equals, path = source.partition("=")
         if not equals or not name or not path:
-            raise InputError(f"--source {source}: write it as PARTY=FILE")
+            raise InputError(f"{option} {source}: write it as PARTY={'FILE' if option == '--source' else '...'}")
         if name in files:
-            raise InputError(f"--source: party '{name}' is given twice")
+            raise InputError(f"{option}: party '{name}' is given twice")
         files[name] = path
     return files

@@ -24,6 +24,7 @@ from syndic.federation.flare_config import SERVER_NAME
 from syndic.federation.party import check_site, connection_of, proxy_of, workspace_of
 from syndic.federation.requests import Approval
 from syndic.federation.run import check_list
+from syndic.privacy.audit import AuditLog
 from syndic.runtime.flare.coordinator import Flare
 from syndic.study.agreement import Standing, studies
 from syndic.study.document import Study
@@ -80,6 +81,7 @@ def _party(home: Path, study: Study | None) -> Iterator[Finding]:
     yield from _dates("certificate", startup / "client.crt", "syndic party init --renew, then approve and accept")
     yield from _channel(approval, startup, home)
     yield from _folder(home, (home / "identity.key", home / "ledger.sqlite", startup / "client.key"))
+    yield _audited(PartyFolder(folder=home).audit)
     yield from _agreed(PartyFolder(folder=home), study)
 
 
@@ -90,6 +92,7 @@ def _coordinator(coordinator: Coordinator, study: Study | None) -> Iterator[Find
     yield _tried("server key", lambda: _server_pair(coordinator), "syndic coordinator renew, then start again")
     keys = (coordinator.keys, coordinator.folder / "authority" / "root.key", startup / "server.key")
     yield from _folder(coordinator.folder, keys)
+    yield _audited(coordinator.audit)
     yield _resolved(coordinator.federation.host)
     try:
         here = Flare(coordinator.socket, study="", most=0).connected()
@@ -234,6 +237,11 @@ def _folder(folder: Path, private: tuple[Path, ...]) -> Iterator[Finding]:
         yield _bad("file modes", f"this account may not write {path}", "use the account that made it, or chown it")
     if not wrong and not foreign:
         yield _good("file modes", "private files are this account's alone")
+
+
+def _audited(log: AuditLog) -> Finding:
+    cure = "keep the file as evidence, move it away, and find out who changed it"
+    return _tried("audit log", lambda: f"verified: {len(log.verify())} records", cure)
 
 
 def _open_to_others(path: Path) -> bool:

@@ -79,9 +79,23 @@ def run_federated(
         InputError: if the study is not usable, or the server does not run. Nothing was spent.
         PartyError: if a party refused, failed or stayed silent.
     """
+    digest = run_digest(study, seed)
+    with coordinator.audit.attempt("run", study=digest):
+        return _run(study, coordinator, digest, seed, progress, seconds, patience, replies)
+
+
+def _run(
+    study: Study,
+    coordinator: Coordinator,
+    digest: str,
+    seed: int | None,
+    progress: Progress,
+    seconds: float,
+    patience: float,
+    replies: Path | None,
+) -> Release:
     check_runnable(study, seed)
     check_list(study, coordinator)
-    digest = run_digest(study, seed)
     most = study.limits.message_mb * 10**6 + ENVELOPE_BYTES
     server = Flare(coordinator.socket, study=digest, most=most, patience=patience)
     kept = coordinator.folder / "studies"

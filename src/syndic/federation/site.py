@@ -41,6 +41,7 @@ class PartySite(Site):
         """Answer from this party folder."""
         super().__init__()
         self._home = PartyFolder(folder=Path(home).resolve())
+        self._audit = self._home.audit
         self._workers: dict[str, _Worker] = {}
         self._guard = threading.Lock()
 
@@ -76,7 +77,9 @@ class PartySite(Site):
         agreement = stored.agreement(name)
         # the folder's name is only the beginning of a digest: other digests must not start a process
         if agreement is None or agreement.run != study:
-            raise RefusedError(f"{name} has not agreed to study {study[:12]}: its owner runs syndic agree")
+            why = f"{name} has not agreed to study {study[:12]}: its owner runs syndic agree"
+            self._audit.refuse("call", who="coordinator", study=study, why=why)
+            raise RefusedError(why)
         return stored.study().limits.message_mb * 10**6
 
     def answer(self, study: str, data: bytes) -> bytes:
