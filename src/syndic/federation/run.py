@@ -160,12 +160,13 @@ def _wait_for(runtime: Flare, study: Study, patience: float, progress: Progress)
 
 
 class Asked(Document):
-    """A step: how often it was asked, and which parties did not answer the last time."""
+    """A step: how often it was asked, the answers of all parties, and who did not answer the last time."""
 
     step: str
     times: int
     silent: tuple[str, ...]
     at: datetime
+    answered: int = 0
 
 
 class RunState(Document, frozen=True, kw_only=True):
@@ -249,7 +250,7 @@ class Watched:
                     received_bytes=self._state.received_bytes + sum(map(len, delivery.replies.values())),
                 )
                 arrived(len(replies))
-        self._put(asked=self._asked(tuple(silent)))
+        self._put(asked=self._asked(tuple(silent), len(replies)))
         return Delivery(replies=replies, silent=silent)
 
     def end(self, error: BaseException | None) -> None:
@@ -260,10 +261,13 @@ class Watched:
         """Close the wrapped runtime."""
         self._runtime.close()
 
-    def _asked(self, silent: tuple[str, ...]) -> tuple[Asked, ...]:
+    def _asked(self, silent: tuple[str, ...], answered: int) -> tuple[Asked, ...]:
         known = {one.step: one for one in self._state.asked}
         before, step = known.get(self._state.step), self._state.step
-        known[step] = Asked(step=step, times=before.times + 1 if before else 1, silent=silent, at=datetime.now(UTC))
+        times, before_now = (before.times, before.answered) if before else (0, 0)
+        known[step] = Asked(
+            step=step, times=times + 1, silent=silent, at=datetime.now(UTC), answered=before_now + answered
+        )
         return tuple(known.values())
 
     def _put(self, **changed: Any) -> None:

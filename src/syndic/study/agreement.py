@@ -11,7 +11,7 @@ from typing import Final, Literal, final
 
 from msgspec.structs import replace
 
-from syndic.document import Document, to_readable_json
+from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import BudgetError, InputError, RefusedError
 from syndic.kernel import Agreement, PublicIdentity, identified
 from syndic.privacy import Cost, Ledger, Price, Spending, cost_sentence
@@ -80,13 +80,14 @@ class Declined(Document):
 
 @final
 class Standing(Document):
-    """The state of one study at this owner."""
+    """The state of one study at this owner; `since` is when it was received, declined, agreed to or withdrawn."""
 
     study: str
     run: str
     state: State
     rehearsal: int | None = None
     expires: datetime | None = None
+    since: datetime | None = None
 
 
 def consider(home: PartyFolder, study: Study, *, rehearsal: int | None = None) -> Offer:
@@ -244,8 +245,11 @@ def _standing(stored: StudyFolder, party: PartyFile, ledger: Ledger) -> Standing
         # nothing is answered for it, and the other studies are still listed
         return Standing(study=f"damaged: {error}", run=stored.digest, state="pending")
     if agreement is None:
-        declined = (stored.folder / _DECLINED).exists()
-        return Standing(study=study.name, run=study.digest, state="declined" if declined else "pending")
+        path = stored.folder / _DECLINED
+        since = from_file(path, Declined).at if path.exists() else stored.received
+        return Standing(
+            study=study.name, run=study.digest, state="declined" if path.exists() else "pending", since=since
+        )
     last = ledger.standing(agreement.run)
     if last is None:
         state: State = "pending"
@@ -256,7 +260,12 @@ def _standing(stored: StudyFolder, party: PartyFile, ledger: Ledger) -> Standing
     else:
         state = "expired" if datetime.now(UTC) >= agreement.expires else "agreed"
     return Standing(
-        study=study.name, run=agreement.run, state=state, rehearsal=agreement.rehearsal, expires=agreement.expires
+        study=study.name,
+        run=agreement.run,
+        state=state,
+        rehearsal=agreement.rehearsal,
+        expires=agreement.expires,
+        since=stored.received if last is None else datetime.fromisoformat(last.time),
     )
 
 

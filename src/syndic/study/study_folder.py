@@ -3,6 +3,7 @@
 import hashlib
 import os
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import final
 
@@ -34,6 +35,11 @@ class StudyFolder:
     def written(self) -> Path:
         """The signed agreement."""
         return self.folder / "agreement.json"
+
+    @property
+    def received(self) -> datetime:
+        """The time at which the study was stored."""
+        return datetime.fromtimestamp((self.folder / "study.json").stat().st_mtime, UTC)
 
     def study(self) -> Study:
         """Return the party's own copy of the study."""

@@ -115,6 +115,8 @@ def test_programs_get_json(run: Run) -> None:
     assert told["agreement"]["rehearsal"] == 7
     (listed,) = json.loads(run("studies", "--home", "north", "--json").output)
     assert (listed["state"], listed["rehearsal"]) == ("agreed", 7)
+    assert listed["since"][:10] == told["agreement"]["signed_at"][:10]
+    assert f" {listed['since'][:10]} " in run("studies", "--home", "north").output
     told = json.loads(run("withdraw", run_digest(joint(), 7)[:10], "--home", "north", "--restored", "--json").output)
     assert told == {"withdrawn": run_digest(joint(), 7)}
     with Ledger.open(north().ledger) as ledger:
