@@ -149,7 +149,7 @@ def _line(folder: Path, run: str) -> StudyLine:
         state=_state(state),
         edition=content.edition,
         method=content.protocol.title,
-        since=state.updated if state else stored.received,
+        since=state.updated if state else stored.time_of("study.json"),
     )
 
 

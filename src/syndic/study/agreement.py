@@ -11,7 +11,7 @@ from typing import Final, Literal, final
 
 from msgspec.structs import replace
 
-from syndic.document import Document, from_file, to_readable_json
+from syndic.document import Document, to_readable_json
 from syndic.errors import BudgetError, InputError, RefusedError
 from syndic.kernel import Agreement, PublicIdentity, identified
 from syndic.privacy import Cost, Ledger, Price, Spending, cost_sentence
@@ -245,11 +245,9 @@ def _standing(stored: StudyFolder, party: PartyFile, ledger: Ledger) -> Standing
         # nothing is answered for it, and the other studies are still listed
         return Standing(study=f"damaged: {error}", run=stored.digest, state="pending")
     if agreement is None:
-        path = stored.folder / _DECLINED
-        since = from_file(path, Declined).at if path.exists() else stored.received
-        return Standing(
-            study=study.name, run=study.digest, state="declined" if path.exists() else "pending", since=since
-        )
+        declined = (stored.folder / _DECLINED).exists()
+        since = stored.time_of(_DECLINED if declined else "study.json")
+        return Standing(study=study.name, run=study.digest, state="declined" if declined else "pending", since=since)
     last = ledger.standing(agreement.run)
     if last is None:
         state: State = "pending"
@@ -265,7 +263,7 @@ def _standing(stored: StudyFolder, party: PartyFile, ledger: Ledger) -> Standing
         state=state,
         rehearsal=agreement.rehearsal,
         expires=agreement.expires,
-        since=stored.received if last is None else datetime.fromisoformat(last.time),
+        since=stored.time_of("study.json") if last is None else datetime.fromisoformat(last.time),
     )
 
 

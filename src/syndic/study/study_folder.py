@@ -36,10 +36,9 @@ class StudyFolder:
         """The signed agreement."""
         return self.folder / "agreement.json"
 
-    @property
-    def received(self) -> datetime:
-        """The time at which the study was stored."""
-        return datetime.fromtimestamp((self.folder / "study.json").stat().st_mtime, UTC)
+    def time_of(self, name: str) -> datetime:
+        """Return the time at which a file was written."""
+        return datetime.fromtimestamp((self.folder / name).stat().st_mtime, UTC)
 
     def study(self) -> Study:
         """Return the party's own copy of the study."""
