@@ -55,7 +55,7 @@ class Processes:
         self._doubled: dict[str, float] = {}
 
     def connects(self, name: str, process: str) -> None:
-        """Note a connection; the first one of a process does not name it."""
+        """Note a connection of a process; an earlier Syndic's does not name it."""
         known = self._known.get(name, [])
         if process in known[:-1]:
             self._doubled[name] = time.monotonic()

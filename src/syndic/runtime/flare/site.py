@@ -6,7 +6,6 @@ in parts, and accepts requests from the server only. An exception's text stays i
 
 import abc
 import logging
-import os
 import threading
 import time
 from typing import Any
@@ -27,7 +26,7 @@ from nvflare.fuel.f3.message import Message as CellMessage
 from syndic.errors import RefusedError
 from syndic.kernel import Reply, decode, encode
 from syndic.kernel.call import ENVELOPE_BYTES
-from syndic.runtime.flare.parts import CHANNEL, HELLO, PART_BYTES, PROCESS, Part, Pull, Push
+from syndic.runtime.flare.parts import CHANNEL, HELLO, PART_BYTES, Part, Pull, Push
 
 _LOG = logging.getLogger("syndic.site")
 # A longer wait, if a server requests it, would block one of the engine's threads.
@@ -73,8 +72,6 @@ class Site(FLComponent, abc.ABC):  # type: ignore[misc]  # the engine's classes 
         if event_type == EventType.SYSTEM_START and not self._listening:
             self._listening = True
             self._cell = fl_ctx.get_engine().get_cell().core_cell
-            # connections made from now on tell the server this process from another one of the same site
-            self._cell.communicator.conn_manager.local_endpoint.properties[PROCESS] = os.urandom(16).hex()
             self._cell.register_request_cb(channel=CHANNEL, topic="*", cb=self._answered)
             # a filter would drop the message silently; the interceptor replies with the refusal
             self._cell.set_message_interceptor(_intercept_request)
