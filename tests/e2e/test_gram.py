@@ -72,7 +72,9 @@ def test_regression_in_processes(parties: int, tmp_path: Path) -> None:
         assert bounds[name][1] - bounds[name][0] < 1
 
 
-def test_the_command_line_writes_what_a_model_can_be_fitted_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_writes_what_a_model_can_be_fitted_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = study_text(3)
     (tmp_path / "study.toml").write_text(text)
     sources = write_rows(tmp_path, Study.loads(text))
@@ -80,6 +82,7 @@ def test_the_command_line_writes_what_a_model_can_be_fitted_to(tmp_path: Path, m
     out = tmp_path / "run"
     monkeypatch.setattr("sys.argv", ["syndic", "simulate", str(tmp_path / "study.toml"), *given, "--out", str(out)])
     main()
+    assert "Coefficients in the columns' own units, 95 % intervals" in capsys.readouterr().out
     assert (out / "gram.parquet").exists()
     assert (out / "report.html").exists()
     model = GramRegression("x1", features=["y", "x0"]).fit(Release.load(out))

@@ -33,6 +33,7 @@ DATA_ONLY = {"demo"}
 LATE = {"__init__.py", "cli/main.py"}
 EDGES = {
     "nvflare": r"runtime/flare/\w+\.py",
+    "grpc": r"runtime/flare/\w+\.py",
     "pandas": r"data/(sources/\w+|released)\.py",
     "polars": r"data/(sources/\w+|released)\.py",
     "duckdb": r"data/(sources/\w+|released)\.py",

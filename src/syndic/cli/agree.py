@@ -127,12 +127,13 @@ def studies(folder: Path, as_json: bool) -> None:
         return
     show.as_table(
         str(folder),
-        ("study", "digest", "state", "until", "rehearsal"),
+        ("study", "digest", "state", "since (UTC)", "until", "rehearsal"),
         (
             (
                 one.study,
                 one.run[:16],
                 one.state,
+                f"{one.since:%Y-%m-%d %H:%M}" if one.since else "",
                 f"{one.expires:%Y-%m-%d %H:%M}" if one.expires else "",
                 "" if one.rehearsal is None else f"seed {one.rehearsal}",
             )

@@ -1,5 +1,6 @@
 """`coordinator`, `party`, `join`, `run`, `doctor`: studies between organisations."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -7,10 +8,11 @@ import click
 
 from syndic.cli import show
 from syndic.cli.groups import Listed, example
+from syndic.cli.init import numbers
 from syndic.cli.show import JSON, PATH
-from syndic.cli.study import STUDY, show_release, write_release
+from syndic.cli.study import STUDY, named, show_release, write_release
 from syndic.document import from_file, to_readable_json
-from syndic.errors import IntegrityError, RefusedError
+from syndic.errors import IntegrityError, PublicError, RefusedError
 from syndic.federation import certificate as certificates
 from syndic.federation import coordinator as coordinators
 from syndic.federation import party as parties
@@ -18,8 +20,9 @@ from syndic.federation.doctor import examine
 from syndic.federation.requests import Approval, Request
 from syndic.federation.run import run_federated
 from syndic.kernel import PublicIdentity
-from syndic.study import Study, verify
+from syndic.study import PartyFolder, Study, verify
 from syndic.study.release import Release
+from syndic.study.study_folder import write_new
 
 FOLDER = click.argument("folder", type=PATH)
 DAYS = click.option(
@@ -103,6 +106,31 @@ def list_parties(folder: Path, as_json: bool) -> None:
     click.echo(f'\n[coordinator]\nidentity = "{opened.identity.public}"')
 
 
+@coordinator.command(
+    epilog=example(
+        "syndic coordinator fill draft.toml --home federation --out study.toml",
+        "syndic coordinator fill draft.toml --home federation --columns north=age,sex",
+    )
+)
+@click.argument("draft_file", metavar="DRAFT", type=PATH)
+@HOME
+@click.option("--people", multiple=True, metavar="PARTY=NUMBER", help="Public number of a party's people.")
+@click.option("--columns", multiple=True, metavar="PARTY=A,B", help="Columns that a party holds, if not all.")
+@click.option("--out", "target", type=PATH, default=Path("study.toml"), show_default=True, help="The new study file.")
+def fill(draft_file: Path, folder: Path, people: tuple[str, ...], columns: tuple[str, ...], target: Path) -> None:
+    """Add the admitted parties and this coordinator to a study.
+
+    DRAFT is a study file, with or without parties: those it names, or else all admitted ones, get their identities.
+    """
+    held = {name: one.split(",") for name, one in named(columns, "--columns").items()}
+    opened = coordinators.Coordinator.open(folder)
+    text = opened.fill(draft_file.read_text(encoding="utf-8"), people=numbers(people), columns=held)
+    study = Study.loads(text, draft_file.parent)
+    study.check()
+    write_new(target, text)
+    click.echo(f"wrote {target}: {study.name}, {len(study.parties)} parties, digest {study.digest[:12]}")
+
+
 @coordinator.command(epilog=example("syndic coordinator remove north --home federation"))
 @click.argument("party")
 @HOME
@@ -131,9 +159,10 @@ def start(folder: Path) -> None:
     from syndic.runtime.flare.start import run_server  # noqa: PLC0415  # the engine takes seconds to import
 
     opened = coordinators.Coordinator.open(folder)
-    parties.keep_inside(opened.workspace)
-    click.echo(f"serving {opened.federation.name} at {opened.federation.host}:{opened.federation.port}")
-    sys.exit(run_server(opened.workspace))
+    with parties.lock(folder):
+        parties.keep_inside(opened.workspace)
+        click.echo(f"serving {opened.federation.name} at {opened.federation.host}:{opened.federation.port}")
+        sys.exit(run_server(opened.workspace))
 
 
 @click.group(cls=Listed, epilog=example("syndic party init clinic --name north"))
@@ -181,10 +210,19 @@ def join(folder: Path) -> None:
     """
     from syndic.runtime.flare.start import run_site  # noqa: PLC0415  # the engine takes seconds to import
 
-    approval = parties.check_site(folder)
-    parties.keep_inside(parties.workspace_of(folder))
-    click.echo(f"{approval.party} connects to {approval.host}:{approval.port}")
-    sys.exit(run_site(parties.workspace_of(folder), approval.party))
+    try:
+        approval = parties.check_site(folder)
+    except PublicError as error:
+        PartyFolder(folder=folder).audit.refuse("join", why=str(error))
+        raise
+    proxy = parties.proxy_of(approval.host, os.environ)
+    through = f" through the proxy of {proxy}" if proxy else ""
+    with parties.lock(folder):
+        parties.keep_inside(parties.workspace_of(folder))
+        PartyFolder(folder=folder).audit.add("join", why=f"{approval.host}:{approval.port}{through}")
+        click.echo(f"{approval.party} connects to {approval.host}:{approval.port}{through}")
+        click.echo(f"if no line 'connected' follows within a minute: syndic doctor {folder}")
+        sys.exit(run_site(parties.workspace_of(folder), approval.party))
 
 
 @click.command(epilog=example("syndic run study.toml --home federation --out run"))
@@ -232,8 +270,8 @@ def run(
 def doctor(folder: Path, study_file: Path | None, as_json: bool) -> None:
     """Find what is wrong with a party's or a coordinator's setup.
 
-    Checks clock, certificate, key, policy, name, port, versions and agreements. Reads no row. Ends with status 1 if
-    something is wrong.
+    Tries what `join` uses, from the channel and its proxy to the columns of the source, and names the cure. Reads no
+    row. Ends with status 1 if something is wrong.
     """
     study = None if study_file is None else Study.load(study_file)
     with show.progress_bar("check the setup", shown=not as_json):

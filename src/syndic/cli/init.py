@@ -58,7 +58,7 @@ def init(
     known = [*(read_dictionary(dictionary) if dictionary else ()), *(read_metadata(metadata) if metadata else ())]
     beside = out.parent if dictionary and dictionary.parent.resolve() == out.parent.resolve() else None
     with show.progress_bar("read the files", shown=True):
-        made = draft(_parties(files), target=target, declared=known, people=_numbers(people), folder=beside)
+        made = draft(_parties(files), target=target, declared=known, people=numbers(people), folder=beside)
     write_new(out, made.toml())
     _show(made)
     click.echo(f"wrote {out}: private. {_count(len(made.unconfirmed))} read from rows")
@@ -80,7 +80,8 @@ def _parties(files: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _numbers(people: tuple[str, ...]) -> dict[str, int]:
+def numbers(people: tuple[str, ...]) -> dict[str, int]:
+    """Return the numbers of people that were given as PARTY=NUMBER, by party."""
     found = {}
     for one in people:
         name, _, number = one.partition("=")

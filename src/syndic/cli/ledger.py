@@ -1,4 +1,4 @@
-"""`ledger`: what was spent on a party's people, and whether the record is unchanged."""
+"""`ledger`, `log`: what was spent on a party's people, what was asked and refused, and that neither was changed."""
 
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from syndic.cli.groups import Listed, example
 from syndic.cli.show import JSON, PATH
 from syndic.errors import InputError
 from syndic.privacy import Entry, Ledger, shown
+from syndic.privacy.audit import AuditLog
 from syndic.privacy.spending import STUDY_COLUMNS
 
 LEDGER = click.argument("file", type=PATH)
@@ -91,6 +92,31 @@ def export(file: Path, target: Path) -> None:
     with show.progress_bar("export the ledger", shown=True), _existing(file) as book:
         book.export(target)
     click.echo(f"wrote {target}")
+
+
+@click.command(epilog=example("syndic log clinic", "syndic log clinic --json | jq 'select(.allowed | not)'"))
+@click.argument("folder", type=PATH)
+@click.option("--published", metavar="DIGEST", help="A head that was noted elsewhere.")
+@click.option("--json", "as_json", is_flag=True, help="Print the lines of the file, JSON for programs.")
+def log(folder: Path, published: str | None, as_json: bool) -> None:
+    """Verify and show the audit log: who did or asked what, and why not.
+
+    FOLDER is the party folder or the coordinator's. Ends with status 5 if a line was changed, removed or reordered.
+    """
+    book = AuditLog(folder)
+    if not book.path.is_file():
+        raise InputError(f"{folder}: there is no {book.path.name}: nothing was recorded yet")
+    records = book.verify(published)
+    if as_json:
+        click.echo(book.path.read_text(encoding="utf-8"), nl=False)
+        return
+    for one in records:
+        state = "allowed" if one.allowed else "REFUSED"
+        study = f"  study {one.study[:12]}" if one.study else ""
+        show.wrapped(f"{one.number:>4}  ", f"{one.time[:19].replace('T', ' ')}  {state}  {one.who}: {one.what}{study}")
+        if one.why:
+            show.wrapped(f"{'':6}{'why':<8}", one.why)
+    click.echo(f"{book.path} verified: {len(records)} records, head {records[-1].hash if records else ''}")
 
 
 def _show_entry(entry: Entry) -> None:

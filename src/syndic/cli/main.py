@@ -43,6 +43,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "withdraw": "agree",
         "join": "federation",
         "ledger": "ledger",
+        "log": "ledger",
         "doctor": "federation",
         "console": "console",
     },

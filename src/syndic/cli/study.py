@@ -15,6 +15,7 @@ from syndic.document import json_schema as json_schema_of
 from syndic.document import to_builtins
 from syndic.errors import InputError
 from syndic.privacy import Ledger, Price, Spending, shown
+from syndic.report import coefficient_tables
 from syndic.study import PartyFile, Release, Study
 from syndic.study import plan as plan_of
 from syndic.study import simulate as run_simulation
@@ -176,6 +177,8 @@ def show_release(
         show.as_json(facts_of(release, files, ledgers))
         return
     show.as_lines(release.summary())
+    for table in coefficient_tables(release):
+        show.as_table(table.caption, table.head, table.rows)
     if ledgers is not None and costs is not None:
         show.as_table(
             "ledgers",
@@ -195,6 +198,8 @@ def facts_of(
 ) -> dict[str, Any]:
     """Return what programs read about a release."""
     facts = {"files": [str(path) for path in files], "summary": release.summary(), "statement": release.statement}
+    if tables := coefficient_tables(release):
+        facts["coefficients"] = [{"head": one.head, "rows": one.rows} for one in tables]
     return facts if ledgers is None else {**facts, "ledgers": ledgers}
 
 
@@ -214,14 +219,14 @@ def show_fit(fit: Fit, *, most: int | None = None) -> None:
         show.wrapped("  LOOK AT  ", text)
 
 
-def named(sources: tuple[str, ...]) -> dict[str, str]:
-    """Return the files that were given as PARTY=FILE, by party."""
+def named(sources: tuple[str, ...], option: str = "--source") -> dict[str, str]:
+    """Return what was given as PARTY=FILE, or as another option's PARTY=..., by party."""
     files: dict[str, str] = {}
     for source in sources:
         name, equals, path = source.partition("=")
         if not equals or not name or not path:
-            raise InputError(f"--source {source}: write it as PARTY=FILE")
+            raise InputError(f"{option} {source}: write it as PARTY={'FILE' if option == '--source' else '...'}")
         if name in files:
-            raise InputError(f"--source: party '{name}' is given twice")
+            raise InputError(f"{option}: party '{name}' is given twice")
         files[name] = path
     return files

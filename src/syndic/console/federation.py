@@ -149,6 +149,7 @@ def _line(folder: Path, run: str) -> StudyLine:
         state=_state(state),
         edition=content.edition,
         method=content.protocol.title,
+        since=state.updated if state else stored.time_of("study.json"),
     )
 
 
@@ -165,7 +166,7 @@ def _steps(content: Study, state: RunState | None) -> tuple[StepLine, ...]:
             step=name,
             reveals=each.reveals,
             means=each.means,
-            answered=asked[name].times if name in asked else 0,
+            answered=asked[name].answered if name in asked else 0,
             refused=len(asked[name].silent) if name in asked else 0,
             last=shown_time(asked[name].at.isoformat()) if name in asked else "",
         )

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from syndic.console.views import (
+    CoefficientTable,
     Comparison,
     FileLine,
     ReleaseLine,
@@ -26,7 +27,7 @@ from syndic.console.views import (
 )
 from syndic.document import from_file
 from syndic.errors import InputError, SyndicError
-from syndic.report import Bars, Series, report
+from syndic.report import Bars, Series, coefficient_tables, report
 from syndic.study import Release
 from syndic.study.differences import ColumnDistance, differences
 from syndic.study.statement import Statement, costs_of, state
@@ -61,7 +62,19 @@ def release(folder: Path, name: str) -> ReleaseView:
         statement=statement,
         files=tuple(FileLine(name=key, size=path.stat().st_size) for key, path in _files(place).items()),
         others=tuple(one for one in releases(folder) if one.name != name),
+        coefficients=_coefficients(place),
     )
+
+
+def _coefficients(place: Path) -> tuple[CoefficientTable, ...]:
+    """Return the coefficients of a learnt model or a Gram matrix; none of a release that cannot be read."""
+    if not {"gram.json", "coefficients.csv"} & set(_files(place)):
+        return ()
+    try:
+        tables = coefficient_tables(Release.load(place))
+    except SyndicError:
+        return ()
+    return tuple(CoefficientTable(caption=one.caption, head=one.head, rows=one.rows) for one in tables)
 
 
 def release_file(folder: Path, name: str, file: str) -> bytes:

@@ -333,6 +333,7 @@ def _line(home: PartyFolder, one: owner.Standing) -> StudyLine:
         method=content.protocol.title,
         rehearsal=one.rehearsal,
         expires=one.expires,
+        since=datetime.fromisoformat(calls[-1].time) if state == "running" else one.since,
     )
 
 

@@ -32,7 +32,10 @@ class Overview(Document):
 
 
 class StudyLine(Document):
-    """A study in a list; `run` is the digest of the run, which differs from the study's for a rehearsal."""
+    """A study in a list; `run` is the digest of the run, which differs from the study's for a rehearsal.
+
+    `since` is the time of the last change of its state.
+    """
 
     study: str
     run: str
@@ -41,6 +44,7 @@ class StudyLine(Document):
     method: str = ""
     rehearsal: int | None = None
     expires: datetime | None = None
+    since: datetime | None = None
 
 
 class MemberLine(Document):
@@ -216,6 +220,14 @@ class ReleaseLine(Document):
     agreed: bool
 
 
+class CoefficientTable(Document):
+    """Coefficients of a release, as texts: the first of each row names the feature."""
+
+    caption: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
 class ReleaseView(Document):
     """All about one release."""
 
@@ -223,6 +235,7 @@ class ReleaseView(Document):
     statement: Statement
     files: tuple[FileLine, ...]
     others: tuple[ReleaseLine, ...]
+    coefficients: tuple[CoefficientTable, ...] = ()
 
 
 class Comparison(Document):

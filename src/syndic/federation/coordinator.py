@@ -5,6 +5,7 @@ approvals.
 """
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self, final
@@ -16,8 +17,10 @@ from syndic.errors import InputError
 from syndic.federation import certificate as certificates
 from syndic.federation.flare_config import SERVER_NAME, made_for, server_kit, write_files
 from syndic.federation.requests import Admitted, Approval, Federation, Request, check_name
+from syndic.privacy.audit import AuditLog
 from syndic.runtime.flare.coordinator import ask_server
 from syndic.runtime.flare.parts import Forward
+from syndic.study.draft_text import sections, unconfirmed, with_parties
 from syndic.study.identity import Identity
 from syndic.study.study_folder import write_whole
 from syndic.version import __version__
@@ -95,6 +98,11 @@ class Coordinator:
         """The socket on which the running server accepts this coordinator."""
         return self.workspace / "relay.sock"
 
+    @property
+    def audit(self) -> AuditLog:
+        """The organisation's audit log."""
+        return AuditLog(self.folder)
+
     def admitted(self) -> tuple[Admitted, ...]:
         """Return the admitted parties by name."""
         return tuple(from_file(path, Admitted) for path in sorted((self.folder / "parties").glob("*.json")))
@@ -114,6 +122,7 @@ class Coordinator:
         )
         certificates.write_key(self.workspace / "startup" / "server.key", key)
         write_whole(self.workspace / "startup" / "server.crt", certificates.pem(signed).encode())
+        self.audit.add("renew the server's certificate")
 
     def approve(self, request: Request, *, days: int = DEFAULT_DAYS) -> Approval:
         """Sign a party's certificate and admit the party; its previous certificate stays valid until the next renewal.
@@ -130,7 +139,8 @@ class Coordinator:
             host=None,
             days=days,
         )
-        self._check_same(request)
+        with self.audit.attempt(f"approve {request.party}"):
+            self._check_same(request)
         entry = Admitted(
             party=request.party,
             certificate_sha256=signed.fingerprint(hashes.SHA256()).hex(),
@@ -151,13 +161,35 @@ class Coordinator:
             syndic=__version__,
         )
 
+    def fill(self, text: str, *, people: Mapping[str, int], columns: Mapping[str, Sequence[str]]) -> str:
+        """Return a study's text with identities of its parties and of this coordinator, and what else is given.
+
+        A study without parties gets all admitted ones.
+
+        Raises:
+            InputError: if a party is not admitted, or values were read from rows and not confirmed.
+        """
+        if unconfirmed(text):
+            raise InputError("this is a private draft: first syndic init --confirm")
+        known = {one.party: one.identity for one in self.admitted()}
+        names = [one.name for one in sections(text) if one.table == "parties"] or list(known)
+        strangers = [name for name in dict.fromkeys([*names, *people, *columns]) if name not in known]
+        if strangers:
+            raise InputError(f"{', '.join(strangers)}: not admitted; admitted are {', '.join(known) or 'none'}")
+        facts = {
+            name: {"people": people.get(name), "columns": columns.get(name), "identity": known[name]}
+            for name in dict.fromkeys([*names, *people, *columns])
+        }
+        return with_parties(text, facts, str(self.identity.public))
+
     def remove(self, party: str) -> None:
         """Remove a party: its connection ends and its certificate is refused from now on."""
         if not self._entry(party).is_file():
             known = ", ".join(one.party for one in self.admitted()) or "nobody"
             raise InputError(f"party '{party}' is not admitted; admitted are {known}")
-        self._entry(party).unlink()
-        self._write_list()
+        with self.audit.attempt(f"remove {party}"):
+            self._entry(party).unlink()
+            self._write_list()
         # a server that is not running has no connections
         ask_server(self.socket, Forward(site=party, kind="drop", body=b"", seconds=10.0))
 

@@ -1,6 +1,11 @@
-"""Check a party folder or a coordinator's folder and name the problems. Reads no row and asks no party anything."""
+"""Check a party folder or a coordinator's folder, name the problems and their cures. Reads no row, asks no party.
+
+What `syndic join` uses is what is tried: the same channel, with the same proxy, certificate and source.
+"""
 
 import datetime
+import os
+import shutil
 import socket
 import ssl
 from collections.abc import Callable, Iterator
@@ -10,23 +15,29 @@ from typing import Literal
 
 from cryptography import x509
 
+from syndic.data import open_source
 from syndic.document import Document
 from syndic.errors import InputError, SyndicError
 from syndic.federation import certificate as certificates
 from syndic.federation.coordinator import Coordinator
 from syndic.federation.flare_config import SERVER_NAME
-from syndic.federation.party import check_site, connection_of, workspace_of
+from syndic.federation.party import check_site, connection_of, proxy_of, workspace_of
 from syndic.federation.requests import Approval
 from syndic.federation.run import check_list
+from syndic.privacy.audit import AuditLog
 from syndic.runtime.flare.coordinator import Flare
-from syndic.study.agreement import studies
+from syndic.study.agreement import Standing, studies
 from syndic.study.document import Study
-from syndic.study.party_folder import PartyFolder, run_digest
+from syndic.study.party_folder import PartyFile, PartyFolder, open_table, run_digest
+from syndic.study.study_folder import StudyFolder
 from syndic.version import __version__
 
 _SOON_DAYS = 30
 _SECONDS = 5.0
 _ENGINE = "2.9."
+_CLOCK_SECONDS = 60.0
+_LITTLE_BYTES = 10**9
+_TOO_LITTLE_BYTES = 10**8
 
 
 class Finding(Document):
@@ -64,21 +75,24 @@ def _party(home: Path, study: Study | None) -> Iterator[Finding]:
     except InputError as error:
         yield _bad("admission", str(error), "send request.json to the coordinator, then accept its approval")
         return
-    yield _tried("kit, key and policy", lambda: f"as accepted, for {check_site(home).party}")
     startup = workspace_of(home) / "startup"
+    advice = f"correct what it names; syndic party accept {home / 'connection.json'} --home {home} restores the kit"
+    yield _tried("kit, key and policy", lambda: f"as accepted, for {check_site(home).party}", advice)
     yield from _dates("certificate", startup / "client.crt", "syndic party init --renew, then approve and accept")
-    address = _resolved(approval.host)
-    yield address
-    if address.state == "good":
-        yield _connected(approval, startup)
-    yield from _agreed(home, study)
+    yield from _channel(approval, startup, home)
+    yield from _folder(home, (home / "identity.key", home / "ledger.sqlite", startup / "client.key"))
+    yield _audited(PartyFolder(folder=home).audit)
+    yield from _agreed(PartyFolder(folder=home), study)
 
 
 def _coordinator(coordinator: Coordinator, study: Study | None) -> Iterator[Finding]:
     startup = coordinator.workspace / "startup"
     yield from _dates("root certificate", coordinator.root, "a new root means a new federation: plan it in time")
     yield from _dates("server certificate", startup / "server.crt", "syndic coordinator renew, then start again")
-    yield _tried("server key", lambda: _server_pair(coordinator))
+    yield _tried("server key", lambda: _server_pair(coordinator), "syndic coordinator renew, then start again")
+    keys = (coordinator.keys, coordinator.folder / "authority" / "root.key", startup / "server.key")
+    yield from _folder(coordinator.folder, keys)
+    yield _audited(coordinator.audit)
     yield _resolved(coordinator.federation.host)
     try:
         here = Flare(coordinator.socket, study="", most=0).connected()
@@ -95,7 +109,7 @@ def _coordinator(coordinator: Coordinator, study: Study | None) -> Iterator[Find
         else:
             yield _good(f"party {one.party}", found)
     if study is not None:
-        yield _tried("study", lambda: _on_the_list(study, coordinator))
+        yield _tried("study", lambda: _on_the_list(study, coordinator), "syndic coordinator fill writes identities")
 
 
 def _dates(what: str, path: Path, advice: str) -> Iterator[Finding]:
@@ -125,7 +139,57 @@ def _resolved(host: str) -> Finding:
     return _good("name", f"{host} is {', '.join(sorted(addresses))}")
 
 
-def _connected(approval: Approval, startup: Path) -> Finding:
+def _channel(approval: Approval, startup: Path, home: Path) -> Iterator[Finding]:
+    """Ask the server through the channel of a site; if nothing answers, find out where it ends."""
+    try:
+        from syndic.runtime.flare.look import NoLookError, look  # noqa: PLC0415  # gRPC comes with the engine
+    except ImportError:
+        return
+    where, proxy = f"{approval.host}:{approval.port}", proxy_of(approval.host, os.environ)
+    through = f" through the proxy of {proxy}" if proxy else ""
+    try:
+        seen = look(approval.host, approval.port, startup, seconds=_SECONDS)
+    except (NoLookError, OSError) as error:
+        if getattr(error, "reached", False):
+            yield _bad(
+                "connection", f"{where} answers{through}, but as another version or program", "upgrade the server"
+            )
+        elif proxy:
+            cure = f"add {approval.host} to no_proxy, or let the proxy pass {where} without opening TLS; join anew"
+            yield _bad("proxy", f"{proxy} is set, and nothing answers at {where}{through}", cure)
+        else:
+            yield from _without_answer(approval, startup)
+        return
+    yield _good("connection", f"{where} answers under mutual TLS{through}")
+    if not seen.admitted:
+        cure = "ask the coordinator, then syndic party init --renew, approve and accept"
+        yield _bad("admission", "the server does not list this certificate: removed, or replaced", cure)
+    elif seen.twice:
+        yield _bad("site", f"two processes are connected as {approval.party}", "stop the one with a copy of the folder")
+    elif seen.connected:
+        yield _good("site", f"{approval.party} is connected")
+    else:
+        yield Finding(what="site", state="look", found="is not connected", advice=f"syndic join {home}")
+    ahead = datetime.datetime.now(datetime.UTC).timestamp() - seen.time
+    if abs(ahead) > _CLOCK_SECONDS:
+        told = f"this machine's clock is {abs(ahead):.0f} seconds {'ahead of' if ahead > 0 else 'behind'} the server's"
+        yield _bad("clock", told, "set the clock that is wrong, and let it follow a time server (NTP)")
+    else:
+        yield _good("clock", "as the server's, within a minute")
+    if seen.syndic != __version__:
+        found = f"the server has Syndic {seen.syndic}, this machine {__version__}"
+        yield Finding(what="version", state="look", found=found, advice="install the same version everywhere")
+
+
+def _without_answer(approval: Approval, startup: Path) -> Iterator[Finding]:
+    """Find out why the server does not answer, without a proxy: name, port, TLS or what is behind it."""
+    address = _resolved(approval.host)
+    yield address
+    if address.state == "good":
+        yield _handshake(approval, startup)
+
+
+def _handshake(approval: Approval, startup: Path) -> Finding:
     """Make the TLS handshake with the server as a site does, and disconnect."""
     where = f"{approval.host}:{approval.port}"
     context = ssl.create_default_context(cafile=str(startup / "rootCA.pem"))
@@ -148,7 +212,8 @@ def _connected(approval: Approval, startup: Path) -> Finding:
         return _bad("port", f"{where} does not answer", "open the port outwards in the firewall: see the table")
     except OSError as error:
         return _bad("port", f"{where}: {error.strerror or error}", "is the server running, and the port open?")
-    return _good("connection", f"{where} answers under mutual TLS")
+    cure = "is a proxy or firewall in between, or the server overloaded?"
+    return _bad("connection", f"{where} accepts TLS and answers nothing within {_SECONDS:g} s", cure)
 
 
 def _check_server(line: ssl.SSLSocket) -> None:
@@ -157,19 +222,71 @@ def _check_server(line: ssl.SSLSocket) -> None:
         raise OSError("another kind of server answers at this address")
 
 
-def _agreed(home: Path, study: Study | None) -> Iterator[Finding]:
+def _folder(folder: Path, private: tuple[Path, ...]) -> Iterator[Finding]:
+    """Check that there is room, and that nobody else may read the folder and its private files."""
+    free = shutil.disk_usage(folder).free
+    room, cure = f"{free / 10**9:.1f} GB free", f"free space: {_LITTLE_BYTES / 10**9:g} GB are enough for most studies"
+    state: Literal["good", "look", "bad"] = "good" if free >= _LITTLE_BYTES else "look"
+    state = state if free >= _TOO_LITTLE_BYTES else "bad"
+    yield Finding(what="disk", state=state, found=room, advice="" if state == "good" else cure)
+    wrong = [(path, mode) for path, mode in ((folder, 700), *((one, 600) for one in private)) if _open_to_others(path)]
+    for path, mode in wrong:
+        yield _bad("file modes", f"other accounts may use {path}", f"chmod {mode} {path}")
+    foreign = [path for path in (folder, *private) if path.exists() and not os.access(path, os.R_OK | os.W_OK)]
+    for path in foreign:
+        yield _bad("file modes", f"this account may not write {path}", "use the account that made it, or chown it")
+    if not wrong and not foreign:
+        yield _good("file modes", "private files are this account's alone")
+
+
+def _audited(log: AuditLog) -> Finding:
+    cure = "keep the file as evidence, move it away, and find out who changed it"
+    return _tried("audit log", lambda: f"verified: {len(log.verify())} records", cure)
+
+
+def _open_to_others(path: Path) -> bool:
+    return path.exists() and bool(path.stat().st_mode & 0o077)
+
+
+def _agreed(home: PartyFolder, study: Study | None) -> Iterator[Finding]:
+    """Check the source, and every study that can still be asked; with a study, whether that one is."""
     try:
-        standings = studies(PartyFolder(folder=home))
+        party, standings = home.owner(), studies(home)
     except SyndicError as error:
         yield _bad("party.toml", str(error), "correct party.toml: see docs/how-to/agree.md")
         return
+    cure = "correct source in party.toml, and let this account read it"
+    yield _tried("source", lambda: f"{len(open_source(party.source).names())} columns", cure)
     for one in standings:
-        yield _good(f"study {one.run[:12]}", f"{one.study}: {one.state}")
+        yield from _standing(home, party, one)
     if study is None:
         return
     held = [one for one in standings if run_digest(study, one.rehearsal) == one.run]
     if not any(one.state in {"agreed", "finished"} for one in held):
-        yield _bad(f"study {study.digest[:12]}", "this file is not agreed to", "compare digests, then syndic agree")
+        known = f"is {held[0].state}" if held else "is not in this folder"
+        yield _bad(f"study {study.digest[:12]}", f"this file {known}", "compare digests, then syndic agree")
+
+
+def _standing(home: PartyFolder, party: PartyFile, one: Standing) -> Iterator[Finding]:
+    what, found = f"study {one.run[:12]}", f"{one.study}: {one.state}"
+    if one.state in {"withdrawn", "expired", "pending"}:
+        until = f" on {one.expires:%Y-%m-%d %H:%M} UTC" if one.state == "expired" and one.expires else ""
+        cure = "no call of it is answered: syndic agree, if it should be"
+        yield Finding(what=what, state="look", found=found + until, advice=cure)
+        return
+    yield _good(what, found)
+    if one.state == "agreed":
+        cure = "correct source or cap in party.toml; or syndic withdraw, and agree to a study with these columns"
+        yield _tried(f"{what} here", lambda: _could_run(home, party, one), cure)
+
+
+def _could_run(home: PartyFolder, party: PartyFile, one: Standing) -> str:
+    """Check what the step `ready` checks: every column is there, and the study fits under the cap."""
+    study = StudyFolder.of(home.folder, one.run).study()
+    open_table(study, party.name, party.source, ledger=home.ledger, id_columns=party.id_columns, seed=one.rehearsal)
+    with home.open_ledger() as ledger:
+        ledger.check(dataset=party.dataset, study=one.run, events=study.plan.events(party.name))
+    return "every column is in the source, and the cap covers it"
 
 
 def _server_pair(coordinator: Coordinator) -> str:
@@ -185,11 +302,11 @@ def _on_the_list(study: Study, coordinator: Coordinator) -> str:
     return f"{study.name}: digest {study.digest[:12]}, every party is admitted"
 
 
-def _tried(what: str, look: Callable[[], str]) -> Finding:
+def _tried(what: str, look: Callable[[], str], advice: str) -> Finding:
     try:
         return _good(what, look())
-    except SyndicError as error:
-        return _bad(what, str(error), "see the deployment guide")
+    except (SyndicError, OSError) as error:
+        return _bad(what, str(error), advice)
 
 
 def _good(what: str, found: str) -> Finding:

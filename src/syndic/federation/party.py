@@ -3,8 +3,11 @@
 A renewal keeps the old key and certificate in use until the approval of the new ones is accepted.
 """
 
+import fcntl
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import IO
 
 from cryptography import x509
 
@@ -100,6 +103,34 @@ def check_site(home: Path) -> Approval:
     if owner.name != approval.party:
         raise InputError(f"party.toml belongs to '{owner.name}', but the site was admitted as '{approval.party}'")
     return approval
+
+
+def lock(folder: Path) -> IO[str]:
+    """Lock a folder for this process; the lock ends with the returned file, at the latest with the process.
+
+    Raises:
+        InputError: if another process has the folder.
+    """
+    file = (folder / "process.lock").open("a+", encoding="utf-8")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        other = file.read(20).strip()
+        file.close()
+        raise InputError(f"{folder}: process {other} serves this folder already: stop it first") from None
+    file.truncate(0)
+    file.write(f"{os.getpid()}\n")
+    file.flush()
+    return file
+
+
+def proxy_of(host: str, environment: Mapping[str, str]) -> str:
+    """Return the name of the variable whose proxy gRPC uses for a host, or an empty text."""
+    without = environment.get("no_grpc_proxy") or environment.get("no_proxy") or ""
+    if any(host == one or host.endswith(f".{one.lstrip('.')}") for each in without.split(",") if (one := each.strip())):
+        return ""
+    return next((name for name in ("grpc_proxy", "https_proxy", "http_proxy") if environment.get(name)), "")
 
 
 def keep_inside(workspace: Path) -> None:

@@ -79,9 +79,23 @@ def run_federated(
         InputError: if the study is not usable, or the server does not run. Nothing was spent.
         PartyError: if a party refused, failed or stayed silent.
     """
+    digest = run_digest(study, seed)
+    with coordinator.audit.attempt("run", study=digest):
+        return _run(study, coordinator, digest, seed, progress, seconds, patience, replies)
+
+
+def _run(
+    study: Study,
+    coordinator: Coordinator,
+    digest: str,
+    seed: int | None,
+    progress: Progress,
+    seconds: float,
+    patience: float,
+    replies: Path | None,
+) -> Release:
     check_runnable(study, seed)
     check_list(study, coordinator)
-    digest = run_digest(study, seed)
     most = study.limits.message_mb * 10**6 + ENVELOPE_BYTES
     server = Flare(coordinator.socket, study=digest, most=most, patience=patience)
     kept = coordinator.folder / "studies"
@@ -146,12 +160,13 @@ def _wait_for(runtime: Flare, study: Study, patience: float, progress: Progress)
 
 
 class Asked(Document):
-    """A step: how often it was asked, and which parties did not answer the last time."""
+    """A step: how often it was asked, the answers of all parties, and who did not answer the last time."""
 
     step: str
     times: int
     silent: tuple[str, ...]
     at: datetime
+    answered: int = 0
 
 
 class RunState(Document, frozen=True, kw_only=True):
@@ -235,7 +250,7 @@ class Watched:
                     received_bytes=self._state.received_bytes + sum(map(len, delivery.replies.values())),
                 )
                 arrived(len(replies))
-        self._put(asked=self._asked(tuple(silent)))
+        self._put(asked=self._asked(tuple(silent), len(replies)))
         return Delivery(replies=replies, silent=silent)
 
     def end(self, error: BaseException | None) -> None:
@@ -246,10 +261,13 @@ class Watched:
         """Close the wrapped runtime."""
         self._runtime.close()
 
-    def _asked(self, silent: tuple[str, ...]) -> tuple[Asked, ...]:
+    def _asked(self, silent: tuple[str, ...], answered: int) -> tuple[Asked, ...]:
         known = {one.step: one for one in self._state.asked}
         before, step = known.get(self._state.step), self._state.step
-        known[step] = Asked(step=step, times=before.times + 1 if before else 1, silent=silent, at=datetime.now(UTC))
+        times, before_now = (before.times, before.answered) if before else (0, 0)
+        known[step] = Asked(
+            step=step, times=times + 1, silent=silent, at=datetime.now(UTC), answered=before_now + answered
+        )
         return tuple(known.values())
 
     def _put(self, **changed: Any) -> None:

@@ -10,12 +10,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import final
 
 from syndic.errors import RefusedError
+from syndic.federation.party import connection_of, workspace_of
 from syndic.kernel import Reply, encode
 from syndic.runtime import Processes
+from syndic.runtime.flare.look import NoLookError, look
 from syndic.runtime.flare.site import Site
 from syndic.study import PartyFolder
 from syndic.study.study_folder import StudyFolder
@@ -24,6 +27,7 @@ from syndic.study.study_folder import StudyFolder
 _LONGEST_SECONDS = 24 * 3600.0
 _IDLE_SECONDS = 120.0
 _LOOK_SECONDS = 15.0
+_UNHEARD_SECONDS = 10.0
 _ATTEMPTS = 3
 # the engine runs in its workspace, where no module is found
 _PYTHON = (sys.executable, "-P", "-m")
@@ -37,6 +41,7 @@ class PartySite(Site):
         """Answer from this party folder."""
         super().__init__()
         self._home = PartyFolder(folder=Path(home).resolve())
+        self._audit = self._home.audit
         self._workers: dict[str, _Worker] = {}
         self._guard = threading.Lock()
 
@@ -52,6 +57,17 @@ class PartySite(Site):
         sys.stdout.flush()
         os.execv(sys.executable, [*_PYTHON, "syndic", "join", str(self._home.folder)])  # noqa: S606
 
+    def unheard(self) -> None:
+        """Report if another process takes the connection, such as one with a copy of the folder."""
+        approval = connection_of(self._home.folder)
+        startup = workspace_of(self._home.folder) / "startup"
+        with suppress(NoLookError):
+            if look(approval.host, approval.port, startup, seconds=_UNHEARD_SECONDS).twice:
+                sys.stdout.write(
+                    f"another process is connected as {approval.party}, with a copy of this folder: stop one\n"
+                )
+                sys.stdout.flush()
+
     def most(self, study: str) -> int:
         """Return the largest message of the study in bytes; refuse a study that the owner has not agreed to."""
         if not re.fullmatch("[0-9a-f]{64}", study):
@@ -61,7 +77,9 @@ class PartySite(Site):
         agreement = stored.agreement(name)
         # the folder's name is only the beginning of a digest: other digests must not start a process
         if agreement is None or agreement.run != study:
-            raise RefusedError(f"{name} has not agreed to study {study[:12]}: its owner runs syndic agree")
+            why = f"{name} has not agreed to study {study[:12]}: its owner runs syndic agree"
+            self._audit.refuse("call", who="coordinator", study=study, why=why)
+            raise RefusedError(why)
         return stored.study().limits.message_mb * 10**6
 
     def answer(self, study: str, data: bytes) -> bytes:

@@ -19,6 +19,7 @@ from syndic.kernel.plan import steps_of_run
 from syndic.kernel.step import Step
 from syndic.kernel.view import told
 from syndic.privacy import Called
+from syndic.privacy.audit import INTERNAL
 
 _LOG = logging.getLogger("syndic.party")
 _INTERNAL = Reply(code="internal", text="internal error; the reason is in the party's own log")
@@ -54,11 +55,11 @@ def answer(node: Node, data: bytes) -> bytes:
         reply = Reply(code="ok", body=_answered(node, data))
     except PublicError as error:
         _LOG.getChild(node.name).warning("%s refused a call: %s", node.name, error)
-        reply = _log_refusal(node, data, Reply(code=error.code, text=_public_text(node, error)))
+        reply = _log_refusal(node, data, Reply(code=error.code, text=_public_text(node, error)), str(error))
     except Exception:
         # the only place that catches every exception: its text may contain a private value
         _LOG.getChild(node.name).exception("%s failed to answer a call", node.name)
-        reply = _log_refusal(node, data, _INTERNAL)
+        reply = _log_refusal(node, data, _INTERNAL, INTERNAL)
     reply = reply.to(data)
     if node.state.sign is not None:
         reply = replace(reply, signature=node.state.sign(reply.signed_text()))
@@ -72,10 +73,13 @@ def _public_text(node: Node, error: PublicError) -> str:
     return str(error)
 
 
-def _log_refusal(node: Node, data: bytes, reply: Reply) -> Reply:
-    """Record a call that was not answered in the owner's log, and return the reply."""
+def _log_refusal(node: Node, data: bytes, reply: Reply, why: str) -> Reply:
+    """Record a call that was not answered in the owner's ledger and audit log, and return the reply."""
     try:
-        _log_call(node, data, reply=reply.code, call=_readable(node, data))
+        call = _readable(node, data)
+        _log_call(node, data, reply=reply.code, call=call)
+        if node.state.audit is not None:
+            node.state.audit("" if call is None else call.step, why)
     except Exception:
         _LOG.getChild(node.name).exception("%s cannot write to its log", node.name)
         return _INTERNAL
@@ -92,10 +96,10 @@ def _readable(node: Node, data: bytes) -> Call | None:
     return call
 
 
-def _log_call(node: Node, data: bytes, *, reply: str, call: Call | None = None, charged: bool = False) -> None:
+def _log_call(node: Node, data: bytes, *, reply: str, call: Call | None = None, charged: bool = False) -> bool:
     """Record the call before its reply is sent: as charged, and between organisations also in the owner's log.
 
-    In a simulation one person runs all calls, and the transcript records them.
+    Return whether the owner's log has a new entry. In a simulation the transcript records all calls.
     """
     state = node.state
     if state.agreement is not None:
@@ -108,9 +112,10 @@ def _log_call(node: Node, data: bytes, *, reply: str, call: Call | None = None, 
             reply=reply,
             fresh=call is not None and _step_of(node, call).fresh,
         )
-        state.ledger.log_call(called, charged=charged)
-    elif call is not None and charged:
+        return state.ledger.log_call(called, charged=charged)
+    if call is not None and charged:
         state.ledger.commit(state.study, call.call, reply)
+    return False
 
 
 def _answered(node: Node, data: bytes) -> bytes:
@@ -122,15 +127,19 @@ def _answered(node: Node, data: bytes) -> bytes:
     node.state.check_agreed(step.name)
     asked = hashlib.sha256(data).hexdigest()
 
+    new = []
+
     def record(stored: Stored) -> None:
         digest = hashlib.sha256(stored.reply).hexdigest()
-        _log_call(node, data, reply=digest, call=call, charged=stored.charged)
+        new.append(_log_call(node, data, reply=digest, call=call, charged=stored.charged))
 
     reply = node.state.memory.answer_once(
         call.call, asked, lambda: _run(node, call, step, asked), record, fresh=step.fresh
     )
     if node.state.note_answered is not None:
         node.state.note_answered()
+    if any(new) and node.state.audit is not None:
+        node.state.audit(step.name, "")
     return reply
 
 

@@ -47,7 +47,8 @@ class PartyState(Generic[Planned]):
     this party's own events. `price` is the cost that the study states, for the ledger. Between organisations, `bond`
     returns 32 bytes known only to this party and the named one. `agreement` returns this party's signed agreement, or
     raises if none is in force; `sign` signs with its identity, and calls that `coordinator` did not sign are refused.
-    `note_answered` records outside the ledger, before a reply is sent, that a call was answered.
+    `note_answered` records outside the ledger, before a reply is sent, that a call was answered. `audit` writes the
+    owner's audit log: a step and, if it was refused, why.
     """
 
     name: str
@@ -65,6 +66,7 @@ class PartyState(Generic[Planned]):
     sign: Callable[[bytes], bytes] | None = None
     coordinator: PublicIdentity | None = None
     note_answered: Callable[[], None] | None = None
+    audit: Callable[[str, str], None] | None = None
 
     @property
     def terms(self) -> Terms:

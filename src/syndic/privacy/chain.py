@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal, Self
+from typing import Final, Literal, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -16,6 +16,25 @@ DIGEST_LETTERS: Final = 64
 GENESIS: Final = hashlib.sha256(b"syndic ledger 1").hexdigest()
 
 Kind = Literal["declare", "plan", "reserve", "commit", "agree", "withdraw", "call", "disclose"]
+
+
+class Link(Protocol):
+    """A document that names the digest of the one before it."""
+
+    @property
+    def number(self) -> int:
+        """Its place, from 1."""
+
+    @property
+    def previous(self) -> str:
+        """The digest of the one before, or of nothing."""
+
+    @property
+    def hash(self) -> str:
+        """The digest of all other fields."""
+
+
+Linked = TypeVar("Linked", bound=Link)
 
 
 class Entry(Document, frozen=True, kw_only=True):
@@ -99,15 +118,23 @@ class Called(Document, frozen=True, kw_only=True):
         return not self.refused and not self.fresh
 
 
-def sealed(entry: Entry) -> Entry:
+def sealed(entry: Linked) -> Linked:
     """Return the entry with its hash: SHA-256 of its canonical JSON, as exported, with an empty hash."""
-    digest = hashlib.sha256(to_json(msgspec.structs.replace(entry, hash=""))).hexdigest()
-    return msgspec.structs.replace(entry, hash=digest)
+    digest = hashlib.sha256(to_json(msgspec.structs.replace(entry, hash=""))).hexdigest()  # type: ignore[type-var]
+    return msgspec.structs.replace(entry, hash=digest)  # type: ignore[type-var]
 
 
 def checked(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield the entries of a ledger; raise `IntegrityError` at the first that is not as it was written."""
+    for entry in linked(entries, GENESIS):
+        if entry.kind != "plan" and entry.cost != Cost.of(entry.events):
+            raise IntegrityError(f"entry {entry.number} charges something other than its events")
+        yield entry
+
+
+def linked(entries: Iterable[Linked], genesis: str) -> Iterator[Linked]:
     """Yield the entries; raise `IntegrityError` at the first that was changed or does not follow the one before."""
-    previous = GENESIS
+    previous = genesis
     for number, entry in enumerate(entries, start=1):
         if entry.number != number:
             raise IntegrityError(f"entry {number} is missing: entry {entry.number} comes after {number - 1}")
@@ -115,7 +142,5 @@ def checked(entries: Iterable[Entry]) -> Iterator[Entry]:
             raise IntegrityError(f"entry {number} was changed after it was written")
         if entry.previous != previous:
             raise IntegrityError(f"entry {number} does not follow entry {number - 1}: replaced or out of order")
-        if entry.kind != "plan" and entry.cost != Cost.of(entry.events):
-            raise IntegrityError(f"entry {number} charges something other than its events")
         previous = entry.hash
         yield entry

@@ -181,8 +181,10 @@ class Ledger:
         """Return every study that the owner ever agreed to, also if it withdrew later."""
         return tuple(dict.fromkeys(entry.study for entry in self._store.each(kind="agree")))
 
-    def log_call(self, called: Called, *, charged: bool = False) -> None:
+    def log_call(self, called: Called, *, charged: bool = False) -> bool:
         """Record a call and its reply; for a call that was `charged`, together with `commit`. On disk on return.
+
+        Return whether it is a new entry.
 
         A call that got the same reply before is not recorded again. Of refusals the first for each step and reason is
         recorded, of a `fresh` step the first answer: whoever asks a million times does not fill the ledger.
@@ -191,12 +193,14 @@ class Ledger:
             if charged:
                 self._commit(called.study, called.call, called.reply)
             place = {"dataset": called.dataset, "study": called.study, "why": called.step}
-            if not self._logged(called, place):
+            new = not self._logged(called, place)
+            if new:
                 which = {"call": called.call, "asked": called.asked, "reply": called.reply}
                 last = self._store.last(kind="call", dataset=called.dataset, study=called.study)
                 # only a stored answer changes the head: a refusal does not accept a head that went back
                 head = self._store.answered(called.study) if called.stored else last.door if last else ""
                 self._store.append(kind="call", **place, **which, door=head)
+        return new
 
     def _logged(self, called: Called, place: dict[str, str]) -> bool:
         if called.refused:

@@ -14,5 +14,6 @@ from syndic.report.figure import Series as Series
 from syndic.report.page import Section as Section
 from syndic.report.registry import registry_entry as registry_entry
 from syndic.report.registry import write_registry as write_registry
+from syndic.report.write import coefficient_tables as coefficient_tables
 from syndic.report.write import owner_report as owner_report
 from syndic.report.write import report as report

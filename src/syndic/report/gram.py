@@ -1,9 +1,9 @@
-"""The section of a Gram matrix: regressions that follow from it, in the columns' own units."""
+"""The section of a Gram matrix: regressions that follow from it, in the columns' own units, with intervals."""
 
 from syndic.data.coding import INTERCEPT
 from syndic.errors import InputError
 from syndic.methods.regression.gram_result import GramResult
-from syndic.model.gram.fit import Fit, regress
+from syndic.model.gram.fit import Fit, infer, regress
 from syndic.report.page import Grid, Section
 from syndic.report.svg import number
 from syndic.study.release import Release
@@ -26,10 +26,13 @@ def gram_sections(release: Release) -> tuple[Section, ...]:
             paragraphs=(
                 f"Sums of products of {number(len(result.note.features))} features over {number(result.note.rows)} "
                 "people. Any feature may be the label; every regression follows from the sums and costs nothing.",
-                "Each column of the table is the linear regression of one label on the other columns, shrunk as the "
-                "noise requires. A coefficient is in the label's unit per unit of its feature (a day for dates).",
+                "Each column of the table is the linear regression of one label on the other columns. A coefficient is "
+                "in the label's unit per unit of its feature (a day for dates).",
+                "In brackets is its 95 % interval, which includes sampling error and noise: least squares. Where noise "
+                "or clipping is too large for intervals, the coefficient is shrunk as the noise requires and stands "
+                "alone.",
             ),
-            tables=(_table(fits),),
+            tables=(_table(fits, [_intervals(result, fit) for fit in fits]),),
         ),
     )
 
@@ -46,16 +49,28 @@ def _fits(result: GramResult) -> list[Fit]:
     return fits
 
 
-def _table(fits: list[Fit]) -> Grid:
-    units = []
-    for fit in fits:
+def _intervals(result: GramResult, fit: Fit) -> dict[str, str]:
+    """Return each coefficient with its interval, or without if there is none that can be relied on."""
+    try:
+        known = infer(result.gram, fit.label, fit.features)
+    except InputError:
+        known = None
+    if known is None or not known.reliable:
         start, slopes = fit.original()
-        units.append({INTERCEPT: start, **dict(zip(fit.features, slopes.tolist(), strict=True))})
-    names = list(dict.fromkeys(name for one in units for name in one))[:_FEATURES]
-    rows = [(name, *(f"{one[name]:.4g}" if name in one else "" for one in units)) for name in names]
+        return {
+            INTERCEPT: f"{start:.4g}",
+            **{name: f"{one:.4g}" for name, one in zip(fit.features, slopes, strict=True)},
+        }
+    found = zip(known.names, known.estimates(), known.intervals(), strict=True)
+    return {name: f"{value:.4g} [{low:.4g}, {high:.4g}]" for name, value, (low, high) in found}
+
+
+def _table(fits: list[Fit], texts: list[dict[str, str]]) -> Grid:
+    names = list(dict.fromkeys(name for one in texts for name in one))[:_FEATURES]
+    rows = [(name, *(one.get(name, "") for one in texts)) for name in names]
     r_squared = ("R squared", *(f"{fit.r_squared:.2f}" for fit in fits))
     return Grid(
-        caption="Coefficients in the columns' own units, by label (others: release.model.regression)",
+        caption="Coefficients in the columns' own units, 95 % intervals, by label (others: release.model.regression)",
         head=("feature", *(fit.label for fit in fits)),
         rows=(*rows, r_squared),
         numbers=tuple(range(1, 1 + len(fits))),

@@ -17,7 +17,7 @@ from syndic.report.gram import gram_sections
 from syndic.report.homm import homm_sections
 from syndic.report.learn import learn_sections
 from syndic.report.owner import ledger_section, own_columns_section
-from syndic.report.page import Alert, Page, Section
+from syndic.report.page import Alert, Grid, Page, Section
 from syndic.report.pictures import Coded, coded, columns_section, pairs_section
 from syndic.report.promise import cost_section, guess, percent, promise_section
 from syndic.report.record import (
@@ -52,6 +52,13 @@ def report(release: Release, path: str | Path) -> Path:
     page = _page(release, coded(release), "", ())
     _write(path, page.to_html())
     return path
+
+
+def coefficient_tables(release: Release) -> tuple[Grid, ...]:
+    """Return the tables of coefficients of a learnt model or of a Gram matrix; other releases have none."""
+    if not isinstance(release.result, GramResult | LearnResult):
+        return ()
+    return tuple(table for section in METHOD_SECTIONS[type(release.result)](release) for table in section.tables)
 
 
 def owner_report(

@@ -12,7 +12,7 @@ from typing import Final, Literal, final
 from msgspec.structs import replace
 
 from syndic.document import Document, to_readable_json
-from syndic.errors import InputError, RefusedError
+from syndic.errors import BudgetError, InputError, RefusedError
 from syndic.kernel import Agreement, PublicIdentity, identified
 from syndic.privacy import Cost, Ledger, Price, Spending, cost_sentence
 from syndic.study.document import Study, coordinator_of, price_of
@@ -80,13 +80,14 @@ class Declined(Document):
 
 @final
 class Standing(Document):
-    """The state of one study at this owner."""
+    """The state of one study at this owner; `since` is when it was received, declined, agreed to or withdrawn."""
 
     study: str
     run: str
     state: State
     rehearsal: int | None = None
     expires: datetime | None = None
+    since: datetime | None = None
 
 
 def consider(home: PartyFolder, study: Study, *, rehearsal: int | None = None) -> Offer:
@@ -134,8 +135,21 @@ def agree(
     """Sign the owner's agreement to a run, store it in the party folder, and record it in the ledger.
 
     Agreeing again replaces the agreement, for another expiry or version, or after a withdrawal.
+
+    Raises:
+        BudgetError: if the study does not fit under the owner's cap; nothing was signed.
     """
+    with home.audit.attempt("agree", study=run_digest(study, rehearsal)):
+        return _agree(home, study, lasts, rehearsal)
+
+
+def _agree(home: PartyFolder, study: Study, lasts: timedelta, rehearsal: int | None) -> Agreement:
     offer, party = consider(home, study, rehearsal=rehearsal), home.owner()
+    try:
+        with _ledger(home, party) as ledger:
+            ledger.check(dataset=party.dataset, study=offer.run, events=study.plan.events(party.name))
+    except BudgetError as error:
+        raise BudgetError(f"{error}. Nothing was signed: raise cap in party.toml, or decline the study") from None
     now = datetime.now(UTC)
     unsigned = Agreement(
         run=offer.run, party=party.name, syndic=__version__, signed_at=now, expires=now + lasts, rehearsal=rehearsal
@@ -156,7 +170,8 @@ def receive(home: PartyFolder, study: Study) -> str:
     """Store a study that the owner is asked about, so that `studies` lists it as pending; return its digest."""
     if not any(party.identity for party in study.parties):
         raise InputError(f"{study.name}: a study between organisations must have the identity of every party")
-    StudyFolder.of(home.folder, study.digest).put_study(study)
+    with home.audit.attempt("receive", study=study.digest):
+        StudyFolder.of(home.folder, study.digest).put_study(study)
     return study.digest
 
 
@@ -167,7 +182,8 @@ def decline(home: PartyFolder, run: str, *, why: str = "") -> None:
             if one.state not in {"pending", "declined"}:
                 raise RefusedError(f"{one.study} is {one.state}: withdraw instead")
             declined = Declined(why=why[:1000], at=datetime.now(UTC))
-            write_whole(StudyFolder.of(home.folder, run).folder / _DECLINED, to_readable_json(declined))
+            with home.audit.attempt("decline", study=run, why=why):
+                write_whole(StudyFolder.of(home.folder, run).folder / _DECLINED, to_readable_json(declined))
             return
     raise InputError(f"there is no study {run[:12]} in this party folder")
 
@@ -188,10 +204,11 @@ def withdraw(home: PartyFolder, digest: str, *, why: str = "", restored: bool = 
             known = ", ".join(run[:12] for run in agreed) or "none"
             asked = f"'{digest}'" if digest else "an empty digest"
             raise InputError(f"{asked} does not begin the digest of exactly one agreed run; agreed runs: {known}")
-        if restored:
-            _charge_rest(StudyFolder.of(home.folder, found[0]).study(), party, found[0], ledger)
         reason = why or "restored from an older copy" * restored
-        ledger.log_withdrawal(dataset=party.dataset, study=found[0], why=reason, restored=restored)
+        with home.audit.attempt("withdraw", study=found[0], why=reason):
+            if restored:
+                _charge_rest(StudyFolder.of(home.folder, found[0]).study(), party, found[0], ledger)
+            ledger.log_withdrawal(dataset=party.dataset, study=found[0], why=reason, restored=restored)
     return found[0]
 
 
@@ -229,7 +246,8 @@ def _standing(stored: StudyFolder, party: PartyFile, ledger: Ledger) -> Standing
         return Standing(study=f"damaged: {error}", run=stored.digest, state="pending")
     if agreement is None:
         declined = (stored.folder / _DECLINED).exists()
-        return Standing(study=study.name, run=study.digest, state="declined" if declined else "pending")
+        since = stored.time_of(_DECLINED if declined else "study.json")
+        return Standing(study=study.name, run=study.digest, state="declined" if declined else "pending", since=since)
     last = ledger.standing(agreement.run)
     if last is None:
         state: State = "pending"
@@ -240,7 +258,12 @@ def _standing(stored: StudyFolder, party: PartyFile, ledger: Ledger) -> Standing
     else:
         state = "expired" if datetime.now(UTC) >= agreement.expires else "agreed"
     return Standing(
-        study=study.name, run=agreement.run, state=state, rehearsal=agreement.rehearsal, expires=agreement.expires
+        study=study.name,
+        run=agreement.run,
+        state=state,
+        rehearsal=agreement.rehearsal,
+        expires=agreement.expires,
+        since=stored.time_of("study.json") if last is None else datetime.fromisoformat(last.time),
     )
 
 

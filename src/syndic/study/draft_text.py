@@ -143,6 +143,47 @@ def with_column(text: str, name: str, block: Sequence[str]) -> str:
     return _checked("\n".join(lines).rstrip("\n") + "\n" + "\n".join(left))
 
 
+def with_parties(text: str, parties: Mapping[str, Mapping[str, Any]], coordinator: str) -> str:
+    """Return a study's text with these values of its parties, by name, and this coordinator; all else stays.
+
+    Parties that the text does not have are added; None leaves a value as it is.
+
+    Raises:
+        InputError: if parties or coordinator are not written as tables of their own.
+    """
+    lines, written = text.split("\n"), set()
+    for one in reversed(sections(text)):
+        if one.table == "coordinator":
+            del lines[one.first : one.end]
+        elif one.table == "parties":
+            written.add(one.name)
+            facts = _facts(parties.get(one.name, {}))
+            block = [line for line in lines[one.first : one.end] if (_pair(line) or ("", ""))[0] not in facts]
+            lines[one.first : one.end] = [*block, *facts.values()]
+    for name, values in parties.items():
+        if name not in written:
+            lines += ["[[parties]]", f"name = {toml_of(name)}", *_facts(values).values(), ""]
+    made = "\n".join([*lines, "[coordinator]", f"identity = {toml_of(coordinator)}", ""])
+    if _others(made) != _others(text):
+        raise InputError(
+            "the study's parties and coordinator must be tables: [[parties]], with one line for each value"
+        )
+    return made
+
+
+def _facts(values: Mapping[str, Any]) -> dict[str, str]:
+    return {key: f"{key} = {toml_of(value)}" for key, value in values.items() if value is not None}
+
+
+def _others(text: str) -> dict[str, Any]:
+    """Return everything of a study's text but its parties and coordinator."""
+    try:
+        content = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"the study cannot be read or filled: {error}") from None
+    return {key: value for key, value in content.items() if key not in {"parties", "coordinator"}}
+
+
 def read_value(key: str, typed: str) -> str:
     """Return a typed value as TOML; a word without quotes is text.
 

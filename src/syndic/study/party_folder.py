@@ -26,6 +26,7 @@ from syndic.kernel.memory import choice_key, look_up
 from syndic.methods import Align
 from syndic.mpc.align.work import ORDER_NAME, StoredOrder
 from syndic.privacy import Budget, Called, Ledger
+from syndic.privacy.audit import AuditLog
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
 from syndic.study.document import Study, coordinator_of, price_of
 from syndic.study.identity import Identity, rehearsed_bonds
@@ -76,6 +77,11 @@ class PartyFolder:
     def keys(self) -> Path:
         """The organisation's private keys."""
         return self.folder / "identity.key"
+
+    @property
+    def audit(self) -> AuditLog:
+        """The organisation's audit log."""
+        return AuditLog(self.folder)
 
     def owner(self) -> PartyFile:
         """Return the owner's `party.toml`."""
@@ -143,7 +149,16 @@ class PartyFolder:
             raise RefusedError(f"{party.name}'s copy of study {digest[:12]} was changed: agree again")
         identity, coordinator = self.identity(study, party.name), coordinator_of(study)
         node = self._node(study, party, agreement.rehearsal)
-        ledger, memory = node.state.ledger, node.state.memory
+        ledger, memory, log = node.state.ledger, node.state.memory, self.audit
+        caller = f"coordinator {coordinator.fingerprint}"
+
+        def audit(step: str, why: str) -> None:
+            what, who = f"call {step}" if step else "call", caller if step else "unsigned call"
+            if why:
+                log.refuse(what, who=who, study=digest, why=why)
+            else:
+                log.add(what, who=who, study=digest)
+
         # the owner may have lowered the cap after agreeing
         ledger.declare(party.dataset, party.cap, why="the owner's party file")
         state = replace(
@@ -152,6 +167,7 @@ class PartyFolder:
             sign=identity.sign,
             coordinator=coordinator,
             note_answered=lambda: stored.note_head(memory.head()),
+            audit=audit,
         )
         if agreement.rehearsal is None:
             state = replace(state, bond=identity.bonds(study, digest, party.name))
@@ -168,8 +184,9 @@ class PartyFolder:
         with Ledger.open(self.ledger, create=False) as ledger:
             Memory(ledger.database, run).forget()
 
-    def log_refusal(self, run: str, data: bytes, code: str) -> None:
+    def log_refusal(self, run: str, data: bytes, code: str, why: str) -> None:
         """Log a call that was refused because no agreement to its run is in force."""
+        self.audit.refuse("call", who="coordinator", study=run, why=why)
         asked = hashlib.sha256(data).hexdigest()
         with self.open_ledger() as ledger:
             ledger.log_call(Called(dataset=self.owner().dataset, study=run, call="", step="", asked=asked, reply=code))

@@ -25,6 +25,7 @@ from syndic.methods.synthesis.trust import Reliability
 from syndic.study.document import Study
 from syndic.study.statement import Statement, summary
 
+_LETTERS: Final = 16
 UNKNOWN_RELIABILITY: Final = "Which relations of its columns can be relied on is not known"
 
 
@@ -82,9 +83,13 @@ class Release:
         return result.reliability if isinstance(result, SyntheticTable) else None
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Write the result, `study.json`, `statement.json`, `transcript.json` and, where known, `reliability.json`."""
+        """Write the result, `study.json`, `statement.json`, `transcript.json` and, where known, `reliability.json`.
+
+        The release of another run in the folder is moved to `earlier/`, into a folder by its digest.
+        """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
+        self._move_earlier(folder)
         paths = self.result.write(folder)
         documents: dict[str, Any] = {
             "study": self.study,
@@ -98,6 +103,21 @@ class Release:
             path.write_bytes(to_readable_json(content))
             paths.append(path)
         return paths
+
+    def _move_earlier(self, folder: Path) -> None:
+        """Move the release of another run out of the way: neither may overwrite a part of the other."""
+        try:
+            earlier = Release.load(folder)
+        except InputError:
+            # there is none, or none that can be read
+            return
+        if earlier.statement == self.statement:
+            return
+        kept = folder / "earlier" / earlier.statement.digest[:_LETTERS]
+        written = [path.relative_to(kept) for path in earlier.write(kept)]
+        for name in (*written, Path("report.html")):
+            if (folder / name).exists():
+                (folder / name).replace(kept / name)
 
     def report(self, path: str | Path) -> Path:
         """Write a report with figures, as one self-contained HTML file, and return its path."""

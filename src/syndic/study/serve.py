@@ -35,7 +35,7 @@ def main() -> None:
             # once: they name the owner's files and belong on the owner's terminal
             data = receive_frame(connection, most=_MOST)
             if data is not None:
-                home.log_refusal(options.study, data, error.code)
+                home.log_refusal(options.study, data, error.code, str(error))
                 send_frame(connection, encode(Reply(code=error.code, text=str(error))))
             return
         with home.logging(node.name):

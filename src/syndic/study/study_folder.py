@@ -3,6 +3,7 @@
 import hashlib
 import os
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import final
 
@@ -34,6 +35,10 @@ class StudyFolder:
     def written(self) -> Path:
         """The signed agreement."""
         return self.folder / "agreement.json"
+
+    def time_of(self, name: str) -> datetime:
+        """Return the time at which a file was written."""
+        return datetime.fromtimestamp((self.folder / name).stat().st_mtime, UTC)
 
     def study(self) -> Study:
         """Return the party's own copy of the study."""

@@ -15,7 +15,7 @@ from support import study_text, two_parties
 from syndic import Study
 from syndic.cli.main import cli, main
 from syndic.document import to_readable_json
-from syndic.errors import InputError, RefusedError
+from syndic.errors import BudgetError, InputError, RefusedError
 from syndic.privacy import Called, Ledger, PureEvent
 from syndic.runtime import Local
 from syndic.study import PartyFolder
@@ -115,6 +115,8 @@ def test_programs_get_json(run: Run) -> None:
     assert told["agreement"]["rehearsal"] == 7
     (listed,) = json.loads(run("studies", "--home", "north", "--json").output)
     assert (listed["state"], listed["rehearsal"]) == ("agreed", 7)
+    assert listed["since"][:10] == told["agreement"]["signed_at"][:10]
+    assert f" {listed['since'][:10]} " in run("studies", "--home", "north").output
     told = json.loads(run("withdraw", run_digest(joint(), 7)[:10], "--home", "north", "--restored", "--json").output)
     assert told == {"withdrawn": run_digest(joint(), 7)}
     with Ledger.open(north().ledger) as ledger:
@@ -179,3 +181,14 @@ def test_a_ledger_fits_80_columns_and_nothing_is_cut_off(run: Run, monkeypatch: 
         assert "".join(text.split()) in without_breaks
     for text in (joint().digest[:12], "declare", "agree", "reserve", "call", "sanitise: dddddddddddd", dataset):
         assert text in output
+
+
+def test_a_study_that_does_not_fit_under_the_cap_is_not_signed(run: Run) -> None:
+    party = Path("north/party.toml")
+    party.write_text(party.read_text().replace("epsilon = 50", "epsilon = 0.5"))
+    result = run("agree", "joint.json", "--home", "north", "--yes")
+    assert isinstance(result.exception, BudgetError)
+    assert "cap" in str(result.exception)
+    assert studies(north()) == ()
+    party.write_text(party.read_text().replace("epsilon = 0.5", "epsilon = 1"))
+    assert run("agree", "joint.json", "--home", "north", "--yes").exit_code == 0

@@ -205,7 +205,8 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> None:
         def now(cls, tz: tzinfo | None = None) -> Any:
             return now.astimezone(tz)
 
-    for module in ("syndic.study.agreement", "syndic.privacy.store", "syndic.kernel.agreement"):
+    modules = ("syndic.study.agreement", "syndic.privacy.store", "syndic.privacy.audit", "syndic.kernel.agreement")
+    for module in modules:
         monkeypatch.setattr(f"{module}.datetime", Still)
 
 

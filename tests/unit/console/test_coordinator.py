@@ -128,6 +128,10 @@ def test_the_one_that_is_waited_for_has_a_name(federation: tuple[Coordinator, St
     assert (found["state"], found["said"]) == ("running", "7 bytes sent, 5 received")
     ready = found["steps"][0]
     assert (ready["step"], ready["answered"], ready["refused"]) == ("ready", 1, 1)
+    watched.send({"north": b"abc", "east": b"abc"}, seconds=30, arrived=told.append)
+    steps = visitor.ask("GET", f"/studies/{study.digest}/progress")["steps"]
+    assert [(one["step"], one["answered"]) for one in steps] == [("ready", 3), ("meet", 0), ("sanitise", 0)]
+    assert f"<td>{read_state(coordinator.folder, study.digest).updated:%Y-%m-%d}" in visitor.get("/studies")  # type: ignore[union-attr]
     watched.end(PartyError("south: away"))
     assert "The run failed: south: away" in visitor.get(f"/studies/{study.digest}/progress")
 

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Self
 
 import pytest
+from click.testing import CliRunner
 from cryptography.hazmat.primitives.hashes import SHA256
 from msgspec.structs import replace
 
 from organisations import named
 from support import study_text
+from syndic.cli.main import cli
 from syndic.document import from_json, to_json
 from syndic.errors import InputError, IntegrityError
 from syndic.federation import certificate as certificates
@@ -23,6 +25,7 @@ from syndic.federation.party import accept, check_site, prepare, workspace_of
 from syndic.federation.requests import Request
 from syndic.federation.run import check_list
 from syndic.study import Study
+from syndic.study.draft_text import READ
 
 PARTY = 'name = "north"\ndataset = "patients"\nsource = { path = "rows.csv" }\ncap = { epsilon = 1 }\n'
 
@@ -192,3 +195,61 @@ def test_a_study_with_strangers_or_other_identities_is_not_run(made: tuple[Coord
     with pytest.raises(InputError, match=f"names another coordinator.*{coordinator.identity.public}"):
         check_list(named(identified), coordinator)
     check_list(named(identified, coordinator.identity), coordinator)
+
+
+ALIKE = study_text(parties="") + '\n[coordinator]\nidentity = "another"\n'
+SPLIT = study_text(
+    unit='neighbours = "replace"',
+    budget="epsilon = 10\ndelta = 1e-5",
+    protocol='method = "vertical"',
+    parties='[[parties]]\nname = "west"\npeople = 60\n# its own\nbudget = { epsilon = 5, delta = 1e-6 }\n',
+)
+
+
+def test_a_study_is_filled_with_the_parties_that_joined(
+    made: tuple[Coordinator, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coordinator, _ = made
+    coordinator.approve(prepare(tmp_path / "west", name="west"))
+    known = {one.party: one.identity for one in coordinator.admitted()}
+    monkeypatch.chdir(tmp_path)
+
+    def fill(draft: str, *words: str) -> Study:
+        Path("draft.toml").write_text(draft)
+        Path("study.toml").unlink(missing_ok=True)
+        command = ["coordinator", "fill", "draft.toml", "--home", str(coordinator.folder), *words]
+        CliRunner().invoke(cli, command, catch_exceptions=False)
+        filled = Study.load("study.toml")
+        check_list(filled, coordinator)
+        return filled
+
+    try:
+        # different people: all who joined
+        alike = fill(ALIKE, "--people", "north=1500")
+        assert {one.name: (one.people, one.identity) for one in alike.parties} == {
+            "north": (1500, known["north"]),
+            "west": (None, known["west"]),
+        }
+        # same people: the draft's own parties keep what they have
+        split = fill(SPLIT, "--people", "north=60", "--columns", "north=age,score", "--columns", "west=colour")
+        assert [(one.name, one.people, one.columns) for one in split.parties] == [
+            ("west", 60, ("colour",)),
+            ("north", 60, ("age", "score")),
+        ]
+        assert split.parties[0].budget is not None
+        assert fill(Path("study.toml").read_text()) == split
+        with pytest.raises(InputError, match=r"study\.toml exists"):
+            CliRunner().invoke(
+                cli,
+                ["coordinator", "fill", "draft.toml", "--home", str(coordinator.folder)],
+                catch_exceptions=False,
+            )
+        for text, words, told in (
+            (ALIKE, ("--people", "east=9"), "east: not admitted"),
+            (SPLIT.replace("people = 60", f"people = 60  {READ}"), (), "private draft"),
+            (f"parties = []\n{ALIKE}", (), "must be tables|cannot be read or filled"),
+        ):
+            with pytest.raises(InputError, match=told):
+                fill(text, *words)
+    finally:
+        coordinator.remove("west")

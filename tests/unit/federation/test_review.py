@@ -4,6 +4,7 @@ import hashlib
 import socket
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -59,7 +60,7 @@ def test_a_call_about_a_withdrawn_study_is_in_the_owners_log(tmp_path: Path, mon
     study, homes = homes_for(Study.loads(study_text()), two_parties(), tmp_path)
     for node in agreed_nodes(study, homes).values():
         node.close()
-    withdraw(homes["north"], study.digest)
+    withdraw(homes["north"], study.digest, why="asked by the privacy officer")
     here, there = socket.socketpair()
     options = ["--home", str(homes["north"].folder), "--study", study.digest, "--socket", str(there.detach())]
     monkeypatch.setattr(sys, "argv", ["syndic.study.serve", *options])
@@ -73,6 +74,27 @@ def test_a_call_about_a_withdrawn_study_is_in_the_owners_log(tmp_path: Path, mon
         ledger.verify()
         (call,) = ledger.calls(study.digest)
     assert (call.asked, call.reply) == (hashlib.sha256(b"whatever was asked").hexdigest(), "refused")
+    told = [(one.what, one.allowed, one.why) for one in homes["north"].audit.verify() if one.study == study.digest]
+    assert told == [
+        ("agree", True, ""),
+        ("withdraw", True, "asked by the privacy officer"),
+        ("call", False, f"north has withdrawn from study {study.digest[:12]}"),
+    ]
+
+
+def test_a_site_says_that_another_process_took_its_connection(
+    coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("nvflare", reason="nvflare is not installed: pip install 'syndic[flare]'")
+    from syndic.federation import site  # noqa: PLC0415  # the engine takes seconds to import
+
+    approval = SimpleNamespace(host="127.0.0.1", port=1, party="north")
+    monkeypatch.setattr(site, "connection_of", lambda _home: approval)
+    made = site.PartySite(str(coordinator.folder.parent / "north"))
+    for twice in (False, True):
+        monkeypatch.setattr(site, "look", lambda *_, twice=twice, **__: SimpleNamespace(twice=twice))
+        made.unheard()
+    assert capsys.readouterr().out == ("another process is connected as north, with a copy of this folder: stop one\n")
 
 
 def test_a_digest_that_only_begins_like_an_agreed_one_starts_no_process(tmp_path: Path) -> None:
@@ -86,3 +108,4 @@ def test_a_digest_that_only_begins_like_an_agreed_one_starts_no_process(tmp_path
     assert site.most(study.digest) == study.limits.message_mb * 10**6
     with pytest.raises(RefusedError, match="north has not agreed"):
         site.most(study.digest[:16] + 48 * "0")
+    assert [one.allowed for one in homes["north"].audit.verify()] == [True, False]

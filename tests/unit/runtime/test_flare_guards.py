@@ -131,3 +131,13 @@ def test_a_site_registers_anew_when_the_server_answers_others_only(
     with pytest.raises(OverError):
         site._stay_known()
     assert site.registered_anew == times
+
+
+def test_two_processes_of_a_site_are_told_from_one_that_is_started_anew() -> None:
+    processes = flare_gate.Processes()
+    for process in ("", "first", "first", "", "second", "second", "", "third"):
+        processes.connects("north", process)
+        assert not processes.twice("north")
+    processes.connects("north", "second")
+    assert processes.twice("north")
+    assert not processes.twice("south")

@@ -10,10 +10,13 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import check_is_fitted
 
+from consoles import Visitor
 from syndic import Study, simulate
+from syndic.cli.study import facts_of
 from syndic.errors import InputError
+from syndic.federation.coordinator import Coordinator
 from syndic.model.gram.matrix import GramMatrix
-from syndic.report import report
+from syndic.report import coefficient_tables, report
 from syndic.sklearn import GramClassifier, GramRegression
 from syndic.study import Release
 
@@ -132,7 +135,34 @@ def test_the_model_of_a_release_fits_any_label(release: Release, tmp_path: Path)
     page = report(release, tmp_path / "report.html").read_text()
     wanted = GramRegression("result").fit(release)
     assert "Regressions from the matrix" in page
-    assert f"{wanted.coef_[list(wanted.feature_names_in_).index('dose')]:.4g}" in page
+    known = wanted.inference_
+    assert known.reliable
+    place = known.names.index("dose")
+    low, high = known.intervals()[place]
+    shown = f"{known.estimates()[place]:.4g} [{low:.4g}, {high:.4g}]"
+    assert shown in page
+    (grid,) = coefficient_tables(release)
+    assert dict(zip(grid.head, next(row for row in grid.rows if row[0] == "dose"), strict=True))["result"] == shown
+
+
+def test_a_categorical_column_stands_for_all_its_levels(release: Release) -> None:
+    named = GramRegression("result", features=["dose", "ward"]).fit(release)
+    assert named.feature_names_in_.tolist() == ["dose", "ward=b", "ward=c"]
+    one_by_one = GramRegression("result", features=["dose", "ward=b", "ward=c"]).fit(release)
+    assert np.array_equal(named.coef_, one_by_one.coef_)
+    with pytest.raises(InputError, match="none twice"):
+        GramRegression("result", features=["ward", "ward=b"]).fit(release)
+    with pytest.raises(InputError, match="no feature 'world'"):
+        GramRegression("result", features=["world"]).fit(release)
+
+
+def test_console_and_command_line_show_coefficients(release: Release, tmp_path: Path) -> None:
+    (grid,) = coefficient_tables(release)
+    assert facts_of(release, [])["coefficients"] == [{"head": grid.head, "rows": grid.rows}]
+    Coordinator.create(tmp_path / "federation", name="health", host="127.0.0.1", port=1)
+    release.write(tmp_path / "federation" / "releases" / "gram")
+    page = Visitor(tmp_path / "federation").get("/releases/gram")
+    assert all(text in page for text in ("<h2>Coefficients</h2>", grid.rows[0][1]))
 
 
 def test_a_classifier(release: Release) -> None:

@@ -13,6 +13,7 @@ from support import study_text, two_parties
 from syndic import Study
 from syndic.errors import PartyError
 from syndic.kernel import Call, Delivery, Nothing, answer, encode
+from syndic.methods.histogram.homm import Homm
 from syndic.privacy import Ledger
 from syndic.runtime import Local
 from syndic.study.agreement import agree
@@ -56,9 +57,10 @@ def test_every_call_is_logged_with_the_digest_of_what_was_asked(organisations: O
 
 
 def test_what_a_cap_leaves_stays_at_home(organisations: Organisations) -> None:
+    nodes = organisations.nodes()
     party = organisations.home.folder / "party.toml"
     party.write_text(party.read_text().replace("epsilon = 50", "epsilon = 0.5"))
-    nodes = organisations.nodes()
+    nodes["north"] = organisations.node()
     with organisations.home.logging("north"), pytest.raises(PartyError) as error:
         run_study(organisations.study, Local(nodes), identity=COORDINATOR)
     assert "north: budget: the study exceeds the cap that north's owner set" in str(error.value)
@@ -129,3 +131,31 @@ def test_two_studies_share_one_ledger_and_one_cap(organisations: Organisations) 
         assert ledger.spent("people of north").epsilon == 2
     shelves = {path.name for path in (organisations.home.folder / "studies").iterdir()}
     assert shelves == {organisations.run[:16], second.digest[:16]}
+
+
+def test_the_audit_log_has_every_call_once_and_no_private_text(
+    organisations: Organisations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = organisations.nodes()
+    run_study(organisations.study, Local(nodes), identity=COORDINATOR)
+    log = organisations.home.audit
+    told = [(one.what, one.allowed) for one in log.verify()]
+    assert told == [("agree", True), *((f"call {step}", True) for step in ("ready", "meet", "sanitise"))]
+    assert all(one.study == organisations.run for one in log.records())
+    assert log.records()[1].who == f"coordinator {COORDINATOR.public.fingerprint}"
+    # a call that was answered before, one that nobody signed, and one that fails with a text from a row
+    run_study(organisations.study, Local(nodes), identity=COORDINATOR)
+    assert len(log.records()) == len(told)
+    answer(nodes["north"], b"whatever")
+
+    def fail(*_: object) -> None:
+        raise ValueError("the row of Ada Lovelace")
+
+    monkeypatch.setattr(Homm, "ready", fail)
+    assert organisations.ask(nodes["north"], "ready", Nothing()).code == "internal"
+    assert [(one.who, one.what, one.allowed) for one in log.verify()[-2:]] == [
+        ("unsigned call", "call", False),
+        (f"coordinator {COORDINATOR.public.fingerprint}", "call ready", False),
+    ]
+    assert log.records()[-1].why == "internal error"
+    assert "Ada" not in log.path.read_text()

@@ -27,3 +27,21 @@ def test_a_damaged_release_is_refused(damaged: pa.Table, tmp_path: Path) -> None
     pq.write_table(damaged, tmp_path / "cells.parquet")
     with pytest.raises(InputError, match="its release cannot be read"):
         Release.load(tmp_path)
+
+
+def test_studies_in_one_folder_keep_their_releases(tmp_path: Path) -> None:
+    first, second = (
+        simulate(Study.loads(study_text(top=f"edition = {edition}")), two_parties(), seed=1) for edition in (1, 2)
+    )
+    first.write(tmp_path)
+    first.report(tmp_path / "report.html")
+    (tmp_path / "notes.txt").write_text("the analyst's own")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    first.write(tmp_path)  # the same run again
+    assert not (tmp_path / "earlier").exists()
+    second.write(tmp_path)
+    kept = tmp_path / "earlier" / first.study.digest[:16]
+    assert {path.name: path.read_bytes() for path in kept.iterdir()} | {"notes.txt": before["notes.txt"]} == before
+    assert Release.load(tmp_path).statement == second.statement
+    assert (tmp_path / "notes.txt").exists()
+    assert not (tmp_path / "report.html").exists()

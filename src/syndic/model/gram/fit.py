@@ -126,7 +126,8 @@ def regress(
     Args:
         gram: the opened sums.
         label: the feature to predict.
-        features: those to predict it from; by default all of other columns, without one level of each categorical one.
+        features: those to predict it from, and columns for all their levels; by default all other columns. One level
+            of each categorical column is left out.
         ridge: "adaptive" shrinks in proportion to the noise; "adassp" adds Wang's ridge; a number is added to every
             centred sum of squares, 0 for least squares.
     """
@@ -175,6 +176,7 @@ def _chosen(gram: GramMatrix, label: str, features: Sequence[str] | None) -> tup
     if gram.rows < 1:
         raise InputError("this Gram matrix has no people")
     if features is not None:
+        features = [name for each in features for name in _named(gram, each)]
         taken = [gram.features[gram.index(name)] for name in features]
         if any(each.block == target.block or each.ones == each.name for each in taken):
             raise InputError(f"features must be of other columns than the label {label!r}, and not the intercept")
@@ -186,6 +188,14 @@ def _chosen(gram: GramMatrix, label: str, features: Sequence[str] | None) -> tup
     if not chosen or len(set(chosen)) != len(chosen):
         raise InputError("features must name at least one feature, and none twice")
     return chosen
+
+
+def _named(gram: GramMatrix, name: str) -> tuple[str, ...]:
+    """Return the feature of this name, or for a categorical column its levels but the first, which the others give."""
+    columns = {feature.block for feature in gram.features if feature.values == "indicator" and not feature.parts}
+    if name in gram.names or name not in columns:
+        return (name,)
+    return tuple(each for each in default_features(gram) if gram.features[gram.index(each)].block == name)
 
 
 def default_features(gram: GramMatrix) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import threading
+import time
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -25,7 +26,7 @@ from nvflare.fuel.f3.message import Message as CellMessage
 from nvflare.fuel.f3.sfm.constants import HandshakeKeys
 from nvflare.private.defs import CellChannel, CellChannelTopic, CellMessageHeaderKeys, ClientType
 
-from syndic.runtime.flare.parts import CHANNEL, HELLO
+from syndic.runtime.flare.parts import CHANNEL, HELLO, PROCESS
 
 _LOG = logging.getLogger("syndic.server")
 # the requests that a site needs; all other requests of the engine are refused
@@ -39,6 +40,32 @@ _ASKED: Final = frozenset(
         (CHANNEL, HELLO),
     }
 )
+# two processes of one site take the connection from each other every ten seconds or so
+_TWICE_SECONDS = 30.0
+_MOST_PROCESSES = 8
+
+
+@final
+class Processes:
+    """The processes that connected under each site's name. If a replaced one comes back, there are two."""
+
+    def __init__(self) -> None:
+        """Start with nobody."""
+        self._known: dict[str, list[str]] = {}
+        self._doubled: dict[str, float] = {}
+
+    def connects(self, name: str, process: str) -> None:
+        """Note a connection of a process; an earlier Syndic's does not name it."""
+        known = self._known.get(name, [])
+        if process in known[:-1]:
+            self._doubled[name] = time.monotonic()
+            _LOG.warning("two processes connect as %r and interrupt each other: its owner must stop one", name)
+        if process:
+            self._known[name] = [*(one for one in known if one != process), process][-_MOST_PROCESSES:]
+
+    def twice(self, name: str) -> bool:
+        """Return whether two processes of a site were connected just now."""
+        return time.monotonic() - self._doubled.get(name, -_TWICE_SECONDS) < _TWICE_SECONDS
 
 
 @final
@@ -51,6 +78,7 @@ class Gate:
         self._tokens = token_file
         self._engine: Any = None
         self._registered: dict[str, str] = {}
+        self.processes = Processes()
         self._lock = threading.Lock()
 
     def guard(self, engine: Any) -> None:
@@ -73,7 +101,9 @@ class Gate:
         admit = connections.update_endpoint
 
         def look(connection: Any, handshake: dict[str, Any]) -> None:
-            if self._listed(connection, str(handshake.get(HandshakeKeys.ENDPOINT_NAME))):
+            name = str(handshake.get(HandshakeKeys.ENDPOINT_NAME))
+            if self._listed(connection, name):
+                self.processes.connects(name, str(handshake.get(PROCESS, "")))
                 admit(connection, handshake)
 
         connections.update_endpoint = look
@@ -86,12 +116,16 @@ class Gate:
         """Return whether a connection uses a listed certificate; close it otherwise."""
         context = getattr(connection.conn, "context", None)
         shown = [] if context is None else context.auth_context().get("x509_pem_cert", [])
-        marks = {x509.load_pem_x509_certificate(each).fingerprint(hashes.SHA256()).hex() for each in shown}
-        if marks & set(self.admitted().get(name, ())):
+        if self.lists(name, shown):
             return True
         _refusal(name)
         connection.conn.close()
         return False
+
+    def lists(self, name: str, certificates: list[bytes]) -> bool:
+        """Return whether one of these certificates, in PEM, is on the list under this name."""
+        marks = {x509.load_pem_x509_certificate(each).fingerprint(hashes.SHA256()).hex() for each in certificates}
+        return bool(marks & set(self.admitted().get(name, ())))
 
     def admitted(self) -> dict[str, list[str]]:
         """Return the certificates of every admitted site, by their SHA-256."""

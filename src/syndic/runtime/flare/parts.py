@@ -11,6 +11,8 @@ MOST_AT_ONCE = 256
 
 CHANNEL = "syndic"
 HELLO = "hello"
+# in the handshake of a connection: a random number of the process that makes it
+PROCESS = "syndic_process"
 
 
 class Push(Message):

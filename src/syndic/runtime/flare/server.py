@@ -16,12 +16,14 @@ from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_context import FLContext
 from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey, ReturnCode
+from nvflare.fuel.f3.drivers import grpc_driver
 from nvflare.fuel.f3.message import Message as CellMessage
 
 from syndic.errors import SyndicError
 from syndic.kernel import decode, encode
 from syndic.runtime.flare.coordinator import reachable
 from syndic.runtime.flare.gate import Gate
+from syndic.runtime.flare.look import serve_look
 from syndic.runtime.flare.parts import CHANNEL, HELLO, MOST_AT_ONCE, PART_BYTES, Forward, Forwarded
 from syndic.runtime.frame import receive_frame, send_frame
 
@@ -41,6 +43,14 @@ class Relay(FLComponent):  # type: ignore[misc]  # the engine's classes are not 
         self._gate = Gate(Path(list_file), self._path.with_name("tokens.json"))
         self._engine: Any = None
         self._pool = ThreadPoolExecutor(max_workers=MOST_AT_ONCE, thread_name_prefix="syndic relay")
+        add = grpc_driver.add_StreamerServicer_to_server
+
+        def add_both(servicer: Any, server: Any) -> None:
+            add(servicer, server)
+            serve_look(server, self._seen)
+
+        # the engine makes its gRPC server after its components, and answers nothing but its own stream
+        grpc_driver.add_StreamerServicer_to_server = add_both
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Start listening when the server is running."""
@@ -49,6 +59,12 @@ class Relay(FLComponent):  # type: ignore[misc]  # the engine's classes are not 
             self._gate.guard(self._engine)
             self._engine.get_cell().core_cell.register_request_cb(channel=CHANNEL, topic=HELLO, cb=self._hello)
             threading.Thread(target=self._listen, name="syndic relay", daemon=True).start()
+
+    def _seen(self, name: str, certificates: list[bytes]) -> tuple[bool, bool, bool]:
+        """Return whether a site is admitted with one of its certificates, connected, and connected twice."""
+        admitted = self._gate.lists(name, certificates)
+        connected = admitted and self._engine is not None and name in self._engine.server.client_manager.name_to_clients
+        return admitted, connected, admitted and self._gate.processes.twice(name)
 
     def _hello(self, message: CellMessage) -> CellMessage:
         """Reply to a site whether it is admitted; the engine has verified its name."""
@@ -93,6 +109,8 @@ class Relay(FLComponent):  # type: ignore[misc]  # the engine's classes are not 
             return Forwarded()
         if site is None or question.site not in self._gate.admitted():
             return Forwarded(reason="its site is not connected")
+        if self._gate.processes.twice(question.site):
+            return Forwarded(reason=f"two processes connect as {question.site}, and its owner must stop one: seen")
         return self._forwarded(question, site)
 
     def _forwarded(self, question: Forward, site: Any) -> Forwarded:

@@ -64,6 +64,9 @@ class Site(FLComponent, abc.ABC):  # type: ignore[misc]  # the engine's classes 
     def lost(self) -> None:
         """Handle the event that the server answers others but not this site: its key has changed."""
 
+    def unheard(self) -> None:
+        """Handle the event that the server did not answer: another process may have taken the connection."""
+
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Start listening when the site has registered."""
         if event_type == EventType.SYSTEM_START and not self._listening:
@@ -85,6 +88,8 @@ class Site(FLComponent, abc.ABC):  # type: ignore[misc]  # the engine's classes 
             if unheard == 0:
                 time.sleep(_LOOK_SECONDS)
             silent = self._asked(CHANNEL, HELLO, {}) == ReturnCode.TIMEOUT
+            if silent:
+                self.unheard()
             newcomer = {IdentityChallengeKey.COMMON_NAME: self._cell.get_fqcn(), IdentityChallengeKey.NONCE: "hello"}
             if silent and self._asked(CellChannel.SERVER_MAIN, CellChannelTopic.Challenge, newcomer) == ReturnCode.OK:
                 unheard += 1
