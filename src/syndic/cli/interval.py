@@ -23,8 +23,8 @@ from syndic.study import Release
 def interval(folder: Path, questions: tuple[str, ...], confidence: float, as_json: bool) -> None:
     """Answer questions from a release with intervals. Reads no row and spends nothing.
 
-    A QUESTION is made of mean, odds, linear, logistic and quantile of columns, with given=CONDITION. Intervals account
-    for sampling and for noise. Where the noisy tables do not answer a question, the reason is printed instead.
+    A QUESTION has mean, odds, linear, logistic or quantile of columns, with given=CONDITION. Intervals account for
+    sampling and noise. If the noisy tables do not answer, the reason is printed.
     """
     release = Release.load(folder)
     found = [release.interval(question, confidence=confidence) for question in questions]

@@ -1,5 +1,6 @@
 """Intervals from noisy tables: questions against rows, corrections of a wrong model, coverage, refusals."""
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -127,7 +128,7 @@ def test_what_is_no_question_is_refused(text: str, said: str) -> None:
 
 
 def measured(
-    sets: list[tuple[str, ...]],
+    sets: Sequence[tuple[str, ...]],
     deviation: float = 1e-3,
     generator: np.random.Generator | None = None,
     *,
