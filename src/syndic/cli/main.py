@@ -50,6 +50,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Coordinator": {"coordinator": "federation", "run": "federation"},
     "Read a release": {
         "report": "report",
+        "interval": "interval",
         "evaluate": "evaluate",
         "compare": "requests",
         "export": "report",

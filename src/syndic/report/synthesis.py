@@ -10,6 +10,8 @@ from typing import Final, final
 import numpy as np
 from numpy.typing import NDArray
 
+from syndic.data import Date
+from syndic.data.column import Listed
 from syndic.errors import InputError
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.model.markov import Measurement
@@ -107,7 +109,7 @@ def synthesis_sections(release: Release) -> tuple[Section, ...]:
                 "common group are related only through the columns that the groups share.",
             ),
             figures=(_graph(release, result), *_fitted(result), *_pairs(release, result)),
-            tables=(_rounds(result), _measured(result)),
+            tables=(_intervals(release), _rounds(result), _measured(result)),
         ),
     )
 
@@ -188,6 +190,27 @@ def _pairs(release: Release, result: SyntheticTable) -> tuple[Figure, ...]:
             )
         )
     return tuple(figures)
+
+
+def _intervals(release: Release) -> Grid:
+    """Return the mean of every column of numbers and the share of every other column's most frequent value."""
+    rows = []
+    for column in release.study.schema.columns[:_SHOWN]:
+        if isinstance(column, Date):
+            continue
+        name = column.name if column.name.isidentifier() else repr(column.name)
+        counts = release.model.marginal((column.name,)).values
+        value = f" == {column.labels()[int(counts.argmax())]!r}" if isinstance(column, Listed) else ""
+        found = release.interval(f"mean({name}{value})")
+        ends = found.reason if found.low is None else f"{found.low:.4g} to {found.high:.4g}"
+        rows.append((found.question, "" if found.value is None else f"{found.value:.4g}", ends or ""))
+    return Grid(
+        caption="Means and shares with 95 % intervals, which account for sampling and noise. Intervals from the "
+        "synthetic rows are too narrow: use release.interval or syndic interval",
+        head=("question", "value", "95 % interval"),
+        rows=tuple(rows),
+        numbers=(1,),
+    )
 
 
 def _rounds(result: SyntheticTable) -> Grid:

@@ -12,16 +12,20 @@ import pyarrow as pa
 from syndic.data import ReleasedTable
 from syndic.document import from_file, to_readable_json
 from syndic.errors import InputError
-from syndic.kernel import Exchange, Method, Result
+from syndic.kernel import Exchange, Method, Result, people_of
 from syndic.methods.comparison.glued import GluedNote, reliability_of_glued
 from syndic.methods.comparison.glued_result import PublishedRows
+from syndic.methods.histogram.crosstables_result import CrossTables
 from syndic.methods.histogram.homm import HommPlan, MergedTable
 from syndic.methods.histogram.homm_expected import reliability_of_grid
+from syndic.methods.histogram.tables import MarginalTables, measured_by_tables
 from syndic.methods.learning.predictor import LinearPredictor
 from syndic.methods.learning.result import LearnResult
 from syndic.methods.regression.gram_result import GramResult
+from syndic.methods.synthesis.measured import measured_by_model
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.methods.synthesis.trust import Reliability
+from syndic.model.interval import Interval, Measured, interval_of
 from syndic.study.document import Study
 from syndic.study.statement import Statement, summary
 
@@ -81,6 +85,37 @@ class Release:
         if isinstance(result, PublishedRows) and isinstance(result.note, GluedNote):
             return reliability_of_glued(study.schema, study.parties[0].people or 0, result)
         return result.reliability if isinstance(result, SyntheticTable) else None
+
+    def interval(self, question: str, *, confidence: float = 0.95) -> Interval:
+        """Return an interval for a question about the people behind the rows, at no cost; or why there is none.
+
+        It accounts for sampling and for noise, from the noisy tables; see `syndic.model.interval.question` for what may
+        be asked: `mean(age, given=sex == "f")`, `odds(ill, given=smoker) / odds(ill, given=not smoker)`,
+        `linear(weight, age, sex)`, `logistic(ill, age, sex)`, `quantile(age, 0.5)`.
+        """
+        return interval_of(self.measured, question, confidence)
+
+    @cached_property
+    def measured(self) -> Measured:
+        """What noisy tables say, for methods that publish them."""
+        study, result, unit = self.study, self.result, self.study.unit
+        same_people = study.protocol.partition == "vertical"
+        repeated = unit.whole_rows * (1 if same_people else unit.parties)
+        rows = study.parties[0].people if same_people else people_of(study) if unit.sizes_are_public else None
+        if isinstance(result, SyntheticTable):
+            # nobody knows whose rows are missing
+            public = rows is not None and getattr(study.protocol, "missing", 0) == 0
+            return measured_by_model(result, public=public, repeated=repeated)
+        if isinstance(result, MarginalTables):
+            rows = rows if len(result.note.present) == len(study.parties) else None
+            variances = [result.note.standard_deviation**2] * len(result.tables)
+            return measured_by_tables(study.schema, result.tables, variances, rows=rows, repeated=repeated)
+        if isinstance(result, CrossTables):
+            held = [set(party.columns or ()) for party in study.parties]
+            within = [any(set(one.domain.names) <= columns for columns in held) for one in result.tables]
+            variances = [(result.note.within if alone else result.note.across) ** 2 for alone in within]
+            return measured_by_tables(study.schema, result.tables, variances, rows=rows, repeated=repeated)
+        raise InputError(f"{self.statement.method} publishes no noisy tables that intervals follow from")
 
     def write(self, folder: str | Path) -> list[Path]:
         """Write the result, `study.json`, `statement.json`, `transcript.json` and, where known, `reliability.json`.

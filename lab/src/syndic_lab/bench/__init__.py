@@ -9,6 +9,7 @@ from syndic_lab.bench.estimate.run import rows as estimate_rows
 from syndic_lab.bench.guard.run import rows as guard_rows
 from syndic_lab.bench.homm.run import rows as homm_rows
 from syndic_lab.bench.interactions import rows as interactions_rows
+from syndic_lab.bench.interval.run import rows as interval_rows
 from syndic_lab.bench.model.run import rows as model_rows
 from syndic_lab.bench.noise import rows as noise_rows
 from syndic_lab.bench.regression.run import rows as regression_rows
@@ -30,6 +31,7 @@ BENCHES: dict[str, Callable[[bool], Iterator[Row]]] = {
     "guard": guard_rows,
     "homm": homm_rows,
     "interactions": interactions_rows,
+    "interval": interval_rows,
     "model": model_rows,
     "noise": noise_rows,
     "peers": peers_rows,

@@ -10,6 +10,7 @@ from syndic.document import to_json
 from syndic.errors import InputError
 from syndic_lab.bench import BENCHES, Row
 from syndic_lab.bench.guard import run as guard
+from syndic_lab.bench.interval import run as intervals
 from syndic_lab.bench.vertical import plan as vertical_plan
 
 
@@ -33,9 +34,23 @@ from syndic_lab.bench.vertical import plan as vertical_plan
     type=click.Path(path_type=Path),
     help="(guard) Measure and write a new baseline to FILE. The stored one is the lab's bench/guard/baseline.json.",
 )
+@click.option("--processes", type=click.IntRange(1), help="(interval) Run releases in so many processes.  [default: 1]")
+@click.option(
+    "--resume",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="(interval) Append each release to FILE, and do not run again those that it has.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def bench(
-    name: str, quick: bool, only: tuple[str, ...], table: Path | None, refresh: Path | None, as_json: bool
+    name: str,
+    quick: bool,
+    only: tuple[str, ...],
+    table: Path | None,
+    refresh: Path | None,
+    processes: int | None,
+    resume: Path | None,
+    as_json: bool,
 ) -> None:
     """Measure the speed or accuracy of one part of Syndic."""
     if refresh is not None:
@@ -44,7 +59,11 @@ def bench(
         click.echo(f"wrote {guard.refresh(refresh)}")
         return
     rows = []
-    for row in _measured(name, quick, only, table):
+    many = (processes, resume) != (None, None)
+    if many and name != "interval":
+        raise click.UsageError("--processes and --resume are for the bench interval only")
+    measured = intervals.rows(quick, processes or 1, resume) if many else _measured(name, quick, only, table)
+    for row in measured:
         if as_json:
             click.echo(to_json(row).decode())
         else:

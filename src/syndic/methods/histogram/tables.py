@@ -9,10 +9,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from syndic.data import Domain, Factor
+from syndic.data import Domain, Factor, Schema
 from syndic.document import Document, from_file
 from syndic.errors import InputError
 from syndic.kernel import Result, read_table
+from syndic.model.interval import Measured, NoisyTable
+from syndic.model.markov.measurement import Measurement, estimate_total, onto_simplex
 
 
 class MarginalsNote(Document):
@@ -76,4 +78,34 @@ def cut(domains: Sequence[Domain], counts: NDArray[Any]) -> tuple[Factor, ...]:
     ends = np.cumsum([domain.size for domain in domains])[:-1]
     return tuple(
         Factor(domain, part.reshape(domain.sizes)) for domain, part in zip(domains, np.split(counts, ends), strict=True)
+    )
+
+
+def measured_by_tables(
+    schema: Schema, tables: Sequence[Factor], variances: Sequence[float], *, rows: float | None, repeated: int
+) -> Measured:
+    """Return what noisy tables over all levels say; `rows` is the number of rows if it is public."""
+    noisy = [
+        Measurement(one.domain.names, one.values.astype(np.float64), variance)
+        for one, variance in zip(tables, variances, strict=True)
+    ]
+    total = estimate_total(noisy) if rows is None else rows
+
+    def shares(names: tuple[str, ...]) -> NDArray[np.float64]:
+        fitting = [one for one in tables if set(names) <= set(one.domain.names)]
+        if not fitting:
+            raise InputError(f"no table has all of {', '.join(names)}")
+        least = min(fitting, key=lambda one: one.domain.size)
+        return onto_simplex(least.project(names).values.astype(np.float64), total) / total
+
+    return Measured(
+        schema=schema,
+        shares=shares,
+        tables=tuple(
+            NoisyTable(one.names, tuple(np.arange(size) for size in one.values.shape), one.values, one.variance)
+            for one in noisy
+        ),
+        rows=total,
+        public=rows is not None,
+        repeated=repeated,
     )

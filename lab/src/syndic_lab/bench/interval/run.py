@@ -1,0 +1,96 @@
+"""`bench interval`: how often intervals of releases cover, beside real rows and drawn rows that are taken as real.
+
+Releases are independent, so they run in several processes. With a file, each is appended to it as it ends, and those
+that it has are not run again.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import product
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from syndic.document import from_json, to_json
+from syndic_lab.bench.interval.population import MADE_UP
+from syndic_lab.bench.interval.release import Asked, Layout, Outcome, Setting, outcome
+from syndic_lab.bench.row import Row
+
+PEOPLE: Final = (2_000, 20_000)
+EPSILONS: Final = ("0.5", "1", "3")
+LAYOUTS: Final[tuple[Layout, ...]] = ("curator", "horizontal", "vertical")
+RELEASES: Final = 200
+ADULT: Final = 45_222
+OF_ADULT: Final = 50
+
+
+def settings(quick: bool) -> list[Setting]:
+    """Return all releases, one of every kind before the second of any, so that a part of them says something."""
+    kinds = list(product(MADE_UP, PEOPLE, EPSILONS, LAYOUTS))
+    many = 1 if quick else RELEASES
+    every = [
+        Setting(population=kind, people=people, epsilon=epsilon, layout=layout, seed=seed)
+        for seed in range(1, many + 1)
+        for kind, people, epsilon, layout in kinds
+    ]
+    adult = [
+        Setting(population="adult", people=ADULT, epsilon="0.8", layout="horizontal", seed=seed)
+        for seed in range(1, (1 if quick else OF_ADULT) + 1)
+    ]
+    return [*every, *adult] if quick else [*adult[:10], *every, *adult[10:]]
+
+
+def rows(quick: bool, processes: int = 1, file: Path | None = None) -> Iterator[Row]:
+    """Yield coverage, widths and refusals by setting, by kind of question, and in all."""
+    found = list(_outcomes(settings(quick), processes, file))
+    for kind in (*MADE_UP, "adult"):
+        yield from _of_releases(kind, [one for one in found if one.setting.population == kind])
+    made_up = [one for one in found if one.setting.population != "adult"]
+    for layout, people, epsilon in product(LAYOUTS, PEOPLE, EPSILONS):
+        wanted = (layout, people, epsilon)
+        kept = [one for one in made_up if (one.setting.layout, one.setting.people, one.setting.epsilon) == wanted]
+        yield from _of_releases(f"{layout}, {people:,} people, epsilon {epsilon}", kept)
+    for kind in dict.fromkeys(each.kind for one in found for each in one.asked):
+        asked = [each for one in found for each in one.asked if each.kind == kind]
+        yield from _of_questions(f"kind of question: {kind}", asked, len(found))
+    seconds = [sum(each.seconds for each in one.asked) for one in found if one.setting.population == "adult"]
+    if seconds:
+        yield _row("adult", "CPU seconds of all questions, mean", float(np.mean(seconds)), "s")
+
+
+def _outcomes(wanted: Iterable[Setting], processes: int, file: Path | None) -> Iterator[Outcome]:
+    wanted = list(wanted)
+    lines = file.read_text(encoding="utf-8").splitlines() if file is not None and file.is_file() else []
+    done = {one.setting: one for one in (from_json(line.encode(), Outcome, where=str(file)) for line in lines)}
+    yield from (done[one] for one in wanted if one in done)
+    left = [one for one in wanted if one not in done]
+    with get_context("spawn").Pool(processes) as pool:
+        for one in pool.imap_unordered(outcome, left):
+            if file is not None:
+                with file.open("a", encoding="utf-8") as sink:
+                    sink.write(to_json(one).decode() + "\n")
+            yield one
+
+
+def _of_releases(what: str, found: list[Outcome]) -> Iterator[Row]:
+    yield from _of_questions(what, [each for one in found for each in one.asked], len(found))
+
+
+def _of_questions(what: str, asked: list[Asked], releases: int) -> Iterator[Row]:
+    """Yield what became of some questions; the baseline of coverage is that of drawn rows taken as real."""
+    kept = [each for each in asked if each.covers is not None]
+    if not asked or not kept:
+        return
+    what = f"{what} ({releases} releases)"
+    drawn, real = (float(np.mean(one)) for one in ([each.drawn for each in kept], [each.real for each in kept]))
+    yield _row(
+        what, "coverage; baseline: drawn rows as if real", float(np.mean([one.covers for one in kept])), "1", drawn
+    )
+    yield _row(what, "coverage of real rows", real, "1")
+    yield _row(what, "width / that of real rows, median", float(np.median([one.width for one in kept])), "1")
+    yield _row(what, "refused", 1 - len(kept) / len(asked), "1")
+
+
+def _row(what: str, metric: str, value: float, unit: str, baseline: float | None = None) -> Row:
+    return Row(bench="interval", row=what, metric=metric, value=value, unit=unit, baseline=baseline)

@@ -1,0 +1,6 @@
+"""Intervals for questions about a population, from noisy tables alone."""
+
+from syndic.model.interval.measured import Measured, NoisyTable
+from syndic.model.interval.one_step import LEAST_MEASURED, Interval, interval_of
+
+__all__ = ["LEAST_MEASURED", "Interval", "Measured", "NoisyTable", "interval_of"]

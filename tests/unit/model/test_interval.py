@@ -1,0 +1,222 @@
+"""Intervals from noisy tables: questions against rows, corrections of a wrong model, coverage, refusals."""
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from syndic.data import Boolean, Categorical, Instead, Integer, Real, Schema
+from syndic.errors import InputError
+from syndic.model.interval import Measured, NoisyTable, interval_of
+from syndic.model.interval.question import read_question
+
+NO = Instead(value=False)
+SCHEMA = Schema(
+    columns=(
+        Boolean(name="a", missing=NO),
+        Categorical(name="c c", values=("u", "v", "w"), outside=Instead(value="u")),
+        Integer(name="x", lower=0, upper=4),
+        Boolean(name="y", missing=NO),
+        Real(name="z", lower=0, upper=1, bins=4, missing=Instead(value=0.0)),
+    )
+)
+SIZES = SCHEMA.domain.sizes
+
+
+def rows(count: int = 3000) -> dict[str, NDArray[Any]]:
+    generator = np.random.default_rng(5)
+    a, c = generator.integers(0, 2, count), generator.choice(4, count, p=(0.5, 0.2, 0.2, 0.1))
+    x = np.where(generator.random(count) < 0.05, 5, generator.binomial(4, 0.3 + 0.3 * a))
+    y = (generator.random(count) < 0.2 + 0.3 * a + 0.2 * (c == 1)).astype(int)
+    return {"a": a, "c c": c, "x": x, "y": y, "z": generator.integers(0, 4, count)}
+
+
+ROWS = rows()
+
+
+def counts(names: tuple[str, ...], codes: dict[str, NDArray[Any]] = ROWS) -> NDArray[np.float64]:
+    domain = SCHEMA.domain.project(names)
+    cells = domain.index([codes[name] for name in domain.names])
+    return np.bincount(cells, minlength=domain.size).reshape(domain.sizes).astype(np.float64)
+
+
+def asked(text: str) -> float:
+    question = read_question(text, SCHEMA)
+    return question.estimate(counts(question.columns) / len(ROWS["a"])).value
+
+
+def test_questions_have_the_values_of_rows() -> None:
+    a, c, x, y = (ROWS[name] for name in ("a", "c c", "x", "y"))
+    known, kind = x < 5, c < 3
+    assert asked("mean(x)") == pytest.approx(x[known].mean())
+    assert asked("mean(z)") == pytest.approx((ROWS["z"] + 0.5).mean() / 4)
+    assert asked("mean(x * x, given='c c' != 'v' and not y)") == pytest.approx(
+        (x[known & kind & (c != 1) & (y == 0)] ** 2).mean()
+    )
+    shares = [y[(a == one) & kind & (c == 1)].mean() for one in (1, 0)]
+    assert asked("odds(y, given=a and 'c c' == 'v') / odds(y, given=not a and 'c c' == 'v')") == pytest.approx(
+        shares[0] / (1 - shares[0]) / (shares[1] / (1 - shares[1]))
+    )
+    assert asked("log(mean('c c' == '(missing)')) * 2 - 1") == pytest.approx(2 * np.log((c == 3).mean()) - 1)
+    design = np.column_stack([np.ones(len(x)), a, c == 1, c == 2])[known & kind]
+    assert asked("linear(x, a, 'c c')") == pytest.approx(np.linalg.lstsq(design, x[known & kind], rcond=None)[0][1])
+
+
+def test_a_logistic_coefficient_has_the_largest_likelihood() -> None:
+    a, x, y = (ROWS[name] for name in ("a", "x", "y"))
+    known = x < 5
+    design, outcome = np.column_stack([np.ones(known.sum()), a[known], x[known]]), y[known]
+
+    def loss(weights: NDArray[np.float64]) -> float:
+        score = design @ weights
+        return float(np.logaddexp(0, score).sum() - outcome @ score)
+
+    assert asked("logistic(y, a, x)") == pytest.approx(minimize(loss, np.zeros(3)).x[1], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mean(x, given=a) - mean(x, given=not a)",
+        "odds(y, given=a) / odds(y, given=not a)",
+        "linear(x, a, y)",
+        "logistic(y, x, 'c c', given=a)",
+        "sqrt(mean(x * x) - mean(x) * mean(x))",
+    ],
+)
+def test_influence_is_the_derivative_of_the_value(text: str) -> None:
+    question = read_question(text, SCHEMA)
+    shares = counts(question.columns) / len(ROWS["a"])
+    found, small = question.estimate(shares), 1e-6
+    influence = np.broadcast_to(found.influence, shares.shape)
+    assert (shares * influence).sum() == pytest.approx(0, abs=1e-9)
+    for cell in np.argwhere(shares > 0)[::7]:
+        moved = shares * (1 - small)
+        moved[tuple(cell)] += small
+        slope = (question.estimate(moved).value - found.value) / small
+        assert slope == pytest.approx(influence[tuple(cell)], rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("mean(q)", "no column 'q'"),
+        ("mean('c c')", "compare it with a value"),
+        ("mean('c c' == 'k')", "u, v, w"),
+        ("mean('c c' < 'v')", "== or !="),
+        ("mean(x, where=a)", "given=CONDITION"),
+        ("mean(x) + quantile(x, 0.5)", "stands alone"),
+        ("quantile(x, 5)", "a probability such as 0.5"),
+        ("median(x)", "mean, odds, linear"),
+        ("__import__('os')", "no column 'os'"),
+        ("mean(x.real)", "within a function"),
+        ("linear(x)", "what is explained"),
+        ("logistic(x, a)", "explains a condition"),
+        ("linear(x, a, a)", "determine each other"),
+        ("mean(x", "is no question"),
+        ("1 + 1", "names no column"),
+        ("x" * 600, "letters"),
+    ],
+)
+def test_what_is_no_question_is_refused(text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        interval_of(measured([("a", "x", "y"), ("c c",)]), text)
+
+
+def measured(
+    sets: Sequence[tuple[str, ...]],
+    deviation: float = 1e-3,
+    generator: np.random.Generator | None = None,
+    *,
+    codes: dict[str, NDArray[Any]] = ROWS,
+    repeated: int = 1,
+    public: bool = False,
+) -> Measured:
+    """Return noisy tables of these sets of columns, and a model in which all columns are independent."""
+    generator = generator or np.random.default_rng(1)
+    tables = []
+    for names in sets:
+        values = counts(names, codes)
+        groups = tuple(np.arange(size) for size in values.shape)
+        tables.append(NoisyTable(names, groups, values + generator.normal(0, deviation, values.shape), deviation**2))
+
+    def shares(names: tuple[str, ...]) -> NDArray[np.float64]:
+        margins = [counts((name,), codes) / len(codes["a"]) for name in names]
+        return np.asarray(reduce(np.multiply.outer, margins))
+
+    number = float(len(codes["a"]))
+    return Measured(schema=SCHEMA, shares=shares, tables=tuple(tables), rows=number, public=public, repeated=repeated)
+
+
+def test_tables_correct_a_wrong_model() -> None:
+    found = interval_of(measured([("y", "a")]), "mean(y * a)")
+    assert found.value == pytest.approx((ROWS["y"] * ROWS["a"]).mean(), abs=1e-4)
+    assert found.measured == 1
+    assert found.wider == pytest.approx(1, abs=1e-3)
+
+
+def test_what_no_table_has_is_refused_with_what_would_help() -> None:
+    tables = [("a", "x"), ("a", "y"), ("x", "y")]
+    # pairs say all about sums of two columns, nothing about a product of three
+    assert interval_of(measured(tables), "mean(y * a) + mean(x * y)").reason is None
+    refused = interval_of(measured(tables), "mean(y * a * x)")
+    assert refused.low is None
+    assert refused.value is None
+    assert 'keep = [["a", "x", "y"]]' in str(refused)
+    assert interval_of(measured([*tables, ("a", "x", "y")]), "mean(y * a * x)").reason is None
+
+
+def test_merged_levels_are_named_and_a_quantile_ends_at_edges_that_were_measured() -> None:
+    groups = (np.array([0, 0, 1, 1, 1, 2]), np.arange(2))
+    values = np.zeros((3, 2))
+    np.add.at(values, (groups[0][:, None], groups[1][None, :]), counts(("x", "y")))
+    whole = measured([("y",)])
+    merged = Measured(
+        schema=SCHEMA,
+        shares=whole.shares,
+        tables=(NoisyTable(("x", "y"), groups, values, 1.0),),
+        rows=whole.rows,
+        public=False,
+    )
+    assert "values of x were counted in groups" in str(interval_of(merged, "mean(x == 1, given=y)"))
+    found = interval_of(merged, "quantile(x, 0.5)")
+    assert (found.low, found.high) == (2, 4)
+    assert "no noisy table" in str(interval_of(merged, "mean(a)"))
+    exact = interval_of(measured([("x",)]), "quantile(x, 0.5)")
+    assert exact.value == np.sort(ROWS["x"][ROWS["x"] < 5])[int((ROWS["x"] < 5).sum() / 2)]
+
+
+def test_intervals_cover() -> None:
+    generator = np.random.default_rng(11)
+    questions = ("mean(y, given=a) - mean(y, given=not a)", "odds(y, given=a) / odds(y, given=not a)", "linear(x, a)")
+    truth = [asked(text) for text in questions]
+    hits = []
+    for place in range(200):
+        drawn = generator.integers(0, len(ROWS["a"]), 2000)
+        codes = {name: column[drawn] for name, column in ROWS.items()}
+        said = measured([("a", "x"), ("a", "y"), ("x",)], 15.0, generator, codes=codes, public=place % 2 == 0)
+        found = [interval_of(said, text) for text in questions]
+        hits += [one.low < true < one.high for one, true in zip(found, truth, strict=True) if one.low and one.high]
+    assert len(hits) == 600
+    # 600 intervals, of which three share their noise: the standard deviation is about 0.012
+    assert 0.92 < np.mean(hits) < 0.98
+
+
+def test_several_rows_of_a_person_widen_the_sampling_part() -> None:
+    one, four = (interval_of(measured([("y",)], repeated=times), "mean(y)") for times in (1, 4))
+    assert one.error is not None
+    assert four.error == pytest.approx(2 * one.error, rel=1e-3)
+    assert four.value == one.value
+
+
+def test_confidence() -> None:
+    wide, narrow = (interval_of(measured([("y",)]), "mean(y)", level) for level in (0.99, 0.5))
+    assert wide.low is not None
+    assert narrow.low is not None
+    assert wide.low < narrow.low
+    with pytest.raises(InputError, match="confidence"):
+        interval_of(measured([("y",)]), "mean(y)", 95)
