@@ -23,6 +23,7 @@ from syndic.methods import Learn as Learn
 from syndic.methods import Marginals as Marginals
 from syndic.methods import Mixing as Mixing
 from syndic.methods import PooledGram as PooledGram
+from syndic.methods import Survival as Survival
 from syndic.methods import Synthesis as Synthesis
 from syndic.methods import Vertical as Vertical
 from syndic.methods import Vertigan as Vertigan
