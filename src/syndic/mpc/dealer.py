@@ -18,6 +18,7 @@ from syndic.mpc.product_messages import (
     ProductOpening,
     ProductProof,
     ProductStart,
+    ProductTest,
     ProductTurn,
     Served,
     ServerTurn,
@@ -44,10 +45,19 @@ class Multiplies(Protocol):
 
 @runtime_checkable
 class Proves(Multiplies, Protocol):
-    """A method whose parties also prove that their rows are one-hot."""
+    """A method whose parties also prove what their rows are."""
 
     def product_proved(self, party: Any, message: ProductChallenge) -> ProductProof:
-        """Prove that the masked rows of one chunk are one-hot."""
+        """Prove what the masked rows of one chunk are."""
+        ...
+
+
+@runtime_checkable
+class Tests(Proves, Protocol):
+    """A method whose parties prove lengths, and first that no number wraps."""
+
+    def product_tested(self, party: Any, message: ProductChallenge) -> ProductProof:
+        """Share what shows that no number in the masked rows of one chunk wraps."""
         ...
 
 
@@ -75,10 +85,11 @@ def deal_products(session: Session, uses: Multiplies, product: SecureProduct) ->
     for chunk in range(sizes.chunks):
         turns = {name: ProductTurn(chunk=chunk, keys=met[name]) for name in names}
         openings = session.ask(uses.product_masked, turns)
-        masks = {name: stock.mask(chunk, sum(product.groups[name])) for name, stock in stocks.items()}
+        masks = {name: stock.mask(chunk, product.columns(name)) for name, stock in stocks.items()}
         checks: dict[str, dict[str, ProductCheck]] = {name: {} for name in names}
+        tests: dict[str, dict[str, ProductTest]] = {name: {} for name in names}
         if product.proven and isinstance(uses, Proves):
-            checks = _checks(session, uses, product, secret, chunk, openings, masks)
+            checks, tests = _checks(session, uses, product, secret, chunk, openings, masks)
         halves = _halves(session, product, stocks, masks, chunk)
         inboxes = {
             name: ProductInbox(
@@ -87,6 +98,7 @@ def deal_products(session: Session, uses: Multiplies, product: SecureProduct) ->
                 keys={other: _sealed_for(name, other, openings[other].keys) for other in met[name]},
                 halves=halves[name],
                 proofs=checks[name],
+                tests=tests[name],
             )
             for name in names
         }
@@ -167,8 +179,8 @@ def _halves(
     for done, (left, right) in enumerate(pairs):
         session.progress("deal", chunk * len(pairs) + done, chunks * len(pairs))
         half = stocks[left].half(right, chunk, product.shape((left, right)))
-        weighted = product.weighted(masks[left], chunk)
-        dealt = dealt_half(weighted, masks[right], half, ring, product.cells.get((left, right)))
+        one, other = (masks[name][:, : sum(product.groups[name])] for name in (left, right))
+        dealt = dealt_half(product.weighted(one, chunk), other, half, ring, product.cells.get((left, right)))
         halves[right][left] = ring.pack(dealt)
     return halves
 
@@ -181,25 +193,40 @@ def _checks(
     chunk: int,
     openings: Mapping[str, ProductOpening],
     masks: Mapping[str, NDArray[Any]],
-) -> dict[str, dict[str, ProductCheck]]:
+) -> tuple[dict[str, dict[str, ProductCheck]], dict[str, dict[str, ProductTest]]]:
     """Let every party prove its rows of a chunk; return what each partner needs to check that.
 
     Challenges follow from the replies they come after. A coordinator whose journal went back never gives the same one
     for another reply, and one that resumes gives the same one for the same reply: two would show more than one does.
     """
     places = {name: context(session.study, product.label, chunk, name) for name in masks}
-    seeds = {name: derive(secret, "proof seed", place, _digest(openings[name])) for name, place in places.items()}
-    proofs = session.ask(
-        uses.product_proved, {name: ProductChallenge(chunk=chunk, seed=seed) for name, seed in seeds.items()}
+    heard = {name: [_digest(openings[name])] for name in masks}
+
+    def asked(step: Any, what: str) -> tuple[dict[str, bytes], dict[str, ProductProof]]:
+        seeds = {name: derive(secret, f"{what} seed", place, *heard[name]) for name, place in places.items()}
+        replies = session.ask(step, {name: ProductChallenge(chunk=chunk, seed=seed) for name, seed in seeds.items()})
+        for name, reply in replies.items():
+            if len(reply.seed) != KEY_BYTES:
+                raise PartyError(f"the {what} of {name} has no seed of {KEY_BYTES} bytes: find out why")
+            heard[name].append(_digest(reply))
+        return seeds, replies
+
+    asked_first, tested = (
+        asked(uses.product_tested, "test") if isinstance(uses, Tests) and product.lengths else ({}, {})
     )
+    seeds, proofs = asked(uses.product_proved, "proof")
     checks: dict[str, dict[str, ProductCheck]] = {name: {} for name in masks}
+    tests: dict[str, dict[str, ProductTest]] = {name: {} for name in masks}
     for name, sent in proofs.items():
         proof = product.proof(name, chunk)
-        if len(sent.seed) != KEY_BYTES:
-            raise PartyError(f"the proof of {name} has no seed of {KEY_BYTES} bytes: find out why before you run again")
-        point = proof.point(derive(secret, "proof point", places[name], _digest(openings[name]), _digest(sent)))
-        answer = proof.answer(masks[name], proof.drawn(sent.seed, "share", proof.length), seeds[name], point)
+        point = proof.point(derive(secret, "proof point", places[name], *heard[name]))
+        bits = proof.drawn(tested[name].seed, "share", proof.tests) if tested else masks[name][:0]
+        values = proof.joined(masks[name], bits, asked_first.get(name, b""))
+        answer = proof.answer(values, proof.drawn(sent.seed, "share", proof.length), seeds[name], point)
         for other in partners_of(product.pairs, name):
+            if tested:
+                key = _sealed_for(other, name, tested[name].keys)
+                tests[other][name] = ProductTest(seed=asked_first[name], body=tested[name].body, key=key)
             checks[other][name] = ProductCheck(
                 seed=seeds[name],
                 point=proof.field.pack(point),
@@ -207,7 +234,7 @@ def _checks(
                 key=_sealed_for(other, name, sent.keys),
                 answer=proof.field.pack(answer),
             )
-    return checks
+    return checks, tests
 
 
 def _sealed_for(receiver: str, sender: str, boxes: Mapping[str, bytes]) -> bytes:

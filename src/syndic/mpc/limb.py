@@ -5,22 +5,23 @@ exact in any order, with or without fused operations: every partial sum is an in
 floating-point product suffices if rows * left bound * right bound stays below it; elements of a ring of b bits are
 first centred between -2^(b-1) and 2^(b-1), through numbers below 2^b, which must fit too. Otherwise both sides are
 split into limbs of 16 bits (each product of limbs is below 2^32, so up to 2^21 rows fit) and the limb products are
-added modulo 2^64. In a field of at most 24 bits as many rows are multiplied at once as fit 2^53, else, in integers,
-as fit 2^63.
+added modulo 2^64. In a field of at most 24 bits as many rows are multiplied at once as fit 2^53; in a larger one the
+left side is split into limbs of 18 bits, and the right side into as few as keep the sums over all rows below 2^53.
 """
 
+from itertools import count
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.mpc.ring import Integers, Residues, Ring
+from syndic.mpc.ring import Integers, Residues, Ring, multiplied
 
 _SINGLE: Final = 1 << 24
 _DOUBLE: Final = 1 << 53
-_WHOLE: Final = 1 << 63
 _LIMB_BITS: Final = 16
-# a power of two of rows that must fit at once, else integers are faster
+_LEFT_BITS: Final = 18
+# a power of two of rows that must fit at once, else limbs are faster
 _FEWEST: Final = 5
 # rows multiplied at once: converted pieces of a hundred columns fit into the second-level cache
 _PIECE: Final = 1 << 11
@@ -34,15 +35,15 @@ def matrix_product(left: NDArray[Any], right: NDArray[Any], ring: Integers, *, b
     """
     total: NDArray[Any] = np.zeros((left.shape[1], right.shape[1]), dtype=ring.dtype)
     rows = _PIECE
-    number: Any = np.float64
+    largest, whole = 1, False
     if isinstance(ring, Residues):
         largest = (bound or ring.modulus) * ring.modulus
-        room, number = (_DOUBLE, np.float64) if largest < _DOUBLE >> _FEWEST else (_WHOLE, np.int64)
-        rows = min(rows, room // largest)
+        whole = largest < _DOUBLE >> _FEWEST
+        rows = min(rows, _DOUBLE // largest) if whole else rows
     for start in range(0, len(left), rows):
         one, other = left[start : start + rows], right[start : start + rows]
         if isinstance(ring, Residues):
-            product = one.T.astype(number) @ other.astype(number)
+            product = one.T.astype(np.float64) @ other.astype(np.float64) if whole else _wide_product(one, other, ring)
             total = ring.add(total, ring.reduce(product.astype(np.int64)))
         else:
             total = ring.add(total, ring.reduce(_piece(one, other, ring, bound)))
@@ -77,6 +78,22 @@ def _limb_product(left: NDArray[Any], right: NDArray[Any], ring: Ring, bound: in
         # limbs whose weight is 2^bits or more are multiples of the modulus
         for high, other in enumerate(second[: len(second) - low]):
             total += (one.T @ other).astype(np.uint64) << np.uint64(_LIMB_BITS * (low + high))
+    return total
+
+
+def _wide_product(left: NDArray[Any], right: NDArray[Any], field: Residues) -> NDArray[np.int64]:
+    """Return the product of up to 2^11 rows in a field of at most 54 bits."""
+    terms = (len(left) * limbs << (_LEFT_BITS - (-field.bits // limbs)) for limbs in count(1))
+    size = -(-field.bits // next(limbs for limbs, sums in enumerate(terms, start=1) if sums <= _DOUBLE))
+    shifts = range(0, field.bits, size)
+    wide, elements = field.reduce(left).astype(np.int64), right.astype(np.int64)
+    shifted = [multiplied(wide, np.full(1, pow(2, shift, field.modulus)), field.modulus) for shift in shifts]
+    limbs = np.concatenate([((elements >> shift) & ((1 << size) - 1)).astype(np.float64) for shift in shifts])
+    total: NDArray[np.int64] = np.zeros((left.shape[1], right.shape[1]), dtype=np.int64)
+    for low in reversed(range(0, field.bits, _LEFT_BITS)):
+        part = np.concatenate([(each >> low) & ((1 << _LEFT_BITS) - 1) for each in shifted]).astype(np.float64)
+        total = multiplied(total, np.full(1, 1 << _LEFT_BITS), field.modulus)
+        total = np.mod(total + (part.T @ limbs).astype(np.int64), field.modulus)
     return total
 
 

@@ -8,14 +8,14 @@ of the product, under one more mask that the two agree on, and only the noisy su
 sealed: it learns the noisy products only. It must not see the parties' shares either, since it knows half of the
 triples; therefore the partners mask them. One or several parties learn nothing about another party's matrix except the
 noisy products. The coordinator and one party together could read the matrices of that party's partners.
-*Proven* products are of one-hot matrices: every party proves that its masked rows are one-hot, and its partners check
-that before anything opens (`syndic.mpc.proof`). Then any set of parties without the coordinator, or the coordinator
-alone, may deviate: they learn only the noisy products, plus shifts that they chose; they can stop or falsify a run.
-A party that lies in its own product can still show the coordinator, who only looks, a partner's records. Products that
-are not proven are *semi-honest*: a party that enters a large number in a row reads its partner's. Without identities in
-the study, a coordinator that forges public keys can read the rows. Rows must be the same every time they are read: a
-party compares them with those that it masked. *Not supported*: products of three matrices. They need a triple for
-every row and pair of columns instead of one for a whole table: n times more traffic.
+*Proven* products are of one-hot rows, or of rows of a bounded length: every party proves it of its masked rows, and
+its partners check that before anything opens (`syndic.mpc.proof`, `syndic.mpc.length`). Then parties without the
+coordinator, or the coordinator alone, may deviate: they learn only the noisy products, plus shifts that they chose;
+they can stop or falsify a run. A party that lies in its own product can still show the coordinator, who only looks, a
+partner's records. Products that are not proven are *semi-honest*: a party that enters a large number in a row reads its
+partner's. Without identities in the study, a coordinator that forges public keys can read the rows. Rows must be the
+same every time they are read: a party compares them with those that it masked. *Not supported*: products of three
+matrices. They need a triple for every row and pair of columns, not one for a whole table: n times more traffic.
 """
 
 import hashlib
@@ -27,22 +27,24 @@ from numpy.typing import NDArray
 
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import Message, Nothing, Party, SubProtocol, step
-from syndic.mpc.extension import DEGREE
 from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, context, derive, key_pair
+from syndic.mpc.length import WITNESSES, LengthProof
 from syndic.mpc.mask import expand
 from syndic.mpc.order import advance
 from syndic.mpc.product_messages import (
     Pair,
     ProductChallenge,
+    ProductCheck,
     ProductInbox,
     ProductKey,
     ProductOpening,
     ProductProof,
     ProductStart,
+    ProductTest,
     ProductTurn,
     partners_of,
 )
-from syndic.mpc.proof import OneHotProof
+from syndic.mpc.proof import OneHotProof, Proof
 from syndic.mpc.ring import Integers, Residues
 from syndic.mpc.seal import Place, seal, unseal
 from syndic.mpc.triple import ProductSizes, Stock, left_share, opening, right_share
@@ -73,8 +75,8 @@ class _Share(Message):
     total: NDArray[np.uint64]
 
 
-class _Masked(Message):
-    digest: bytes
+class _Noted(Message):
+    data: bytes
 
 
 class _Sums(Message):
@@ -86,14 +88,15 @@ class SecureProduct(SubProtocol):
 
     `pairs` are the pairs of parties (left, right) whose matrices are multiplied. `groups` is the number of columns in
     each group of a party's matrix. `cells` selects cells of a pair's product, if not all are needed. With `proven`,
-    rows have at most a single one in each group, and partners check it. With `weights`, one for each row, it is the
-    weighted sum over rows, weights being at most `sizes.entry`. `label` distinguishes the products of a study.
+    rows have at most a single one in each group, or squares that add up to at most the party's number in `lengths`, and
+    partners check it. With `weights`, one for each row, it is the weighted sum over rows, weights being at most
+    `sizes.entry`. `label` distinguishes the products of a study.
 
-    A method defines the steps `product_masked`, `product_multiplied` and, if proven, `product_proved`, all
-    `reveals="sealed"`, which call `mask`, `multiply` and `prove` with a function that returns rows of the party's
-    matrix. A last step, `reveals="masked"`, calls `shares`, adds noise through `party.contribute` and returns `hide`.
-    The method's `coordinate` calls `deal_products` (in `syndic.mpc.dealer`) and then this last step. A method that
-    learns only during the run which matrices to multiply creates the product from its plan and the party's stored
+    A method defines the steps `product_masked`, `product_multiplied`, if proven `product_proved` and with `lengths`
+    `product_tested`, all `reveals="sealed"`, which call `mask`, `multiply`, `prove` and `test` with a function that
+    returns rows of the party's matrix. A last step, `reveals="masked"`, calls `shares`, adds noise through
+    `party.contribute` and returns `hide`. `coordinate` calls `deal_products` (`syndic.mpc.dealer`), then this step. A
+    method that learns only during the run which matrices to multiply creates the product from its plan and stored
     messages, and defines its own step `product_keys` that calls the one here.
     """
 
@@ -102,6 +105,7 @@ class SecureProduct(SubProtocol):
     pairs: tuple[Pair, ...]
     groups: Mapping[str, tuple[int, ...]]
     proven: bool = False
+    lengths: Mapping[str, int] = {}
     cells: Mapping[Pair, NDArray[np.int64]] = {}
     weights: tuple[int, ...] = ()
 
@@ -115,15 +119,21 @@ class SecureProduct(SubProtocol):
     @property
     def rounds(self) -> tuple[str, ...]:
         """The names of the steps of one product, in order; the method defines all but the first."""
-        proved = ("product_proved",) if self.proven else ()
-        return ("product_keys", "product_masked", *proved, "product_multiplied")
+        tested, proved = ("product_tested",) if self.lengths else (), ("product_proved",) if self.proven else ()
+        return ("product_keys", "product_masked", *tested, *proved, "product_multiplied")
 
-    def proof(self, party: str, chunk: int) -> OneHotProof:
+    def proof(self, party: str, chunk: int) -> Proof:
         """Return the proof of one party's rows of a chunk."""
         (start, stop), field = self.sizes.span(chunk), self.sizes.ring
         if not isinstance(field, Residues):
             raise InputError("rows are proven in a prime field only")
+        if self.lengths:
+            return LengthProof(field, sum(self.groups[party]), self.lengths[party], stop - start)
         return OneHotProof(field, self.groups[party], stop - start)
+
+    def columns(self, party: str) -> int:
+        """Return how many columns of a party are masked; those that only complete a length come last."""
+        return sum(self.groups[party]) + (WITNESSES if self.lengths else 0)
 
     def shape(self, pair: Pair) -> tuple[int, int]:
         """Return the shape of a pair's share of the product: the full product, or the selected cells in one column."""
@@ -158,24 +168,34 @@ class SecureProduct(SubProtocol):
             party.remember(f"{self.label} met", _Met(keys=message.keys))
         matrix = rows(*sizes.span(message.chunk))
         _note_masked(self, party, message.chunk, matrix)
-        opened = opening(matrix, _stock(self, party).mask(message.chunk, matrix.shape[1]), sizes.ring)
+        sent = self.proof(party.name, message.chunk).completed(matrix) if self.proven else matrix
+        opened = opening(sent, _stock(self, party).mask(message.chunk, self.columns(party.name)), sizes.ring)
         body, keys = _sealed(self, party, message.chunk, sizes.ring.pack(opened), "rows")
         return ProductOpening(body=body, keys=keys)
 
+    def test(self, party: Party, message: ProductChallenge, rows: Rows) -> ProductProof:
+        """Share what shows that no number in the masked rows of one chunk wraps; seal one share for the partners."""
+        proof, matrix = self._challenged(party, message, rows, "product_tested")
+        bits = proof.tested(matrix, message.seed)
+        noted = _Noted(data=np.packbits(bits.astype(np.uint8)).tobytes())
+        party.remember(f"{self.label} tested {message.chunk}", noted)
+        return _in_shares(self, party, message, proof.field.reduce(bits), "test")
+
     def prove(self, party: Party, message: ProductChallenge, rows: Rows) -> ProductProof:
-        """Prove that the masked rows of one chunk are one-hot; seal one share of the proof for the partners."""
-        chunk = message.chunk
-        # a second challenge to the same rows would show what a single one hides
-        self._advance(party, chunk, "product_proved")
-        _check_seed(message.seed)
-        proof, matrix = self.proof(party.name, chunk), _same_rows(self, party, chunk, rows)
-        randomness = party.key_randomness("product proof")
-        fresh, seed = randomness.bytes(KEY_BYTES), randomness.bytes(KEY_BYTES)
-        made = proof.prove(matrix, message.seed, fresh)
-        rest = proof.field.subtract(made, proof.drawn(seed, "share", proof.length))
-        # the seed goes with the proof: a partner that is told another one must notice
-        body, keys = _sealed(self, party, chunk, context(message.seed) + proof.field.pack(rest), "proof")
-        return ProductProof(seed=seed, body=body, keys=keys)
+        """Prove what the masked rows of one chunk are; seal one share of the proof for the partners."""
+        proof, matrix = self._challenged(party, message, rows, "product_proved")
+        noted = party.recall(f"{self.label} tested {message.chunk}", _Noted).data if proof.tests else b""
+        bits = np.unpackbits(np.frombuffer(noted, dtype=np.uint8), count=proof.tests)
+        fresh = party.key_randomness("product proof masks").bytes(KEY_BYTES)
+        made = proof.prove(proof.joined(matrix, bits), message.seed, fresh)
+        return _in_shares(self, party, message, made, "proof")
+
+    def _challenged(self, party: Party, asked: ProductChallenge, rows: Rows, what: str) -> tuple[Proof, NDArray[Any]]:
+        """Return the proof of a chunk and its rows; refuse a second challenge: it would show what one hides."""
+        self._advance(party, asked.chunk, what)
+        _check_seed(asked.seed)
+        proof = self.proof(party.name, asked.chunk)
+        return proof, proof.completed(_same_rows(self, party, asked.chunk, rows))
 
     def multiply(self, party: Party, message: ProductInbox, rows: Rows) -> Nothing:
         """Check the proofs of the chunk, and multiply it with every partner's masked rows."""
@@ -184,7 +204,7 @@ class SecureProduct(SubProtocol):
         matrix = _same_rows(self, party, chunk, rows)
         # a party that is left of all its partners needs its mask no more
         needed = any(right == party.name for _, right in self.pairs)
-        mask = _stock(self, party).mask(chunk, matrix.shape[1]) if needed else matrix
+        mask = _stock(self, party).mask(chunk, self.columns(party.name)) if needed else matrix
         for name, secret in _secrets(self, party).items():
             opened = _opened(self, party, message, name, secret)
             if self.proven:
@@ -234,7 +254,7 @@ def _note_masked(product: SecureProduct, party: Party, chunk: int, matrix: NDArr
     sums = matrix.sum(axis=0, dtype=np.int64)
     before = party.recall(f"{product.label} sums", _Sums).sums if chunk else np.zeros_like(sums)
     party.remember(f"{product.label} sums", _Sums(sums=before + sums))
-    party.remember(f"{product.label} masked {chunk}", _Masked(digest=_digest(matrix)))
+    party.remember(f"{product.label} masked {chunk}", _Noted(data=_digest(matrix)))
 
 
 def _digest(matrix: NDArray[Any]) -> bytes:
@@ -253,9 +273,21 @@ def _changed(party: Party) -> RefusedError:
 def _same_rows(product: SecureProduct, party: Party, chunk: int, rows: Rows) -> NDArray[Any]:
     """Return the rows of a chunk; refuse if they are not those that were masked."""
     matrix = rows(*product.sizes.span(chunk))
-    if party.recall(f"{product.label} masked {chunk}", _Masked).digest != _digest(matrix):
+    if party.recall(f"{product.label} masked {chunk}", _Noted).data != _digest(matrix):
         raise _changed(party)
     return matrix
+
+
+def _in_shares(
+    product: SecureProduct, party: Party, asked: ProductChallenge, values: NDArray[Any], what: str
+) -> ProductProof:
+    """Return a proof or test in shares: a seed for the dealer, the rest sealed for the partners."""
+    field, proof = product.sizes.ring, product.proof(party.name, asked.chunk)
+    seed = party.key_randomness(f"product {what}").bytes(KEY_BYTES)
+    rest = field.subtract(values, proof.drawn(seed, "share", values.size))
+    # the dealer's seed goes with the proof: a partner that is told another one must notice
+    body, keys = _sealed(product, party, asked.chunk, context(asked.seed) + field.pack(rest), what)
+    return ProductProof(seed=seed, body=body, keys=keys)
 
 
 def _sealed(product: SecureProduct, party: Party, chunk: int, text: bytes, what: str) -> tuple[bytes, dict[str, bytes]]:
@@ -272,7 +304,7 @@ def _sealed(product: SecureProduct, party: Party, chunk: int, text: bytes, what:
 
 def _opened(product: SecureProduct, party: Party, message: ProductInbox, name: str, secret: bytes) -> NDArray[Any]:
     """Return a partner's masked rows."""
-    (start, stop), columns = product.sizes.span(message.chunk), sum(product.groups[name])
+    (start, stop), columns = product.sizes.span(message.chunk), product.columns(name)
     sealed = _entry(message.bodies, name), _entry(message.keys, name)
     packed = _unsealed(product, party, message.chunk, (name, secret), sealed, "rows")
     return product.sizes.ring.unpack(packed, (stop - start) * columns).reshape(stop - start, columns)
@@ -295,17 +327,26 @@ def _unsealed(
 def _check_proof(
     product: SecureProduct, party: Party, message: ProductInbox, name: str, secret: bytes, opened: NDArray[Any]
 ) -> None:
-    """Refuse unless a partner's rows are proven to be one-hot, by the share here and the dealer's answer."""
+    """Refuse unless a partner's rows are proven, by the share here and the dealer's answer."""
     check, proof = _entry(message.proofs, name), product.proof(name, message.chunk)
-    text = _unsealed(product, party, message.chunk, (name, secret), (check.body, check.key), "proof")
-    seed, field = context(check.seed), proof.field
-    point = field.unpack(check.point, DEGREE)
-    if not _same_seed(text, seed) or not proof.outside(point):
-        raise RefusedError(_UNPROVEN)
-    share = field.unpack(text[len(seed) :], proof.length)
-    own = proof.answer(opened, share, check.seed, point)
+    test = _entry(message.tests, name) if proof.tests else None
+
+    field, unproven = proof.field, RefusedError(_UNPROVEN.replace("one-hot", proof.what))
+
+    def share(given: ProductCheck | ProductTest, count: int, what: str) -> NDArray[Any]:
+        text = _unsealed(product, party, message.chunk, (name, secret), (given.body, given.key), what)
+        if not _same_seed(text, context(given.seed)):
+            raise unproven
+        return field.unpack(text[len(context(given.seed)) :], count)
+
+    made, point = share(check, proof.length, "proof"), field.unpack(check.point, proof.k.degree)
+    bits = share(test, proof.tests, "test") if test else made[:0]
+    if not proof.outside(point):
+        raise unproven
+    values = proof.joined(opened, bits, test.seed if test else b"")
+    own = field.add(proof.answer(values, made, check.seed, point), proof.constant(check.seed))
     if not proof.holds(own, field.unpack(check.answer, proof.answer_length)):
-        raise RefusedError(_UNPROVEN)
+        raise unproven
 
 
 def _same_seed(text: bytes, seed: bytes) -> bool:
@@ -322,7 +363,8 @@ def _multiplied(
 ) -> NDArray[Any]:
     """Return this party's share of a chunk's product with one partner."""
     sizes, pair = product.sizes, product.pair(party.name, name)
-    matrix, mask, opened = matrices
+    own, others = (sum(product.groups[who]) for who in (party.name, name))
+    matrix, mask, opened = matrices[0], matrices[1][:, :own], matrices[2][:, :others]
     shape, cells = product.shape(pair), product.cells.get(pair)
     if pair[0] == party.name:
         half = _stock(product, party).half(name, message.chunk, shape)

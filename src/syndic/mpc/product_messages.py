@@ -1,5 +1,7 @@
 """The messages of a secure product."""
 
+import msgspec
+
 from syndic.kernel import Message
 
 Pair = tuple[str, str]
@@ -32,14 +34,14 @@ class ProductOpening(Message):
 
 
 class ProductChallenge(Message):
-    """Prove that the masked rows of one chunk are one-hot, for the challenge that `seed` expands to."""
+    """Prove, or test, the masked rows of one chunk, for the challenge that `seed` expands to."""
 
     chunk: int
     seed: bytes
 
 
 class ProductProof(Message):
-    """A proof in two shares: `seed` expands to the dealer's, `body` is the partners', sealed like the rows."""
+    """A proof or test in two shares: `seed` expands to the dealer's, `body` is the partners', sealed like the rows."""
 
     seed: bytes
     body: bytes
@@ -56,14 +58,26 @@ class ProductCheck(Message):
     answer: bytes
 
 
+class ProductTest(Message):
+    """What one partner needs of a test: what was asked, and its share of the reply."""
+
+    seed: bytes
+    body: bytes
+    key: bytes
+
+
 class ProductInbox(Message):
-    """For one party and chunk, by partner: masked rows, the key to them, the dealer's halves, proofs to check."""
+    """For one party and chunk, by partner: masked rows, the key to them, the dealer's halves, proofs to check.
+
+    `tests` come before proofs of lengths.
+    """
 
     chunk: int
     bodies: dict[str, bytes]
     keys: dict[str, bytes]
     halves: dict[str, bytes]
     proofs: dict[str, ProductCheck]
+    tests: dict[str, ProductTest] = msgspec.field(default_factory=dict)
 
 
 class ServerTurn(Message):

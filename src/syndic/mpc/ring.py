@@ -24,6 +24,12 @@ _PRIMES: Final = (*_SMALL, 16777213, 33554393, 67108837, 134217689, 268435361)
 
 LARGEST_FIELD: Final = _PRIMES[-1]
 
+# For each size from 34 to 54 bits the largest prime: for proofs of lengths, whose numbers must not wrap.
+_BELOW: Final = (41, 31, 5, 25, 45, 7, 87, 21, 11, 57, 17, 55, 21, 115, 59, 81, 27, 129, 47, 111, 33)
+_WIDE: Final = tuple((1 << bits) - below for bits, below in enumerate(_BELOW, start=34))
+
+LARGEST_WIDE: Final = _WIDE[-1]
+
 # The probability that the noise of some value overflows the ring, over all values of a sum.
 OVERFLOW: Final = 2.0**-64
 
@@ -185,15 +191,29 @@ Integers = Ring | Residues
 """What masked and shared values are elements of."""
 
 
-def field_for(bound: int) -> Residues:
-    """Return the smallest prime field, of 17 bits or more, in which all integers from -bound to bound differ."""
-    for prime in _PRIMES:
-        if 2 * bound < prime:
+def field_for(bound: int, least: int = 0) -> Residues:
+    """Return the smallest prime field, of 17 bits or more, in which all integers from -bound to bound differ.
+
+    With `least`, it has at least so many elements, and 34 bits or more.
+    """
+    primes = _WIDE if least else _PRIMES
+    for prime in primes:
+        if max(2 * bound, least - 1) < prime:
             return Residues(prime)
     raise InputError(
-        f"counts and their noise reach {bound}, and rows can be proven up to {_PRIMES[-1] // 2}: raise epsilon, ask "
-        'for less, or set adversary = "passive"'
+        f"sums and their noise reach {bound}, and rows can be proven up to {primes[-1] // 2}: raise epsilon, ask "
+        'for less or fewer bits, or set adversary = "passive"'
     )
+
+
+def multiplied(left: NDArray[np.int64], right: NDArray[np.int64], modulus: int) -> NDArray[np.int64]:
+    """Return products of numbers from 0 to below a modulus of at most 54 bits, modulo it.
+
+    The quotient in doubles is less than 16 off. So the rest, exact modulo 2^64, is below 2^58.
+    """
+    quotient = (left.astype(np.float64) * right / modulus).astype(np.int64)
+    rest: NDArray[np.int64] = np.mod(left * right - quotient * modulus, modulus)
+    return rest
 
 
 def ring_for(bound: int) -> Ring:

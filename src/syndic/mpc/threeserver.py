@@ -265,8 +265,8 @@ class ServedProduct(SecureProduct):
             key, proof = _entry(message.keys, name), self.proof(name, chunk)
             text = self._unsealed(party, secrets, chunk, name, message.proofs, "proof")
             rows = self._unsealed(party, secrets, chunk, name, message.rows, "rows")
-            count = proof.rows * sum(proof.groups)
-            shares[name] = self._opened(party, name, chunk, "rows", rows, count).reshape(proof.rows, -1)
+            count, width = len(range(*self.sizes.span(chunk))), self.columns(name)
+            shares[name] = self._opened(party, name, chunk, "rows", rows, count * width).reshape(count, -1)
             digests = digest_of(key, message.rows[name]), digest_of(key, message.proofs[name])
             seeds, rest = _seeds(text[: VERIFIERS * KEY_BYTES]), text[VERIFIERS * KEY_BYTES :]
             size = KEY_BYTES if number == 0 else self.field.packed_bytes(proof.length)

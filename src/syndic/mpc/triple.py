@@ -15,7 +15,7 @@ therefore accepts one seed per product, expands it under the product's label, an
 traffic, but whoever lies about a wrapped block then learns whether its count exceeds a number that it chose.
 
 *What breaks it.* The dealer and one party together can read the matrices of that party's partners. A party can put any
-elements into its matrix: one-hot matrices are therefore proven (`syndic.mpc.proof`). A dealer that deals wrong halves
+elements into its matrix: what rows are is therefore proven (`syndic.mpc.proof`). A dealer that deals wrong halves
 only shifts the result by a number it knows.
 """
 
@@ -75,15 +75,18 @@ def product_sizes(
     headroom: int,
     columns: Sequence[int],
     proven: bool = False,
+    least: int = 0,
     chunk_bytes: int = 1 << 24,
 ) -> ProductSizes:
     """Return the smallest ring, or field if rows are `proven`, that holds the result with its noise.
 
     Entries are between 0 and `entry`, or between -`entry` and `entry` if `signed`. `headroom` is the largest noise
-    that will be added to a cell, `columns` how many each party sends. A chunk of masked rows takes about `chunk_bytes`.
+    that will be added to a cell, `columns` how many each party sends, `least` how many elements the field has at least.
+    A chunk of masked rows takes about `chunk_bytes`.
     """
     low, high = (-(entry**2) if signed else 0), entry**2
-    ring = (field_for if proven else ring_for)(-(-(high - low) * rows // 2) + headroom)
+    bound = -(-(high - low) * rows // 2) + headroom
+    ring = field_for(bound, least) if proven else ring_for(bound)
     chunk = min(rows, max(1, 8 * chunk_bytes // (ring.bits * max(1, *columns))))
     return ProductSizes(rows=rows, low=low, high=high, entry=entry, ring=ring, chunk=chunk)
 

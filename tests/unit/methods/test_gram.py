@@ -249,9 +249,13 @@ def test_columns_that_could_not_be_told_apart_are_refused(name: str) -> None:
 
 
 def test_sums_must_leave_room_for_noise() -> None:
-    study = gram_study("bits = 16", parties=sized(2**30), budget="epsilon = 1.0\ndelta = 1e-15")
+    budget = "epsilon = 1.0\ndelta = 1e-15"
     with pytest.raises(InputError, match="leave no room"):
-        study.check()
+        gram_study("bits = 16", parties=sized(2**30), budget=budget).check()
+    # fields for proofs are smaller
+    with pytest.raises(InputError, match="fewer bits, or set adversary"):
+        _ = gram_study("bits = 16", parties=sized(2**24), budget=budget).plan
+    _ = gram_study('bits = 16\nadversary = "passive"', parties=sized(2**24), budget=budget).plan
 
 
 def test_absent_people_are_left_out_pair_by_pair() -> None:

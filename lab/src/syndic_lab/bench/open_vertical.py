@@ -164,7 +164,12 @@ def _relayed(message: Message) -> int:
     """Return how many bytes of a question other parties wrote."""
     if isinstance(message, ProductInbox):
         boxes = [*message.bodies.values(), *message.keys.values()]
-        boxes += [box for proof in message.proofs.values() for box in (proof.body, proof.key)]
+        boxes += [
+            box
+            for each in (message.proofs, message.tests)
+            for proof in each.values()
+            for box in (proof.body, proof.key)
+        ]
         return sum(map(len, boxes))
     if isinstance(message, ServerTurn):
         return sum(len(box) for boxes in (message.rows, message.proofs, message.boxes) for box in boxes.values())

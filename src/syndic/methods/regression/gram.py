@@ -9,7 +9,11 @@ the total is opened, once. *Sensitivity*: see `syndic.model.gram.matrix`.
 
 *Who sees what.* The coordinator: sealed rows, masked shares, the noisy sums. A party: masked rows, the noisy sums, its
 own share of the noise; against up to `colluding` parties together enough noise remains. The coordinator and one party
-together could read the rows of the others. *Semi-honest*.
+together could read the rows of the others. *Adversary*: with `adversary` "active" parties prove that the squares in no
+row add up to more than public bounds allow (`syndic.mpc.length`). What a row of a party that deviates adds to the sums
+across parties depends on its length only, and an honest row has that length too, so the sensitivity holds. Then the
+claim holds if up to `colluding` parties without the coordinator, or the coordinator alone, deviate. "passive" is
+semi-honest.
 
 It replaces the noisy columns that Wu et al. (2022) publish for the same purpose: any label, any features afterwards.
 """
@@ -23,9 +27,11 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
+from syndic.data.coding import Coding
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import (
     SAME_PEOPLE,
+    Adversary,
     Message,
     Method,
     Nothing,
@@ -33,6 +39,7 @@ from syndic.kernel import (
     Requires,
     Session,
     Terms,
+    adversary_of,
     schema_of,
     step,
 )
@@ -43,9 +50,10 @@ from syndic.methods.regression.stages import SCALING, Scales, Stages, check_shar
 from syndic.model.gram.rows import Pair, check_names, products_of
 from syndic.model.gram.scaling import counts_of, is_number
 from syndic.mpc.dealer import deal_products
+from syndic.mpc.length import WITNESSES, least_modulus
 from syndic.mpc.order import advance
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.product_messages import ProductInbox, ProductOpening, ProductTurn
+from syndic.mpc.product_messages import ProductChallenge, ProductInbox, ProductOpening, ProductProof, ProductTurn
 from syndic.mpc.ring import OVERFLOW
 from syndic.mpc.triple import product_sizes
 from syndic.noise import FineGaussian
@@ -66,7 +74,10 @@ class Gram(Method, tag="gram"):
     parties may lack some of the people; such a row has only missing values at that party. `norm`: a party's numbers in
     a row are clipped so that their mean square is at most this: less noise, but long rows are shortened. `exempt`:
     columns that are not clipped, for example the label. `scaling`: the share of the budget for noisy counts by which
-    numbers are rescaled first; 0 for bounds only, as with `products`, `overlap` or a `norm` below 1.
+    numbers are rescaled first; 0 for bounds only, as with `products`, `overlap` or a `norm` below 1. `adversary`:
+    "active" lets parties prove that no row is longer than the noise is made for, so that parties that deviate, at most
+    `colluding`, cannot read another party's record; it is the default unless `colluding` is 0. "passive" leaves the
+    proof out.
     """
 
     title: ClassVar[str] = "Gram matrix from secure products, with one copy of noise"
@@ -84,11 +95,13 @@ class Gram(Method, tag="gram"):
     norm: float = 1.0
     exempt: tuple[str, ...] = ()
     scaling: float = SCALING
+    adversary: Adversary | None = None
 
     def __post_init__(self) -> None:
         check_share(self.scaling)
         if self.colluding < 0:
             raise ValueError(f"colluding ({self.colluding}) must not be negative")
+        adversary_of(self.adversary, self.colluding)
         if not 4 <= self.bits <= 16:
             raise ValueError(f"bits ({self.bits}) must be from 4 to 16")
         if not 0 < self.norm <= 1:
@@ -121,6 +134,8 @@ class Gram(Method, tag="gram"):
             missing=0,
             alone=True,
         )
+        widths = {name: span.stop - span.start for name, span in spans.items()}
+        lengths = {name: self._length(blocks, stages, name) for name, blocks in codings.items()}
         return GramPlan(
             terms=terms,
             features=features,
@@ -129,7 +144,7 @@ class Gram(Method, tag="gram"):
             bits=self.bits,
             stages=stages,
             absent=absent_of(terms) if self.overlap else {},
-            product=self._product(terms, {name: span.stop - span.start for name, span in spans.items()}, stages),
+            product=self._product(terms, widths, lengths, stages),
         )
 
     # The parties' side; keys are those of the secure product.
@@ -158,8 +173,18 @@ class Gram(Method, tag="gram"):
         return party.plan.product.mask(party, message, partial(_matrix, party))
 
     @step(reveals="sealed")
+    def product_tested(self, party: Party[GramPlan], message: ProductChallenge) -> ProductProof:
+        """Share what shows that no number in the masked rows of one chunk wraps."""
+        return party.plan.product.test(party, message, partial(_matrix, party))
+
+    @step(reveals="sealed")
+    def product_proved(self, party: Party[GramPlan], message: ProductChallenge) -> ProductProof:
+        """Prove that no masked row of one chunk is too long."""
+        return party.plan.product.prove(party, message, partial(_matrix, party))
+
+    @step(reveals="sealed")
     def product_multiplied(self, party: Party[GramPlan], message: ProductInbox) -> Nothing:
-        """Multiply the chunk by every partner's masked rows."""
+        """Check the partners' proofs of the chunk and multiply it by their masked rows."""
         return party.plan.product.multiply(party, message, partial(_matrix, party))
 
     @step(reveals="masked")
@@ -171,13 +196,13 @@ class Gram(Method, tag="gram"):
         shares = product.shares(party)
         own, sums = _own_sums(party)
         product.check_unchanged(party, sums)
-        total = np.zeros(plan.sums, dtype=np.uint64)
-        _put(total, plan.places[span, span], own.view(np.uint64))
+        total = np.zeros(plan.sums, dtype=np.int64)
+        _put(total, plan.places[span, span], own)
         if not plan.absent:
-            _put(total, plan.places[0, span], (sums << plan.bits).view(np.uint64))
+            _put(total, plan.places[0, span], sums << plan.bits)
         for partner, share in shares.items():
             left, right = product.pair(party.name, partner)
-            _put(total, plan.places[plan.spans[left], plan.spans[right]], share.astype(np.uint64))
+            _put(total, plan.places[plan.spans[left], plan.spans[right]], ring.lift(share))
         values = plan.stages.split(ring.lift(ring.reduce(total)), plan.features)
         noisy = party.contribute(plan.stages.noise, values, why="noisy Gram matrix")
         for partner in shares:
@@ -193,10 +218,10 @@ class Gram(Method, tag="gram"):
         scales = {name: answer.scales for name, answer in answers.items()}
         deal_products(session, self, plan.product)
         opened = session.ask(self.open_gram, Nothing())
-        total = np.zeros(plan.count, dtype=np.uint64)
+        total = np.zeros(plan.count, dtype=ring.dtype)
         for answer in opened.values():
-            total = total + ring.unpack(answer.share, plan.count).astype(np.uint64)
-        sums = plan.stages.joined(ring.lift(ring.reduce(total)), plan.features)
+            total = ring.add(total, ring.unpack(answer.share, plan.count))
+        sums = plan.stages.joined(ring.lift(total), plan.features)
         return GramResult(note=plan.note_for(scales), sums=sums)
 
     def read(self, plan: GramPlan, folder: Path) -> GramResult:
@@ -225,20 +250,39 @@ class Gram(Method, tag="gram"):
         if unknown:
             raise InputError(f"exempt: no party holds the column {unknown[0]}")
 
-    def _product(self, terms: Terms, widths: Mapping[str, int], stages: Stages) -> SecureProduct:
+    def _length(self, blocks: tuple[Coding, ...], stages: Stages, name: str) -> int:
+        """Return the largest sum of squares in a party's row: what the sensitivity is computed for."""
+        clip = stages.clips.get(name)
+        shortened = clip.length - clip.blocks if clip else 0
+        flags = stages.flags(blocks)
+        return int((len(blocks) + flags + shortened + self.overlap) * 4**self.bits)
+
+    def _product(
+        self, terms: Terms, widths: Mapping[str, int], lengths: Mapping[str, int], stages: Stages
+    ) -> SecureProduct:
         """Return the product of every pair of parties, in a ring for every person at the bound and for the noise."""
         pairs, limits, noise = tuple(itertools.combinations(widths, 2)), terms.limits, stages.noise
-        stages.check_room(terms.parties[0].people or 1, self.bits)
+        rows, proven = terms.parties[0].people or 1, adversary_of(self.adversary, self.colluding) == "active"
+        stages.check_room(rows, self.bits)
         sizes = product_sizes(
-            rows=terms.parties[0].people or 1,
+            rows=rows,
             entry=int(stages.longest * 2**self.bits),
             signed=True,
             headroom=noise.tail(OVERFLOW / noise.dimension, noise.parties),
-            columns=list(widths.values()),
+            columns=[width + WITNESSES * proven for width in widths.values()],
+            proven=proven,
+            least=least_modulus(rows, [(widths[name], length) for name, length in lengths.items()]) if proven else 0,
             chunk_bytes=min(1 << 24, min(limits.message_mb, limits.memory_mb) * 10**6 // (8 * len(widths))),
         )
         groups = {name: (width,) for name, width in widths.items()}
-        return SecureProduct(label="product", sizes=sizes, pairs=pairs, groups=groups)
+        return SecureProduct(
+            label="product",
+            sizes=sizes,
+            pairs=pairs,
+            groups=groups,
+            proven=proven,
+            lengths=lengths if proven else {},
+        )
 
 
 def _matrix(party: Party[GramPlan], start: int, stop: int) -> NDArray[Any]:
@@ -259,7 +303,7 @@ def _own_sums(party: Party[GramPlan]) -> tuple[NDArray[np.int64], NDArray[np.int
     return products, sums
 
 
-def _put(total: NDArray[np.uint64], places: NDArray[np.int64], values: NDArray[np.uint64]) -> None:
+def _put(total: NDArray[np.int64], places: NDArray[np.int64], values: NDArray[np.int64]) -> None:
     """Write values to their places among the opened sums; entries that are known or repeated have no place."""
     opened = places >= 0
     total[places[opened]] = values[opened]

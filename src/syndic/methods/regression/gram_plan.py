@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
-from typing import final
+from typing import Final, final
 
 import msgspec
 import numpy as np
@@ -14,14 +14,13 @@ from syndic.data.table import Coded
 from syndic.errors import InputError
 from syndic.kernel import (
     ALIGNED,
-    DEALER_AND_PARTY,
     GROUPS,
-    UNCHECKED_ROWS,
     Disclosure,
     Plan,
     Resources,
     Terms,
     budgets_of,
+    of_products,
     product_sees,
     schema_of,
 )
@@ -33,6 +32,13 @@ from syndic.model.gram.scaling import Scale
 from syndic.mpc.product import SecureProduct
 from syndic.noise import FineGaussianShare
 from syndic.privacy import Cost, Event
+
+_PROVEN_LENGTHS: Final = (
+    'adversary "active": at most {} of the parties without the coordinator, or the coordinator alone, may deviate from '
+    "the protocol. They learn only the noisy sums, plus shifts that they chose; they can stop or falsify the run. The "
+    "coordinator, who deals the triples, colludes with no party; without identities, as on one machine, it must not "
+    "forge keys"
+)
 
 
 @final
@@ -135,14 +141,15 @@ class GramPlan(Plan):
     def resources(self) -> Resources:
         """Bytes of the largest reply, memory, time for dealing and multiplying."""
         product, sizes, parties = self.product, self.product.sizes, len(self.terms.parties)
-        widths = [sum(each) for each in product.groups.values()]
+        widths = [product.columns(name) for name in product.groups]
         chunk = sizes.ring.packed_bytes(sizes.chunk * max(widths))
         cells = sum(rows * columns for rows, columns in map(product.shape, product.pairs))
+        each = 2e-7 if product.proven else 3e-8
         return Resources(
             memory_bytes=10**8 + (4 * parties + 16) * chunk + 64 * self.count,
-            reply_bytes=max(chunk, sizes.ring.packed_bytes(self.count)) + 1000,
-            rounds=2 + 2 * sizes.chunks + bool(self.stages.scaling),
-            seconds=round(1.0 + sizes.rows * (sum(widths) * 3e-8 * parties + cells * 2e-9), 1),
+            reply_bytes=max(chunk, self._proof_bytes, sizes.ring.packed_bytes(self.count)) + 1000,
+            rounds=2 + (len(product.rounds) - 1) * sizes.chunks + bool(self.stages.scaling),
+            seconds=round(1.0 + sizes.rows * (sum(widths) * each * parties + cells * 2e-9), 1),
             notes=(
                 f"{len(self.features)} features, {self.count:,} sums; rows are masked with {sizes.ring.bits} bits "
                 "per feature",
@@ -151,9 +158,16 @@ class GramPlan(Plan):
         )
 
     @property
+    def _proof_bytes(self) -> int:
+        """The bytes of the largest proof with its tests, or nothing."""
+        product = self.product
+        proofs = [product.proof(name, 0) for name in product.groups] if product.proven else []
+        return max((each.field.packed_bytes(each.length + each.tests) for each in proofs), default=0)
+
+    @property
     def largest_message(self) -> int:
-        """The bytes of a reply of every party: each gets what all others sent."""
-        return len(self.terms.parties) * self.resources.reply_bytes
+        """The bytes of a reply of every party: each gets what all others sent, and answers to their proofs."""
+        return len(self.terms.parties) * (self.resources.reply_bytes + 2 * self._proof_bytes)
 
     @property
     def too_large(self) -> tuple[str, str]:
@@ -163,7 +177,7 @@ class GramPlan(Plan):
     @property
     def disclosure(self) -> Disclosure:
         """What every role sees."""
-        sums = self.stages.released
+        sums, proven = self.stages.released, self.product.proven
         outside, pooled = self.epsilons
         present = (
             "who is on the common list of people, and its length; which of them a party has is protected"
@@ -181,12 +195,12 @@ class GramPlan(Plan):
                 f"{self.noise.colluding} of the parties, which can subtract their own shares of the noise": pooled,
             },
             not_protected=(
-                DEALER_AND_PARTY,
-                UNCHECKED_ROWS,
+                *of_products(proven=proven)[:2],
                 "against a coordinator that deals wrong triples: it can shift sums by amounts it chooses",
                 present,
                 GROUPS,
             ),
+            trust=_PROVEN_LENGTHS.format(self.noise.colluding) if proven else "",
         )
 
 

@@ -83,6 +83,10 @@ class Stages:
         """The largest absolute value of a feature."""
         return Fraction(1) if self.scaling is None else max(Fraction(1), self.scaling.reach)
 
+    def flags(self, codings: tuple[Coding, ...]) -> int:
+        """Return how many levels for missing values count as blocks of their own, beside rescaled numbers."""
+        return 0 if self.scaling is None else sum(len(each.features) > 1 for each in codings if each.numbers == 1)
+
     def check_room(self, people: int, bits: int) -> int:
         """Return the largest sum and its noise together; refuse it if 64 bits have no room for it."""
         noise = self.noise

@@ -65,9 +65,9 @@ def report(people: int, columns: int, parties: int) -> None:
     print(json.dumps(measure(people, columns, parties)))
 
 
-def measure(people: int, columns: int, parties: int) -> dict[str, float]:
-    """Run the protocol on made-up rows and return what it took."""
-    study, tables = made_up(people, columns, parties)
+def measure(people: int, columns: int, parties: int, **options: Any) -> dict[str, float]:
+    """Run the protocol on made-up rows, with options of the method, and return what it took."""
+    study, tables = made_up(people, columns, parties, **options)
     plan = study.plan_as(GramPlan)
     carrier = _carrier(study, tables)
     begun = time.process_time()
@@ -82,7 +82,7 @@ def measure(people: int, columns: int, parties: int) -> dict[str, float]:
         "plain": plain,
         "once": (carrier.up + carrier.down - carrier.relayed) / 1e6,
         "relayed": (carrier.up + carrier.down) / 1e6,
-        "own": plan.product.sizes.ring.packed_bytes(people * -(-columns // parties)) / 1e6,
+        "own": plan.product.sizes.ring.packed_bytes(people * max(map(plan.product.columns, tables))) / 1e6,
         "bits": float(plan.product.sizes.ring.bits),
         "wrong": float((noiseless.sums != exact).sum()),
         "sigma": plan.sigma,
@@ -91,7 +91,7 @@ def measure(people: int, columns: int, parties: int) -> dict[str, float]:
     }
 
 
-def made_up(people: int, columns: int, parties: int) -> tuple[Study, dict[str, CodedTable]]:
+def made_up(people: int, columns: int, parties: int, **options: Any) -> tuple[Study, dict[str, CodedTable]]:
     """Return a study and the parties' rows: whole numbers of 256 levels, drawn with a seed."""
     generator = np.random.default_rng(11)
     names = [f"x{place}" for place in range(columns)]
@@ -100,7 +100,7 @@ def made_up(people: int, columns: int, parties: int) -> tuple[Study, dict[str, C
         "name": "bench",
         "unit": {"neighbours": "replace"},
         "budget": {"epsilon": 1.0, "delta": 1e-9},
-        "protocol": {"method": "gram", "scaling": 0.0},
+        "protocol": {"method": "gram", "scaling": 0.0, **options},
         "parties": [{"name": name, "people": people, "columns": part} for name, part in held.items()],
         "schema": to_builtins(Schema.from_domain(dict.fromkeys(names, _LEVELS))),
     }
