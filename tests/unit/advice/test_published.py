@@ -214,10 +214,11 @@ def _lost(values: NDArray[np.float64], predicted: NDArray[np.float64]) -> float:
 @pytest.mark.parametrize(
     ("options", "epsilon"),
     [
-        ('label = "colour"\npositive = "green"\niterations = 20', 0.05),
+        ('label = "colour"\npositive = "green"', 0.05),
+        ('label = "colour"\npositive = "green"\nscheme = "mpc_grad"\niterations = 20', 0.05),
         ('label = "colour"\nscheme = "newton"', 0.15),
         ('label = "colour"\nscheme = "mpc_out"\nregularisation = 0.01', 0.1),
-        ('label = "score"\nloss = "ridge"\niterations = 20', 0.15),
+        ('label = "score"\nloss = "ridge"\nscheme = "mpc_grad"\niterations = 20', 0.15),
     ],
 )
 def test_learnt_models(options: str, epsilon: float) -> None:
