@@ -27,6 +27,7 @@ _CUT, _LABEL_CUT = 3.0, 3.5
 # of rows for products, over the root mean square of their norms
 _WIDER: Final = 1.15
 _LEAST_VARIANCE: Final = 3e-4
+_PRIOR: Final = 0.7
 # keeps rare levels from being scaled up without end
 _RARE: Final = 0.003
 _LEAST_ROOT: Final = 1e-5
@@ -154,7 +155,7 @@ class Fit:
             spread = _spread(own[1:] - own[0] ** 2, np.array([centre]), deviation)
             return (centre, float(1 / (_LABEL_CUT * spread[0]))), np.zeros(1), 1 / _LABEL_CUT + 0.1
         places = (np.arange(1000) + 0.5) / 1000
-        share = _posterior_mean(own, np.full(len(own), deviation), places)
+        share = _posterior_mean(own, np.full(len(own), deviation), places, np.zeros(len(places)))
         if isinstance(self.loss, Softmax):
             share = share / share.sum()
             prior = np.log(share) - np.log(share).mean()
@@ -317,20 +318,23 @@ class Fit:
 
 
 def _spread(variances: Numbers, centres: Numbers, deviation: float) -> Numbers:
-    """Return standard deviations from noisy variances and means, under a prior that is flat in their logarithm.
+    """Return standard deviations of numbers from noisy variances and means.
 
-    What is cut at too few of them is lost, also because the centre itself is noisy: twice its noise is added.
+    Under the prior a number spreads about as far as its mean lies from the nearer bound, times or over 2. What is cut
+    at too few deviations is lost, also because the centre itself is noisy: twice its noise is added.
     """
     places = np.geomspace(_LEAST_VARIANCE, 1.0, 61)
-    found = _posterior_mean(variances, deviation * np.sqrt(1 + 4 * centres**2), places)
+    room = 1 - np.abs(centres) + deviation
+    prior = -0.5 * np.square(np.log(np.sqrt(places) / room[:, None]) / _PRIOR)
+    found = _posterior_mean(variances, deviation * np.sqrt(1 + 4 * centres**2), places, prior)
     return np.asarray(np.sqrt(found + min(1.0, 2 * deviation) ** 2))
 
 
-def _posterior_mean(values: Numbers, deviations: Numbers, places: Numbers) -> Numbers:
-    """Return the mean of some equally likely places, given noisy values."""
-    chance = -0.5 * np.square((values[:, None] - places) / deviations[:, None])
+def _posterior_mean(values: Numbers, deviations: Numbers, places: Numbers, prior: Numbers) -> Numbers:
+    """Return the geometric mean of some places, given noisy values and the logarithms of the places' chances."""
+    chance = prior - 0.5 * np.square((values[:, None] - places) / deviations[:, None])
     chance = np.exp(chance - chance.max(axis=1, keepdims=True))
-    return np.asarray((chance * places).sum(axis=1) / chance.sum(axis=1))
+    return np.exp((chance * np.log(places)).sum(axis=1) / chance.sum(axis=1))
 
 
 def _on_simplex(values: Numbers) -> Numbers:
