@@ -334,7 +334,7 @@ def _posterior_mean(values: Numbers, deviations: Numbers, places: Numbers, prior
     """Return the geometric mean of some places, given noisy values and the logarithms of the places' chances."""
     chance = prior - 0.5 * np.square((values[:, None] - places) / deviations[:, None])
     chance = np.exp(chance - chance.max(axis=1, keepdims=True))
-    return np.exp((chance * np.log(places)).sum(axis=1) / chance.sum(axis=1))
+    return np.asarray(np.exp((chance * np.log(places)).sum(axis=1) / chance.sum(axis=1)))
 
 
 def _on_simplex(values: Numbers) -> Numbers:
