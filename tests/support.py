@@ -300,7 +300,8 @@ CASES = (
             protocol=f'method = "learn"\n{options}',
         )
         for name, unit, options in (
-            ("mpc_grad", "replace", 'label = "colour"\niterations = 3\npath = true'),
+            ("posterior", "add_remove", 'label = "colour"\nloss = "softmax"\niterations = 2\npath = true'),
+            ("mpc_grad", "replace", 'label = "colour"\nscheme = "mpc_grad"\niterations = 3\npath = true'),
             ("mpc_out", "add_remove", 'label = "score"\nloss = "huber"\nscheme = "mpc_out"'),
             ("newton", "add_remove", 'label = "colour"\nloss = "softmax"\nscheme = "newton"\niterations = 4'),
             ("local_grad", "add_remove", 'label = "score"\nloss = "ridge"\nscheme = "local_grad"\niterations = 2'),

@@ -22,7 +22,8 @@ from syndic.study.simulate import _command, simulate
 SEED = 5
 NAMES = ("p0", "p1", "p2", "p3")
 PARTIES = "".join(f'[[parties]]\nname = "{name}"\npeople = 40\n' for name in NAMES)
-PROTOCOL = 'method = "learn"\nlabel = "colour"\npositive = "red"\niterations = 3\nmissing = 1\npath = true'
+LABEL = 'label = "colour"\npositive = "red"'
+PROTOCOL = f'method = "learn"\n{LABEL}\nscheme = "mpc_grad"\niterations = 3\nmissing = 1\npath = true'
 STUDY = Study.loads(
     study_text(unit='neighbours = "replace"', budget="epsilon = 1.0\ndelta = 1e-5", parties=PARTIES, protocol=PROTOCOL)
 )

@@ -38,7 +38,14 @@ def study(features: int, parties: int, **options: Any) -> Study:
         "name": "audit",
         "unit": {"neighbours": "replace"},
         "budget": {"epsilon": EPSILON, "delta": DELTA},
-        "protocol": {"method": "learn", "label": "y", "loss": "huber", "intercept": False, **options},
+        "protocol": {
+            "method": "learn",
+            "label": "y",
+            "loss": "huber",
+            "intercept": False,
+            "scheme": "mpc_grad",
+            **options,
+        },
         "parties": [{"name": f"p{place}", "people": PEOPLE} for place in range(parties)],
         "schema": to_builtins(schema),
     }

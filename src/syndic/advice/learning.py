@@ -14,8 +14,9 @@ from syndic.advice.assume import Assumptions
 from syndic.advice.scale import listed
 from syndic.advice.vertical_people import CROWDS, Codes, made_up
 from syndic.methods.learning.plan import LearnPlan
+from syndic.methods.learning.query import ModelQuery
 from syndic.methods.learning.rows import PartyRows
-from syndic.methods.learning.scheme import Averaging, ModelQuery, Opened
+from syndic.methods.learning.scheme import Averaging, Iterate, Opened
 from syndic.model.erm.loss import Numbers
 from syndic.model.erm.solve import minimise
 from syndic.study import Study
@@ -71,8 +72,8 @@ def _people(plan: LearnPlan, assumptions: Assumptions, draws: np.random.Generato
     return codes
 
 
-def _learnt(plan: LearnPlan, rows: _Artificial, draws: np.random.Generator | None) -> Numbers:
-    """Return the weights; without `draws`, those without noise."""
+def _learnt(plan: LearnPlan, rows: _Artificial, draws: np.random.Generator | None) -> Iterate:
+    """Return the last iterate; without `draws`, those without noise."""
     scheme, people, present = plan.scheme, sum(plan.people.values()), tuple(plan.people)
     table: Any = rows
     holding = PartyRows(table=table, encoding=plan.encoding, people=_ROWS, rows=plan.terms.unit.rows, share=1.0)
@@ -83,12 +84,14 @@ def _learnt(plan: LearnPlan, rows: _Artificial, draws: np.random.Generator | Non
         if isinstance(scheme, Averaging) and isinstance(query, ModelQuery):
             total = _minimiser(query, holding)
         else:
-            total = np.asarray(query.values(holding, state.weights) * (query.unit * people / _ROWS), dtype=np.float64)
+            total = np.asarray(
+                query.values(holding, scheme.sent(state, number)) * (query.unit * people / _ROWS), dtype=np.float64
+            )
         if draws is not None:
             total = total + draws.normal(0, deviation, total.shape)
         opened = Opened(total=total, deviation=deviation, people=people, present=present)
         state = scheme.update(state, number, opened)
-    return state.weights
+    return state
 
 
 def _minimiser(query: ModelQuery, holding: PartyRows) -> Numbers:
@@ -97,10 +100,10 @@ def _minimiser(query: ModelQuery, holding: PartyRows) -> Numbers:
     return np.concatenate(found)
 
 
-def _skill(plan: LearnPlan, rows: _Artificial, weights: Numbers) -> float:
+def _skill(plan: LearnPlan, rows: _Artificial, learnt: Iterate) -> float:
     """Return the share of right predictions, or R2 for a number."""
     (batch,) = plan.encoding.batches(rows)  # type: ignore[arg-type]  # it is read like a table
-    predicted = batch.plain @ weights.T
+    predicted = plan.scheme.scores(learnt, batch.plain)
     if plan.encoding.models > 1:
         return float((predicted.argmax(axis=1) == batch.labels.argmax(axis=1)).mean())
     if plan.encoding.classes:

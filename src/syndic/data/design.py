@@ -31,7 +31,7 @@ class Design(Document, dict=True):
     numbers and dates the middle of their bin, scaled by the column's bounds to [0, 1] (`unit`) or [-1, 1]
     (`symmetric`), so set `bins` as fine as the model should see. Where missing values have a level of their own,
     numbers and booleans get one more feature that says so, and 0 instead of a value. The features are clipped to
-    a ball such that the row with its intercept has norm at most 1.
+    a ball such that the row with its intercept has norm at most 1, unless `clipped` is off.
 
     The label is +1 for `positive` and -1 for every other value, missing included; without `positive` it is a number
     in [-1, 1] by its bounds, 0 where missing.
@@ -42,6 +42,7 @@ class Design(Document, dict=True):
     positive: str | None = None
     scale: Literal["unit", "symmetric"] = "unit"
     intercept: bool = True
+    clipped: bool = True
 
     def __post_init__(self) -> None:
         if self.label not in self.schema.names:
@@ -61,6 +62,15 @@ class Design(Document, dict=True):
         """A name for each column of the matrix, the intercept last."""
         names = [name for column in self._columns for name in _feature_names(column)]
         return (*names, INTERCEPT) if self.intercept else tuple(names)
+
+    @property
+    def blocks(self) -> tuple[tuple[int, bool], ...]:
+        """For each feature but the intercept: its column's place, and whether it is a number, not an indicator."""
+        return tuple(
+            (place, number == 0 and not isinstance(column, Listed))
+            for place, column in enumerate(self._columns)
+            for number, _ in enumerate(_feature_names(column))
+        )
 
     @property
     def dimension(self) -> int:
@@ -83,7 +93,7 @@ class Design(Document, dict=True):
         """Return coded rows as numbers, inside the unit ball."""
         values = np.concatenate([self._lookup[column.name][coded[column.name]] for column in self._columns], axis=1)
         if not self.intercept:
-            return into_ball(values, 1.0)
+            return into_ball(values, 1.0) if self.clipped else values
         clipped = into_ball(values, sqrt(1 - _INTERCEPT_VALUE**2))
         return into_ball(np.column_stack([clipped, np.full(len(clipped), _INTERCEPT_VALUE)]), 1.0)
 

@@ -19,6 +19,7 @@ def learn_sections(release: Release) -> tuple[Section, ...]:
     if not isinstance(result, LearnResult):
         raise InputError("this section is for a learnt model only")
     model, predictor = result.model, LinearPredictor(result.model, result.encoding)
+    what = "numbers beyond the limits in model.json" if model.limits else "long rows"
     lost = f" {model.lost} of them were lost: a party fell silent before its sum could open." if model.lost else ""
     return (
         Section(
@@ -27,7 +28,7 @@ def learn_sections(release: Release) -> tuple[Section, ...]:
                 f"A linear model of {model.label} (loss {model.loss}, scheme {model.scheme}) from "
                 f"{number(model.people)} people, in {number(model.rounds)} round(s).{lost}",
                 "A score is the intercept plus the sum of coefficients times features; above 0 it predicts the class. "
-                "Features are scaled by the declared bounds, and long rows are clipped.",
+                f"Features are scaled by the declared bounds, and {what} are clipped.",
                 _units(predictor),
                 f"Noise of standard deviation {model.noise:.3g} was added to each number of every round's average.",
             ),

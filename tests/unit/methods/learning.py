@@ -32,7 +32,9 @@ def study(
 ) -> Study:
     given = SIZES if sizes is None else sizes
     parties = "".join(f'[[parties]]\nname = "{name}"\npeople = {people}\n' for name, people in given.items())
-    protocol = f'method = "learn"\n{options}'
+    # most suites here are about gradient descent
+    scheme = "" if "scheme" in options else 'scheme = "mpc_grad"\n'
+    protocol = f'method = "learn"\n{scheme}{options}'
     return Study.loads(study_text(unit=unit, budget=budget, parties=parties, protocol=protocol, columns=columns))
 
 

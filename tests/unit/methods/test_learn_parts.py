@@ -18,10 +18,10 @@ from syndic import Study
 from syndic.data import Table, open_source
 from syndic.data.design import into_ball
 from syndic.errors import InputError
+from syndic.methods.learning import query as query_module
 from syndic.methods.learning import rows as learning_rows
-from syndic.methods.learning import scheme
+from syndic.methods.learning.query import ModelQuery, gradient_query, model_query
 from syndic.methods.learning.rows import Encoding, PartyRows, Rows
-from syndic.methods.learning.scheme import ModelQuery, gradient_query, model_query
 from syndic.model.erm.loss import Huber, Logistic, Loss, Objective, SmoothedHinge, Squared
 from syndic.model.erm.second_order import STEPS
 from syndic.model.erm.solve import Solution, minimise
@@ -195,9 +195,9 @@ def test_one_record_of_a_party_far_above_its_declared_size_moves_no_model_furthe
     assert float(query.reach) * query.unit <= 1.06 * float(sized.reach) * sized.unit
     # without it, the solver gives up at some number of rows, about 500,000, and one more row there moves the model by
     # all its length; here it gives up earlier
-    monkeypatch.setattr(scheme, "minimise", minimise_few)
+    monkeypatch.setattr(query_module, "minimise", minimise_few)
     assert np.array_equal(steps(MOST_SOLVED + 1), steps(MOST_SOLVED))
-    for module in (scheme, learning_rows):
+    for module in (query_module, learning_rows):
         monkeypatch.setattr(module, "ROOM", 10**9)
     assert np.linalg.norm(steps(MOST_SOLVED + 1) - steps(MOST_SOLVED)) > query.reach
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from syndic_lab.bench.advise.run import rows as advise_rows
 from syndic_lab.bench.align import rows as align_rows
+from syndic_lab.bench.erm.areas import rows as learn_rows
 from syndic_lab.bench.erm.run import rows as erm_rows
 from syndic_lab.bench.estimate.run import rows as estimate_rows
 from syndic_lab.bench.guard.run import rows as guard_rows
@@ -32,6 +33,7 @@ BENCHES: dict[str, Callable[[bool], Iterator[Row]]] = {
     "homm": homm_rows,
     "interactions": interactions_rows,
     "interval": interval_rows,
+    "learn": learn_rows,
     "model": model_rows,
     "noise": noise_rows,
     "peers": peers_rows,

@@ -114,7 +114,7 @@ def for_person(ground: Ground) -> float:
 def prepared() -> Ground:
     """Return Adult in the numbers that `learn` makes of it."""
     data = adult()
-    study = data.study({})
+    study = data.study({"scheme": "newton"})
     protocol = study.protocol
     if not isinstance(protocol, Learn):
         raise InputError("the study of Adult does not use the method risk")

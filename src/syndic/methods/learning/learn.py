@@ -1,11 +1,11 @@
 """Linear models from the rows of all parties, by private empirical risk minimisation (Jayaraman et al. 2018).
 
-"mpc_grad": in every round each party sums its records' gradients, each clipped to a public norm, adds its share of one
-noise and masks the result (`syndic.mpc.masked_sum`); everybody sees the noisy sum and all iterates. "mpc_out": each
-party minimises its own objective, and the average of the models is opened once, with one noise. "local_grad",
-"local_out": the same with full noise at every party, so that no masks are needed. "pathak": "mpc_out" with the noise of
-one party's model. "newton": as "mpc_grad" in a few rounds, some of which also sum curvatures
-(`syndic.model.erm.second_order`).
+"posterior": moments, products and gradients are summed in few rounds (`syndic.model.erm.posterior`). "mpc_grad": in
+every round each party sums its records' gradients, each clipped to a public norm, adds its share of one noise and masks
+the result (`syndic.mpc.masked_sum`); everybody sees the noisy sum and all iterates. "mpc_out": each party minimises its
+own objective, and the average of the models is opened once, with one noise. "local_grad", "local_out": the same with
+full noise at every party, so that no masks are needed. "pathak": "mpc_out" with the noise of one party's model.
+"newton": as "mpc_grad" in a few rounds, some of which also sum curvatures (`syndic.model.erm.second_order`).
 
 Sound by default. Rows lie inside the unit ball by declared bounds. Sums are whole numbers with exact integer noise. The
 intercept is penalised like all weights. Sums are divided by the public number of people, so sensitivities hold for
@@ -25,8 +25,9 @@ from syndic.errors import BudgetError, PartyError, RefusedError
 from syndic.kernel import UNDER_MASKS, Message, Method, Party, Requires, Session, Terms, step
 from syndic.methods.learning.noise import Exact, Noise, OpenNoise, OwnNoise, RoundNoise, SharedNoise, objective_model
 from syndic.methods.learning.plan import Channel, LearnPlan, plan_of
+from syndic.methods.learning.query import ModelQuery
 from syndic.methods.learning.result import LearnModel, LearnResult, read_model, split_weights
-from syndic.methods.learning.scheme import ModelQuery, Opened, Scheme
+from syndic.methods.learning.scheme import Opened, Scheme
 from syndic.model.erm.loss import Huber, Logistic, Loss, Numbers, Objective, SmoothedHinge, Squared
 from syndic.model.erm.multiclass import Softmax
 from syndic.model.erm.private import Variant
@@ -34,6 +35,7 @@ from syndic.mpc.masked_sum import SumMasked
 from syndic.random import generator
 
 SchemeName = Literal[
+    "posterior",
     "mpc_grad",
     "mpc_out",
     "newton",
@@ -45,8 +47,12 @@ SchemeName = Literal[
     "distributed",
     "central",
 ]
-_MASKED: Final = ("mpc_grad", "mpc_out", "newton", "pathak")
+_MASKED: Final = ("posterior", "mpc_grad", "mpc_out", "newton", "pathak")
 _AVERAGED: Final = ("mpc_out", "pathak", "local_out", "local_obj", "distributed")
+# the sums of gradients by default
+_ROUNDS: Final = {"posterior": 7, "newton": 24}
+# what the scheme "posterior" has no use for, and the defaults
+_UNUSED: Final = {"regularisation": 0.001, "clip": 1.0, "rate": None, "scale": "unit", "intercept": True}
 _SIMULATED: Final = ("local_obj", "rajkumar_agarwal", "distributed", "central")
 
 RoundFunction = Callable[[int, Numbers], Opened | None]
@@ -84,12 +90,14 @@ class Learn(Method, tag="learn"):
     title: ClassVar[str] = "Private learning from distributed rows"
     paper: ClassVar[str] = "Jayaraman, Wang, Evans and Gu 2018, Distributed learning without distress"
     partition: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
-    trust: ClassVar[str] = f"masked schemes (mpc_grad, mpc_out, newton, pathak): {UNDER_MASKS}. Local schemes: nobody"
+    trust: ClassVar[str] = (
+        f"masked schemes (posterior, mpc_grad, mpc_out, newton, pathak): {UNDER_MASKS}. Local schemes: nobody"
+    )
 
     label: str
     positive: str | None = None
     features: tuple[str, ...] = ()
-    scheme: SchemeName = "mpc_grad"
+    scheme: SchemeName = "posterior"
     loss: Literal["logistic", "softmax", "hinge", "ridge", "huber"] = "logistic"
     regularisation: float = 0.001
     clip: float = 1.0
@@ -112,9 +120,16 @@ class Learn(Method, tag="learn"):
                 raise ValueError(f"{name} ({value}) must be positive, and at most a million")
         if self.rounds < 1 or self.minimum < 1:
             raise ValueError(f"iterations ({self.iterations}) and minimum ({self.minimum}) must be at least 1")
+        unused = [name for name, default in _UNUSED.items() if getattr(self, name) != default]
+        if self.scheme == "posterior" and unused:
+            raise ValueError(
+                f'the scheme posterior does not use {", ".join(unused)}: remove it, or set scheme = "mpc_grad"'
+            )
         if self.colluding < 1 or self.missing < 0:
             raise ValueError("colluding must be at least 1, missing must not be negative")
-        if self.as_published and (self.noise != "gaussian" or self.scheme in ("distributed", "central", "newton")):
+        if self.as_published and (
+            self.noise != "gaussian" or self.scheme in ("distributed", "central", "newton", "posterior")
+        ):
             raise ValueError(
                 "as_published is the authors' own noise: leave noise out, and choose a scheme that adds noise"
             )
@@ -145,8 +160,8 @@ class Learn(Method, tag="learn"):
 
     @property
     def rounds(self) -> int:
-        """How many sums of gradients are opened: as given, by default 100, or 24 for "newton"."""
-        return self.iterations if self.iterations is not None else 24 if self.scheme == "newton" else 100
+        """How many sums of gradients are opened: as given, by default 100, or few for schemes of few rounds."""
+        return self.iterations if self.iterations is not None else _ROUNDS.get(self.scheme, 100)
 
     @property
     def objective(self) -> Objective:
@@ -217,7 +232,9 @@ class Learn(Method, tag="learn"):
         iterate, lost = scheme.start(), 0
         path, present = [iterate.weights], tuple[str, ...]()
         for number in range(1, scheme.rounds + 1):
-            opened = ask(number, iterate.weights)
+            opened = ask(number, scheme.sent(iterate, number))
+            if opened is None and number <= scheme.needed:
+                raise PartyError("too many parties dropped out of the first sum, which all others need: run it again")
             if opened is None:
                 lost += 1
             else:
@@ -239,7 +256,7 @@ class Learn(Method, tag="learn"):
             noise=plan.noise[-1].average_deviation(plan.people),
             delta=float(plan.delta),
             guarantee=plan.guarantee,
-            **split_weights(iterate.weights, encoding),
+            **split_weights(iterate.weights, encoding, scheme.limits(iterate)),
         )
         iterates = np.stack([weights.ravel() for weights in path]) if self.path else None
         return LearnResult(model=model, encoding=encoding, path=iterates)
@@ -309,8 +326,8 @@ def _noise(party: Party[LearnPlan], message: Ask, kind: type[Kind]) -> Kind:
     scheme = party.plan.scheme
     if not 1 <= message.round <= scheme.rounds:
         raise RefusedError(f"round {message.round} was requested; the study has rounds 1 to {scheme.rounds}")
-    if message.weights.shape != scheme.shape or not np.isfinite(message.weights).all():
-        raise RefusedError(f"the weights of a request must be finite numbers of shape {scheme.shape}")
+    if message.weights.shape != scheme.asked or not np.isfinite(message.weights).all():
+        raise RefusedError(f"the weights of a request must be finite numbers of shape {scheme.asked}")
     noise = party.plan.noise_at(message.round)
     if not isinstance(noise, kind):
         raise RefusedError("this step does not belong to the study's scheme")

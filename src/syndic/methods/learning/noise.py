@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from syndic.document import Document
 from syndic.errors import InputError
+from syndic.methods.learning.query import ModelQuery, Query
 from syndic.methods.learning.rows import PartyRows
-from syndic.methods.learning.scheme import ModelQuery, Query
 from syndic.model.erm import noise_law
 from syndic.model.erm.loss import Numbers, Objective
 from syndic.model.erm.noise_law import CoordinateLaplace, Gaussian, ObjectiveNoise

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, final
 
 import numpy as np
+from msgspec import structs
 
 from syndic.data import Boolean, Schema
 from syndic.data.column import Listed
@@ -35,7 +36,7 @@ from syndic.methods.learning.noise import (
     whole_of,
 )
 from syndic.methods.learning.rows import Encoding, PartyRows
-from syndic.methods.learning.scheme import Averaging, Descent, FewRounds, Opened, Scheme, scheme_of
+from syndic.methods.learning.scheme import Averaging, Descent, FewRounds, FewSums, Opened, Scheme, scheme_of
 from syndic.model.erm.loss import Numbers
 from syndic.model.erm.noise_law import ObjectiveNoise
 from syndic.model.erm.private import Setting, local_objective
@@ -55,6 +56,11 @@ _SHOWN: Final = 20
 _SHRUNK: Final = (
     "; so is the change of the factor that falls from 1 at the declared number of rows to 0 at twice as many, the "
     "largest model over the number of people"
+)
+_FEW_SUMS: Final = (
+    "numbers lie in [-1, 1] by public bounds, and rows, for products, and gradients are cut to norm 1 in whole steps, "
+    "whatever is sent; {change} one person's {rows} row(s) changes a sum by at most that many such vectors, or "
+    "differences of two; the noise is calibrated to {parties} of the parties"
 )
 _STEPS: Final[dict[Channel, str]] = {"masked": "contribute", "local": "release", "open": "give"}
 
@@ -238,6 +244,8 @@ class LearnPlan(Plan):
         """The summed quantities, in words."""
         if isinstance(self.scheme, Averaging):
             return "models"
+        if isinstance(self.scheme, FewSums):
+            return "moments, products of two columns, and gradients"
         return ("gradients and curvatures" if isinstance(self.scheme, FewRounds) else "gradients") + " in every round"
 
     @property
@@ -255,6 +263,8 @@ class LearnPlan(Plan):
                 "is the same at every party; the noise is "
                 f"calibrated to {unit.parties} of the parties"
             )
+        if isinstance(self.scheme, FewSums):
+            return _FEW_SUMS.format(change=change, rows=unit.rows, parties=unit.parties)
         curved = (
             ". Rounds that also sum curvatures add, for each record, a positive matrix of Frobenius norm at most the "
             "loss's largest curvature; one noise covers both, and their changes add up in squares"
@@ -306,6 +316,8 @@ def _encoding(method: "Learn", schema: Schema) -> Encoding:
     encoding = Encoding(
         schema=chosen, label=label, positive=method.positive, scale=method.scale, intercept=method.intercept
     )
+    if method.scheme == "posterior":
+        encoding = structs.replace(encoding, scale="symmetric", intercept=False, clipped=False)
     try:
         encoding.design.features  # noqa: B018 (its own checks are the checks)
     except ValueError as error:

@@ -17,7 +17,7 @@ from syndic.data.coding import INTERCEPT, bins_of
 from syndic.data.column import Listed
 from syndic.data.source import open_rows
 from syndic.errors import InputError
-from syndic.methods.learning.result import LearnModel, weights_of
+from syndic.methods.learning.result import LearnModel, scores_of
 from syndic.methods.learning.rows import Encoding
 from syndic.model.erm.loss import Numbers
 from syndic.model.erm.multiclass import shares
@@ -29,9 +29,9 @@ from syndic.model.erm.second_order import STEPS
 class LinearPredictor:
     """A published linear model. `predict` takes a table, a data frame or a dict with the study's columns.
 
-    A score is the intercept plus coefficients times features. The method clips long rows: `predict` does the same, so
-    its scores are exact. `coefficients` are those of a row of middling length, which is clipped by the factor
-    `shortening` (1 if it is not clipped).
+    A score is the intercept plus coefficients times features. The method clips long rows, or numbers far from the
+    mean: `predict` does the same, so its scores are exact. `coefficients` are those of numbers that are not clipped, or
+    of a row of middling length, which is clipped by the factor `shortening` (1 if it is not clipped).
     """
 
     model: LearnModel
@@ -61,10 +61,9 @@ class LinearPredictor:
         """Return the score of each row for each model, above 0 for the class."""
         schema = self.encoding.schema.select(name for name in self.encoding.schema.names if name != self.model.label)
         source = open_rows(rows)
-        weights = weights_of(self.model, self.encoding)
         batches = (self.encoding.design.rows(coded) for coded in Table(schema, source).batches(schema.names))
         # rounded as in the method
-        parts = [np.trunc(rows * STEPS) / STEPS @ weights.T for rows in batches]
+        parts = [scores_of(self.model, self.encoding, np.trunc(rows * STEPS) / STEPS) for rows in batches]
         return np.concatenate([np.empty((0, self.encoding.models)), *parts])
 
     def predict(self, rows: Any) -> NDArray[Any]:
@@ -93,6 +92,8 @@ class LinearPredictor:
     def shortening(self) -> float:
         """The factor by which the method clips a row with every number in the middle of its bounds."""
         length, design = 0.0, self.encoding.design
+        if not design.clipped:
+            return 1.0
         symmetric = design.scale == "symmetric"
         for column in self._columns:
             if isinstance(column, Listed):

@@ -27,8 +27,8 @@ class LearnModel(Document):
     """A linear model for each class (or one), on features that public bounds scale into the unit ball.
 
     `coefficients` is (model, feature) and `intercepts` has one number per model. `noise` is the standard deviation of
-    the noise on each number of a round's average. `guarantee` has the epsilon, at `delta`, of everything published up
-    to a round: early iterates cost less than the last.
+    the noise on each number of a round's average. `limits` has what each feature is cut to, if it is. `guarantee` has
+    the epsilon, at `delta`, of everything published up to a round: early iterates cost less than the last.
     """
 
     scheme: str
@@ -46,6 +46,7 @@ class LearnModel(Document):
     noise: float
     delta: float
     guarantee: tuple[tuple[int, float], ...]
+    limits: tuple[tuple[float, float], ...] = ()
 
 
 @final
@@ -82,8 +83,7 @@ class LearnResult(Result):
     def scores(self, source: Any) -> Numbers:
         """Return scores (row, model) for rows with the study's columns: above 0 predicts the class."""
         table = Table(schema=self.encoding.schema, source=open_source(source))
-        weights = weights_of(self.model, self.encoding)
-        parts = [batch.plain @ weights.T for batch in self.encoding.batches(table)]
+        parts = [scores_of(self.model, self.encoding, batch.plain) for batch in self.encoding.batches(table)]
         return np.concatenate([np.empty((0, self.encoding.models)), *parts])
 
     def predict(self, source: Any) -> list[str] | Numbers:
@@ -110,9 +110,15 @@ class LearnResult(Result):
         return text.getvalue()
 
 
-def split_weights(weights: Numbers, encoding: Encoding) -> dict[str, Any]:
-    """Return weights (model, feature) as the model's features, coefficients and intercepts."""
+def split_weights(weights: Numbers, encoding: Encoding, limits: Numbers | None = None) -> dict[str, Any]:
+    """Return weights (model, feature) as the model's features, coefficients and intercepts.
+
+    With limits, the last weight is an intercept.
+    """
     names = encoding.design.features
+    if limits is not None:
+        coefficients, intercepts = _rows(weights[:, :-1]), tuple(weights[:, -1].tolist())
+        return {"features": names, "coefficients": coefficients, "intercepts": intercepts, "limits": _rows(limits)}
     if not encoding.intercept:
         zero = (0.0,) * encoding.models
         return {"features": names, "coefficients": _rows(weights), "intercepts": zero}
@@ -128,12 +134,21 @@ def weights_of(model: LearnModel, encoding: Encoding) -> Numbers:
     return np.column_stack([coefficients, np.array(model.intercepts) / _INTERCEPT_VALUE])
 
 
+def scores_of(model: LearnModel, encoding: Encoding, rows: Numbers) -> Numbers:
+    """Return the scores (row, model) of rows of features."""
+    if not model.limits:
+        return np.asarray(rows @ weights_of(model, encoding).T)
+    within = np.clip(rows, *np.array(model.limits).T)
+    return np.asarray(within @ np.array(model.coefficients).T + np.array(model.intercepts))
+
+
 def read_model(folder: Path, encoding: Encoding) -> LearnResult:
     """Read back `model.json` and `path.csv`."""
     model = from_file(folder / "model.json", LearnModel)
     features = encoding.design.features[: encoding.design.dimension - encoding.intercept]
     whole = len(model.coefficients) == len(model.intercepts) == encoding.models
     whole = whole and all(len(row) == len(features) for row in model.coefficients)
+    whole = whole and len(model.limits) == (0 if encoding.clipped else len(features))
     if not whole or (model.label, model.classes, model.features) != (encoding.label, encoding.classes, features):
         raise InputError(f"{folder.name}: model.json does not have the features and classes of the study")
     path = folder / "path.csv"

@@ -41,6 +41,7 @@ class Encoding(Document, dict=True):
     positive: str | None = None
     scale: Literal["unit", "symmetric"] = "unit"
     intercept: bool = True
+    clipped: bool = True
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
@@ -57,7 +58,14 @@ class Encoding(Document, dict=True):
     def design(self) -> Design:
         """The features, scaled by public bounds into the unit ball."""
         first = self.classes[0] if self.classes else self.positive
-        return Design(schema=self.schema, label=self.label, positive=first, scale=self.scale, intercept=self.intercept)
+        return Design(
+            schema=self.schema,
+            label=self.label,
+            positive=first,
+            scale=self.scale,
+            intercept=self.intercept,
+            clipped=self.clipped,
+        )
 
     @property
     def models(self) -> int:
@@ -98,7 +106,7 @@ class Rows:
 
     @property
     def plain(self) -> Numbers:
-        """The features as real numbers, inside the unit ball."""
+        """The features as real numbers."""
         return np.asarray(self.features / STEPS)
 
     def gradient_steps(self, weights: Numbers, loss: Loss, clip: float) -> NDArray[np.int64]:

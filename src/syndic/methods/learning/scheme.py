@@ -1,233 +1,27 @@
-"""Queries and schemes: what is summed in each round of learning, and how public weights follow from the noisy sums.
+"""Schemes: the queries of each round of learning, and how public weights follow from the noisy sums.
 
-A query is a vector of whole numbers with bounded sensitivity. A scheme is a list of queries and an update rule: a
-further scheme is one more class here. A scheme does not depend on who adds the noise.
+A scheme is a list of queries and an update rule: a further scheme is one more class here. A scheme does not depend on
+who adds the noise.
 """
 
 import abc
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from fractions import Fraction
-from math import ceil, floor, isqrt, log2, sqrt
-from typing import TYPE_CHECKING, Final, final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from syndic.errors import InputError
-from syndic.methods.learning.rows import ROOM, Encoding, PartyRows
-from syndic.model.erm.loss import Loss, Numbers, Objective
+from syndic.methods.learning.query import Query, few_round_queries, gradient_query, model_query
+from syndic.methods.learning.rows import Encoding
+from syndic.model.erm.loss import Numbers
 from syndic.model.erm.multiclass import JointObjective
-from syndic.model.erm.second_order import STEPS, UNIT, Newton, NewtonState
-from syndic.model.erm.solve import minimise
+from syndic.model.erm.posterior import Layout, Posterior
+from syndic.model.erm.posterior_fit import Belief
+from syndic.model.erm.second_order import Newton, NewtonState
 from syndic.privacy import Unit
 
 if TYPE_CHECKING:
     from syndic.methods.learning.learn import Learn
-
-# steps that one person may change a model by: so fine that rounding to steps is negligible
-_MODEL_REACH: Final = 2.0**28
-# no loss here is larger at a prediction of 0, for labels in [-1, 1]
-_LARGEST_LOSS: Final = 1.25
-
-
-@dataclass(frozen=True, kw_only=True)
-class Query(abc.ABC):
-    """The query of one of `rounds` rounds: `part` of the budget for `dimension` numbers in steps of size `unit`.
-
-    `reach` bounds the Euclidean change of one party's numbers by one person, in steps, rounding included.
-    """
-
-    rounds: int
-    part: Fraction
-    dimension: int
-    unit: float
-    reach: Fraction
-
-    @abc.abstractmethod
-    def largest(self, people: int, rows: int) -> int:
-        """Return a public bound on each number of a party with this many people and at most `rows` rows each."""
-
-    @abc.abstractmethod
-    def values(self, holding: PartyRows, weights: Numbers) -> NDArray[np.int64]:
-        """Return a party's numbers at some public weights (model, feature). Private."""
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class GradientQuery(Query):
-    """The sum over records of the gradients of their losses, each clipped to norm `clip`."""
-
-    loss: Loss
-    clip: float
-
-    def largest(self, people: int, rows: int) -> int:
-        """People x rows x clip."""
-        return people * rows * ceil(Fraction(self.clip) * STEPS**2)
-
-    def values(self, holding: PartyRows, weights: Numbers) -> NDArray[np.int64]:
-        """Return the sums, clipped to their public bound, which never increases the distance between neighbours."""
-        total = np.zeros(holding.encoding.shape, dtype=np.int64)
-        for rows in holding.batches():
-            total += rows.gradient_steps(weights, self.loss, self.clip)
-        most = self.largest(holding.people, holding.rows)
-        return np.clip(total, -most, most).ravel()
-
-
-def gradient_query(encoding: Encoding, loss: Loss, *, clip: float, records: int, rounds: int) -> GradientQuery:
-    """Return the query of each round; `records` is how many records one person adds, removes, or both."""
-    models, features = encoding.shape
-    return GradientQuery(
-        rounds=rounds,
-        part=Fraction(1, rounds),
-        dimension=models * features,
-        unit=UNIT,
-        reach=records * Fraction(clip) * STEPS**2,
-        loss=loss,
-        clip=clip,
-    )
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class NewtonQuery(Query):
-    """The sum over records of gradients and, in some rounds, of curvatures: round `number` of the few-round method."""
-
-    method: Newton
-    number: int
-
-    def largest(self, people: int, rows: int) -> int:  # noqa: ARG002 (the method knows the rows of a person)
-        """The method's own bound."""
-        return self.method.largest(self.number, people)
-
-    def values(self, holding: PartyRows, weights: Numbers) -> NDArray[np.int64]:
-        """Return the sums, clipped to their public bound."""
-        total = np.zeros(self.dimension, dtype=np.int64)
-        for batch in holding.batches():
-            total += self.method.sums(self.number, weights, batch.plain, batch.labels)
-        most = self.largest(holding.people, holding.rows)
-        return np.clip(total, -most, most)
-
-
-def newton_queries(method: Newton) -> tuple[NewtonQuery, ...]:
-    """Return the queries of all rounds."""
-    return tuple(
-        NewtonQuery(
-            rounds=method.rounds,
-            part=method.share(number),
-            dimension=method.dimension(number),
-            unit=UNIT,
-            reach=method.reach(number),
-            method=method,
-            number=number,
-        )
-        for number in range(1, method.rounds + 1)
-    )
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class ModelQuery(Query):
-    """The minimiser of a party's own objective, times the party's part of all people.
-
-    The objective is the sum of losses divided by the PUBLIC number of people, plus the penalty. Adding or removing one
-    record changes its gradient by clip / people for any number of rows; strong convexity turns that into a distance.
-
-    A solver reaches its tolerance for a bounded number of rows only, and a source may have more than were declared. No
-    cut of the rows helps: where people are added or removed, it replaces a row. So the model itself is multiplied by a
-    factor that falls from 1 at the declared number of rows to 0 at `ROOM` times as many.
-    """
-
-    objective: Objective
-    tolerances: dict[int, float]
-    radius: float
-
-    def largest(self, people: int, rows: int) -> int:  # noqa: ARG002 (a model's bound does not depend on its rows)
-        """The radius that models are clipped to."""
-        return ceil(self.radius / self.unit) + 1
-
-    def values(self, holding: PartyRows, weights: Numbers) -> NDArray[np.int64]:  # noqa: ARG002 (asked once)
-        """Return the model times the party's part of all people, in steps."""
-        return self.steps(self.model(holding), holding.share)
-
-    def model(self, holding: PartyRows) -> Numbers:
-        """Return the party's minimiser (model, feature), inside the public radius. Private."""
-        rows, labels = holding.matrix()
-        factor = min(1.0, (ROOM - len(rows) / holding.declared) / (ROOM - 1))
-        if len(rows) == 0 or factor <= 0:
-            return np.zeros(holding.encoding.shape)
-        found = np.stack([self._one(rows, each, holding.people) for each in labels.T])
-        length = float(np.linalg.norm(found))
-        return found * (factor if length <= self.radius else factor * self.radius / length)
-
-    def steps(self, model: Numbers, share: float) -> NDArray[np.int64]:
-        """Return the model times the party's part, in steps."""
-        most = self.largest(0, 0)
-        return np.clip(np.rint(model * (share / self.unit)), -most, most).astype(np.int64).ravel()
-
-    def _one(self, rows: Numbers, labels: Numbers, people: int) -> Numbers:
-        ratio = people / len(rows)
-        inner = Objective(self.objective.loss, self.objective.regularisation * ratio, clip=self.objective.clip)
-        try:
-            return minimise(inner, rows, labels, tolerance=self.tolerances[people] * ratio).weights
-        except InputError:
-            # an error would reveal something about this party's rows: return a public point instead
-            return np.zeros(rows.shape[1])
-
-
-def model_query(
-    encoding: Encoding,
-    objective: Objective,
-    *,
-    people: Mapping[str, int],
-    records: int,
-    rows: int,
-    sized: bool = False,
-    alone: bool = False,
-) -> ModelQuery:
-    """Return the query for parties with these numbers of people and at most `rows` rows each.
-
-    One person changes a party's minimiser by at most records x slope / (people x penalty), and the solver's result by
-    twice its tolerance over the penalty more. Times the party's part of all people this is the same for every party,
-    except for the tolerance. `alone` omits that factor: the sensitivity of one party's model by itself. `sized` says
-    that parties have exactly so many rows. Otherwise a person changes the factor for too many rows by 1 / people.
-    """
-    models, features = encoding.shape
-    total, penalty = sum(people.values()), objective.regularisation
-    slope = objective.loss.lipschitz * sqrt(models)
-    radius = sqrt(2 * _LARGEST_LOSS * models / penalty)
-    fold = 1 if sized else ROOM * rows
-    tolerances = {size: _tolerance(size, rows, features, radius * sqrt(fold), penalty) for size in people.values()}
-    # a model's length is at most the radius, and at most the sum of all slopes over the penalty
-    shrunk = 0.0 if sized else min(radius, fold * slope / penalty) / (ROOM - 1)
-    moved = {
-        size: (records * slope / size + 2 * sqrt(models) * tolerance) / penalty + shrunk / size
-        for size, tolerance in tolerances.items()
-    }
-    together = max(change * size / total for size, change in moved.items())
-    unit = 2.0 ** floor(log2(together / _MODEL_REACH))
-    dimension = models * features
-    worst = max(moved.values()) if alone else together
-    return ModelQuery(
-        rounds=1,
-        part=Fraction(1),
-        dimension=dimension,
-        unit=unit,
-        reach=Fraction(ceil(Fraction(worst * (1 + 1e-12) / unit)) + isqrt(dimension) + 1),
-        objective=objective,
-        tolerances=tolerances,
-        radius=radius,
-    )
-
-
-def _tolerance(people: int, rows: int, features: int, radius: float, penalty: float) -> float:
-    """Return a gradient norm that a solver always reaches in floating point: at best a thousandth of one record's.
-
-    Losses are divided by the number of people, so rounding counts `rows` times. For `ROOM` times as many rows it is
-    still four times the bound that `certified_norm` adds.
-    """
-    rounding = 64 * np.finfo(np.float64).eps * rows * (people * rows + features) * (1 + radius * (1 + penalty))
-    return 0.001 / (people * rows) + float(rounding)
 
 
 @final
@@ -250,7 +44,7 @@ class Iterate:
     """Weights (model, feature), and what else a scheme keeps between rounds. Public."""
 
     weights: Numbers
-    kept: dict[str, Numbers] = field(default_factory=dict)
+    kept: NewtonState | Belief | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,6 +76,28 @@ class Scheme(abc.ABC):
     def start(self) -> Iterate:
         """Return the starting point: zero."""
         return Iterate(weights=np.zeros(self.shape))
+
+    @property
+    def needed(self) -> int:
+        """How many of the first rounds must open: without them the others are useless."""
+        return 0
+
+    @property
+    def asked(self) -> tuple[int, int]:
+        """The shape of what parties are sent in every round."""
+        return self.shape
+
+    def sent(self, iterate: Iterate, number: int) -> Numbers:  # noqa: ARG002 (the same in every round)
+        """Return what parties are sent in a round: weights."""
+        return iterate.weights
+
+    def limits(self, iterate: Iterate) -> Numbers | None:  # noqa: ARG002 (none unless a scheme cuts features)
+        """Return what features are cut to (feature, 2) before weights apply, if they are."""
+        return None
+
+    def scores(self, iterate: Iterate, rows: Numbers) -> Numbers:
+        """Return the scores (row, model) of rows of features."""
+        return np.asarray(rows @ iterate.weights.T)
 
     @abc.abstractmethod
     def update(self, before: Iterate, number: int, opened: Opened) -> Iterate:
@@ -324,16 +140,64 @@ class FewRounds(Scheme):
 
     def start(self) -> Iterate:
         """Return the starting point: zero, with the largest curvature in every direction."""
-        return _kept(self.method.start())
+        state = self.method.start()
+        return Iterate(weights=state.weights, kept=state)
 
     def update(self, before: Iterate, number: int, opened: Opened) -> Iterate:
         """Return the weights after a step, and the curvature if the round summed it."""
-        state = NewtonState(before.weights, before.kept["axes"], before.kept["roots"])
-        return _kept(self.method.update(state, number, opened.total, opened.people, opened.deviation))
+        assert isinstance(before.kept, NewtonState)  # noqa: S101 (so started)
+        state = self.method.update(before.kept, number, opened.total, opened.people, opened.deviation)
+        return Iterate(weights=state.weights, kept=state)
 
 
-def _kept(state: NewtonState) -> Iterate:
-    return Iterate(weights=state.weights, kept={"axes": state.axes, "roots": state.roots})
+@final
+@dataclass(frozen=True, kw_only=True)
+class FewSums(Scheme):
+    """Moments, products and clipped gradients, see `syndic.model.erm.posterior`. Weights have the intercepts last."""
+
+    method: Posterior
+
+    @property
+    def needed(self) -> int:
+        """The first: features are centred by what it sums."""
+        return 1
+
+    @property
+    def asked(self) -> tuple[int, int]:
+        """The shape of what parties are sent in every round."""
+        return self.method.asked
+
+    def sent(self, iterate: Iterate, number: int) -> Numbers:
+        """Return what parties are sent in a round."""
+        return self.method.sent(_belief(iterate), number)
+
+    def limits(self, iterate: Iterate) -> Numbers:
+        """Return what features are cut to (feature, 2) before weights apply."""
+        return _belief(iterate).linear()[2]
+
+    def scores(self, iterate: Iterate, rows: Numbers) -> Numbers:
+        """Return the scores (row, model) of rows of features."""
+        within = np.clip(rows, *self.limits(iterate).T)
+        return np.asarray(within @ iterate.weights[:, :-1].T + iterate.weights[:, -1])
+
+    def start(self) -> Iterate:
+        """Return the starting point: what is known without rows."""
+        return _believed(self.method.start())
+
+    def update(self, before: Iterate, number: int, opened: Opened) -> Iterate:
+        """Return the weights after a round."""
+        after = self.method.update(_belief(before), number, opened.total, opened.people, opened.deviation)
+        return _believed(after)
+
+
+def _believed(belief: Belief) -> Iterate:
+    coefficients, intercepts, _ = belief.linear()
+    return Iterate(weights=np.column_stack([coefficients, intercepts]), kept=belief)
+
+
+def _belief(iterate: Iterate) -> Belief:
+    assert isinstance(iterate.kept, Belief)  # noqa: S101 (so started)
+    return iterate.kept
 
 
 def scheme_of(method: "Learn", unit: Unit, encoding: Encoding, people: Mapping[str, int]) -> Scheme:
@@ -344,6 +208,19 @@ def scheme_of(method: "Learn", unit: Unit, encoding: Encoding, people: Mapping[s
         sized, rows = unit.sizes_are_public, unit.rows
         query = model_query(encoding, objective, people=people, records=records, rows=rows, sized=sized, alone=alone)
         return Averaging(stages=((query, 1),), shape=shape, people=total)
+    if method.scheme == "posterior":
+        columns, numbers = zip(*encoding.design.blocks, strict=True)
+        posterior = Posterior(
+            loss=objective.loss,
+            layout=Layout(np.array(columns), np.array(numbers)),
+            models=encoding.models,
+            people=total,
+            rows=unit.rows,
+            neighbours=unit.neighbours,
+            gradients=method.rounds,
+        )
+        stages = tuple((query, 1) for query in few_round_queries(posterior))
+        return FewSums(stages=stages, shape=(shape[0], shape[1] + 1), people=total, method=posterior)
     if method.scheme == "newton":
         newton = Newton(
             objective=JointObjective(objective.loss, method.regularisation, clip=method.clip),
@@ -353,7 +230,7 @@ def scheme_of(method: "Learn", unit: Unit, encoding: Encoding, people: Mapping[s
             neighbours=unit.neighbours,
             rounds=method.rounds,
         )
-        stages = tuple((query, 1) for query in newton_queries(newton))
+        stages = tuple((query, 1) for query in few_round_queries(newton))
         return FewRounds(stages=stages, shape=shape, people=total, method=newton)
     gradients = gradient_query(encoding, objective.loss, clip=method.clip, records=records, rounds=method.rounds)
     # one over the largest curvature of the objective

@@ -137,7 +137,13 @@ def _study(parties: int) -> Study:
         name=f"a round of {parties}",
         unit=Unit(neighbours="replace"),
         budget=Budget(epsilon=exact("0.5"), delta=exact("1e-8")),
-        protocol=Learn(label="y", iterations=_ROUNDS, colluding=max(1, parties // 10), missing=parties // 20),
+        protocol=Learn(
+            label="y",
+            scheme="mpc_grad",
+            iterations=_ROUNDS,
+            colluding=max(1, parties // 10),
+            missing=parties // 20,
+        ),
         parties=tuple(Member(name=f"p{number}", people=_ROWS) for number in range(parties)),
         schema=Schema(columns=columns),
     )

@@ -1,0 +1,232 @@
+"""The few-sum method: no person moves a sum further than its reach, whatever is sent; its models are the minimisers."""
+
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from syndic.errors import InputError
+from syndic.model.erm import posterior, posterior_fit
+from syndic.model.erm.loss import Huber, Logistic, Loss, SmoothedHinge, Squared
+from syndic.model.erm.multiclass import Softmax
+from syndic.model.erm.posterior import Layout, Posterior
+from syndic.model.erm.second_order import UNIT
+
+Numbers = NDArray[np.float64]
+# two numbers, the second with an indicator for missing values, and a list of three levels
+LAYOUT = Layout(np.array([0, 1, 1, 2, 2, 2]), np.array([True, True, False, False, False, False]))
+LOSSES = [(Logistic(), 1), (Softmax(), 3), (Logistic(), 3), (Squared(), 1), (Huber(0.5), 1)]
+
+
+def method(loss: Loss, models: int, neighbours: str = "replace", **options: Any) -> Posterior:
+    given: dict[str, Any] = {"layout": LAYOUT, "people": 100, "gradients": 3, **options}
+    return Posterior(
+        loss=loss, models=models, neighbours="replace" if neighbours == "replace" else "add_remove", **given
+    )
+
+
+def records() -> Numbers:
+    """Return every corner: numbers at their bounds, in the middle or missing, and each level."""
+    second = [(-1.0, 0.0), (1.0, 0.0), (0.3, 0.0), (0.0, 1.0)]
+    found = [(first, *each, *level) for first, each, level in product((-1.0, 1.0, 0.1), second, np.eye(3))]
+    return np.array(found)
+
+
+def all_labels(loss: Loss, models: int) -> Numbers:
+    if isinstance(loss, Squared | Huber):
+        return np.array([[-1.0], [1.0], [0.2]])
+    return np.array([[-1.0], [1.0]]) if models == 1 else np.concatenate([2 * np.eye(models) - 1, -np.ones((1, models))])
+
+
+def sent(of: Posterior, draws: np.random.Generator) -> Numbers:
+    """Return what a coordinator may send: as the method does, or so large that only cuts keep the bound."""
+    factor = 10.0 ** draws.integers(-1, 8, size=(of.asked[0], 1))
+    return np.asarray(draws.normal(size=of.asked) * factor)
+
+
+def plain(of: Posterior) -> Numbers:
+    """Return a message at which two numbers make rows opposite, and nothing else counts."""
+    message = np.zeros(of.asked)
+    message[1:3, [0, 1, -1]] = 1.0
+    return message
+
+
+def farthest(of: Posterior, number: int, messages: list[Numbers]) -> float:
+    """Return how far two records, or one, move a sum at most, over the reach: one by one, so nothing is averaged."""
+    found = 0.0
+    for message in messages:
+        terms = [
+            of.sums(number, message, row[None], label[None])
+            for row, label in product(records(), all_labels(of.loss, of.models))
+        ]
+        each = np.array(terms, dtype=np.float64)
+        assert np.abs(each).max() <= of.largest(number, 1)
+        if of.neighbours == "add_remove":
+            found = max(found, float(np.linalg.norm(each, axis=1).max()))
+        else:
+            squares = np.square(each).sum(axis=1)
+            apart = squares[:, None] + squares - 2 * each @ each.T
+            found = max(found, float(np.sqrt(apart.max())))
+    return found / float(of.reach(number))
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize(("loss", "models"), LOSSES, ids=repr)
+def test_no_record_moves_a_sum_further_than_its_reach(loss: Loss, models: int, neighbours: str) -> None:
+    of, draws = method(loss, models, neighbours), np.random.default_rng(1)
+    messages = [plain(of), *(sent(of, draws) for _ in range(8))]
+    far = {of.stage(number): farthest(of, number, messages) for number in (1, 2, 3)}
+    assert all(each <= 1 + 1e-9 for each in far.values())
+    # and no bound is idle
+    assert far["moments"] > 0.95
+    # products of few columns stay below theirs
+    assert far["products"] > (0.95 if neighbours == "replace" else 0.75)
+    assert far["gradients"] > 0.8
+
+
+def test_without_the_cuts_a_record_moves_a_sum_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    of, draws = method(Logistic(), 1), np.random.default_rng(1)
+    messages = [sent(of, draws) for _ in range(6)]
+    monkeypatch.setattr(posterior, "shortening", lambda lengths, _: np.ones(len(lengths)))
+    monkeypatch.setattr(Posterior, "largest", lambda *_: 2**62)
+    assert farthest(of, 2, messages) > 1
+    assert farthest(of, 3, messages) > 1
+
+
+@pytest.mark.parametrize(("neighbours", "times"), [("replace", 3), ("add_remove", 3)])
+def test_a_person_with_several_records_moves_it_as_many_times_as_far(neighbours: str, times: int) -> None:
+    one, many = (method(Logistic(), 1, neighbours, rows=rows) for rows in (1, times))
+    for number in range(1, one.rounds + 1):
+        assert float(many.reach(number)) == pytest.approx(times * float(one.reach(number)), rel=1e-9)
+
+
+@pytest.mark.parametrize(("loss", "models"), LOSSES[:2] + LOSSES[3:4], ids=repr)
+def test_sums_are_those_of_single_records_in_any_order(loss: Loss, models: int) -> None:
+    of, draws = method(loss, models), np.random.default_rng(2)
+    rows = records()[draws.integers(len(records()), size=300)] * draws.uniform(0.2, 1, (300, 6))
+    labels = all_labels(loss, models)[draws.integers(2, size=300)]
+    for number in (1, 2, 3):
+        message = sent(of, draws)
+        alone = [of.sums(number, message, rows[[place]], labels[[place]]) for place in range(300)]
+        assert np.array_equal(of.sums(number, message, rows, labels), np.sum(alone, axis=0))
+
+
+@pytest.mark.parametrize("gradients", [1, 3, 7])
+def test_shares_are_the_whole_budget(gradients: int) -> None:
+    for layout in (LAYOUT, Layout(np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.bool_))):
+        of = method(Logistic(), 1, layout=layout, gradients=gradients)
+        shares = [of.share(number) for number in range(1, of.rounds + 1)]
+        assert sum(shares) == Fraction(1)
+        assert min(shares) > 0
+        # without two columns there are no products
+        assert of.rounds == gradients + (2 if layout is LAYOUT else 1)
+
+
+def learnt(of: Posterior, rows: Numbers, labels: Numbers, mu: float, seed: int, lost: tuple[int, ...] = ()) -> Any:
+    """Return coefficients, intercepts and limits from sums with normal noise: it protects nobody."""
+    belief, draws = of.start(), np.random.default_rng(seed)
+    for number in range(1, of.rounds + 1):
+        deviation = float(of.reach(number)) * UNIT / (mu * float(of.share(number)) ** 0.5)
+        total = of.sums(number, of.sent(belief, number), rows, labels) * UNIT
+        noisy = total + draws.normal(0, deviation, len(total))
+        if number not in lost:
+            belief = of.update(belief, number, noisy, len(rows), deviation)
+    return belief.linear()
+
+
+def value(loss: Loss, found: Any, rows: Numbers, labels: Numbers) -> float:
+    coefficients, intercepts, limits = found
+    scores = np.clip(rows, *limits.T) @ coefficients.T + intercepts
+    return float(loss.value(scores, labels).sum() / len(rows))
+
+
+def best(loss: Loss, rows: Numbers, labels: Numbers) -> float:
+    """Return the least mean loss of any linear model."""
+    whole, shape = np.column_stack([rows, np.ones(len(rows))]), (labels.shape[1], rows.shape[1] + 1)
+
+    def both(flat: Numbers) -> tuple[float, Numbers]:
+        scores = whole @ flat.reshape(shape).T
+        slopes = loss.slope(scores, labels)
+        return float(loss.value(scores, labels).sum() / len(rows)), (slopes.T @ whole / len(rows)).ravel()
+
+    return float(minimize(both, np.zeros(shape[0] * shape[1]), jac=True, method="BFGS").fun)
+
+
+def people(count: int, models: int, seed: int = 0) -> tuple[Numbers, Numbers, Numbers]:
+    """Return features of `LAYOUT`, scores (row, model) and labels of as many classes."""
+    draws = np.random.default_rng(seed)
+    first = np.clip(draws.normal(0.3, 0.2, count), -1, 1)
+    second, missing = np.clip(0.5 * first + draws.normal(-0.4, 0.1, count), -1, 1), draws.random(count) < 0.1
+    levels = np.eye(3)[draws.choice(3, count, p=[0.6, 0.3, 0.1])]
+    rows = np.column_stack([first, np.where(missing, 0.0, second), missing, levels])
+    slopes = draws.normal(0, 1, (models, 6)) * np.array([4, 6, 1, 1, 1, 1])
+    scores = (rows - rows.mean(axis=0)) @ slopes.T
+    chosen = np.argmax(scores + draws.gumbel(size=scores.shape), axis=1)
+    one = draws.random(count) < 1 / (1 + np.exp(1 - scores[:, 0]))
+    return rows, scores, np.where(one, 1.0, -1.0)[:, None] if models == 1 else 2 * np.eye(models)[chosen] - 1
+
+
+@pytest.mark.parametrize(("loss", "models"), LOSSES[:4], ids=repr)
+def test_with_hardly_any_noise_it_is_the_minimiser(loss: Loss, models: int) -> None:
+    rows, scores, labels = people(4000, models)
+    if isinstance(loss, Squared):
+        labels = np.clip(scores / 12 + np.random.default_rng(1).normal(0.1, 0.05, scores.shape), -1, 1)
+    of = method(loss, models, people=len(rows), gradients=12)
+    found = learnt(of, rows, labels, 1e4, 0)
+    least, nothing = best(loss, rows, labels), best(loss, np.zeros((len(rows), 1)), labels)
+    # some numbers are cut, and features are not normal
+    assert value(loss, found, rows, labels) - least < 0.03 * (nothing - least)
+
+
+def test_a_lost_round_leaves_the_others() -> None:
+    rows, _, labels = people(4000, 1)
+    of = method(Logistic(), 1, people=len(rows), gradients=9)
+    least, nothing = (best(Logistic(), each, labels) for each in (rows, np.zeros((len(rows), 1))))
+    for lost in (2, 5):
+        found = learnt(of, rows, labels, 50.0, 0, lost=(lost,))
+        assert value(Logistic(), found, rows, labels) - least < 0.2 * (nothing - least)
+
+
+def test_where_noise_hides_everything_the_model_is_the_constant() -> None:
+    rows, _, labels = people(2000, 1)
+    of = method(Logistic(), 1, people=len(rows))
+    nothing = best(Logistic(), np.zeros((len(rows), 1)), labels)
+    losses = [value(Logistic(), learnt(of, rows, labels, 0.02, seed), rows, labels) for seed in range(5)]
+    assert np.mean(losses) < nothing + 0.05
+
+
+def correlated() -> tuple[Posterior, Numbers, Numbers]:
+    """Return eighty numbers that nearly say the same, and labels that follow what they share."""
+    draws = np.random.default_rng(3)
+    shared = draws.normal(size=(2000, 1))
+    rows = np.clip(shared * 0.2 + draws.normal(0, 0.06, (2000, 80)), -1, 1)
+    labels = np.where(2 * shared + draws.logistic(size=(2000, 1)) > 0, 1.0, -1.0)
+    layout = Layout(np.arange(80), np.ones(80, dtype=np.bool_))
+    return method(Logistic(), 1, layout=layout, people=2000, gradients=7), rows, labels
+
+
+def test_strongly_correlated_columns_do_not_make_steps_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    of, rows, labels = correlated()
+    nothing = best(Logistic(), np.zeros((len(rows), 1)), labels)
+
+    def worst(mu: float, lost: tuple[int, ...] = ()) -> float:
+        return max(value(Logistic(), learnt(of, rows, labels, mu, seed, lost), rows, labels) for seed in range(4))
+
+    assert worst(0.2) < nothing - 0.1
+    # without products only the guard knows about correlations
+    assert worst(1.0, lost=(2,)) < nothing - 0.1
+    monkeypatch.setattr(posterior_fit, "_SIGNIFICANT", 1e9)
+    assert worst(1.0, lost=(2,)) > nothing + 0.5
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(InputError, match="at least 1"):
+        method(Logistic(), 1, people=0)
+    with pytest.raises(InputError, match="does not support"):
+        method(SmoothedHinge(), 1)
+    with pytest.raises(InputError, match="more than the 2048"):
+        method(Logistic(), 1, layout=Layout(np.arange(3000), np.ones(3000, dtype=np.bool_)))
