@@ -12,7 +12,7 @@ from syndic.study import Release
 
 @click.command(
     epilog=example(
-        "syndic interval run 'mean(age)' 'mean(ill, given=smoker) - mean(ill, given=not smoker)'",
+        "syndic interval run 'mean(age)' 'mean(ill, given=smoker)'",
         "syndic interval run 'logistic(ill, age, sex)' --confidence 0.9 --json",
     )
 )
