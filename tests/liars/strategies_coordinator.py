@@ -24,6 +24,7 @@ ENVELOPE: Final = (
     ),
     Strategy("homm", "use an endless call id", envelope("sanitise", call="x" * 65), "a call id has at most"),
     Strategy("homm", "ask a step of another method", before("sanitise", early("count", Nothing())), "has no such step"),
+    Strategy("homm", "send a message that is too large", tell("sanitise", lambda _: bytes(10**6)), "is larger than"),
     Strategy("homm", "send bytes that are no message", tell("sanitise", lambda _: b"\xc1"), "is not a valid"),
     Strategy(
         "homm",

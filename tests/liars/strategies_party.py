@@ -292,6 +292,20 @@ PARTY: Final = (
         "p0",
     ),
     Strategy(
+        "homm",
+        "count so many rows that the coordinator has no memory for them",
+        answers("sanitise", lambda told: replace(told, counts=told.counts + 2**40)),
+        "MB of memory hold",
+        "p3",
+    ),
+    Strategy(
+        "homm",
+        "answer with a message that is too large",
+        answers("sanitise", lambda _: bytes(10**6 + 5000)),
+        "the reply is larger",
+        "p3",
+    ),
+    Strategy(
         "homm", "answer with bytes that are no message", answers("sanitise", lambda _: b"\xc1"), "is not a valid", "p3"
     ),
 )

@@ -17,7 +17,8 @@ from syndic.privacy import Cost
 PEOPLE: Final = 12
 COUNT: Final = 4
 DELTA: Final = "epsilon = 4\ndelta = 1e-5"
-HORIZONTAL: Final = "".join(f'[[parties]]\nname = "p{place}"\npeople = {PEOPLE}\n' for place in range(COUNT))
+LIMITS: Final = "[limits]\nmemory_mb = 400\nmessage_mb = 1\n"
+HORIZONTAL: Final = LIMITS + "".join(f'[[parties]]\nname = "p{place}"\npeople = {PEOPLE}\n' for place in range(COUNT))
 VERTICAL: Final = "".join(
     f'[[parties]]\nname = "p{place}"\npeople = {PEOPLE}\ncolumns = {held}\n'
     for place, held in enumerate(('["colour", "age"]', '["score"]'))

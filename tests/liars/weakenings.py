@@ -39,10 +39,9 @@ ELSEWHERE: Final = {
     "privacy/ledger.py Ledger.check_answers": "tests/unit/study/test_put_back.py",
     "privacy/ledger.py Ledger.check_open": "tests/unit/study/test_put_back.py",
     # sizes, damage, and what a programmer could do wrong
-    "kernel/node.py _answered": "tests/unit/kernel/test_doors.py",
     "kernel/node.py _run": "tests/contract/test_protocols.py",
     "kernel/party.py Party.charge": "tests/unit/kernel/test_doors.py",
-    "kernel/session.py Session._body: the reply": "tests/unit/kernel/test_journal.py",
+    "kernel/session.py Session._body: the reply belongs": "tests/unit/kernel/test_journal.py",
     "privacy/ledger.py Ledger._commit": "tests/unit/privacy/test_ledger.py",
     "privacy/ledger.py Ledger._known": "tests/unit/privacy/test_ledger.py",
     "privacy/ledger.py Ledger._check_cap": "tests/unit/privacy/test_ledger.py",
