@@ -10,21 +10,19 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Final, final
+from typing import Any, final
 
 import numpy as np
 
 from liars.world import Drawn, Numbers, World, kept_of, sums_of
 from syndic.kernel import Call, Node, decode
 from syndic.methods.synthesis.vertical_agree import RoundClose
-from syndic.mpc.align.work import ORDER_NAME, AlignBox, AlignMail, AlignTable, StoredOrder
+from syndic.mpc.align.work import ORDER_NAME, StoredOrder
 from syndic.mpc.graph import Seats
 from syndic.mpc.listing import marked
 from syndic.mpc.masked_sum import MaskedSums, _Met
-from syndic.mpc.product_messages import ProductInbox
 from syndic.mpc.ring import Ring
-from syndic.mpc.secret import SecretMail
-from syndic.mpc.twoserver import TwoServers, TwoStart, _Noise
+from syndic.mpc.twoserver import TwoServers, _Noise
 from syndic.privacy.concentrated import PICO
 
 _ROUNDING = 1.25
@@ -81,10 +79,8 @@ def _same_orders(world: World) -> Iterator[str]:
 
 def _dependent(one: World, other: World) -> Iterator[str]:
     """Compare replies while the same was asked: afterwards questions follow from noisy answers."""
-    for here, there in zip(one.asked, other.asked, strict=False):
+    for here, there in list(zip(one.asked, other.asked, strict=False))[: _alike(one, other)]:
         call, name = here.call, here.to
-        if (name, call.step) != (there.to, there.call.step) or _question(one, call) != _question(one, there.call):
-            return
         if name not in one.honest:
             continue
         if here.reply.code != there.reply.code:
@@ -97,14 +93,25 @@ def _dependent(one: World, other: World) -> Iterator[str]:
             yield f"{name} answers {call.step} in a length that depends on its rows"
 
 
-_BOXES: Final = (ProductInbox, RoundClose, SecretMail, AlignBox, AlignMail, AlignTable, TwoStart)
-"""Messages that pass on what other parties masked or sealed, and so differ with their rows."""
+def _alike(one: World, other: World) -> int:
+    """Return how many calls asked the same in both worlds: later questions may follow from noisy answers."""
+    pairs = [(here, there) for here, there in zip(one.asked, other.asked, strict=False)]
+    for place, (here, there) in enumerate(pairs):
+        if (here.to, here.call.step) != (there.to, there.call.step):
+            return place
+        if _question(one, here.call) != _question(other, there.call):
+            return place
+    return len(pairs)
 
 
 def _question(world: World, call: Call) -> bytes:
-    """Return what a call asks, without what it passes on."""
+    """Return what a call asks, without what it passes on.
+
+    Messages of sub-protocols have what other parties masked or sealed, or a challenge to it, and so differ with rows.
+    """
     step = next(iter(world.nodes.values())).steps.get(call.step)
-    passed_on = step is not None and issubclass(step[0].takes, _BOXES)
+    takes = None if step is None else step[0].takes
+    passed_on = takes is RoundClose or (takes is not None and takes.__module__.startswith("syndic.mpc."))
     return call.step.encode() if passed_on else call.body
 
 
@@ -209,6 +216,7 @@ def _of(apart: Any, drawn: list[Drawn]) -> Opening:
 
 
 def _products(one: World, other: World) -> Iterator[Opening]:
+    alike = _alike(one, other)
     for label, left, right in one.shared:
         keys = (label, left, right), (label, right, left)
         if left > right or not all(world.shared.get(key) for key in keys for world in (one, other)):
@@ -219,13 +227,15 @@ def _products(one: World, other: World) -> Iterator[Opening]:
             continue
         apart = ring.lift(ring.subtract(ring.add(there.plain, its.plain), ring.add(here.plain, partner.plain)))
         drawn = [each.drawn for each in (here, partner) if each.drawn is not None and each.drawn.party in one.honest]
-        if drawn:
+        if drawn and max(each.at for each in drawn) < alike:
             yield _of(apart, drawn)
 
 
 def _released(one: World, other: World) -> Iterator[Opening]:
-    for here, there in zip(one.released, other.released, strict=False):
-        if here.party == there.party and here.party in one.honest and here.noisy.size == there.noisy.size:
+    alike, others = _alike(one, other), {each.at: each for each in other.released}
+    for here in (each for each in one.released if each.at < alike and each.party in one.honest):
+        there = others.get(here.at)
+        if there is not None and here.noisy.size == there.noisy.size:
             yield _of(there.noisy - here.noisy, [here])
 
 

@@ -185,6 +185,12 @@ QUESTION: Final = (
     Strategy(ASKED, "ask a ninth round", tell("count", lambda asked: replace(asked, number=9)), "and the study has"),
     Strategy(
         ASKED,
+        "ask for parities in a round of tables",
+        tell("count", lambda asked: replace(asked, parity=not asked.parity)),
+        "in this round only",
+    ),
+    Strategy(
+        ASKED,
         "ask for more tables than a round has room for",
         tell("count", lambda asked: replace(asked, tables=asked.tables * 9)),
         "and it has room for",

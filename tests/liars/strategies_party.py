@@ -48,6 +48,7 @@ PARTY: Final = (
     _rows("prove other rows than it masked", _cells((0, 0, 1), (1, 1, 1), when="prove")),
     _rows("mask other rows than it proves", _cells((0, 0, 1000), when="mask")),
     _rows("enter 1000 in a cell, in a round", _cells((0, 0, 1000)), target="vertical"),
+    _rows("enter 1000 in a cell, to three servers", _cells((0, 0, 1000)), target="crosstables, three servers"),
     _rows("toss a coin that is neither 0 nor 1", _cells((0, 0, 1000)), target="average"),
     _rows("toss halves, which would take all noise away", _cells((0, 0, 32_768)), target="average", party="p1"),
     Strategy(
@@ -294,7 +295,7 @@ PARTY: Final = (
     Strategy(
         "homm",
         "count so many rows that the coordinator has no memory for them",
-        answers("sanitise", lambda told: replace(told, counts=told.counts + 2**40)),
+        answers("sanitise", lambda told: replace(told, counts=told.counts + 50_000)),
         "MB of memory hold",
         "p3",
     ),

@@ -47,11 +47,14 @@ PRODUCT: Final = (
     Strategy(
         TABLES, "deal both parties the same seed", tell("product_keys", lambda told: replace(told, seed=bytes(32)))
     ),
-    Strategy(
-        TABLES,
-        "ask for a chunk of rows that does not exist",
-        before("open_tables", early("product_masked", ProductTurn(chunk=1, keys={}))),
-        "there is no chunk 1",
+    *(
+        Strategy(
+            target,
+            "ask for a chunk of rows that does not exist",
+            before("open_tables", early("product_masked", ProductTurn(chunk=1, keys={}))),
+            "there is no chunk 1",
+        )
+        for target in (TABLES, "crosstables, three servers")
     ),
     Strategy(
         TABLES,

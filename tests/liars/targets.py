@@ -17,11 +17,15 @@ from syndic.privacy import Cost
 PEOPLE: Final = 12
 COUNT: Final = 4
 DELTA: Final = "epsilon = 4\ndelta = 1e-5"
-LIMITS: Final = "[limits]\nmemory_mb = 400\nmessage_mb = 1\n"
-HORIZONTAL: Final = LIMITS + "".join(f'[[parties]]\nname = "p{place}"\npeople = {PEOPLE}\n' for place in range(COUNT))
+LIMITS: Final = "[limits]\nmemory_mb = {}\nmessage_mb = 1\n"
+HORIZONTAL: Final = "".join(f'[[parties]]\nname = "p{place}"\npeople = {PEOPLE}\n' for place in range(COUNT))
 VERTICAL: Final = "".join(
     f'[[parties]]\nname = "p{place}"\npeople = {PEOPLE}\ncolumns = {held}\n'
     for place, held in enumerate(('["colour", "age"]', '["score"]'))
+)
+THREE: Final = (
+    VERTICAL.replace('["colour", "age"]', '["colour"]')
+    + f'[[parties]]\nname = "p2"\npeople = {PEOPLE}\ncolumns = ["age"]\n'
 )
 LABELLED: Final = VERTICAL.replace('["score"]', '["score", "colour"]')
 EXTREMES: Final = (("red", 0, -1.0), ("blue", 99, 1.0))
@@ -97,9 +101,9 @@ def _with(table: pa.Table, record: tuple[Any, ...]) -> pa.Table:
 
 
 def _horizontal(name: str, protocol: str, *, liars: tuple[str, ...] = ("p3",), unit: str = "replace") -> Target:
-    text = study_text(
-        protocol=protocol, budget=DELTA, unit=f'neighbours = "{unit}"', parties=HORIZONTAL, columns=COLUMNS
-    )
+    # little for a histogram, so that a lie about its size is small too
+    parties = LIMITS.format(150 if name == "homm" else 400) + HORIZONTAL
+    text = study_text(protocol=protocol, budget=DELTA, unit=f'neighbours = "{unit}"', parties=parties, columns=COLUMNS)
     return Target(name=name, study=Study.loads(text), victims=("p2",), liars=liars)
 
 
@@ -129,6 +133,9 @@ def targets() -> Mapping[str, Target]:
     found = [
         _horizontal("marginals", _TABLES),
         _horizontal("marginals, one missing", _TABLES + "missing = 1"),
+        _horizontal(
+            "survival", 'method = "survival"\ntime = "age"\nevent = "colour"\ncensored = "red"\nby = ["score"]'
+        ),
         _horizontal("pooled-gram", 'method = "pooled-gram"'),
         _horizontal("pooled-gram, one missing", 'method = "pooled-gram"\nmissing = 1'),
         _horizontal("learn, local_grad", _LEARN + 'scheme = "local_grad"'),
@@ -146,8 +153,9 @@ def targets() -> Mapping[str, Target]:
             'method = "average"\nservers = ["p0", "p1"]\ncolumns = ["age"]\nbits = 5',
             liars=("p3", "p0", "p1"),
         ),
+        _vertical("crosstables, three servers", 'servers = ["p0", "p1", "p2"]', parties=THREE),
         _vertical("crosstables", "local = true"),
-        _vertical("vertical", "model_cells = 60"),
+        _vertical("vertical", 'model_cells = 60\nkeep = [["colour", "score"]]'),
         _vertical("gram", claimed=""),
         _vertical("glued"),
         _vertical("mixing", unit='neighbours = "replace"\nparties = 2'),

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from liars.targets import Target
 from syndic.kernel import Call, Node, Party, Reply, answer, decode, encode, in_memory_node
-from syndic.mpc import product, secret, twoserver
+from syndic.mpc import product, secret, threeserver, twoserver
 from syndic.mpc.align import steps as align_steps
 from syndic.mpc.masked_sum import MaskedSums, Masks, SumMasked, SumSurvivors, _Sent
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.ring import Integers, Ring
 from syndic.mpc.seal import Place, seal
+from syndic.mpc.threeserver import ServedProduct
 from syndic.mpc.triple import Stock
 from syndic.mpc.twoserver import TwoServers
 from syndic.random import SimulationRandomness
@@ -43,9 +44,10 @@ class Asked:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Drawn:
-    """Values that left with noise: as they were, the noise in units of what left, its variance by entry."""
+    """Values that left with noise: after how many calls, the noise in units of what left, its variance by entry."""
 
     party: str
+    at: int
     noisy: Numbers
     noise: Numbers
     variance: Numbers
@@ -55,7 +57,7 @@ class Drawn:
         start = (values.__array_interface__["data"][0] - self.noisy.__array_interface__["data"][0]) // 8
         chosen = slice(start, start + values.size)
         assert np.array_equal(self.noisy[chosen], values.ravel()), "what is opened is not part of what has noise"
-        return Drawn(party=self.party, noisy=values.ravel(), noise=self.noise[chosen], variance=self.variance[chosen])
+        return dataclasses.replace(self, noisy=values.ravel(), noise=self.noise[chosen], variance=self.variance[chosen])
 
 
 @final
@@ -204,6 +206,7 @@ class World:
         noise = np.asarray(mechanism.apply(np.zeros_like(values), self._stream(*self._door)))
         self.drawn = Drawn(
             party=party,
+            at=len(self.asked),
             noisy=noisy if noisy.ndim == 1 else noisy.ravel(),
             noise=noise.ravel().astype(np.float64),
             variance=_variance(mechanism, values),
@@ -322,22 +325,29 @@ def _multiplying(world: World) -> Any:
     return multiplying
 
 
+def _product_steps() -> Iterator[tuple[type[Any], str]]:
+    """Yield the classes of products and the functions in each to which a method passes its rows."""
+    for owner in (SecureProduct, ServedProduct):
+        yield from ((owner, step) for step in ("mask", "prove", "multiply") if step in vars(owner))
+
+
 def _deviating(inside: Inside) -> Iterator[tuple[Any, str, Any]]:
     """Let the lying party enter other rows, which it does not compare with what it masked, and seal other texts."""
     if inside.rows is not None:
         change = inside.rows
-        for step in ("mask", "prove", "multiply"):
-            honest = getattr(SecureProduct, step)
+        for owner, step in _product_steps():
+            honest = getattr(owner, step)
 
             def deviating(
                 made: Any, party: Any, message: Any, rows: Any, *, step: str = step, honest: Any = honest
             ) -> Any:
                 return honest(made, party, message, lambda start, stop: change(rows(start, stop), step))
 
-            yield SecureProduct, step, deviating
-        yield product, "_same_rows", lambda made, _party, chunk, rows: rows(*made.sizes.span(chunk))
+            yield owner, step, deviating
+        for module in (product, threeserver):
+            yield module, "_same_rows", lambda made, _party, chunk, rows: rows(*made.sizes.span(chunk))
         yield SecureProduct, "check_unchanged", lambda *_: None
     if inside.text is not None:
         other = inside.text
-        for module in (product, secret, twoserver, align_steps):
+        for module in (product, secret, threeserver, twoserver, align_steps):
             yield module, "seal", lambda key, text, place, randomness: seal(key, other(text, place), place, randomness)
