@@ -295,7 +295,7 @@ PARTY: Final = (
     Strategy(
         "homm",
         "count so many rows that the coordinator has no memory for them",
-        answers("sanitise", lambda told: replace(told, counts=told.counts + 50_000)),
+        answers("sanitise", lambda told: replace(told, counts=told.counts + 200_000)),
         "MB of memory hold",
         "p3",
     ),

@@ -60,6 +60,7 @@ UNREACHED: Final = {
     "mpc/masked_sum.py SumCoordinator.send": "two silent parties, three times: it only ends the run",
     "methods/comparison/distdiffgen.py Distdiffgen.take_cut: the groups give": "memory, from public sizes",
     "methods/learning/learn.py _noise: this step": "steps that a plan does not have are refused before",
+    "methods/synthesis/vertical.py Vertical.product_served": "the step is in a plan with servers only",
     "methods/vertimrf": "variants of the method that have no target; a party that lies there spoils the result only",
 }
 """Refusals that no liar of this suite meets, and why nobody's privacy hangs on them."""
