@@ -185,11 +185,16 @@ class PartyFolder:
             Memory(ledger.database, run).forget()
 
     def log_refusal(self, run: str, data: bytes, code: str, why: str) -> None:
-        """Log a call that was refused because no agreement to its run is in force."""
-        self.audit.refuse("call", who="coordinator", study=run, why=why)
-        asked = hashlib.sha256(data).hexdigest()
+        """Log a call that was refused because no agreement to its run is in force.
+
+        Runs that this party never agreed to are logged as one, without a name: a sender can make up any number.
+        """
+        party, asked = self.owner(), hashlib.sha256(data).hexdigest()
+        agreement = StudyFolder.of(self.folder, run).agreement(party.name)
+        known = run if agreement is not None and agreement.run == run else ""
+        self.audit.refuse("call", who="coordinator", study=known, why=why)
         with self.open_ledger() as ledger:
-            ledger.log_call(Called(dataset=self.owner().dataset, study=run, call="", step="", asked=asked, reply=code))
+            ledger.log_call(Called(dataset=party.dataset, study=known, call="", step="", asked=asked, reply=code))
 
     def _node(self, study: Study, party: PartyFile, seed: int | None, source: Any = None) -> Node:
         ledger = self.open_ledger()
@@ -277,7 +282,7 @@ def open_table(
     try:
         rows, schema = open_source(source), schema_of(study, name)
         if study.protocol.requires.people == "same" and study.alignment is None:
-            _check_places(rows, schema)
+            rows = _placed(rows, schema)
         return Table(
             schema=schema,
             source=rows if study.alignment is None else _aligned(study.alignment, rows, ledger, id_columns, seed),
@@ -293,20 +298,28 @@ def open_table(
         raise InputError(f"party '{name}': {error}") from None
 
 
-def _check_places(rows: Source, schema: Schema) -> None:
-    """Refuse a source whose rows one person's value can move: all others would be matched to wrong people."""
+def _placed(rows: Source, schema: Schema) -> Source:
+    """Return a source whose rows no value of the study moves: all others would be matched to wrong people.
+
+    Raises:
+        InputError: if the party file says otherwise. Where its `order` is not unique, columns of the study do not
+            break ties.
+    """
     if isinstance(rows, CsvSource) and rows.multiline:
         raise InputError(
             "multiline: a wrong quote moves all rows after it, and rows of this study are matched by their places: "
             "leave out such fields, or align the people"
         )
-    order = rows.order if isinstance(rows, IbisSource) else ()
-    values = [name for name in order if name in (*schema.names, *schema.inputs)]
+    if not isinstance(rows, IbisSource):
+        return rows
+    studied = (*schema.names, *schema.inputs)
+    values = [name for name in rows.order if name in studied]
     if values:
         raise InputError(
             f"order: {values[0]!r} is a column of the study, whose rows are matched by their places: order them by an "
             "id, or align the people"
         )
+    return replace(rows, fixed=studied)
 
 
 def id_columns_of(study: Study, id_columns: tuple[str, ...], ledger: Path, seed: int | None) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -39,6 +40,17 @@ def held(backend: Any, rows: pa.Table, *order: str) -> IbisSource:
 def test_every_kind_of_column_reads_every_type_alike(backend: Any, turn: int) -> None:
     rows = nasty_table()
     check_same(every_schema(rows)[turn], open_source(rows), held(backend, rows))
+
+
+def test_a_fixed_column_does_not_order_rows_of_one_id(backend: Any) -> None:
+    """Where rows are matched by their places, one person's value would move another one's row."""
+    for fixed, expected in (((), [["b", "a"], ["a", "b"]]), (("c",), [["a", "b"], ["a", "b"]])):
+        found = []
+        for value in (9, 0):
+            rows = pa.table({"id": [1, 1], "c": [value, 5], "who": ["a", "b"]})
+            source = replace(held(backend, rows, "id"), fixed=fixed)
+            found.append([name for batch in source.batches(["who"]) for name in batch["who"].to_pylist()])
+        assert found == expected
 
 
 @st.composite

@@ -56,6 +56,17 @@ def test_every_call_is_logged_with_the_digest_of_what_was_asked(organisations: O
     assert organisations.entries() == entries
 
 
+def test_runs_that_were_never_agreed_to_are_logged_as_one(organisations: Organisations) -> None:
+    """A sender can make up any number of digests, and each entry stays for ever."""
+    organisations.nodes()
+    before = organisations.entries()
+    for number in range(20):
+        organisations.home.log_refusal(f"{number:064x}", f"call {number}".encode(), "refused", "no agreement")
+    organisations.home.log_refusal(organisations.run, b"call", "refused", "no agreement")
+    added = organisations.entries()[len(before) :]
+    assert [(entry.kind, entry.study) for entry in added] == [("call", ""), ("call", organisations.run)]
+
+
 def test_what_a_cap_leaves_stays_at_home(organisations: Organisations) -> None:
     nodes = organisations.nodes()
     party = organisations.home.folder / "party.toml"

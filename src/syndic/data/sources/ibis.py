@@ -17,13 +17,15 @@ from syndic.errors import InputError, MissingExtraError
 class IbisSource:
     """A table expression of ibis and the engine it belongs to.
 
-    `order` names columns that put a person's rows in order; the other columns break ties. Without it rows come as the
-    engine sends them, and counts of people with several rows are made here, not there.
+    `order` names columns that put a person's rows in order; the other columns break ties, except `fixed` ones, whose
+    values must not move a row. Without `order` rows come as the engine sends them, and counts of people with several
+    rows are made here, not there.
     """
 
     engine: Engine = field(repr=False)
     rows: Any = field(repr=False)
     order: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_columns(self, self.order)
@@ -49,7 +51,8 @@ class IbisSource:
     def ordering(self, *, last: bool = False) -> list[Any]:
         """Return the sort order of rows: the declared columns, then all others that can be sorted; or its reverse."""
         kinds = self.rows.schema()
-        others = [name for name in self.names() if name not in self.order and _sortable(kinds[name])]
+        placed = {*self.order, *self.fixed}
+        others = [name for name in self.names() if name not in placed and _sortable(kinds[name])]
         columns = [self.rows[name] for name in [*self.order, *others]]
         return [column.desc(nulls_first=True) if last else column.asc() for column in columns]
 

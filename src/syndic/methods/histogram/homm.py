@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from syndic.data import ReleasedTable, SparseCounts, decode_rows
 from syndic.document import Document
-from syndic.errors import InputError
+from syndic.errors import InputError, RefusedError
 from syndic.kernel import (
     GROUPS,
     Disclosure,
@@ -129,6 +129,16 @@ class HommPlan(Plan):
         if isinstance(noise, PublishedLaplace) or not self.clamp:
             return None
         return SparseHistogram(noise=noise, cells=self.terms.schema.domain.size, at_least=self.at_least)
+
+    def check_rows(self, party: str, counts: NDArray[np.int64]) -> None:
+        """Refuse counts of more rows than the coordinator may hold: a party may answer anything."""
+        most = self.terms.limits.memory_mb
+        # as floats, which do not wrap
+        rows = float(np.abs(counts.astype(np.float64)).sum())
+        if _BYTES_PER_VALUE * rows * len(self.terms.schema.columns) > most * 10**6:
+            raise RefusedError(
+                f"{party} sent counts of {rows:.3g} rows, more than the study's {most} MB of memory hold"
+            )
 
     def events(self, party: str) -> tuple[Event, ...]:
         """One release of the whole histogram."""
@@ -273,6 +283,7 @@ class Homm(Method, tag="homm"):
         tables, histograms = [], {}
         for done, (name, answer) in enumerate(answers.items()):
             session.progress("draw rows", done, len(answers))
+            session.plan.check_rows(name, answer.counts)
             counts = SparseCounts(schema.domain, answer.cells.astype(np.int64), answer.counts)
             histograms[name] = counts
             rows = decode_rows(schema, counts.cells, np.abs(counts.counts), draws).to_arrow()

@@ -1,0 +1,109 @@
+"""`python -m liars` lists the named strategies; `python -m liars run` counts random deviations, and resumes."""
+
+import argparse
+import json
+import logging
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from liars.attack import Tally
+from liars.targets import targets
+
+ROLES = ("coordinator", "party")
+_ALARM = 1e-6
+_PIECE_SECONDS = 5.0
+
+
+def main() -> int:
+    """Read the arguments and do it."""
+    parser = argparse.ArgumentParser(prog="liars", description=__doc__)
+    parser.add_argument("what", nargs="?", choices=["list", "run"], default="list")
+    parser.add_argument("--deviations", type=int, default=10_000, help="how many for each method and variant")
+    parser.add_argument("--state", type=Path, default=Path(".liars.json"), help="what was seen so far")
+    parser.add_argument("--seconds", type=float, default=1e9, help="stop after so long, and go on the next time")
+    given = parser.parse_args()
+    # thousands of refusals are expected
+    logging.getLogger("syndic").setLevel(logging.CRITICAL)
+    if given.what == "list":
+        from liars.strategies import table  # noqa: PLC0415  # not needed for a run
+
+        sys.stdout.write(table())
+        return 0
+    return _run(given.deviations, given.state, given.seconds)
+
+
+def _run(deviations: int, state: Path, seconds: float) -> int:
+    tallies, end = _read(state), time.monotonic() + seconds
+    while time.monotonic() < end:
+        seen = Counter({name: sum(tallies[name, role].count for role in ROLES) for name in targets()})
+        name = min(seen, key=seen.__getitem__)
+        if seen[name] >= deviations:
+            break
+        # a fifth by parties, whose deviations take longer
+        role = "party" if tallies[name, "party"].count < seen[name] / 5 else "coordinator"
+        piece = time.monotonic() + _PIECE_SECONDS
+        while time.monotonic() < piece and tallies[name, role].count < deviations:
+            tallies[name, role].go_on()
+        _write(state, tallies)
+    return _report(tallies)
+
+
+def _report(tallies: dict[tuple[str, str], Tally]) -> int:
+    wrong = 0
+    for (name, role), tally in tallies.items():
+        finding = tally.finding(_ALARM / len(tallies)) if tally.scores else None
+        shown = (
+            ""
+            if finding is None
+            else f"epsilon {finding.shown:.2f} of {finding.epsilon:.2f} at delta {finding.delta:g}"
+        )
+        broken = bool(tally.violations) or (finding is not None and not finding.holds)
+        wrong += broken
+        verdict = "BROKEN" if broken else "holds" if finding is not None else "not claimed"
+        opened = sum(here != there for here, there in tally.scores)
+        sys.stdout.write(
+            f"{name:28} {role:12} {tally.count:6} deviations in {len(tally.scores):5} runs, {opened:5} opened  "
+            f"{verdict:12} {shown}\n"
+        )
+        for each in tally.violations[:5]:
+            sys.stdout.write(f"    {each}\n")
+    return 1 if wrong else 0
+
+
+def _read(state: Path) -> dict[tuple[str, str], Tally]:
+    kept: dict[str, Any] = json.loads(state.read_text()) if state.exists() else {}
+    tallies = {}
+    for name, target in targets().items():
+        for role in ROLES:
+            one = kept.get(f"{name}/{role}", {})
+            tallies[name, role] = Tally(
+                target=target,
+                role=role,
+                deviations=Counter(one.get("deviations", {})),
+                violations=one.get("violations", []),
+                scores=[(here, there) for here, there in one.get("scores", [])],
+                seed=one.get("seed", 0),
+            )
+    return tallies
+
+
+def _write(state: Path, tallies: dict[tuple[str, str], Tally]) -> None:
+    kept = {
+        f"{name}/{role}": {
+            "deviations": dict(tally.deviations),
+            "violations": tally.violations,
+            "scores": tally.scores,
+            "seed": tally.seed,
+        }
+        for (name, role), tally in tallies.items()
+    }
+    new = state.with_suffix(".new")
+    new.write_text(json.dumps(kept))
+    new.replace(state)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

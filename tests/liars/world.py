@@ -1,0 +1,353 @@
+"""Untouched nodes of one study, all they were asked, and what they hid.
+
+What a party hides is noted where it is masked, so that an opening shows as equal numbers, whatever the noise. Coins
+follow from a seed: a second world with other rows and the same seed differs by the rows alone.
+"""
+
+import dataclasses
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liars.targets import Target
+from syndic.kernel import Call, Node, Party, Reply, answer, decode, encode, in_memory_node
+from syndic.mpc import product, secret, threeserver, twoserver
+from syndic.mpc.align import steps as align_steps
+from syndic.mpc.masked_sum import MaskedSums, Masks, SumMasked, SumSurvivors, _Sent
+from syndic.mpc.product import SecureProduct
+from syndic.mpc.ring import Integers, Ring
+from syndic.mpc.seal import Place, seal
+from syndic.mpc.threeserver import ServedProduct
+from syndic.mpc.triple import Stock
+from syndic.mpc.twoserver import TwoServers
+from syndic.random import SimulationRandomness
+
+CODES: Final = {"ok", "input", "budget", "refused"}
+Numbers = NDArray[Any]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """One call, the party that got it, and its answer."""
+
+    call: Call
+    to: str
+    reply: Reply
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """Values that left with noise: after how many calls, the noise in units of what left, its variance by entry."""
+
+    party: str
+    at: int
+    noisy: Numbers
+    noise: Numbers
+    variance: Numbers
+
+    def part(self, values: Numbers) -> "Drawn":
+        """Return what belongs to some of the noisy values, which are a view of them."""
+        start = (values.__array_interface__["data"][0] - self.noisy.__array_interface__["data"][0]) // 8
+        chosen = slice(start, start + values.size)
+        assert np.array_equal(self.noisy[chosen], values.ravel()), "what is opened is not part of what has noise"
+        return dataclasses.replace(self, noisy=values.ravel(), noise=self.noise[chosen], variance=self.variance[chosen])
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Hidden:
+    """What one party sent for one sum: plain and masked values, and what it had been told."""
+
+    plain: Numbers
+    masked: Numbers
+    sent: _Sent
+    body: bytes
+    drawn: Drawn | None
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Answered:
+    """A party's answer about its masks, the list that it was told, and its view then."""
+
+    masked: Numbers
+    arrived: bytes
+    view: bytes
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    """What one party opened of a product with one partner."""
+
+    plain: Numbers
+    hidden: Numbers
+    ring: Integers
+    drawn: Drawn | None
+
+
+@dataclass
+class Inside:
+    """What a lying party does inside its own steps; None where it follows them."""
+
+    name: str
+    rows: Callable[[Numbers, str], Numbers] | None = None
+    text: Callable[[bytes, Place], bytes] | None = None
+    values: Callable[[Numbers], Numbers] | None = None
+    share: Callable[[Numbers], Numbers] | None = None
+    silent_noise: bool = False
+
+
+@final
+class World:
+    """The nodes of a target with the rows of one of its two tables; `inside` is a lying party."""
+
+    def __init__(self, target: Target, *, other: bool, seed: int, inside: Inside | None = None) -> None:
+        self.target, self.study, self.inside = target, target.study, inside
+        self._seed, self._given = seed, Counter[tuple[str, str]]()
+        self.plain: Numbers | None = None
+        self.drawn: Drawn | None = None
+        self.asked: list[Asked] = []
+        self.answers: dict[tuple[str, str], set[bytes]] = defaultdict(set)
+        self.hidden: dict[tuple[int, str], list[Hidden]] = defaultdict(list)
+        self.answered: dict[tuple[int, str], list[Answered]] = defaultdict(list)
+        self.shared: dict[tuple[str, str, str], list[Shared]] = defaultdict(list)
+        self.released: list[Drawn] = []
+        self.split: dict[str, Numbers] = {}
+        self.opened_by: set[str] = set()
+        self.failed: list[str] = []
+        rows = target.tables(other, "" if inside is None else inside.name)
+        self.nodes = {name: self._node(name, held) for name, held in rows.items()}
+        self._sums = sums_of(target)
+
+    @property
+    def honest(self) -> tuple[str, ...]:
+        """The parties that follow the steps and show nobody what they know."""
+        gone = self.target.colluding if self.inside is None else (self.inside.name,)
+        return tuple(name for name in self.nodes if name not in gone)
+
+    def coins(self, role: str, label: str) -> SimulationRandomness:
+        """Return a stream for a label; one that is asked for again is another, as from a real generator."""
+        self._given[role, label] += 1
+        if "/entropy/" not in label:
+            self._door = (role, label, self._given[role, label])
+        return self._stream(role, label, self._given[role, label])
+
+    def _stream(self, role: str, label: str, again: int) -> SimulationRandomness:
+        return SimulationRandomness(self._seed, role, label, str(again))
+
+    def _node(self, name: str, rows: Any) -> Node:
+        study = self.study
+        node = in_memory_node(
+            study.protocol, study.plan, name, rows, lambda label: self.coins(name, label), study=study.digest
+        )
+        # as parties with identities have them: unknown to the coordinator
+        bonds = {peer.name: "".join(sorted((name, peer.name))).encode().ljust(32, b"\x00") for peer in study.parties}
+        return dataclasses.replace(node, state=dataclasses.replace(node.state, bond=bonds.__getitem__))
+
+    def ask(self, call: Call, to: str = "") -> Reply:
+        """Deliver a call, to the party that it names or to another, and note what came back."""
+        to = to or call.party
+        node = self.nodes[to]
+        self.plain = self.drawn = None
+        self._covered = 0
+        self.asking = to
+        with _watched(self):
+            reply = decode(answer(node, encode(call)), Reply)
+        self.asked.append(Asked(call=call, to=to, reply=reply))
+        if reply.code not in CODES and to in self.honest:
+            self.failed.append(f"{call.step} fails with '{reply.code}'")
+        if reply.code == "ok" and not node.steps[call.step][0].fresh:
+            known = self.answers[call.party, call.call]
+            if reply.body not in known:
+                self._note(node, call, reply)
+            known.add(reply.body)
+        return reply
+
+    def _note(self, node: Node, call: Call, reply: Reply) -> None:
+        if call.step == "two_open":
+            self.opened_by.add(call.party)
+        if self.drawn is not None and self.plain is None and self.drawn.noisy.size > self._covered:
+            self.released.append(self.drawn.part(self.drawn.noisy[self._covered :]))
+        sent = None if self._sums is None else kept_of(node, self._sums, "sent", _Sent)
+        if sent is None or not (self.plain is not None or call.step == "sum_open"):
+            return
+        masked = Ring(sent.bits).unpack(decode(reply.body, SumMasked).values, sent.count)
+        if call.step == "sum_open":
+            told = decode(call.body, SumSurvivors)
+            entry = Answered(masked=masked, arrived=told.arrived, view=node.state.view.digest)
+            self.answered[told.number, node.name].append(entry)
+        elif self.plain is not None:
+            drawn = self.drawn if self.drawn is not None and self.drawn.noisy.size == self.plain.size else None
+            self.hidden[sent.number, node.name].append(
+                Hidden(plain=self.plain, masked=masked, sent=sent, body=call.body, drawn=drawn)
+            )
+
+    def cover(self, count: int) -> None:
+        """Note that some of the values with noise are not sent as they are."""
+        self._covered += count
+
+    def note_drawn(self, party: str, mechanism: Any, values: Any, noisy: Any) -> None:
+        """Note the first noise that was drawn in a call: the same coins give it again.
+
+        A party that chooses by its own noisy counts what it counts next counts other things in another world.
+        """
+        if self.drawn is not None or not (
+            isinstance(values, np.ndarray) and isinstance(noisy, np.ndarray) and values.shape == noisy.shape
+        ):
+            return
+        noise = np.asarray(mechanism.apply(np.zeros_like(values), self._stream(*self._door)))
+        self.drawn = Drawn(
+            party=party,
+            at=len(self.asked),
+            noisy=noisy if noisy.ndim == 1 else noisy.ravel(),
+            noise=noise.ravel().astype(np.float64),
+            variance=_variance(mechanism, values),
+        )
+
+
+def sums_of(target: Target) -> MaskedSums | None:
+    """Return the masked sums of a study, if its method has any."""
+    return next((each for each in target.study.plan.sub_protocols if isinstance(each, MaskedSums)), None)
+
+
+def kept_of(node: Node, sums: MaskedSums, what: str, kind: type[Any]) -> Any:
+    """Return what a party keeps of its masked sums."""
+    kept = node.state.memory.kept(f"sums {sums.label} {what}")
+    return None if kept is None else decode(kept, kind)
+
+
+_VARIANCES: dict[str, Numbers] = {}
+
+
+def _variance(mechanism: Any, values: Numbers) -> Numbers:
+    """Return the variance of each entry's noise, from draws: mechanisms state it in different units."""
+    key = f"{mechanism!r} {values.shape}"
+    if key not in _VARIANCES:
+        nothing = np.zeros_like(values)
+        draws = [mechanism.apply(nothing, SimulationRandomness(each, "variance")).ravel() for each in range(200)]
+        _VARIANCES[key] = np.maximum(np.var(np.asarray(draws, dtype=np.float64), axis=0), 1e-300)
+    return _VARIANCES[key]
+
+
+# What is watched, and where a lying party deviates, inside the steps of the nodes; only while a world is asked.
+
+
+@contextmanager
+def _watched(world: World) -> Iterator[None]:
+    changes = list(_changes(world))
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
+    for owner, name, new in changes:
+        setattr(owner, name, new)
+    try:
+        yield
+    finally:
+        for owner, name, old in before:
+            setattr(owner, name, old)
+
+
+def _changes(world: World) -> Iterator[tuple[Any, str, Any]]:
+    yield from _noted(world)
+    yield SecureProduct, "hide", _opening(world)
+    yield product, "_multiplied", _multiplying(world)
+    if world.inside is not None and world.asking == world.inside.name:
+        yield from _deviating(world.inside)
+
+
+def _noted(world: World) -> Iterator[tuple[Any, str, Any]]:
+    contribute, release, hide, split = Party.contribute, Party.release, Masks.hide, TwoServers.shares
+    lies = world.inside if world.inside is not None and world.asking == world.inside.name else None
+
+    def contributing(party: Any, share: Any, values: Any, *, why: str) -> Any:
+        noisy = contribute(party, share, values, why=why)
+        noisy = values if lies is not None and lies.silent_noise else noisy
+        world.note_drawn(party.name, share, values, noisy)
+        return noisy
+
+    def releasing(party: Any, mechanism: Any, values: Any, *, why: str) -> Any:
+        noisy = release(party, mechanism, values, why=why)
+        world.note_drawn(party.name, mechanism, values, noisy)
+        return noisy
+
+    def hiding(masks: Masks, values: Numbers) -> SumMasked:
+        world.plain = lies.values(values) if lies is not None and lies.values is not None else values
+        return hide(masks, world.plain)
+
+    def splitting(two: TwoServers, party: Party, values: Numbers) -> Any:
+        world.split[party.name] = lies.values(values) if lies is not None and lies.values is not None else values
+        return split(two, party, world.split[party.name])
+
+    yield Party, "contribute", contributing
+    yield Party, "release", releasing
+    yield Masks, "hide", hiding
+    yield TwoServers, "shares", splitting
+
+
+def _opening(world: World) -> Any:
+    hide = SecureProduct.hide
+
+    def hiding(made: SecureProduct, party: Party, partner: str, values: Numbers, ring: Integers) -> Numbers:
+        lies = world.inside if world.inside is not None and party.name == world.inside.name else None
+        drawn = None if world.drawn is None else world.drawn.part(values)
+        world.cover(values.size)
+        values = lies.share(values) if lies is not None and lies.share is not None else values
+        hidden = hide(made, party, partner, values, ring)
+        entry = Shared(plain=ring.reduce(values).ravel(), hidden=hidden.ravel(), ring=ring, drawn=drawn)
+        world.shared[made.label, party.name, partner].append(entry)
+        return hidden
+
+    return hiding
+
+
+def _multiplying(world: World) -> Any:
+    """Look, at every honest party, whether the rows that it multiplies with are one-hot, if that was proven."""
+    multiplied = product._multiplied
+
+    def multiplying(made: SecureProduct, party: Party, name: str, matrices: Any, message: Any) -> Any:
+        kept = world.nodes[name].state.memory.kept(f"{made.label} own")
+        if made.proven and party.name in world.honest and kept is not None:
+            own = decode(kept, product._Own)
+            stock = Stock(seed=own.seed, study=party.study, party=name, sizes=made.sizes, label=made.label)
+            opened = matrices[2]
+            rows = made.sizes.ring.add(opened, stock.mask(message.chunk, opened.shape[1])).astype(np.int64)
+            parts = np.split(rows, np.cumsum(made.groups[name])[:-1], axis=1)
+            if any((part > 1).any() or (part.sum(axis=1) > 1).any() for part in parts):
+                world.failed.append(f"{party.name} accepted rows of {name} that are not one-hot")
+        return multiplied(made, party, name, matrices, message)
+
+    return multiplying
+
+
+def _product_steps() -> Iterator[tuple[type[Any], str]]:
+    """Yield the classes of products and the functions in each to which a method passes its rows."""
+    for owner in (SecureProduct, ServedProduct):
+        yield from ((owner, step) for step in ("mask", "prove", "multiply") if step in vars(owner))
+
+
+def _deviating(inside: Inside) -> Iterator[tuple[Any, str, Any]]:
+    """Let the lying party enter other rows, which it does not compare with what it masked, and seal other texts."""
+    if inside.rows is not None:
+        change = inside.rows
+        for owner, step in _product_steps():
+            honest = getattr(owner, step)
+
+            def deviating(
+                made: Any, party: Any, message: Any, rows: Any, *, step: str = step, honest: Any = honest
+            ) -> Any:
+                return honest(made, party, message, lambda start, stop: change(rows(start, stop), step))
+
+            yield owner, step, deviating
+        for module in (product, threeserver):
+            yield module, "_same_rows", lambda made, _party, chunk, rows: rows(*made.sizes.span(chunk))
+        yield SecureProduct, "check_unchanged", lambda *_: None
+    if inside.text is not None:
+        other = inside.text
+        for module in (product, secret, threeserver, twoserver, align_steps):
+            yield module, "seal", lambda key, text, place, randomness: seal(key, other(text, place), place, randomness)
