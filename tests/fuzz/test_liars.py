@@ -8,17 +8,15 @@ import os
 from typing import Any, Final, get_args
 
 import pytest
-from msgspec.structs import replace
 
 from liars import party
 from liars.attack import Attack, Tally, attack
 from liars.coordinator import EXTRA, FORKS, LIES
-from liars.strategies import Strategy, every, inside, tell
+from liars.strategies import Strategy, every, inside
 from liars.strategies_party import _cells
 from liars.targets import targets
 from liars.weakenings import BINDINGS, ELSEWHERE, ROOT, UNREACHED, Site, noted, removed, sites
 from syndic.methods import AnyMethod
-from syndic.mpc.graph import SumGraph
 from syndic.privacy.concentrated import PICO
 
 pytestmark = pytest.mark.fuzz
@@ -129,16 +127,3 @@ def test_a_large_number_in_a_row_of_gram_reads_a_record_as_the_page_says() -> No
     found = attack(target, 1, party="p0", act=inside(rows=_cells((0, 0, 10**6))))
     charged = 2 * (target.cost.gaussian + target.cost.rho) / PICO
     assert found.mu_squared > 100 * charged
-
-
-@pytest.mark.skipif(not MANY, reason="two thousand runs, in `make fuzz`")
-def test_the_likelihood_ratio_shows_an_opening_of_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What each list opens when parties do not look at it, by the audit's test alone."""
-    monkeypatch.setattr(SumGraph, "least", property(lambda _: 1))
-    alone = tell("sum_open", lambda told: replace(told, arrived=b"\x30"), "p2")
-    tally = Tally(targets()["marginals, one missing"], "coordinator")
-    for seed in range(2000):
-        tally.scores.append(attack(tally.target, seed, act=alone).score)
-    finding = tally.finding(1e-6)
-    assert finding is not None
-    assert not finding.holds
