@@ -35,7 +35,8 @@ def test_it_says_what_was_opened_and_how_well_the_model_follows(release: Release
     assert len(pairs) == 3
     # noise explains what is left between noisy tables and a model of three columns
     assert all(0 < value < 3 for value in fitted.series[0].values)
-    rounds, tables = section.tables
+    means, rounds, tables = section.tables
+    assert len(means.rows) == len(graph.nodes)
     assert [row[1] for row in rounds.rows[:2]] == ["3 tables", "3 tables"]
     assert len(tables.rows) == min(20, opened)
 
