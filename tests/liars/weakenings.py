@@ -50,6 +50,7 @@ ELSEWHERE: Final = {
     "mpc/product.py SecureProduct.check_unchanged": "tests/unit/mpc/test_product.py",
     "mpc/product.py _same_rows": "tests/unit/mpc/test_product_adversary.py",
     "mpc/threeserver.py": "tests/unit/mpc/test_threeserver.py",
+    "methods/synthesis/measure.py check_question: : a parity": "tests/unit/methods/test_synthesis_questions.py",
     "methods/synthesis/measure.py _check_groups: : signs": "tests/unit/methods/test_synthesis_questions.py",
     "methods/synthesis/measure.py _check_groups: : parities": "tests/unit/methods/test_synthesis_questions.py",
     "methods/comparison/vertigan.py _check_torch": "tests/unit/methods/test_vertigan.py",

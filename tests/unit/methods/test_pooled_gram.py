@@ -13,6 +13,7 @@ from syndic.data import Table, open_source
 from syndic.errors import InputError, SyndicError
 from syndic.methods.regression.gram_result import GramResult
 from syndic.methods.regression.pooled_gram import PooledGramPlan
+from syndic.model.gram.matrix import squares_of
 from syndic.model.gram.scaling import Scale, Scaling
 from syndic.sklearn import GramRegression
 from syndic.study import Release
@@ -91,6 +92,31 @@ def test_scales_that_do_not_belong_are_refused(tmp_path: Path, monkeypatch: pyte
         simulate(study_of(), sources(), seed=3, folder=tmp_path)
     # the counts were charged; the sums were not, and did not leave
     assert [len(charges(tmp_path, name)) for name in SIZES] == [1, 1, 1]
+
+
+def far(low: bool) -> pa.Table:
+    """Return a person with all numbers at one of their bounds."""
+    return pa.table({"colour": ["red" if low else "green"], "age": [0 if low else 99], "score": [-1.0 if low else 1.0]})
+
+
+def test_no_scales_make_a_person_count_more_than_was_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A coordinator sends the narrowest widths that are accepted, far from a person: all of its rows are long."""
+    study = study_of(sizes={"north": 3, "south": 2})
+    plan, unit = study.plan_as(PooledGramPlan), 1 << 10
+    lie = tuple(Scale(name=name, centre=unit, width=1) for name in ("age", "score"))
+    assert plan.stages.allowed(plan.codings, lie)
+    monkeypatch.setattr(Scaling, "scales", lambda *_: lie)
+    monkeypatch.setattr("syndic.noise.FineGaussianShare.draw", lambda *given: np.zeros(given[1], np.int64))
+    one, other = (
+        simulate(study, {"north": pa.concat_tables([far(low), rows(2, 1)]), "south": rows(2, 2)}, seed=3).result
+        for low in (True, False)
+    )
+    assert isinstance(one, GramResult)
+    assert isinstance(other, GramResult)
+    moved = (one.sums - other.sums).astype(float) / unit**2
+    # two halves of a square move by half of it each
+    moved[squares_of(plan.features)] /= 2**0.5
+    assert 1 < float(moved @ moved) <= plan.sensitivity
 
 
 def test_missing_parties_are_left_out_and_paid_for() -> None:

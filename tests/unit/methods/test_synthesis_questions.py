@@ -1,5 +1,6 @@
 """Synthesis: what a coordinator may ask, what a party answers, and what it refuses without being charged."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from support import Case, open_nodes, rows
 from syndic import Study
-from syndic.data import Table, open_source
+from syndic.data import Domain, Table, open_source
 from syndic.errors import RefusedError
 from syndic.kernel import Call, Reply, answer, decode, encode, steps_of
 from syndic.methods import Synthesis
@@ -69,6 +70,16 @@ def test_what_may_not_be_asked(question: Question, text: str) -> None:
 def test_what_may_not_be_asked_of_parities(question: Question, room: RoundLimits, text: str) -> None:
     with pytest.raises(RefusedError, match=text):
         check_question(question, study().schema.domain, room)
+
+
+def test_no_parity_needs_a_table_that_fills_a_partys_memory() -> None:
+    """One number is asked, but it is summed from a table of all its columns' halves."""
+    domain = Domain.of(dict.fromkeys(map(str, range(27)), 2))
+    for columns, fits in ((5, True), (6, False), (27, False)):
+        sets = (domain.names[:columns],)
+        question = Question(number=1, tables=sets, groups=((0, 1),) * 27, parity=True)
+        with nullcontext() if fits else pytest.raises(RefusedError, match="at most 5 columns"):
+            check_question(question, domain, SCAN)
 
 
 def test_what_may_be_asked() -> None:

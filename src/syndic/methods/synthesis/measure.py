@@ -17,7 +17,7 @@ from syndic.document import Document
 from syndic.errors import RefusedError
 from syndic.kernel import Message, encode
 from syndic.model.markov import Grouping
-from syndic.model.markov.parity import parity_sums
+from syndic.model.markov.parity import SIZES, parity_sums
 
 
 class Question(Message):
@@ -79,6 +79,9 @@ def check_question(question: Question, domain: Domain, room: RoundLimits) -> Non
             raise RefusedError(f"{where}: a table must be of different columns of the schema, and of at least one")
     if len({frozenset(names) for names in question.tables}) != len(question.tables):
         raise RefusedError(f"{where}: the same table was asked twice: it would be charged twice")
+    if question.parity and max(map(len, question.tables)) > max(SIZES):
+        # its signs are summed from a table of 2^columns cells
+        raise RefusedError(f"{where}: a parity is of at most {max(SIZES)} columns")
     _check_groups(question, domain, where)
     cells = question.dimension(domain)
     if cells > room.cells:
