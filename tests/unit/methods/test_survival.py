@@ -134,6 +134,14 @@ def test_the_release_says_the_same_when_read_again(release: Release, tmp_path: P
     }
 
 
+def test_a_release_whose_cells_are_read_otherwise_is_refused(release: Release, tmp_path: Path) -> None:
+    release.write(tmp_path / "out")
+    note = tmp_path / "out" / "survival.json"
+    note.write_text(note.read_text().replace('"censored": 0', '"censored": 1'))
+    with pytest.raises(InputError, match="does not belong to this study"):
+        Release.load(tmp_path / "out")
+
+
 def test_the_report_has_a_picture_for_every_view(release: Release, tmp_path: Path) -> None:
     page = report(release, tmp_path / "report.html").read_text()
     for title in ("Survival by arm", "Survival by age", "Cumulative incidence of relapse", "Hazard ratios (Cox)"):

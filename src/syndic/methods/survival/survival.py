@@ -112,7 +112,10 @@ class Survival(Method, tag="survival"):
 
     def read(self, plan: SurvivalPlan, folder: Path) -> SurvivalResult:
         """Read back `survival.parquet` and `survival.json`."""
-        return SurvivalResult.read(plan.domains[0], folder)
+        found = SurvivalResult.read(plan.domains[0], folder)
+        if found.note.layout != plan.layout:
+            raise InputError(f"{folder.name}: survival.json does not belong to this study")
+        return found
 
     def _layout(self, schema: Schema) -> SurvivalLayout:
         """Return how the cells are read; raise `InputError` for columns that cannot be read as times and ends."""
