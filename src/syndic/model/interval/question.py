@@ -13,6 +13,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from keyword import iskeyword
 from math import ceil, floor
 from typing import Any, Final, final
 
@@ -29,7 +30,8 @@ from syndic.model.interval.regression import linear, logistic
 
 Floats = NDArray[np.float64]
 
-_MOST_LETTERS: Final = 500
+MOST_LETTERS: Final = 500
+"""The longest question."""
 _LARGEST: Final = 1 << 53
 _MOST: Final = 1e100
 _SIGNS: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
@@ -145,9 +147,10 @@ def read_question(text: str, schema: Schema) -> Question:
     Raises:
         InputError: with what is wrong.
     """
-    line = " ".join(text.split())
-    if not 0 < len(line) <= _MOST_LETTERS:
-        raise InputError(f"a question must have 1 to {_MOST_LETTERS} letters")
+    # spaces within quotes belong to a name or a value
+    line = " ".join(part.strip() for part in text.splitlines()).strip()
+    if not 0 < len(line) <= MOST_LETTERS:
+        raise InputError(f"a question must have 1 to {MOST_LETTERS} letters")
     try:
         tree = ast.parse(line, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -377,5 +380,9 @@ def numbers_of(column: Column) -> Floats:
 
 
 def _example(column: Column) -> str:
-    quoted = column.name if column.name.isidentifier() else repr(column.name)
-    return f"{quoted} == {column.labels()[0]!r}"
+    return f"{quoted(column.name)} == {column.labels()[0]!r}"
+
+
+def quoted(name: str) -> str:
+    """Return a column's name as a question has it: in quotes, unless it is a plain word."""
+    return name if name.isidentifier() and not iskeyword(name) else repr(name)
