@@ -212,8 +212,9 @@ def join(folder: Path) -> None:
 
     try:
         approval = parties.check_site(folder)
-    except PublicError as error:
-        PartyFolder(folder=folder).audit.refuse("join", why=str(error))
+    except (PublicError, IntegrityError) as error:
+        if (folder / "party.toml").is_file():
+            PartyFolder(folder=folder).audit.refuse("join", why=str(error))
         raise
     proxy = parties.proxy_of(approval.host, os.environ)
     through = f" through the proxy of {proxy}" if proxy else ""

@@ -7,6 +7,7 @@ import click
 from syndic.cli import show
 from syndic.cli.groups import Listed, example
 from syndic.cli.show import JSON, PATH
+from syndic.document import to_json
 from syndic.errors import InputError
 from syndic.privacy import Entry, Ledger, shown
 from syndic.privacy.audit import AuditLog
@@ -108,7 +109,9 @@ def log(folder: Path, published: str | None, as_json: bool) -> None:
         raise InputError(f"{folder}: there is no {book.path.name}: nothing was recorded yet")
     records = book.verify(published)
     if as_json:
-        click.echo(book.path.read_text(encoding="utf-8"), nl=False)
+        # not the file again: it may have changed since
+        for one in records:
+            click.echo(to_json(one))
         return
     for one in records:
         state = "allowed" if one.allowed else "REFUSED"

@@ -4,6 +4,7 @@ It records who did or asked what, about which study, and whether it was allowed 
 errors and an owner's own reasons, and nothing that was read from a row. A program for security events can follow it.
 """
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -59,7 +60,7 @@ class AuditLog:
 
     def add(self, what: str, *, who: str = "", study: str = "", why: str = "") -> None:
         """Record something that was allowed and done; on disk on return."""
-        self._append(who=who or account(), what=what, study=study, why=_one_line(why))
+        self._append(who=who or account(), what=_one_line(what), study=study, why=_one_line(why))
 
     def refuse(self, what: str, *, who: str = "", study: str = "", why: str) -> None:
         """Record a refusal, unless the latest lines have it: whoever asks a million times does not fill the disk."""
@@ -67,7 +68,7 @@ class AuditLog:
         if self._refusals == _MOST_REFUSALS:
             why = "this process has refused so much that further refusals are not recorded"
         if self._refusals <= _MOST_REFUSALS:
-            self._append(who=who or account(), what=what, study=study, why=_one_line(why), allowed=False)
+            self._append(who=who or account(), what=_one_line(what), study=study, why=_one_line(why), allowed=False)
 
     @contextmanager
     def attempt(self, what: str, *, study: str = "", why: str = "") -> Iterator[None]:
@@ -91,8 +92,10 @@ class AuditLog:
             IntegrityError: if a record was changed, removed or reordered. A cut end shows only in a published head.
         """
         content = self.path.read_bytes() if self.path.exists() else b""
+        # what follows the last end of a line is being written, or was when the power failed
+        whole, _, _begun = content.rpartition(b"\n")
         try:
-            return tuple(linked(map(self._read, content.splitlines()), GENESIS))
+            return tuple(linked(map(self._read, whole.split(b"\n") if whole else ()), GENESIS))
         except IntegrityError as error:
             raise IntegrityError(f"{self.path}: {error}") from None
 
@@ -122,14 +125,21 @@ class AuditLog:
             number, previous = (known[-1].number, known[-1].hash) if known else (0, GENESIS)
             now = datetime.now(UTC).isoformat(timespec="microseconds")
             record = sealed(Record(number=number + 1, time=now, previous=previous, **fields))  # type: ignore[arg-type]
-            file.write(to_json(record) + b"\n")
+            line = to_json(record) + b"\n"
+            if file.write(line) != len(line):
+                # the disk is full; the next record removes what was written of this one
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
             os.fsync(handle)
 
     def _read(self, line: bytes) -> Record:
         try:
-            return from_json(line, Record, where=self.path.name)
+            record = from_json(line, Record, where=self.path.name)
         except InputError:
-            raise IntegrityError(f"{self.path}: a line is not a record: keep the file, and move it away") from None
+            record = None
+        # other spellings of the same record, such as a key given twice, may read otherwise elsewhere
+        if record is None or to_json(record) != line:
+            raise IntegrityError("a line is not a record: keep the file, and move it away")
+        return record
 
 
 def _same(one: Record, fields: dict[str, object]) -> bool:

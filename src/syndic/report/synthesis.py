@@ -14,6 +14,7 @@ from syndic.data import Date
 from syndic.data.column import Listed
 from syndic.errors import InputError
 from syndic.methods.synthesis.result import SyntheticTable
+from syndic.model.interval import MOST_LETTERS, quoted
 from syndic.model.markov import Measurement
 from syndic.report.figure import Bars, Figure, Heat, Series
 from syndic.report.page import Grid, Section
@@ -198,10 +199,12 @@ def _intervals(release: Release) -> Grid:
     for column in release.study.schema.columns[:_SHOWN]:
         if isinstance(column, Date):
             continue
-        name = column.name if column.name.isidentifier() else repr(column.name)
         counts = release.model.marginal((column.name,)).values
         value = f" == {column.labels()[int(counts.argmax())]!r}" if isinstance(column, Listed) else ""
-        found = release.interval(f"mean({name}{value})")
+        question = f"mean({quoted(column.name)}{value})"
+        if len(question) > MOST_LETTERS:
+            continue
+        found = release.interval(question)
         ends = found.reason if found.low is None else f"{found.low:.4g} to {found.high:.4g}"
         rows.append((found.question, "" if found.value is None else f"{found.value:.4g}", ends or ""))
     return Grid(

@@ -148,7 +148,7 @@ class Release:
             return
         if earlier.statement == self.statement:
             return
-        kept = folder / "earlier" / earlier.statement.digest[:_LETTERS]
+        kept = folder / "earlier" / earlier.study.digest[:_LETTERS]
         written = [path.relative_to(kept) for path in earlier.write(kept)]
         for name in (*written, Path("report.html")):
             if (folder / name).exists():

@@ -7,16 +7,19 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from click.testing import CliRunner
 
 from organisations import agreed_nodes, homes_for
 from support import study_text, two_parties
+from syndic.cli.main import cli
 from syndic.document import from_json, to_json
-from syndic.errors import InputError, RefusedError
+from syndic.errors import InputError, IntegrityError, RefusedError
 from syndic.federation.coordinator import Coordinator
 from syndic.federation.party import prepare
 from syndic.federation.requests import Request
 from syndic.kernel import Reply, decode
 from syndic.privacy import Ledger
+from syndic.privacy.audit import AuditLog
 from syndic.runtime.frame import receive_frame, send_frame
 from syndic.study import Study, serve
 from syndic.study.agreement import withdraw
@@ -109,3 +112,46 @@ def test_a_digest_that_only_begins_like_an_agreed_one_starts_no_process(tmp_path
     with pytest.raises(RefusedError, match="north has not agreed"):
         site.most(study.digest[:16] + 48 * "0")
     assert [one.allowed for one in homes["north"].audit.verify()] == [True, False]
+
+
+def test_a_refused_join_is_recorded_in_a_party_folder_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, home = tmp_path / "plain", tmp_path / "home"
+    for folder in (plain, home):
+        folder.mkdir()
+    for folder in (tmp_path / "none", plain):
+        told = CliRunner().invoke(cli, ["join", str(folder)])
+        assert "not admitted yet" in str(told.exception)
+    assert not list(plain.iterdir())
+    (home / "party.toml").write_text("")
+
+    def changed(_home: Path) -> None:
+        raise IntegrityError("a file of the kit was changed")
+
+    monkeypatch.setattr("syndic.federation.party.check_site", changed)
+    assert isinstance(CliRunner().invoke(cli, ["join", str(home)]).exception, IntegrityError)
+    (record,) = AuditLog(home).records()
+    assert (record.what, record.allowed, record.why) == ("join", False, "a file of the kit was changed")
+
+
+def test_a_site_goes_on_when_it_cannot_ask_about_another_process(
+    coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its thread also notices a server with a new key: it must not end with a certificate that is being renewed."""
+    pytest.importorskip("nvflare", reason="nvflare is not installed: pip install 'syndic[flare]'")
+    from nvflare.fuel.f3.cellnet.defs import ReturnCode  # noqa: PLC0415
+
+    from syndic.federation import site  # noqa: PLC0415  # the engine takes seconds to import
+
+    class Ended(BaseException):
+        """Ends the thread's loop."""
+
+    def lost(_self: object) -> None:
+        raise Ended
+
+    made = site.PartySite(str(coordinator.folder.parent / "north"))
+    monkeypatch.setattr(made, "_cell", SimpleNamespace(get_fqcn=lambda: "north"))
+    monkeypatch.setattr(made, "_asked", lambda _on, _about, headers: ReturnCode.OK if headers else ReturnCode.TIMEOUT)
+    monkeypatch.setattr(site.PartySite, "lost", lost)
+    monkeypatch.setattr("syndic.runtime.flare.site._LOOK_SECONDS", 0.0)
+    with pytest.raises(Ended):
+        made._stay_known()

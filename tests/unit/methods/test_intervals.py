@@ -16,6 +16,7 @@ from syndic import Release, Study, simulate
 from syndic.cli.main import cli
 from syndic.errors import InputError
 from syndic.methods.synthesis.measured import measured_by_model
+from syndic.report.synthesis import synthesis_sections
 from unit.methods.synthesising import result, sources, study
 
 MUCH = "epsilon = 20\ndelta = 1e-6"
@@ -140,3 +141,18 @@ def test_a_release_without_tables_says_so() -> None:
     release = simulate(Study.loads(text), {"north": rows(60, 1), "south": rows(40, 2)}, seed=1)
     with pytest.raises(InputError, match="publishes no noisy tables"):
         release.interval("mean(age)")
+
+
+def test_the_report_asks_about_columns_with_any_name() -> None:
+    """A word of Python, two spaces and a text longer than a question: none may stop a report."""
+    values = {"class": ["a", "b"], "two  spaces": ["c  d", "e'\"\n f"], "long": ["x" * 600, "y" * 600]}
+    columns = "".join(
+        f'[[schema.columns]]\nname = "{name}"\nkind = "categorical"\nvalues = {json.dumps(listed)}\n'
+        f"outside = {{ value = {json.dumps(listed[0])} }}\nmissing = {{ value = {json.dumps(listed[0])} }}\n"
+        for name, listed in values.items()
+    )
+    agreed = study(budget=MUCH, parties=1, people=600, columns=columns)
+    generator = np.random.default_rng(1)
+    table = pa.table({name: generator.choice(listed, 600, p=(0.7, 0.3)) for name, listed in values.items()})
+    (section,) = synthesis_sections(simulate(agreed, {"north": table}, seed=4))
+    assert [row[0] for row in section.tables[0].rows] == ["mean('class' == 'a')", "mean('two  spaces' == 'c  d')"]

@@ -4,7 +4,9 @@ import json
 import stat
 import subprocess
 import sys
+from io import FileIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,6 +44,10 @@ def test_a_change_shows(log: AuditLog) -> None:
         [lines[1], lines[0], lines[2]],
         lines[1:],
         [*lines, b"no record\n"],
+        # the same record for one reader, another for the next
+        [lines[0], lines[1].replace(b'"allowed":false', b'"allowed":true,"allowed":false'), lines[2]],
+        [lines[0], b" " + lines[1], lines[2]],
+        [lines[0], b"\n", *lines[1:]],
     ):
         log.path.write_bytes(b"".join(spoiled))
         with pytest.raises(IntegrityError, match=r"audit\.jsonl"):
@@ -84,8 +90,30 @@ def test_an_attempt_is_recorded_with_its_end_and_never_with_a_private_text(log: 
 def test_a_record_that_a_power_cut_left_unfinished_is_dropped(log: AuditLog) -> None:
     with log.path.open("ab") as file:
         file.write(b'{"number":4,"wh')
+    assert len(log.verify()) == 3
     log.add("join")
     assert [one.what for one in log.verify()] == ["agree", "call", "withdraw", "join"]
+
+
+def test_a_full_disk_is_an_error_and_leaves_the_chain_whole(log: AuditLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(FileIO):
+        def write(self, data: Any) -> int:
+            return super().write(data[:10])
+
+    monkeypatch.setattr("os.fdopen", lambda handle, *_args, **_named: Full(handle, "rb+"))
+    with pytest.raises(OSError, match="space"):
+        log.add("agree")
+    monkeypatch.undo()
+    assert len(log.verify()) == 3
+    log.add("join")
+    assert [one.what for one in log.verify()[2:]] == ["withdraw", "join"]
+
+
+def test_no_text_is_longer_than_what_the_next_record_looks_back(log: AuditLog) -> None:
+    log.add("approve " + "\x1b[2J\U0001f600" * 50_000)
+    log.add("join")
+    assert len(log.verify()) == 5
+    assert "\\u001b" not in log.path.read_text()
 
 
 def test_processes_share_one_chain(log: AuditLog) -> None:

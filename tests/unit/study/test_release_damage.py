@@ -45,3 +45,15 @@ def test_studies_in_one_folder_keep_their_releases(tmp_path: Path) -> None:
     assert Release.load(tmp_path).statement == second.statement
     assert (tmp_path / "notes.txt").exists()
     assert not (tmp_path / "report.html").exists()
+
+
+def test_a_digest_that_somebody_wrote_names_no_folder_elsewhere(tmp_path: Path) -> None:
+    first, second = (
+        simulate(Study.loads(study_text(top=f"edition = {edition}")), two_parties(), seed=1) for edition in (1, 2)
+    )
+    first.write(tmp_path / "a" / "b")
+    statement = tmp_path / "a" / "b" / "statement.json"
+    statement.write_text(statement.read_text().replace(first.study.digest, "../../../else"))
+    second.write(tmp_path / "a" / "b")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert (tmp_path / "a" / "b" / "earlier" / first.study.digest[:16] / "study.json").is_file()

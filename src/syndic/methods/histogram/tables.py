@@ -96,7 +96,9 @@ def measured_by_tables(
         if not fitting:
             raise InputError(f"no table has all of {', '.join(names)}")
         least = min(fitting, key=lambda one: one.domain.size)
-        return onto_simplex(least.project(names).values.astype(np.float64), total) / total
+        found = onto_simplex(least.project(names).values.astype(np.float64), total) / total
+        # a cell that noise left empty may have people: as if half a person, and in all cells 1 % of all at most
+        return np.maximum(found, min(0.5 / total, 0.01 / found.size))
 
     return Measured(
         schema=schema,

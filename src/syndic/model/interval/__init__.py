@@ -2,5 +2,6 @@
 
 from syndic.model.interval.measured import Measured, NoisyTable
 from syndic.model.interval.one_step import LEAST_MEASURED, Interval, interval_of
+from syndic.model.interval.question import MOST_LETTERS, quoted
 
-__all__ = ["LEAST_MEASURED", "Interval", "Measured", "NoisyTable", "interval_of"]
+__all__ = ["LEAST_MEASURED", "MOST_LETTERS", "Interval", "Measured", "NoisyTable", "interval_of", "quoted"]

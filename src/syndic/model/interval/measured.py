@@ -9,12 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Schema
+from syndic.errors import InputError
 
 Floats = NDArray[np.float64]
 Groups = NDArray[np.int64]
 
 MOST_COUNTS: Final = 4000
 """Noisy counts that one question uses at most: the time grows with their cube. The largest tables are left out."""
+
+
+@final
+class NoValueError(InputError):
+    """What was measured gives a question no value, or none that is known well enough for an interval."""
 
 
 @final

@@ -26,7 +26,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from syndic.document import Document
 from syndic.errors import InputError
-from syndic.model.interval.measured import Design, Measured, NoisyTable
+from syndic.model.interval.measured import Design, Measured, NoisyTable, NoValueError
 from syndic.model.interval.question import Estimate, Question, read_question
 
 Floats = NDArray[np.float64]
@@ -42,6 +42,9 @@ _FREE: Final = 1e4
 # Part of the model's rows that weights are computed with as if they were in all possible cells alike: noise may have
 # left a cell empty that has people.
 _MIXED: Final = 0.01
+# How many standard errors what is divided by, or a quotient on the scale of its logarithm, must be from 0. Closer, the
+# question is not nearly linear in the counts, and a normal interval does not cover.
+_CLEAR: Final = 4.0
 # Points of a curve between two edges.
 _FINER: Final = 32
 
@@ -50,9 +53,9 @@ _FINER: Final = 32
 class Interval(Document):
     """A question, its value and an interval; or the reason why there is none.
 
-    `error` is the standard error, of the logarithm for quotients and odds. `measured` is the part of the question that
-    noisy tables measured. `wider`: how many times as wide as an interval from the rows themselves. Quantiles have none
-    of these.
+    `error` is the standard error, of the logarithm for quotients and odds clearly above 0. `measured` is the part of
+    the question that noisy tables measured. `wider`: how many times as wide as an interval from the rows themselves.
+    Quantiles have none of these.
     """
 
     question: str
@@ -105,7 +108,10 @@ def interval_of(measured: Measured, text: str, confidence: float = 0.95) -> Inte
         step = _OneStep(measured, question, confidence)
     except InputError as error:
         return Interval(question=question.text, confidence=confidence, reason=str(error))
-    return step.quantile() if question.is_quantile else step.interval()
+    try:
+        return step.quantile() if question.is_quantile else step.interval()
+    except NoValueError as error:
+        return Interval(question=question.text, confidence=confidence, reason=str(error))
 
 
 class _OneStep:
@@ -125,12 +131,13 @@ class _OneStep:
     def interval(self) -> Interval:
         """Return the interval of a smooth question; of a quotient on the scale of its logarithm."""
         found = self.question.estimate(self.shares)
-        logarithm = self.question.is_ratio and found.value > 0
-        if logarithm:
-            found = found.through(np.log, lambda x: 1 / x)
         one = self.corrected(found)
         if one.measured < LEAST_MEASURED:
             return self.refused(found, one.measured)
+        self.check_divisors(found)
+        logarithm = self.question.is_ratio and found.value > 0 and one.value > _CLEAR * one.error
+        if logarithm:
+            one = self.corrected(found.through(np.log, lambda x: 1 / x))
         ends = (one.value, one.value - self.times * one.error, one.value + self.times * one.error)
         value, low, high = (exp(end) for end in ends) if logarithm else ends
         return self.shown(one, value, low, high)
@@ -144,9 +151,20 @@ class _OneStep:
             raise InputError(f"{self.question.text}: the column has one bin")
         if inner[best].measured < LEAST_MEASURED:
             return self.refused(below[1 + best], inner[best].measured)
+        self.check_divisors(below[1 + best])
         known = [(0.0, 0.0, 0.0), *self._sides(inner), (1.0, 1.0, 1.0)]
         ends = [crossing(chance, edges, np.array(side), whole=whole) for side in zip(*known, strict=True)]
         return self.shown(None, *ends)
+
+    def check_divisors(self, found: Estimate) -> None:
+        """Refuse a question that divides by something that sampling and noise hide, such as a group of few rows."""
+        for divisor in found.divisors:
+            one = self.corrected(divisor)
+            if abs(one.value) < _CLEAR * one.error:
+                raise NoValueError(
+                    "a group or combination that it compares is too small for the noise: ask about more rows, or use "
+                    "a larger budget"
+                )
 
     def _sides(self, below: Sequence[_Corrected]) -> list[tuple[float, float, float]]:
         """Return the share below every edge, and its two ends; one that was not measured has its neighbours' ends."""

@@ -13,6 +13,8 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from keyword import iskeyword
+from math import ceil, floor
 from typing import Any, Final, final
 
 import numpy as np
@@ -23,11 +25,15 @@ from syndic.data.column import MISSING_LABEL, Listed
 from syndic.data.ranged import Ranged
 from syndic.document_errors import suggestion
 from syndic.errors import InputError
+from syndic.model.interval.measured import NoValueError
 from syndic.model.interval.regression import linear, logistic
 
 Floats = NDArray[np.float64]
 
-_MOST_LETTERS: Final = 500
+MOST_LETTERS: Final = 500
+"""The longest question."""
+_LARGEST: Final = 1 << 53
+_MOST: Final = 1e100
 _SIGNS: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -38,39 +44,53 @@ _COMPARED: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }  # fmt: skip
+_MIRRORED: Final[Mapping[type, type[ast.cmpop]]] = {
+    ast.Eq: ast.Eq, ast.NotEq: ast.NotEq, ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE,
+}  # fmt: skip
 # a function and its derivative
 _MATHS: Final[Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]] = {
     "log": (np.log, lambda x: 1 / x),
     "exp": (np.exp, np.exp),
     "sqrt": (np.sqrt, lambda x: 0.5 / np.sqrt(x)),
 }
+_EMPTY: Final = "it has no value: the groups or combinations it compares are empty"
 FUNCTIONS: Final = ("mean", "odds", "linear", "logistic", "quantile")
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """A number, and its influence function over the cells of a table."""
+    """A number, and its influence function over the cells of a table.
+
+    It was divided by `divisors`; a quotient is 0 where its `top` is.
+    """
 
     value: float
     influence: Floats | float = 0.0
+    divisors: tuple["Estimate", ...] = ()
+    top: "Estimate | None" = None
 
     def __add__(self, other: "Estimate") -> "Estimate":
-        return Estimate(self.value + other.value, self.influence + other.influence)
+        return Estimate(self.value + other.value, self.influence + other.influence, self.divisors + other.divisors)
 
     def __sub__(self, other: "Estimate") -> "Estimate":
-        return Estimate(self.value - other.value, self.influence - other.influence)
+        return self + Estimate(-1.0) * other
 
     def __mul__(self, other: "Estimate") -> "Estimate":
-        return Estimate(self.value * other.value, self.influence * other.value + other.influence * self.value)
+        influence = self.influence * other.value + other.influence * self.value
+        return Estimate(self.value * other.value, influence, self.divisors + other.divisors)
 
     def __truediv__(self, other: "Estimate") -> "Estimate":
-        value = self.value / other.value
-        return Estimate(value, (self.influence - other.influence * value) / other.value)
+        divisor = np.float64(other.value)
+        value = float(self.value / divisor)
+        influence = (self.influence - other.influence * value) / divisor
+        return Estimate(value, influence, (*self.divisors, *other.divisors, other.top or other), self.top or self)
 
     def through(self, function: Callable[[Any], Any], slope: Callable[[Any], Any]) -> "Estimate":
-        """Return a smooth function of it."""
-        return Estimate(float(function(self.value)), self.influence * float(slope(self.value)))
+        """Return a smooth function of it; at 0, where a logarithm or root has no slope, it is as if divided by 0."""
+        value = np.float64(self.value)
+        divisors = self.divisors if function is np.exp else (*self.divisors, self)
+        return Estimate(float(function(value)), self.influence * float(slope(value)), divisors)
 
 
 @final
@@ -99,7 +119,9 @@ class Question:
         with np.errstate(all="ignore"):
             found = _Population(self, shares).number(self.tree)
         if not (np.isfinite(found.value) and np.isfinite(found.influence).all()):
-            raise InputError(f"{self.text}: it has no value: the groups or combinations it compares are empty")
+            raise NoValueError(_EMPTY)
+        if max(abs(found.value), float(np.abs(found.influence).max())) > _MOST:
+            raise NoValueError("its value is too large a number")
         return found
 
     def below(self, shares: Floats) -> tuple[float, Floats, list[Estimate], bool]:
@@ -114,6 +136,8 @@ class Question:
             found = [
                 population.mean(np.where(np.isnan(known), np.nan, known < code), given) for code in range(len(edges))
             ]
+        if not all(np.isfinite(one.value) for one in found):
+            raise NoValueError(_EMPTY)
         return chance, edges, found, isinstance(column, Integer)
 
 
@@ -123,9 +147,10 @@ def read_question(text: str, schema: Schema) -> Question:
     Raises:
         InputError: with what is wrong.
     """
-    line = " ".join(text.split())
-    if not 0 < len(line) <= _MOST_LETTERS:
-        raise InputError(f"a question must have 1 to {_MOST_LETTERS} letters")
+    # spaces within quotes belong to a name or a value
+    line = " ".join(part.strip() for part in text.splitlines()).strip()
+    if not 0 < len(line) <= MOST_LETTERS:
+        raise InputError(f"a question must have 1 to {MOST_LETTERS} letters")
     try:
         tree = ast.parse(line, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -133,6 +158,9 @@ def read_question(text: str, schema: Schema) -> Question:
             f"{line}: is no question; write for instance mean(age) or mean(age, given=sex == 'f'), and quote a name "
             "that is not a plain word"
         ) from None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, int) and abs(node.value) > _LARGEST:
+            raise InputError(f"{line}: a whole number in it is larger than {_LARGEST:,}")
     named = _columns(tree, schema)
     return Question(line, tree, schema, tuple(name for name in schema.names if name in named))
 
@@ -205,8 +233,8 @@ class _Population:
         outcome = self.values(explained)
         if name == "logistic" and not np.isin(outcome[np.isfinite(outcome)], (0.0, 1.0)).all():
             raise self._wrong("logistic explains a condition such as income == 'high', or a column of truths")
-        value, influence = fitted(self.shares, outcome, regressors, given)
-        return Estimate(value, influence)
+        value, influence, known, of_known = fitted(self.shares, outcome, regressors, given)
+        return Estimate(value, influence, (Estimate(known, of_known),))
 
     def mean(self, values: Floats, given: Floats) -> Estimate:
         """Return the mean of values that are known, of rows that meet a condition."""
@@ -214,7 +242,8 @@ class _Population:
         values = np.where(counted, values, 0.0)
         whole = float((self.shares * counted).sum())
         value = float((self.shares * values).sum()) / whole if whole > 0 else np.nan
-        return Estimate(value, counted * (values - value) / whole)
+        influence = counted * (values - value) / np.float64(whole)
+        return Estimate(value, influence, () if counted.all() else (Estimate(whole, counted - whole),))
 
     def quantile(self, node: ast.Call) -> tuple[Ranged, float, Floats]:
         """Return the column, the probability and the condition of a quantile."""
@@ -246,10 +275,10 @@ class _Population:
             case ast.UnaryOp(op=ast.USub(), operand=inner):
                 found = -self.values(inner)
             case ast.UnaryOp(op=ast.Not(), operand=inner):
-                found = 1 - self.values(inner)
+                found = 1 - self._truths(inner)
             case ast.BoolOp(op=op, values=parts):
                 # a missing value leaves the row out, whatever the other part says
-                found = reduce(np.minimum if isinstance(op, ast.And) else np.maximum, map(self.values, parts))
+                found = reduce(np.minimum if isinstance(op, ast.And) else np.maximum, map(self._truths, parts))
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _SIGNS:
                 found = _SIGNS[type(op)](self.values(left), self.values(right))
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARED:
@@ -266,6 +295,15 @@ class _Population:
         if isinstance(column, Listed):
             return self._listed(column, op, right)
         first, second = self.values(left), self.values(right)
+        for one, other, asked in ((left, second, type(op)), (right, first, _MIRRORED[type(op)])):
+            ranged = self.question.schema[_name(one) or ""] if _name(one) is not None else None
+            if isinstance(ranged, Integer | Real) and other.size == 1 and not _at_edge(ranged, asked, other.item()):
+                inner = ranged.bin_edges[1:-1]
+                near = sorted(inner[np.argsort(np.abs(inner - other.item()))[:2]].tolist())
+                raise self._wrong(
+                    f"numbers of '{ranged.name}' are counted in bins: compare by < or >= with an edge, such as "
+                    + " or ".join(f"{edge:g}" for edge in near)
+                )
         return np.where(np.isnan(first) | np.isnan(second), np.nan, _COMPARED[type(op)](first, second))
 
     def _listed(self, column: Listed, op: ast.cmpop, right: ast.expr) -> Floats:
@@ -294,16 +332,37 @@ class _Population:
         missing = codes >= column.levels
         return [self.along(column.name, np.where(missing, np.nan, codes == code)) for code in levels[1:]]
 
+    def _truths(self, node: ast.expr) -> Floats:
+        """Return whether each cell meets a condition."""
+        found = self.values(node)
+        if not np.isin(found[np.isfinite(found)], (0.0, 1.0)).all():
+            raise self._wrong("after given= and beside and, or, not stand conditions, such as age >= 60")
+        return found
+
     def _given(self, node: ast.Call) -> Floats:
         match node.keywords:
             case []:
                 return np.ones(1)
             case [ast.keyword(arg="given", value=value)]:
-                return self.values(value)
+                return self._truths(value)
         raise self._wrong("after the columns only given=CONDITION may stand")
 
     def _wrong(self, problem: str) -> InputError:
         return InputError(f"{self.question.text}: {problem}")
+
+
+def _at_edge(column: Integer | Real, op: type[ast.cmpop], value: float) -> bool:
+    """Return whether a comparison with a number divides no bin of a column."""
+    edges = column.bin_edges.astype(np.float64)
+    if isinstance(column, Integer):
+        # a bin ends before the next edge: each comparison divides the numbers before one or two whole numbers
+        before, after = ceil(value), floor(value) + 1
+        cuts = {ast.Lt: {before}, ast.GtE: {before}, ast.LtE: {after}, ast.Gt: {after}}.get(op, {before, after})
+        return all(cut <= edges[0] or cut >= edges[-1] or cut in edges for cut in cuts)
+    if op in (ast.Lt, ast.GtE):
+        return bool(value <= edges[0] or value > edges[-1] or np.isclose(edges[1:-1], value, rtol=1e-9).any())
+    # numbers at an edge are in the bin after it, and those at the last edge in the last bin
+    return bool(value < edges[0] or value > edges[-1] or (value == edges[-1] and op in (ast.LtE, ast.Gt)))
 
 
 def numbers_of(column: Column) -> Floats:
@@ -321,5 +380,9 @@ def numbers_of(column: Column) -> Floats:
 
 
 def _example(column: Column) -> str:
-    quoted = column.name if column.name.isidentifier() else repr(column.name)
-    return f"{quoted} == {column.labels()[0]!r}"
+    return f"{quoted(column.name)} == {column.labels()[0]!r}"
+
+
+def quoted(name: str) -> str:
+    """Return a column's name as a question has it: in quotes, unless it is a plain word."""
+    return name if name.isidentifier() and not iskeyword(name) else repr(name)

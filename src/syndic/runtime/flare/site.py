@@ -89,7 +89,7 @@ class Site(FLComponent, abc.ABC):  # type: ignore[misc]  # the engine's classes 
                 time.sleep(_LOOK_SECONDS)
             silent = self._asked(CHANNEL, HELLO, {}) == ReturnCode.TIMEOUT
             if silent:
-                self.unheard()
+                self._unheard()
             newcomer = {IdentityChallengeKey.COMMON_NAME: self._cell.get_fqcn(), IdentityChallengeKey.NONCE: "hello"}
             if silent and self._asked(CellChannel.SERVER_MAIN, CellChannelTopic.Challenge, newcomer) == ReturnCode.OK:
                 unheard += 1
@@ -98,6 +98,13 @@ class Site(FLComponent, abc.ABC):  # type: ignore[misc]  # the engine's classes 
             if unheard == _UNHEARD:
                 self.lost()
                 unheard = 0
+
+    def _unheard(self) -> None:
+        try:
+            self.unheard()
+        except Exception:
+            # such as a certificate that is being renewed; without this thread the check would stop
+            _LOG.exception("the server could not be asked")
 
     def _asked(self, channel: str, topic: str, headers: dict[str, str]) -> str:
         """Send the server a small request; return the engine's code of the reply."""
