@@ -115,15 +115,3 @@ def test_each_binding_removed_is_noticed(fault: str, monkeypatch: pytest.MonkeyP
     assert wrong(one, tried(one)) == []
     monkeypatch.setattr(owner, name, weaker)
     assert any(expected in text for text in wrong(one, tried(one)))
-
-
-# What the suite must be able to see.
-
-
-def test_a_large_number_in_a_row_of_gram_reads_a_record_as_the_page_says() -> None:
-    """Not covered by any proof: the opened sums are far more apart than the noise is made for."""
-    target = targets()["gram"]
-    assert not target.claimed
-    found = attack(target, 1, party="p0", act=inside(rows=_cells((0, 0, 10**6))))
-    charged = 2 * (target.cost.gaussian + target.cost.rho) / PICO
-    assert found.mu_squared > 100 * charged
