@@ -55,6 +55,11 @@ class Target:
         return self.study.protocol.partition == "horizontal"
 
     @property
+    def roles(self) -> tuple[str, ...]:
+        """Who may lie: where there is a single party, the coordinator only."""
+        return ("coordinator", "party") if self.liars else ("coordinator",)
+
+    @property
     def colluding(self) -> tuple[str, ...]:
         """The parties that show a lying coordinator all they know."""
         return self.liars[:1] if self.horizontal else ()
@@ -107,6 +112,12 @@ def _horizontal(name: str, protocol: str, *, liars: tuple[str, ...] = ("p3",), u
     return Target(name=name, study=Study.loads(text), victims=("p2",), liars=liars)
 
 
+def _alone(name: str, protocol: str) -> Target:
+    parties = LIMITS.format(400) + HORIZONTAL.partition('[[parties]]\nname = "p1"')[0]
+    study = Study.loads(study_text(protocol=protocol, budget=DELTA, parties=parties, columns=COLUMNS))
+    return Target(name=name, study=study, victims=("p0",), liars=())
+
+
 def _vertical(
     name: str, options: str = "", *, parties: str = VERTICAL, claimed: str = "coordinator party", **more: str
 ) -> Target:
@@ -148,6 +159,7 @@ def targets() -> Mapping[str, Target]:
         _horizontal("learn, mpc_grad, one missing", _LEARN + 'scheme = "mpc_grad"\nmissing = 1'),
         _horizontal("estimate, dssa", _AGE),
         _horizontal("estimate, masked", _AGE + 'scheme = "masked"\nmissing = 1'),
+        _alone("synthesis, one party", _ADAPTIVE),
         _horizontal("synthesis", _ADAPTIVE),
         _horizontal("synthesis, one missing", _ADAPTIVE + "missing = 1"),
         _horizontal("homm", 'method = "homm"\nclamp = false'),
