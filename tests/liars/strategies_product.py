@@ -65,7 +65,13 @@ PRODUCT: Final = (
         TABLES,
         "give a party no key of its partner",
         tell("product_masked", lambda told: replace(told, keys={}), "p0"),
-        "does not have one public key for each of",
+        "does not have one public key for each",
+    ),
+    Strategy(
+        "vertical, three servers",
+        "ask a server whose rows are not multiplied for rows",
+        before("product_served", early("product_masked", ProductTurn(chunk=0, keys={})), "p2"),
+        "no rows of p2 are multiplied",
     ),
     Strategy(
         TABLES,

@@ -114,7 +114,8 @@ def _horizontal(name: str, protocol: str, *, liars: tuple[str, ...] = ("p3",), u
 
 def _alone(name: str, protocol: str) -> Target:
     parties = LIMITS.format(400) + HORIZONTAL.partition('[[parties]]\nname = "p1"')[0]
-    study = Study.loads(study_text(protocol=protocol, budget=DELTA, parties=parties, columns=COLUMNS))
+    unit = 'neighbours = "replace"'
+    study = Study.loads(study_text(protocol=protocol, budget=DELTA, unit=unit, parties=parties, columns=COLUMNS))
     return Target(name=name, study=study, victims=("p0",), liars=())
 
 

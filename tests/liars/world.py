@@ -203,8 +203,10 @@ class World:
             self.answered[told.number, node.name].append(entry)
         elif self.plain is not None:
             drawn = self.drawn if self.drawn is not None and self.drawn.noisy.size == self.plain.size else None
+            # two ways to write one message ask the same
+            asked = encode(decode(call.body, node.steps[call.step][0].takes))
             self.hidden[sent.number, node.name].append(
-                Hidden(plain=self.plain, masked=masked, sent=sent, body=call.body, drawn=drawn)
+                Hidden(plain=self.plain, masked=masked, sent=sent, body=asked, drawn=drawn)
             )
 
     def cover(self, count: int) -> None:
