@@ -12,18 +12,16 @@ import pytest
 from liars import party
 from liars.attack import Attack, Tally, attack
 from liars.coordinator import EXTRA, FORKS, LIES
-from liars.strategies import Strategy, every, inside
-from liars.strategies_party import _cells
+from liars.strategies import Strategy, every
 from liars.targets import targets
 from liars.weakenings import BINDINGS, ELSEWHERE, ROOT, UNREACHED, Site, noted, removed, sites
+from syndic.kernel.step import steps_of
 from syndic.methods import AnyMethod
-from syndic.privacy.concentrated import PICO
 
 pytestmark = pytest.mark.fuzz
 
 DEVIATIONS: Final = int(os.environ.get("SYNDIC_LIES", "1"))
 MANY: Final = DEVIATIONS >= 100
-ROLES: Final = ("coordinator", "party")
 # all, or one variant of each method: the last. Two take seconds to begin; strategies are tried on them too
 SLOW: Final = {"vertimrf", "vertigan"}
 SHORT: Final = {name.partition(",")[0]: name for name in targets() if name not in SLOW}
@@ -45,8 +43,18 @@ def test_every_method_is_a_target_and_there_are_many_strategies() -> None:
     methods = {each.__struct_config__.tag for each in get_args(AnyMethod)}
     assert {name.partition(",")[0] for name in targets()} == methods
     assert {one.target.partition(",")[0] for one in every()} >= methods - {"estimate", "dplt", "survival"}
-    assert len(NAMED) >= 120
-    assert min(sum(one.role == role for one in every()) for role in ROLES) >= 40
+    assert len(NAMED) >= 170
+    assert min(sum(one.role == role for one in every()) for role in ("coordinator", "party")) >= 60
+
+
+def test_every_step_of_every_method_is_in_a_target() -> None:
+    """But for what two organisations agree on before, and a step for simulations only."""
+    steps, asked = set[tuple[str, str]](), set[tuple[str, str]]()
+    for name, target in targets().items():
+        method = name.partition(",")[0]
+        steps |= {(method, step) for step in steps_of(type(target.study.protocol))}
+        asked |= {(method, step) for step in target.study.plan.rounds}
+    assert {each for each in steps - asked if each[1] not in {"ready", "meet"}} == {("learn", "give")}
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -57,8 +65,7 @@ def test_without_lies_every_sum_opens_for_all_within_the_charge(name: str) -> No
     assert {(number, found.one.honest) for number in numbers} == found.opened
 
 
-@pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize(("name", "role"), [(name, role) for name in TARGETS for role in targets()[name].roles])
 def test_no_lie_opens_more_than_was_charged(name: str, role: str, record_property: Any) -> None:
     tally = Tally(targets()[name], role)
     while tally.count < DEVIATIONS:
@@ -115,15 +122,3 @@ def test_each_binding_removed_is_noticed(fault: str, monkeypatch: pytest.MonkeyP
     assert wrong(one, tried(one)) == []
     monkeypatch.setattr(owner, name, weaker)
     assert any(expected in text for text in wrong(one, tried(one)))
-
-
-# What the suite must be able to see.
-
-
-def test_a_large_number_in_a_row_of_gram_reads_a_record_as_the_page_says() -> None:
-    """Not covered by any proof: the opened sums are far more apart than the noise is made for."""
-    target = targets()["gram"]
-    assert not target.claimed
-    found = attack(target, 1, party="p0", act=inside(rows=_cells((0, 0, 10**6))))
-    charged = 2 * (target.cost.gaussian + target.cost.rho) / PICO
-    assert found.mu_squared > 100 * charged

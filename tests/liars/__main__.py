@@ -12,7 +12,6 @@ from typing import Any
 from liars.attack import Tally
 from liars.targets import targets
 
-ROLES = ("coordinator", "party")
 _ALARM = 1e-6
 _PIECE_SECONDS = 5.0
 
@@ -38,12 +37,15 @@ def main() -> int:
 def _run(deviations: int, state: Path, seconds: float) -> int:
     tallies, end = _read(state), time.monotonic() + seconds
     while time.monotonic() < end:
-        seen = Counter({name: sum(tallies[name, role].count for role in ROLES) for name in targets()})
+        seen = Counter(
+            {name: sum(tallies[name, role].count for role in target.roles) for name, target in targets().items()}
+        )
         name = min(seen, key=seen.__getitem__)
         if seen[name] >= deviations:
             break
         # a fifth by parties, whose deviations take longer
-        role = "party" if tallies[name, "party"].count < seen[name] / 5 else "coordinator"
+        role = targets()[name].roles[-1]
+        role = role if tallies[name, role].count < seen[name] / 5 else "coordinator"
         piece = time.monotonic() + _PIECE_SECONDS
         while time.monotonic() < piece and tallies[name, role].count < deviations:
             tallies[name, role].go_on()
@@ -77,7 +79,7 @@ def _read(state: Path) -> dict[tuple[str, str], Tally]:
     kept: dict[str, Any] = json.loads(state.read_text()) if state.exists() else {}
     tallies = {}
     for name, target in targets().items():
-        for role in ROLES:
+        for role in target.roles:
             one = kept.get(f"{name}/{role}", {})
             tallies[name, role] = Tally(
                 target=target,

@@ -219,7 +219,8 @@ def _products(one: World, other: World) -> Iterator[Opening]:
     alike = _alike(one, other)
     for label, left, right in one.shared:
         keys = (label, left, right), (label, right, left)
-        if left > right or not all(world.shared.get(key) for key in keys for world in (one, other)):
+        unread = label in one.inside.unread if one.inside else False
+        if unread or left > right or not all(world.shared.get(key) for key in keys for world in (one, other)):
             continue
         (here, partner), (there, its) = ([world.shared[key][0] for key in keys] for world in (one, other))
         ring = here.ring

@@ -117,12 +117,13 @@ def _longer(liar: LyingParty, _call: Call) -> Change | None:
 
 def _rows(liar: LyingParty, _call: Call) -> Change | None:
     """Enter other rows, from now on: a large number, a negative one, two ones or none; perhaps in one step only."""
-    when = liar.draws.choice(["", "mask", "prove", "multiply"])
+    when = liar.draws.choice(["", "mask", "test", "prove", "multiply"])
     row, column, number = (
         liar.draws.randrange(10**6),
         liar.draws.randrange(10**6),
-        liar.draws.choice([0, 1, 2, 1000, -1]),
+        liar.draws.choice([0, 1, 2, 1000, 10**6, -1]),
     )
+    liar.inside.wraps = liar.draws.random() < 0.5
 
     def changed(matrix: Numbers, step: str) -> Numbers:
         found = matrix.astype(np.int64)

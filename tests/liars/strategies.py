@@ -133,7 +133,7 @@ def answers(step: str, lie: Lie) -> Any:
 
 
 def inside(step: str = "", **lies: Any) -> Any:
-    """Deviate inside the party's own steps: `rows`, `text`, `values`, `share` or `silent_noise` of `Inside`."""
+    """Deviate inside the party's own steps: by the fields of `Inside`."""
 
     def act(liar: LyingParty, call: Call) -> Change | None:
         if step in {"", call.step}:

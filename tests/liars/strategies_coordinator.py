@@ -226,6 +226,34 @@ QUESTION: Final = (
         "without gaps",
     ),
     Strategy(
+        "pooled-gram, by bounds",
+        "ask for counts of a study that rescales nothing",
+        before("add_up", early("count_bins", Nothing())),
+        "has no such step",
+    ),
+    Strategy(
+        "pooled-gram",
+        "rescale one column only",
+        tell("add_up", lambda told: replace(told, scales=told.scales[:1])),
+        "do not belong to this study",
+    ),
+    Strategy(
+        "pooled-gram",
+        "rescale by no width at all",
+        tell("add_up", lambda told: replace(told, scales=tuple(replace(each, width=0) for each in told.scales))),
+        "do not belong to this study",
+    ),
+    Strategy(
+        "pooled-gram",
+        "rescale to the narrowest width",
+        tell("add_up", lambda told: replace(told, scales=tuple(replace(each, width=1) for each in told.scales))),
+    ),
+    Strategy(
+        "pooled-gram",
+        "rescale one party's numbers otherwise",
+        tell("add_up", lambda told: replace(told, scales=tuple(replace(each, width=1) for each in told.scales)), "p0"),
+    ),
+    Strategy(
         "distdiffgen",
         "cut by groups of one column only",
         tell("take_cut", lambda chosen: replace(chosen, cut={"age": chosen.cut["age"]})),

@@ -9,6 +9,7 @@ from liars.strategies import Strategy, answers, inside
 from liars.world import Numbers
 
 UNPROVEN: Final = "the proof that a partner's rows are one-hot does not hold"
+TOO_LONG: Final = UNPROVEN.replace("one-hot", "no longer than allowed")
 
 
 def _cells(*cells: tuple[int, int, int], when: str = "") -> Any:
@@ -36,6 +37,10 @@ def _flip(text: bytes) -> bytes:
 
 def _rows(what: str, rows: Any, *, target: str = "crosstables", party: str = "p0") -> Strategy:
     return Strategy(target, what, inside(rows=rows), UNPROVEN, party)
+
+
+def _long(what: str, rows: Any, *, target: str = "gram", party: str = "p0", wraps: bool = False) -> Strategy:
+    return Strategy(target, what, inside(rows=rows, wraps=wraps), TOO_LONG, party)
 
 
 PARTY: Final = (
@@ -276,6 +281,60 @@ PARTY: Final = (
         "send ranks that no sketch has",
         answers("sketch", lambda told: replace(told, ranks=told.ranks + 60_000)),
         "ranks outside the range",
+        "p0",
+    ),
+    _long("enter a million in a cell of the person's row", _cells((0, 0, 10**6))),
+    _long("enter a million as the right partner", _cells((0, 0, 10**6)), party="p1"),
+    _long("enter a million, with numbers in bounds", _cells((0, 0, 10**6)), target="gram, by bounds"),
+    _long("enter a row that is a little too long", _cells((0, 0, 3000))),
+    _long("complete a long row by numbers that wrap", _cells((0, 0, 10**6)), wraps=True),
+    _long(
+        "complete a long row by numbers that wrap, by bounds",
+        _cells((0, 0, 10**6)),
+        target="gram, by bounds",
+        wraps=True,
+    ),
+    _long("mask a longer row than it proves", _cells((0, 0, 10**6), when="mask")),
+    _long("test other rows than it masked", _cells((0, 0, 10**6), when="test")),
+    _long("prove other rows than it masked", _cells((0, 0, 1), when="prove")),
+    *(
+        Strategy(
+            target, "multiply other rows than it masked", inside(rows=_cells((0, 0, 10**6), when="multiply")), "", "p0"
+        )
+        for target in ("crosstables", "gram")
+    ),
+    *(
+        Strategy(
+            "gram",
+            f"seal a {what} with one bit changed",
+            inside(f"product_{step}", text=_sealed(what, lambda text: _flip(text) if len(text) != 32 else text)),
+            TOO_LONG,
+            "p0",
+        )
+        for what, step in (("test", "tested"), ("proof", "proved"))
+    ),
+    *(
+        Strategy(
+            "gram",
+            f"seal a {what} for another challenge",
+            inside(
+                f"product_{step}",
+                text=_sealed(what, lambda text: text[:8] + bytes(32) + text[40:] if len(text) != 32 else text),
+            ),
+            TOO_LONG,
+            "p0",
+        )
+        for what, step in (("test", "tested"), ("proof", "proved"))
+    ),
+    Strategy("gram", "leave its own noise out", inside("open_gram", silent_noise=True), "", "p0"),
+    Strategy(
+        "gram", "open another share than it has", inside("open_gram", share=lambda values: values + 10**6), "", "p0"
+    ),
+    Strategy(
+        "gram",
+        "say other scales than it codes by",
+        answers("count_bins", lambda told: replace(told, scales=told.scales[::-1] * 2)),
+        "do not belong to this study",
         "p0",
     ),
     Strategy(

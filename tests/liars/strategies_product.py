@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from liars.coordinator import LyingCoordinator, new_id
 from liars.strategies import Strategy, again, before, early, tell
-from syndic.kernel import Call, decode
+from syndic.kernel import Call, Nothing, decode
 from syndic.mpc.product_messages import ProductStart, ProductTurn
 from syndic.mpc.seal import PublicKeys
 from syndic.mpc.twoserver import TwoKey
@@ -14,13 +14,18 @@ from syndic.mpc.twoserver import TwoKey
 TABLES = "crosstables"
 
 
-def _check(lie: Any) -> Any:
-    """Return a lie to p1 about the proof of p0."""
-    return lambda told: replace(told, proofs={**told.proofs, "p0": lie(told.proofs["p0"])})
+def _check(lie: Any, part: str = "proofs") -> Any:
+    """Return a lie to p1 about the proof, or the test, of p0."""
+    return lambda told: replace(told, **{part: {**getattr(told, part), "p0": lie(getattr(told, part)["p0"])}})
 
 
 def _proof_as_rows(told: Any) -> Any:
     return replace(told, bodies={"p0": told.proofs["p0"].body}, keys={"p0": told.proofs["p0"].key})
+
+
+def _proof_as_test(told: Any) -> Any:
+    proof = told.proofs["p0"]
+    return _check(lambda test: replace(test, body=proof.body, key=proof.key), "tests")(told)
 
 
 def _shifted(data: bytes) -> bytes:
@@ -60,7 +65,13 @@ PRODUCT: Final = (
         TABLES,
         "give a party no key of its partner",
         tell("product_masked", lambda told: replace(told, keys={}), "p0"),
-        "does not have one public key for each of",
+        "does not have one public key for each",
+    ),
+    Strategy(
+        "vertical, three servers",
+        "ask a server whose rows are not multiplied for rows",
+        before("product_served", early("product_masked", ProductTurn(chunk=0, keys={})), "p2"),
+        "no rows of p2 are multiplied",
     ),
     Strategy(
         TABLES,
@@ -136,6 +147,53 @@ PRODUCT: Final = (
         TABLES,
         "check a proof with another key",
         tell("product_multiplied", _check(lambda check: replace(check, key=_shifted(check.key))), "p1"),
+        "does not open",
+    ),
+    Strategy(
+        "gram, by bounds",
+        "ask for counts of a study that rescales nothing",
+        before("product_masked", early("count_bins", Nothing())),
+        "has no such step",
+    ),
+    Strategy("gram", "ask for counts twice", before("product_keys", again("count_bins")), "each is answered once"),
+    Strategy(
+        "gram",
+        "test twice",
+        before("product_proved", again("product_tested", lambda told: replace(told, seed=bytes(32)))),
+        "each is answered once",
+    ),
+    Strategy(
+        "gram",
+        "give a party no test of its partner",
+        tell("product_multiplied", lambda told: replace(told, tests={})),
+        "has no entry for",
+    ),
+    Strategy(
+        "gram",
+        "test prover and checker differently",
+        tell("product_multiplied", _check(lambda test: replace(test, seed=bytes(32)), "tests"), "p1"),
+        "does not hold",
+    ),
+    Strategy(
+        "gram",
+        "challenge prover and checker differently",
+        tell("product_multiplied", _check(lambda check: replace(check, seed=bytes(32))), "p1"),
+        "does not hold",
+    ),
+    Strategy(
+        "gram",
+        "check a proof inside the field, where it shows a row",
+        tell(
+            "product_multiplied",
+            _check(lambda check: replace(check, point=b"\x01" + bytes(len(check.point) - 1))),
+            "p1",
+        ),
+        "does not hold",
+    ),
+    Strategy(
+        "gram",
+        "pass on the proof as if it were the test",
+        tell("product_multiplied", _proof_as_test, "p1"),
         "does not open",
     ),
     Strategy(

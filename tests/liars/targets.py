@@ -55,6 +55,11 @@ class Target:
         return self.study.protocol.partition == "horizontal"
 
     @property
+    def roles(self) -> tuple[str, ...]:
+        """Who may lie: where there is a single party, the coordinator only."""
+        return ("coordinator", "party") if self.liars else ("coordinator",)
+
+    @property
     def colluding(self) -> tuple[str, ...]:
         """The parties that show a lying coordinator all they know."""
         return self.liars[:1] if self.horizontal else ()
@@ -107,6 +112,13 @@ def _horizontal(name: str, protocol: str, *, liars: tuple[str, ...] = ("p3",), u
     return Target(name=name, study=Study.loads(text), victims=("p2",), liars=liars)
 
 
+def _alone(name: str, protocol: str) -> Target:
+    parties = LIMITS.format(400) + HORIZONTAL.partition('[[parties]]\nname = "p1"')[0]
+    unit = 'neighbours = "replace"'
+    study = Study.loads(study_text(protocol=protocol, budget=DELTA, unit=unit, parties=parties, columns=COLUMNS))
+    return Target(name=name, study=study, victims=("p0",), liars=())
+
+
 def _vertical(
     name: str, options: str = "", *, parties: str = VERTICAL, claimed: str = "coordinator party", **more: str
 ) -> Target:
@@ -115,9 +127,9 @@ def _vertical(
     return Target(name=name, study=study, victims=("p0", "p1"), liars=("p0", "p1"), claimed=frozenset(claimed.split()))
 
 
-def _vertimrf() -> Target:
-    study = vertimrf_study(parties=VERTICAL)
-    return Target(name="vertimrf", study=study, victims=("p0", "p1"), liars=("p0", "p1"), claimed=frozenset())
+def _vertimrf(name: str, options: str = "") -> Target:
+    study = vertimrf_study(options, parties=VERTICAL)
+    return Target(name=name, study=study, victims=("p0", "p1"), liars=("p0", "p1"), claimed=frozenset())
 
 
 _LEARN: Final = 'method = "learn"\nlabel = "colour"\niterations = 2\n'
@@ -137,6 +149,7 @@ def targets() -> Mapping[str, Target]:
             "survival", 'method = "survival"\ntime = "age"\nevent = "colour"\ncensored = "red"\nby = ["score"]'
         ),
         _horizontal("pooled-gram", 'method = "pooled-gram"'),
+        _horizontal("pooled-gram, by bounds", 'method = "pooled-gram"\nscaling = 0.0'),
         _horizontal("pooled-gram, one missing", 'method = "pooled-gram"\nmissing = 1'),
         _horizontal("learn, local_grad", _LEARN + 'scheme = "local_grad"'),
         _horizontal("learn, posterior", _LEARN),
@@ -147,6 +160,7 @@ def targets() -> Mapping[str, Target]:
         _horizontal("learn, mpc_grad, one missing", _LEARN + 'scheme = "mpc_grad"\nmissing = 1'),
         _horizontal("estimate, dssa", _AGE),
         _horizontal("estimate, masked", _AGE + 'scheme = "masked"\nmissing = 1'),
+        _alone("synthesis, one party", _ADAPTIVE),
         _horizontal("synthesis", _ADAPTIVE),
         _horizontal("synthesis, one missing", _ADAPTIVE + "missing = 1"),
         _horizontal("homm", 'method = "homm"\nclamp = false'),
@@ -157,14 +171,22 @@ def targets() -> Mapping[str, Target]:
         ),
         _vertical("crosstables, three servers", 'servers = ["p0", "p1", "p2"]', parties=THREE),
         _vertical("crosstables", "local = true"),
+        _vertical(
+            "vertical, three servers",
+            'model_cells = 60\nservers = ["p0", "p1", "p2"]\nkeep = [["colour", "score"]]',
+            parties=THREE,
+        ),
         _vertical("vertical", 'model_cells = 60\nkeep = [["colour", "score"]]'),
-        _vertical("gram", claimed=""),
+        _vertical("gram, by bounds", "scaling = 0.0"),
+        _vertical("gram"),
         _vertical("glued"),
+        _vertical("mixing, dgm", 'scheme = "dgm"', unit='neighbours = "replace"\nparties = 2'),
         _vertical("mixing", unit='neighbours = "replace"\nparties = 2'),
         _vertical("dplt", claimed=""),
         _vertical("distdiffgen", 'label = "colour"\nspecialisations = 3', parties=LABELLED, claimed=""),
         _vertical("align", claimed=""),
-        _vertimrf(),
+        _vertimrf("vertimrf, oracle", 'way = "oracle"\nvalues = "noisy"'),
+        _vertimrf("vertimrf"),
         *([] if find_spec("torch") is None else [_vertical("vertigan", _GAN)]),
     ]
     return {each.name: each for each in found}

@@ -22,6 +22,7 @@ from syndic.errors import SyndicError
 from syndic.kernel import Memory, node
 from syndic.mpc import product
 from syndic.mpc.graph import Seats, SumGraph
+from syndic.mpc.length import LengthProof
 from syndic.mpc.proof import OneHotProof
 from syndic.mpc.seal import Place
 
@@ -61,6 +62,8 @@ UNREACHED: Final = {
     "mpc/masked_sum.py SumCoordinator.send": "two silent parties, three times: it only ends the run",
     "methods/comparison/distdiffgen.py Distdiffgen.take_cut: the groups give": "memory, from public sizes",
     "methods/learning/learn.py _noise: this step": "steps that a plan does not have are refused before",
+    "methods/regression/gram.py Gram.count_bins": "the step is in a plan with a scaling only",
+    "methods/regression/pooled_gram.py PooledGram.count_bins": "the step is in a plan with a scaling only",
     "methods/synthesis/vertical.py Vertical.product_served": "the step is in a plan with servers only",
     "methods/vertimrf": "variants of the method that have no target; a party that lies there spoils the result only",
 }
@@ -198,6 +201,10 @@ def _unbound(seats: Seats, what: str, number: int, _more: bytes = b"", bound: An
     return bytes(bound(seats, what, number))
 
 
+def _nothing(proof: LengthProof, seed: bytes, weights: Any = LengthProof._weights) -> Any:
+    return 0 * weights(proof, seed)
+
+
 BINDINGS: Final = {
     "masks are not bound to views": (Seats, "bound", _unbound, "at other weights", "asked different things"),
     "masks are not bound to lists": (Seats, "bound", _unbound, "half of the parties", "different views"),
@@ -206,5 +213,7 @@ BINDINGS: Final = {
     "answers are forgotten": (Memory, "store", lambda *_: None, "wrong sum", "does not remember"),
     "boxes are not bound to places": (Place, "written", lambda _: b"", "as if it were the rows", "not refused"),
     "proofs always hold": (OneHotProof, "holds", lambda *_: True, "enter 1000 in a cell of", "not one-hot"),
+    "longer rows are proven": (LengthProof, "holds", lambda *_: True, "enter a million in a cell", "no longer than"),
+    "numbers that wrap are not tested": (LengthProof, "_weights", _nothing, "numbers that wrap", "no longer than"),
     "proofs are for any challenge": (product, "_same_seed", lambda *_: True, "for another challenge", "not refused"),
 }

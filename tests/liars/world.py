@@ -8,7 +8,7 @@ import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, final
 
 import numpy as np
@@ -18,6 +18,7 @@ from liars.targets import Target
 from syndic.kernel import Call, Node, Party, Reply, answer, decode, encode, in_memory_node
 from syndic.mpc import product, secret, threeserver, twoserver
 from syndic.mpc.align import steps as align_steps
+from syndic.mpc.length import LengthProof, four_squares
 from syndic.mpc.masked_sum import MaskedSums, Masks, SumMasked, SumSurvivors, _Sent
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.ring import Integers, Ring
@@ -95,14 +96,30 @@ class Shared:
 
 @dataclass
 class Inside:
-    """What a lying party does inside its own steps; None where it follows them."""
+    """What a lying party does inside its own steps; None where it follows them.
+
+    `wraps`: it completes rows that are too long to the proven length in the field, where numbers wrap.
+    """
 
     name: str
     rows: Callable[[Numbers, str], Numbers] | None = None
+    wraps: bool = False
     text: Callable[[bytes, Place], bytes] | None = None
     values: Callable[[Numbers], Numbers] | None = None
     share: Callable[[Numbers], Numbers] | None = None
     silent_noise: bool = False
+    masked: dict[str, Numbers] = field(default_factory=dict)
+    unread: set[str] = field(default_factory=set)
+
+    def note(self, made: SecureProduct, step: str, rows: Numbers, honest: Numbers) -> None:
+        """Note products of other rows than were masked: D instead of 0 adds D times the partner's mask.
+
+        The dealer knows that mask, the party does not. It sees uniform numbers, and else what the masked rows show.
+        """
+        if step == "mask":
+            self.masked[made.label] = rows
+        elif step == "multiply" and not np.array_equal(rows, self.masked.get(made.label, honest)):
+            self.unread.add(made.label)
 
 
 @final
@@ -186,8 +203,10 @@ class World:
             self.answered[told.number, node.name].append(entry)
         elif self.plain is not None:
             drawn = self.drawn if self.drawn is not None and self.drawn.noisy.size == self.plain.size else None
+            # two ways to write one message ask the same
+            asked = encode(decode(call.body, node.steps[call.step][0].takes))
             self.hidden[sent.number, node.name].append(
-                Hidden(plain=self.plain, masked=masked, sent=sent, body=call.body, drawn=drawn)
+                Hidden(plain=self.plain, masked=masked, sent=sent, body=asked, drawn=drawn)
             )
 
     def cover(self, count: int) -> None:
@@ -307,7 +326,7 @@ def _opening(world: World) -> Any:
 
 
 def _multiplying(world: World) -> Any:
-    """Look, at every honest party, whether the rows that it multiplies with are one-hot, if that was proven."""
+    """Look, at every honest party, whether the rows that it multiplies with are what was proven of them."""
     multiplied = product._multiplied
 
     def multiplying(made: SecureProduct, party: Party, name: str, matrices: Any, message: Any) -> Any:
@@ -317,18 +336,27 @@ def _multiplying(world: World) -> Any:
             stock = Stock(seed=own.seed, study=party.study, party=name, sizes=made.sizes, label=made.label)
             opened = matrices[2]
             rows = made.sizes.ring.add(opened, stock.mask(message.chunk, opened.shape[1])).astype(np.int64)
-            parts = np.split(rows, np.cumsum(made.groups[name])[:-1], axis=1)
-            if any((part > 1).any() or (part.sum(axis=1) > 1).any() for part in parts):
-                world.failed.append(f"{party.name} accepted rows of {name} that are not one-hot")
+            if not _as_proven(made, name, rows):
+                what = made.proof(name, message.chunk).what
+                world.failed.append(f"{party.name} accepted rows of {name} that are not {what}")
         return multiplied(made, party, name, matrices, message)
 
     return multiplying
 
 
+def _as_proven(made: SecureProduct, name: str, rows: Numbers) -> bool:
+    if made.lengths:
+        # numbers of any size, as squares may wrap
+        whole = made.sizes.ring.lift(rows[:, : sum(made.groups[name])]).astype(object)
+        return bool(((whole**2).sum(axis=1) <= made.lengths[name]).all())
+    parts = np.split(rows, np.cumsum(made.groups[name])[:-1], axis=1)
+    return all((part <= 1).all() and (part.sum(axis=1) <= 1).all() for part in parts)
+
+
 def _product_steps() -> Iterator[tuple[type[Any], str]]:
     """Yield the classes of products and the functions in each to which a method passes its rows."""
     for owner in (SecureProduct, ServedProduct):
-        yield from ((owner, step) for step in ("mask", "prove", "multiply") if step in vars(owner))
+        yield from ((owner, step) for step in ("mask", "test", "prove", "multiply") if step in vars(owner))
 
 
 def _deviating(inside: Inside) -> Iterator[tuple[Any, str, Any]]:
@@ -341,13 +369,31 @@ def _deviating(inside: Inside) -> Iterator[tuple[Any, str, Any]]:
             def deviating(
                 made: Any, party: Any, message: Any, rows: Any, *, step: str = step, honest: Any = honest
             ) -> Any:
-                return honest(made, party, message, lambda start, stop: change(rows(start, stop), step))
+                def given(start: int, stop: int) -> Numbers:
+                    found = change(rows(start, stop), step)
+                    inside.note(made, step, found, rows(start, stop))
+                    return found
+
+                return honest(made, party, message, given)
 
             yield owner, step, deviating
         for module in (product, threeserver):
             yield module, "_same_rows", lambda made, _party, chunk, rows: rows(*made.sizes.span(chunk))
         yield SecureProduct, "check_unchanged", lambda *_: None
+        yield LengthProof, "completed", lambda proof, matrix: _completed(proof, matrix, wraps=inside.wraps)
     if inside.text is not None:
         other = inside.text
         for module in (product, secret, threeserver, twoserver, align_steps):
             yield module, "seal", lambda key, text, place, randomness: seal(key, other(text, place), place, randomness)
+
+
+def _completed(proof: LengthProof, matrix: Numbers, *, wraps: bool) -> Numbers:
+    """Return rows with what completes their squares to the proven length, if need be in the field only."""
+    rest, prime = proof.square - (matrix.astype(np.int64) ** 2).sum(axis=1), proof.field.modulus
+    found = four_squares(np.maximum(rest, 0), proof.square)
+    for row in np.flatnonzero(rest < 0) if wraps else ():
+        # one square and the root of the rest, if it has one: half of all numbers do
+        roots = ((one, pow(int(rest[row]) - one**2, (prime + 1) // 4, prime)) for one in range(100))
+        pair = next((one, root) for one, root in roots if (one**2 + root**2 - int(rest[row])) % prime == 0)
+        found[row] = (*pair, 0, 0)
+    return np.hstack([matrix, found])

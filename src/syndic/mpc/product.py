@@ -142,6 +142,10 @@ class SecureProduct(SubProtocol):
         left, right = pair
         return sum(self.groups[left]), sum(self.groups[right])
 
+    def peers(self, name: str) -> tuple[str, ...]:
+        """Return whose keys a party needs."""
+        return partners_of(self.pairs, name)
+
     def pair(self, one: str, other: str) -> Pair:
         """Return two partners, the left one first."""
         return (one, other) if (one, other) in self.pairs else (other, one)
@@ -158,20 +162,27 @@ class SecureProduct(SubProtocol):
 
     def mask(self, party: Party, message: ProductTurn, rows: Rows) -> ProductOpening:
         """Mask the rows of one chunk and seal them for the partners."""
-        sizes = self.sizes
-        self._advance(party, message.chunk, "product_masked")
-        if not 0 <= message.chunk < sizes.chunks:
-            raise RefusedError(f"this study has {sizes.chunks} chunks of rows; there is no chunk {message.chunk}")
-        if message.keys.keys() != set(partners_of(self.pairs, party.name)):
-            raise RefusedError("the message does not have one public key for each of this party's partners")
-        if message.chunk == 0:
-            party.remember(f"{self.label} met", _Met(keys=message.keys))
-        matrix = rows(*sizes.span(message.chunk))
-        _note_masked(self, party, message.chunk, matrix)
+        sizes, matrix = self.sizes, self._to_mask(party, message, rows)
         sent = self.proof(party.name, message.chunk).completed(matrix) if self.proven else matrix
         opened = opening(sent, _stock(self, party).mask(message.chunk, self.columns(party.name)), sizes.ring)
         body, keys = _sealed(self, party, message.chunk, sizes.ring.pack(opened), "rows")
         return ProductOpening(body=body, keys=keys)
+
+    def _to_mask(self, party: Party, message: ProductTurn, rows: Rows) -> NDArray[Any]:
+        """Return the rows of a chunk that is next; store the keys that come with it, and digests of the rows."""
+        chunk, chunks = message.chunk, self.sizes.chunks
+        self._advance(party, chunk, "product_masked")
+        if not partners_of(self.pairs, party.name):
+            raise RefusedError(f"no rows of {party.name} are multiplied")
+        if not 0 <= chunk < chunks:
+            raise RefusedError(f"this study has {chunks} chunks of rows; there is no chunk {chunk}")
+        if message.keys.keys() != set(self.peers(party.name)):
+            raise RefusedError("the message does not have one public key for each party that this one seals for")
+        if chunk == 0:
+            party.remember(f"{self.label} met", _Met(keys=message.keys))
+        matrix = rows(*self.sizes.span(chunk))
+        _note_masked(self, party, chunk, matrix)
+        return matrix
 
     def test(self, party: Party, message: ProductChallenge, rows: Rows) -> ProductProof:
         """Share what shows that no number in the masked rows of one chunk wraps; seal one share for the partners."""

@@ -47,7 +47,6 @@ from syndic.mpc.product import (
     _check_seed,
     _entry,
     _Met,
-    _note_masked,
     _Own,
     _place,
     _same_rows,
@@ -115,16 +114,7 @@ class ServedProduct(SecureProduct):
 
     def mask(self, party: Party, message: ProductTurn, rows: Rows) -> ProductOpening:
         """Split the rows of one chunk in shares and seal one for each server."""
-        chunk = message.chunk
-        self._advance(party, chunk, "product_masked")
-        if not 0 <= chunk < self.sizes.chunks:
-            raise RefusedError(f"this study has {self.sizes.chunks} chunks of rows; there is no chunk {chunk}")
-        if message.keys.keys() != set(self.peers(party.name)):
-            raise RefusedError("the message does not have one public key for each of this party's partners and servers")
-        if chunk == 0:
-            party.remember(f"{self.label} met", _Met(keys=message.keys))
-        matrix = rows(*self.sizes.span(chunk))
-        _note_masked(self, party, chunk, matrix)
+        chunk, matrix = message.chunk, self._to_mask(party, message, rows)
         texts = self._split(party, chunk, "rows", self.field.reduce(matrix).ravel())
         return ProductOpening(body=b"", keys=self._sealed(party, chunk, "rows", texts))
 

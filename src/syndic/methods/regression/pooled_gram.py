@@ -252,8 +252,6 @@ class PooledGram(Method, tag="pooled-gram"):
     def add_up(self, party: Party[PooledGramPlan], message: Scales) -> SumMasked:
         """Sum the products of any two features, add this party's share of the noise, and mask the result."""
         plan = party.plan
-        if not plan.stages.allowed(plan.codings, message.scales):
-            raise RefusedError("the scales do not belong to this study's number columns")
         masks = plan.masked_sum.masks_for(party, 2 if plan.counts else 1, plan.masked_sum.count, plan.masked_sum.ring)
         total = np.zeros(plan.places.shape, dtype=np.int64)
         for batch in party.table.batches():
