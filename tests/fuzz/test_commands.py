@@ -76,8 +76,8 @@ plan study.toml -s north=north.csv --json
 """.strip().splitlines()
 )
 LEFT_OUT: Final = {
-    "advise", "audit", "bench", "console", "demo", "doctor", "evaluate", "join", "recompute", "reproduce", "run",
-    "start",
+    "advise", "audit", "bench", "console", "demo", "doctor", "evaluate", "fill", "interval", "join", "log", "recompute",
+    "reproduce", "run", "start",
 }  # fmt: skip
 OPTIONS: Final = ("--json", "--help", "--nothing", "--seed", "--out", "--home", "-s", "--", "-h", "--yes", "--days")
 WORDS: Final = (
