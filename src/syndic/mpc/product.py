@@ -177,7 +177,7 @@ class SecureProduct(SubProtocol):
         if not 0 <= chunk < chunks:
             raise RefusedError(f"this study has {chunks} chunks of rows; there is no chunk {chunk}")
         if message.keys.keys() != set(self.peers(party.name)):
-            raise RefusedError("the message does not have one public key for each party that this one seals for")
+            raise RefusedError("the message does not have one public key for each of this party's partners and servers")
         if chunk == 0:
             party.remember(f"{self.label} met", _Met(keys=message.keys))
         matrix = rows(*self.sizes.span(chunk))
