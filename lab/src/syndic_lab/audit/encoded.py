@@ -27,7 +27,7 @@ from syndic_lab.audit.rehearsal import Run
 from syndic_lab.audit.setting import RELEASE, Canaries, Setting, rows_of, study_of
 
 OUTSIDE: Final[Mapping[str, str]] = {
-    "align": "it tells the parties whom they have in common, outside differential privacy: there is no epsilon to break",
+    "align": "it tells the parties whom they have in common, outside differential privacy: no epsilon to break",
     "survival": "its one table is counted and opened by the code of `marginals`, which has audits",
 }
 """Methods without an audit, and why."""
