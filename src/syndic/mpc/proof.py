@@ -19,6 +19,7 @@ party and partner used one seed. *Why t is outside F_p*: at 1..points F would be
 linear proofs) and Boneh et al. 2021 (sketches of one-hot vectors).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import field as attribute
@@ -40,7 +41,7 @@ PIECE: Final = 256
 
 
 @dataclass(frozen=True)
-class Proof:
+class Proof(ABC):
     """A proof that `terms` polynomials have squares that add up to what they must; over a prime `field`."""
 
     field: Residues
@@ -56,9 +57,9 @@ class Proof:
         return Extension(self.field.modulus)
 
     @property
+    @abstractmethod
     def terms(self) -> int:
         """How many squares are added up at each tau."""
-        raise NotImplementedError
 
     @property
     def tests(self) -> int:
@@ -70,21 +71,22 @@ class Proof:
         return matrix
 
     def tested(self, matrix: NDArray[Any], seed: bytes) -> NDArray[Any]:
-        """Return the further numbers that a seed asks for. Private."""
-        raise NotImplementedError
+        """Return the further numbers that a seed asks for; none where nothing is tested. Private."""
+        del seed
+        return matrix[:, :0]
 
     def joined(self, matrix: NDArray[Any], tested: NDArray[Any], seed: bytes = b"") -> NDArray[Any]:
         """Return what is proven, or a share of it: rows and further numbers, for checks with the seed of these."""
         del tested, seed
         return matrix
 
+    @abstractmethod
     def prove(self, values: NDArray[Any], seed: bytes, fresh: bytes) -> NDArray[Any]:
         """Return the proof for a challenge; `fresh` is a key that is used for nothing else. Private."""
-        raise NotImplementedError
 
+    @abstractmethod
     def answer(self, values: NDArray[Any], proof: NDArray[Any], seed: bytes, point: NDArray[Any]) -> NDArray[Any]:
         """Return F, H and O of one share of what is proven and one share of its proof. Linear in both."""
-        raise NotImplementedError
 
     @property
     def length(self) -> int:
