@@ -65,7 +65,8 @@ party accept approval.json --home site
 report run --party north --source north.csv --ledger {LEDGER} --out run/parties/north/page.html
 report run --json
 compare run run --json
-export run --about about.toml --registry entry.yaml --croissant croissant.json
+export run --about about.toml --registry entry.yaml --croissant croissant.json --healthdcat health.json
+export run --dossier dossier --audit audit.json --log run/parties/north
 ledger show {LEDGER} --calls --json
 ledger verify {LEDGER} --published 00
 ledger export {LEDGER} out.csv
@@ -109,6 +110,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     os.chdir(folder)
     (folder / "study.toml").write_text(study_text())
     (folder / "about.toml").write_text(ABOUT)
+    (folder / "audit.json").write_text('{"effort": "quick", "seed": 1, "findings": []}')
     (folder / "empty.toml").touch()
     for party in ("north", "south"):
         table = two_parties()[party].to_pandas()

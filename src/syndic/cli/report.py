@@ -1,6 +1,9 @@
 """`report`, `export`: a release for people to read, and its metadata for catalogues."""
 
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,7 +11,10 @@ from syndic.cli import show
 from syndic.cli.groups import example
 from syndic.cli.show import JSON, PATH
 from syndic.errors import InputError
-from syndic.study import Release
+from syndic.study import Release, Study
+
+if TYPE_CHECKING:
+    from syndic.report import About
 
 
 @click.command(
@@ -52,27 +58,56 @@ def report(
 
 @click.command(
     epilog=example(
-        "syndic export run --about about.toml --registry entry.yaml",
-        "syndic export run --about about.toml --croissant croissant.json",
+        "syndic export run --about about.toml --registry entry.yaml --croissant croissant.json",
+        "syndic export study.toml --dossier dossier --audit audit.json",
     )
 )
-@click.argument("folder", type=PATH)
-@click.option(
-    "--about", "words", type=PATH, required=True, help="Who publishes it, where and what for: .toml or .json."
-)
+@click.argument("folder", metavar="RUN", type=PATH)
+@click.option("--about", "words", type=PATH, help="Who publishes it, where and what for: .toml or .json.")
 @click.option("--registry", type=PATH, help="Write an entry for the DP Deployments Registry: .yaml or .json.")
 @click.option("--croissant", type=PATH, help="Write Croissant 1.0 metadata of the table: .json or .jsonld.")
+@click.option("--healthdcat", type=PATH, help="Write HealthDCAT-AP metadata of the table: .json or .jsonld.")
+@click.option("--dossier", type=PATH, help="Folder for documents for the privacy officer: .html and .md.")
+@click.option("--audit", type=PATH, help="For --dossier: what `syndic audit METHOD --out audit.json` found.")
+@click.option("--log", type=PATH, help="For --dossier: a party folder or coordinator's, for its audit log.")
 @JSON
-def export(folder: Path, words: Path, registry: Path | None, croissant: Path | None, as_json: bool) -> None:
-    """Write metadata of a release for catalogues. Reads no row."""
-    from syndic.report import About, write_croissant, write_registry  # noqa: PLC0415  # other verbs need no catalogue
+def export(folder: Path, words: Path | None, as_json: bool, **given: Path | None) -> None:
+    """Write a release's metadata for catalogues, and documents for a privacy officer.
 
-    if registry is None and croissant is None:
-        raise InputError("nothing to write: give --registry FILE, --croissant FILE or both")
+    RUN is the folder of a release; for --dossier also a study file, before the run. Reads no row.
+    """
+    # other verbs need no catalogue
+    from syndic.report import About  # noqa: PLC0415
+    from syndic.report.dossier import Attacks, Case, write_dossier  # noqa: PLC0415
+
+    dossier, audit, log = given.pop("dossier"), given.pop("audit"), given.pop("log")
+    catalogues = {kind: path for kind, path in given.items() if path is not None}
+    if not catalogues and dossier is None:
+        raise InputError("nothing to write: give --registry, --croissant, --healthdcat or --dossier")
+    about = None if words is None else About.load(words)
     with show.progress_bar("export", shown=not as_json):
-        release, about = Release.load(folder), About.load(words)
-        written = [] if registry is None else [write_registry(release, about, registry)]
-        if croissant is not None:
-            written.append(write_croissant(release, folder, about, croissant))
-    facts = {"files": [str(path) for path in written], "digest": release.statement.digest}
-    show.as_json_or("\n".join(f"wrote {path}" for path in written), facts, as_json=as_json)
+        written = _catalogues(folder, about, catalogues)
+        if dossier is not None:
+            case = Case.load(folder, about=about, attacks=None if audit is None else Attacks.load(audit), log_of=log)
+            written += write_dossier(case, dossier)
+    lines = [f"wrote {path}" for path in written]
+    if "healthdcat" in catalogues and about is not None and about.missing_for_health:
+        lines.append(f"a HealthDCAT-AP catalogue also requires {', '.join(about.missing_for_health)} in {words}")
+    digest = Study.load(folder / "study.json" if folder.is_dir() else folder).digest
+    show.as_json_or("\n".join(lines), {"files": list(map(str, written)), "digest": digest}, as_json=as_json)
+
+
+def _catalogues(folder: Path, about: "About | None", wanted: Mapping[str, Path]) -> list[Path]:
+    from syndic.report import write_croissant, write_healthdcat, write_registry  # noqa: PLC0415  # as above
+
+    if not wanted:
+        return []
+    if about is None:
+        raise InputError("catalogues ask who publishes the release: give --about FILE")
+    release = Release.load(folder)
+    writers = {
+        "registry": partial(write_registry, release, about),
+        "croissant": partial(write_croissant, release, folder, about),
+        "healthdcat": partial(write_healthdcat, release, about),
+    }
+    return [writers[kind](path) for kind, path in wanted.items()]

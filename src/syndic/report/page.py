@@ -2,12 +2,16 @@
 
 import base64
 import hashlib
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import final
+from typing import Final, final
 
 from syndic.report.figure import Bars, Figure
 from syndic.report.svg import STYLE, element, escape, number
+
+_MARKUP: Final = re.compile(r"[\\`*_\[\]<>#|~&]")
 
 
 @final
@@ -85,6 +89,18 @@ class Page:
         )
         return f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body>\n{self._body()}\n</body>\n</html>\n'
 
+    def to_markdown(self) -> str:
+        """Return the page as Markdown; figures are left out, and nothing in a text is markup."""
+        lines = [f"# {_plain(self.title)}", _plain(self.subtitle), _plain(self.lead)]
+        for one in self.warnings:
+            lines += [f"**{_plain(one.title)}**", _points(one.points)]
+        lines += [_points(" - ".join(fact for fact in one if fact) for one in self.facts)]
+        for place, section in enumerate(self.sections, start=1):
+            lines += [f"## {place}. {_plain(section.title)}", *map(_plain, section.paragraphs), _points(section.points)]
+            lines += [grid_markdown(table) for table in section.tables]
+            lines += ["".join(f"    {command}\n" for command in section.commands), *map(_plain, section.notes)]
+        return "\n\n".join(one.strip("\n") for one in (*lines, _plain(self.footer)) if one) + "\n"
+
     def _body(self) -> str:
         parts = [element("a", "Skip to the report", href="#report", class_="skip")]
         if self.owner:
@@ -139,6 +155,24 @@ def grid_html(table: Grid) -> str:
     body = element("thead", element("tr", head)) + element("tbody", "".join(rows))
     return element("div", element("table", caption + body), class_="scroll", tabindex=0, role="region",
                    aria_label=table.caption)  # fmt: skip
+
+
+def grid_markdown(table: Grid) -> str:
+    """Return a table in Markdown."""
+    bars = ["---:" if place in table.numbers else "---" for place in range(len(table.head))]
+    rows = (f"| {' | '.join(map(_plain, row))} |" for row in table.rows)
+    return "\n".join(
+        (f"{_plain(table.caption)}:\n", f"| {' | '.join(map(_plain, table.head))} |", f"|{'|'.join(bars)}|", *rows)
+    )
+
+
+def _points(points: Iterable[str]) -> str:
+    return "\n".join(f"- {_plain(text)}" for text in points)
+
+
+def _plain(text: str) -> str:
+    """Return the text on one line, with what Markdown and HTML would read as markup escaped."""
+    return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
 
 
 def _figure(figure: Figure) -> str:

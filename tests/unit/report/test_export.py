@@ -17,7 +17,7 @@ from syndic import Release, Study, simulate
 from syndic.cli.main import cli
 from syndic.document import from_toml
 from syndic.errors import InputError, RefusedError
-from syndic.report import About, croissant, registry_entry, write_croissant, write_registry
+from syndic.report import About, croissant, healthdcat, registry_entry, write_croissant, write_registry
 
 ABOUT = """
 description = "Synthetic visits: a table of \\"made up\\" people"
@@ -224,3 +224,33 @@ def test_command_line(folder: Path, tmp_path: Path) -> None:
 def restated(release: Release, **changes: Any) -> Release:
     statement = msgspec.structs.replace(release.statement, **changes)
     return Release(study=release.study, result=release.result, statement=statement, transcript=release.transcript)
+
+
+def test_healthdcat_describes_the_table_and_names_what_is_missing(folder: Path, tmp_path: Path) -> None:
+    release = Release.load(folder)
+    found = healthdcat(release, about())
+    assert found["dct:identifier"] == release.statement.digest
+    assert found["healthdcatap:numberOfRecords"]["@value"] == str(len(release.table))
+    # the declared numbers of the study, never a count of rows
+    assert found["healthdcatap:numberOfUniqueIndividuals"]["@value"] == "3400"
+    assert {key.split(":")[0] for key in found if ":" in key} <= set(found["@context"])
+    assert about().missing_for_health == ("contact", "health_categories")
+    whole = msgspec.structs.replace(
+        about(), contact="mailto:data@example.org", health_categories=("https://example.org/registry",)
+    )
+    assert whole.missing_for_health == ()
+    contact = healthdcat(release, whole)["dcat:contactPoint"]
+    assert contact["vcard:hasEmail"] == {"@id": "mailto:data@example.org"}
+    (tmp_path / "about.toml").write_text(ABOUT)
+    target = tmp_path / "health.jsonld"
+    given = ["export", str(folder), "--about", str(tmp_path / "about.toml"), "--healthdcat", str(target)]
+    ran = CliRunner().invoke(cli, given)
+    assert ran.exit_code == 0, ran.output
+    assert "contact, health_categories" in ran.output
+    assert json.loads(target.read_text()) == found
+
+
+@pytest.mark.parametrize("contact", ["data@example.org", "javascript:x"])
+def test_a_contact_is_an_address(contact: str) -> None:
+    with pytest.raises(InputError, match="contact"):
+        from_toml(f'contact = "{contact}"\n{ABOUT}', About, where="about")

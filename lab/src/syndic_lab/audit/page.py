@@ -37,9 +37,9 @@ def write_page(report: Report, path: str | Path) -> Path:
         case ".json":
             path.write_bytes(to_readable_json(report))
         case ".md":
-            path.write_text(_markdown(report))
+            path.write_text(_page(report).to_markdown())
         case ".html":
-            path.write_text(_html(report))
+            path.write_text(_page(report).to_html())
         case _:
             raise InputError(f"{path.name}: unknown file type; an audit report can be written as .json, .md or .html")
     return path
@@ -118,18 +118,10 @@ def _yes(holds: bool) -> str:
     return "yes" if holds else "BROKEN"
 
 
-def _markdown(report: Report) -> str:
-    lines = ["# Audit", "", summary_of(report) + ".", ""]
-    for table in tables_of(report):
-        lines += [f"## {table.caption}", "", f"| {' | '.join(table.head)} |", "|" + "---|" * len(table.head)]
-        lines += [f"| {' | '.join(text.replace('|', '/') for text in row)} |" for row in table.rows] + [""]
-    return "\n".join(lines)
-
-
-def _html(report: Report) -> str:
+def _page(report: Report) -> Page:
     planted = isinstance(report, PlantedReport)
     wrong = report.missed if isinstance(report, PlantedReport) else tuple(each.audit for each in report.broken)
-    page = Page(
+    return Page(
         title="Planted faults" if planted else "Audit of every claim",
         subtitle="Syndic",
         lead=summary_of(report) + ".",
@@ -138,7 +130,6 @@ def _html(report: Report) -> str:
         sections=_sections(report),
         footer=f"Made by Syndic {__version__}. Tables were made up; nobody's rows are in it.",
     )
-    return page.to_html()
 
 
 def _sections(report: Report) -> tuple[Section, ...]:

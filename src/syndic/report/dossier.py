@@ -1,0 +1,375 @@
+"""Documents for a privacy officer from plan, statement, audit and log: templates are data, in dossier.toml.
+
+Every figure follows from public documents. What a person must decide is an empty form.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.resources import files
+from math import ceil, exp
+from pathlib import Path
+from typing import Final, Self, final
+
+import msgspec
+
+from syndic.document import Document, from_toml
+from syndic.errors import InputError, RefusedError
+from syndic.methods import Align
+from syndic.privacy import at_delta, shown
+from syndic.privacy.audit import AuditLog, Record
+from syndic.report.about import About
+from syndic.report.page import Alert, Grid, Page, Section
+from syndic.report.promise import guess, percent
+from syndic.report.record import sentence
+from syndic.report.svg import HARD
+from syndic.study import Release, Study
+from syndic.study.statement import Statement, events_in_words, meaning_of, plan
+
+_NOT_GIVEN: Final = "(not given)"
+_FIRST_LINES: Final = 500
+
+
+@final
+class Part(Document):
+    """One section: texts with {fields}, names of lists and tables, and what a person must decide."""
+
+    title: str
+    paragraphs: tuple[str, ...] = ()
+    points: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    blanks: tuple[str, ...] = ()
+
+
+@final
+class Template(Document):
+    """One document: a file name, a title, what it is for, its sections."""
+
+    name: str
+    title: str
+    lead: str
+    sections: tuple[Part, ...]
+
+
+@final
+class _Templates(Document):
+    """All documents."""
+
+    documents: tuple[Template, ...]
+
+
+class Attack(msgspec.Struct, frozen=True, kw_only=True):
+    """What one attack of `syndic audit` showed: at least `shown` of the claimed `epsilon`."""
+
+    audit: str
+    view: str
+    holds: bool
+    runs: int
+    confidence: float
+    epsilon: float | None = None
+    delta: float | None = None
+    shown: float | None = None
+    part_shown: float | None = None
+
+    @property
+    def reached(self) -> float:
+        """The privacy loss that the attack showed, at `delta`."""
+        return max(self.shown or 0.0, self.part_shown or 0.0)
+
+    @property
+    def share(self) -> float:
+        """The same, as a share of the claim."""
+        return self.reached / self.epsilon if self.epsilon else 0.0
+
+
+class Attacks(msgspec.Struct, frozen=True, kw_only=True):
+    """The report of `syndic audit --out FILE.json`."""
+
+    effort: str
+    seed: int
+    findings: tuple[Attack, ...]
+    left: tuple[str, ...] = ()
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read the file."""
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=cls)
+        except (OSError, msgspec.DecodeError) as error:
+            raise InputError(f"{path.name}: not a report of `syndic audit --out FILE.json`: {error}") from None
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What a dossier is written from: a study, its statement, and what was given beside it. `date` is YYYY-MM-DD."""
+
+    study: Study
+    statement: Statement
+    date: str
+    released: bool = False
+    about: About | None = None
+    attacks: Attacks | None = None
+    log: tuple[Record, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.statement.protects:
+            raise RefusedError(f"{self.statement.study}: {self.statement.randomness}; there is nothing to certify")
+        if isinstance(self.study.protocol, Align):
+            raise RefusedError(f"{self.statement.study}: an alignment is outside differential privacy")
+        if self.statement.digest != self.study.digest:
+            raise RefusedError(f"{self.statement.study}: statement and study do not match; nothing was written")
+
+    @classmethod
+    def load(
+        cls, path: Path, *, about: About | None = None, attacks: Attacks | None = None, log_of: Path | None = None
+    ) -> Self:
+        """Read a release's folder, or a study file before its run, and the verified log of a folder."""
+        release = Release.load(path) if path.is_dir() else None
+        study = Study.load(path) if release is None else release.study
+        return cls(
+            study=study,
+            statement=plan(study).statement if release is None else release.statement,
+            date=f"{datetime.now(UTC):%Y-%m-%d}",
+            released=release is not None,
+            about=about,
+            attacks=attacks,
+            log=None
+            if log_of is None
+            else tuple(one for one in AuditLog(log_of).verify() if one.study == study.digest),
+        )
+
+    @property
+    def own_attacks(self) -> tuple[Attack, ...]:
+        """The attacks on this study's method."""
+        tag = str(type(self.study.protocol).__struct_config__.tag)
+        found = () if self.attacks is None else self.attacks.findings
+        return tuple(one for one in found if one.audit.split(",")[0].split(" ")[0] == tag)
+
+    @property
+    def bounds(self) -> tuple[Attack, ...]:
+        """Those that bound an epsilon."""
+        return tuple(one for one in self.own_attacks if one.epsilon is not None)
+
+
+def templates() -> tuple[Template, ...]:
+    """Return the templates."""
+    text = (files("syndic.report") / "dossier.toml").read_text(encoding="utf-8")
+    return from_toml(text, _Templates, where="dossier.toml").documents
+
+
+def write_dossier(case: Case, folder: str | Path) -> list[Path]:
+    """Write every document as HTML and as Markdown; return the paths."""
+    folder, written = Path(folder), []
+    folder.mkdir(parents=True, exist_ok=True)
+    fields, tables = _fields(case), _tables(case)
+    for template in templates():
+        page = _page(case, template, fields, tables)
+        for suffix, text in ((".html", page.to_html()), (".md", page.to_markdown())):
+            written.append(folder / f"{template.name}{suffix}")
+            written[-1].write_text(text, encoding="utf-8")
+    return written
+
+
+def _page(case: Case, template: Template, fields: Mapping[str, str], tables: Mapping[str, Grid]) -> Page:
+    statement = case.statement
+    warnings = [Alert(title="Disclosed exactly, outside any epsilon", points=statement.discloses)]
+    broken = tuple(f"{one.audit}, {one.view}" for one in case.own_attacks if not one.holds)
+    warnings.append(Alert(title="The audit broke a claim: do not publish", points=broken))
+    return Page(
+        title=template.title,
+        subtitle=f"{statement.study}, {case.date}",
+        lead=template.lead,
+        warnings=tuple(one for one in warnings if one.points),
+        facts=(
+            ("Study digest", statement.digest, f"edition {statement.edition}"),
+            ("State", "released" if case.released else "planned", case.date),
+            ("One person", at_delta(statement.epsilon, statement.delta), meaning_of(statement)),
+        ),
+        sections=tuple(_section(one, statement, fields, tables) for one in template.sections),
+        footer=f"Written by Syndic {statement.syndic} on {case.date} for study {statement.digest}. A basis for "
+        "decisions of people, not legal advice.",
+    )
+
+
+def _section(one: Part, statement: Statement, fields: Mapping[str, str], tables: Mapping[str, Grid]) -> Section:
+    listed = {"not_protected": statement.not_protected}
+    form = Grid(
+        caption="To be completed by a person",
+        head=("question", "answer", "by whom, when"),
+        rows=tuple((text, "", "") for text in one.blanks),
+    )
+    return Section(
+        title=one.title,
+        paragraphs=tuple(text.format_map(fields) for text in one.paragraphs),
+        points=(*one.points, *(sentence(text) for name in one.lists for text in listed[name])),
+        tables=(*(tables[name] for name in one.tables if tables[name].rows), *((form,) if one.blanks else ())),
+    )
+
+
+def _fields(case: Case) -> dict[str, str]:
+    statement, about = case.statement, case.about
+    names = ", ".join(party.name for party in case.study.parties)
+    lines = case.log or ()
+    return {
+        "purpose": case.study.purpose or (about.intended_use if about else "") or _NOT_GIVEN,
+        "parties": f"{len(case.study.parties)} organisation(s): {names}",
+        "status": "The release was made." if case.released else "The study is planned; no row was read.",
+        "released": (about.description if about else "") or "What the study publishes: see the method.",
+        "meaning": meaning_of(statement),
+        "plainly": f"is right at most {percent(guess(statement.epsilon, statement.delta))} of the time. "
+        "Without the result it would be 50 %",
+        "epsilon": shown(statement.epsilon),
+        "delta": f"{statement.delta:g}",
+        "attacked": _attacked(case),
+        "logged": "No log was given: syndic export --log audit.jsonl."
+        if case.log is None
+        else f"{len(lines)} records about this study, from a verified audit log; accounts are those of the machine.",
+        **{
+            name: getattr(statement, name)
+            for name in ("method", "paper", "trust", "sensitivity", "accountant", "randomness")
+        },
+        "unit": statement.unit_in_words,
+    }
+
+
+def _attacked(case: Case) -> str:
+    if case.attacks is None:
+        return "No audit was given: syndic audit METHOD --out audit.json, then syndic export --audit audit.json."
+    seed = f"syndic audit, {case.attacks.effort}, seed {case.attacks.seed}"
+    if not case.own_attacks:
+        return f"{seed}: no attack on this study's method is in it."
+    return (
+        f"{seed}: attacks ran this method on made-up tables with a budget of their own. 'Reached' is the privacy loss "
+        "that they demonstrated; a small figure can also mean too few runs. The last column of the risks applies the "
+        "largest share of a claim that was reached to this study's epsilon."
+    )
+
+
+def _tables(case: Case) -> dict[str, Grid]:
+    study, statement = case.study, case.statement
+    summary = plan(study)
+    return {
+        "steps": Grid(
+            caption="Every question that a party answers",
+            head=("step", "reveals", "what"),
+            rows=tuple((one.step, one.reveals, one.means) for one in summary.steps),
+        ),
+        "columns": Grid(
+            caption="Columns; bounds and lists were declared before any row was read",
+            head=("column", "kind", "values or bins"),
+            rows=tuple((one.name, str(type(one).__struct_config__.tag), str(one.size)) for one in study.schema.columns),
+            numbers=(2,),
+        ),
+        "costs": Grid(
+            caption="Charged to each party's ledger for one person",
+            head=("party", "cost", "charged for"),
+            rows=tuple(
+                (one.party, at_delta(one.epsilon, one.delta), events_in_words(one.events) or "nothing")
+                for one in statement.parties
+            ),
+        ),
+        "risks": _risks(case),
+        "attacks": _attacks(case),
+        "recipients": _recipients(statement),
+        "duties": _duties(study),
+        "log": Grid(
+            caption="Log of the organisation about this study",
+            head=("time (UTC)", "who", "what", "allowed", "why"),
+            rows=tuple(
+                (one.time[:19], one.who, one.what, "yes" if one.allowed else "no", one.why)
+                for one in (case.log or ())[-_FIRST_LINES:]
+            ),
+        ),
+    }
+
+
+def _risks(case: Case) -> Grid:
+    epsilon, delta = case.statement.epsilon, case.statement.delta
+    strongest = max(case.bounds, key=lambda one: one.share, default=None)
+    inside = case.statement.unit.neighbours == "add_remove"
+    rows = (
+        ("singling out", "is this person in the data?" if inside else "which of two records is this person's?", 0.5),
+        ("linkability", "which of 1,000 people does something in the release belong to?", 0.001),
+        ("inference, unlikely value", "a value that a guess hits once in 1,000", 0.001),
+        ("inference, likely value", "a value that a guess hits in 90 %", 0.9),
+    )
+    reached = "" if strongest is None else f": {strongest.reached:.2f} of epsilon {strongest.epsilon:.2f}"
+    return Grid(
+        caption="Chance of a right guess about one person",
+        head=("criterion", "question", "without the person's data", "with them, at most", f"as attacks reach{reached}"),
+        rows=tuple(
+            (
+                *texts,
+                _chance(chance),
+                _chance(_most(chance, epsilon, delta)),
+                "no audit given" if strongest is None else _chance(_most(chance, strongest.share * epsilon, 0.0)),
+            )
+            for *texts, chance in rows
+        ),
+    )
+
+
+def _most(chance: float, epsilon: float, delta: float) -> float:
+    """Return the largest chance of success against a release, if it is `chance` against one without the person.
+
+    An even chance is one of two equally likely tables, as everywhere else (`guess`).
+    """
+    if chance == 0.5:
+        return guess(epsilon, delta)
+    grown = exp(min(epsilon, 700.0))
+    return min(1.0, grown * chance + delta, 1 - (1 - chance - delta) / grown)
+
+
+def _chance(share: float) -> str:
+    """Return a share rounded up; less than 1 is never shown as 100 %."""
+    return percent(share) if share >= 0.01 else f"{ceil(round(1e4 * share, 9)) / 100:g}{HARD}%"
+
+
+def _attacks(case: Case) -> Grid:
+    return Grid(
+        caption="Attacks of the audit on this method, with budgets of their own",
+        head=("attack", "seen by", "claimed epsilon", "delta", "reached, at least", "runs", "claim holds"),
+        rows=tuple(
+            (
+                one.audit,
+                one.view,
+                f"{one.epsilon:.3f}",
+                f"{one.delta or 0:g}",
+                f"{one.reached:.3f}",
+                str(one.runs),
+                "yes" if one.holds else "BROKEN",
+            )
+            for one in case.bounds
+        ),
+        numbers=(2, 3, 4, 5),
+    )
+
+
+def _recipients(statement: Statement) -> Grid:
+    whole = percent(guess(statement.epsilon, statement.delta))
+    public = statement.sees.get("anyone with the release", "the release")
+    others = [(role, seen) for role, seen in statement.sees.items() if role != "anyone with the release"]
+    rows = [(role, seen, whole) for role, seen in (*others, ("analyst", public), ("public, if published", public))]
+    rows += [
+        (f"against {who}", "the same, and what it knows itself", percent(guess(epsilon, statement.delta)))
+        for who, epsilon in statement.other_adversaries.items()
+    ]
+    return Grid(
+        caption="Recipients",
+        head=("recipient", "sees", "best guess about one person, at most"),
+        rows=(("each party, of its own people", "its own rows", "not protected"), *rows),
+    )
+
+
+def _duties(study: Study) -> Grid:
+    each = "own rows, cap and ledger; agrees to the study's digest or refuses; can withdraw; keeps keys, log and copies"
+    coordinator = (
+        "runs the server and the study; sees what 'recipients' lists; publishes; holds the root of certificates"
+    )
+    return Grid(
+        caption="Who does what",
+        head=("organisation", "does"),
+        rows=(*((party.name, each) for party in study.parties), ("coordinator", coordinator)),
+    )
