@@ -311,6 +311,10 @@ CASES = (
         )
     ),
     _across("crosstables", vertical_study()),
+    _across(
+        "survival across",
+        across_study("survival", 'time = "age"\nevent = "colour"\ncensored = "red"\nby = ["score"]', budget=ONE),
+    ),
     _across("crosstables local", vertical_study("local = true\ncolluding = 0")),
     _across("crosstables passive", vertical_study('adversary = "passive"\npairs = [["score", "age"]]')),
     _case(

@@ -171,6 +171,7 @@ def targets() -> Mapping[str, Target]:
         ),
         _vertical("crosstables, three servers", 'servers = ["p0", "p1", "p2"]', parties=THREE),
         _vertical("crosstables", "local = true"),
+        _vertical("survival, across", 'time = "age"\nevent = "colour"\ncensored = "red"\nby = ["score"]'),
         _vertical(
             "vertical, three servers",
             'model_cells = 60\nservers = ["p0", "p1", "p2"]\nkeep = [["colour", "score"]]',

@@ -43,7 +43,7 @@ from syndic.methods.learning.plan import LearnPlan
 from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.regression.mixing_plan import MixingPlan
 from syndic.methods.regression.pooled_gram import PooledGramPlan
-from syndic.methods.survival.survival import SurvivalPlan
+from syndic.methods.survival.survival import AcrossPlan, SurvivalPlan
 from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
 from syndic.methods.synthesis.vertical_plan import VerticalPlan
 from syndic.methods.synthesis.vertical_rounds import PARTNERS
@@ -94,7 +94,7 @@ def _people(study: Study) -> int:
     """Return the public number of people in all rows together."""
     if any(party.people is None for party in study.parties):
         raise InputError("advise needs every party's public number of people: set people for each in the study")
-    if study.protocol.partition == "vertical":
+    if study.partition == "vertical":
         return max(1, *(party.people or 0 for party in study.parties))
     return max(1, people_of(study) or 0)
 
@@ -128,11 +128,9 @@ def _marginals(public: Public) -> list[PublishedError]:
 
 def _crosstables(public: Public) -> list[PublishedError]:
     plan = public.study.plan_as(CrosstablesPlan)
-    kinds = ((plan.across, plan.note.across), (plan.within, plan.note.within))
-    return _counted(
-        [(one, deviation) for held, deviation in kinds for pairs in held.values() for one in plan.domains(pairs)],
-        public.people,
-    )
+    across, note = sum(len(tables) for tables in plan.across.values()), plan.note
+    domains = enumerate(plan.domains(plan.tables))
+    return _counted([(one, note.across if place < across else note.within) for place, one in domains], public.people)
 
 
 def _leaves(public: Public) -> list[PublishedError]:
@@ -245,7 +243,9 @@ def _learning(public: Public) -> list[PublishedError]:
 
 
 _FAMILIES: Final[Mapping[type[Plan], tuple[Callable[[Public], list[PublishedError]], str]]] = {
-    SurvivalPlan: (forecast_survival, "use fewer bins for the time, or fewer columns in `by`"),
+    **dict.fromkeys(
+        (SurvivalPlan, AcrossPlan), (forecast_survival, "use fewer bins for the time, or fewer columns in `by`")
+    ),
     MarginalsPlan: (_marginals, "name fewer `cliques`, or use fewer bins or values"),
     CrosstablesPlan: (_crosstables, "name fewer `pairs`, or use fewer bins or values"),
     DistdiffgenPlan: (_leaves, "set fewer `specialisations`, or use the method vertical"),

@@ -230,7 +230,7 @@ def _agreed(
         raise InputError("a released table does not describe its columns: give the study or its schema too")
     if isinstance(study, Schema):
         return table, None, study
-    if study.protocol.partition != "horizontal":
+    if study.partition != "horizontal":
         raise InputError(
             f"evaluate does not support {study.protocol.title}: it supports methods over different people, same columns"
         )

@@ -87,7 +87,7 @@ def _domain(release: Release) -> str:
 
 def _privacy_loss(release: Release) -> dict[str, Any]:
     statement, people = release.statement, people_of(release.study)
-    if release.study.protocol.partition == "vertical" and people is not None:
+    if release.study.partition == "vertical" and people is not None:
         # all parties have the same people
         people = max(party.people or 0 for party in release.study.parties)
     delta = {} if statement.delta == 0 else {"delta": statement.delta}

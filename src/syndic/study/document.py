@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any, ClassVar, Final, Self, TypeVar, final
+from typing import Any, ClassVar, Final, Literal, Self, TypeVar, final
 
 from syndic.data import Schema
 from syndic.data.lists import with_lists
@@ -172,6 +172,12 @@ class Study(Document):
         return plan
 
     @property
+    def partition(self) -> Literal["horizontal", "vertical"]:
+        """How the parties' data are divided: a method for rows may also run where columns are at different parties."""
+        apart = any(party.columns is not None for party in self.parties)
+        return "vertical" if apart else self.protocol.partition
+
+    @property
     def steps(self) -> dict[str, Step]:
         """The steps of a run, in their order."""
         return {name: each for name, (each, _owner) in steps_of_run(self.protocol, self.plan).items()}
@@ -179,7 +185,7 @@ class Study(Document):
     def check(self) -> None:
         """Raise `InputError` if the study cannot run or would cost more than its budget. Reads no row."""
         self._check_deltas()
-        if self.alignment and (self.protocol.partition != "vertical" or isinstance(self.protocol, Align)):
+        if self.alignment and (self.partition != "vertical" or isinstance(self.protocol, Align)):
             raise InputError("alignment is only for vertical studies that read aligned rows: leave it out")
         try:
             self.plan.check()
@@ -202,7 +208,7 @@ class Study(Document):
             return
         if people is None:
             raise InputError("delta above 0 needs a public number of people: set people for every party")
-        if self.protocol.partition == "vertical":
+        if self.partition == "vertical":
             # all parties have the same people
             people = max(party.people or 0 for party in self.parties)
         try:

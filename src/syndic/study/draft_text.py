@@ -216,7 +216,7 @@ def comment(text: str) -> str:
 
 def _largest(study: Study) -> int:
     numbers = [party.people or 1 for party in study.parties]
-    return max(numbers) if study.protocol.partition == "vertical" else sum(numbers)
+    return max(numbers) if study.partition == "vertical" else sum(numbers)
 
 
 def _name_of(value: str) -> str:

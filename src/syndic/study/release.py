@@ -99,7 +99,7 @@ class Release:
     def measured(self) -> Measured:
         """What noisy tables say, for methods that publish them."""
         study, result, unit = self.study, self.result, self.study.unit
-        same_people = study.protocol.partition == "vertical"
+        same_people = study.partition == "vertical"
         repeated = unit.whole_rows * (1 if same_people else unit.parties)
         rows = study.parties[0].people if same_people else people_of(study) if unit.sizes_are_public else None
         if isinstance(result, SyntheticTable):

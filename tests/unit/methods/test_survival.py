@@ -1,15 +1,21 @@
 """A survival study over parties: the curves of the pooled people, intervals, files, and refusals with a way out."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from support import charges
 from syndic import Study, simulate
 from syndic.advice.published import advise_published
-from syndic.errors import InputError
+from syndic.data import Table, open_source
+from syndic.errors import InputError, PartyError
+from syndic.kernel import Party
+from syndic.methods.histogram.crosstables import onehot_rows
 from syndic.methods.survival.result import EVERYBODY, SurvivalResult
+from syndic.methods.survival.survival import AcrossPlan
 from syndic.report import report
 from syndic.study import Release
 
@@ -185,6 +191,83 @@ def test_late_entry_uses_the_same_grid(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_study_that_makes_no_sense_is_refused(old: str, new: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         Study.loads(STUDY.replace(old, new)).check()
+
+
+# Times at one party, groups at another.
+
+CLINIC, REGISTRY = ("arm", "age"), ("months", "ended")
+ACROSS = (
+    STUDY.replace('"add_remove"', '"replace"')
+    .replace('"north"\npeople = 3000', f'"clinic"\npeople = 3000\ncolumns = {list(CLINIC)}')
+    .replace('"south"\npeople = 3000', f'"registry"\npeople = 3000\ncolumns = {list(REGISTRY)}')
+)
+APART = {"clinic": ROWS["north"].select(CLINIC), "registry": ROWS["north"].select(REGISTRY)}
+
+
+def test_columns_at_two_parties_have_the_same_table_and_the_same_release(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    study = Study.loads(ACROSS)
+    assert study.partition == "vertical"
+    noise = study.plan_as(AcrossPlan).noise
+    assert noise.sensitivity_squared == 2
+    assert noise.honest == 1, "one partner's share is enough"
+    assert study.costs["clinic"] == study.costs["registry"] == study.joint
+    made = simulate(study, APART, seed=1, folder=tmp_path / "run")
+    found = result(made)
+    ratios = found.hazard_ratios()
+    assert found.note.standard_deviation == pytest.approx(noise.total_variance(2) ** 0.5)
+    assert [len(charges(tmp_path / "run", name)) for name in APART] == [1, 1]
+    assert ratios is not None
+    assert ratios[0].lower < 0.6 < ratios[0].upper
+    made.write(tmp_path / "out")
+    assert result(Release.load(tmp_path / "out")).files()["estimates.csv"] == found.files()["estimates.csv"]
+    assert "times as wide as on pooled rows" in str(advise_published(study))
+    monkeypatch.setattr("syndic.noise.GaussianShare.draw", lambda *given: np.zeros(given[1], np.int64))
+    exact = result(simulate(study, APART, seed=1)).table
+    counted = Table(study.schema, open_source(ROWS["north"])).count(exact.domain.names)
+    assert exact.values.tolist() == counted.values.tolist()
+
+
+@pytest.mark.parametrize("proven", [True, False])
+def test_a_party_that_counts_one_person_often_is_refused(monkeypatch: pytest.MonkeyPatch, proven: bool) -> None:
+    """The clinic puts a person into its matrix many times: without the proof the noise no longer hides the time."""
+    victim = 7
+
+    def heavy(party: Party[AcrossPlan], start: int, stop: int) -> Any:
+        found = onehot_rows(party, start, stop).astype(np.int64)
+        if party.name == "clinic" and start <= victim < stop:
+            found[victim - start] *= 100
+        return found
+
+    monkeypatch.setattr("syndic.methods.survival.survival.onehot_rows", heavy)
+    monkeypatch.setattr("syndic.mpc.product.SecureProduct.check_unchanged", lambda *_: None)
+    monkeypatch.setattr("syndic.noise.GaussianShare.draw", lambda *given: np.zeros(given[1], np.int64))
+    if not proven:
+        monkeypatch.setattr("syndic.methods.histogram.crosstables.adversary_of", lambda *_: "passive")
+    study = Study.loads(ACROSS.replace('name = "cohort"', f'name = "cohort-{proven}"'))
+    if proven:
+        with pytest.raises(PartyError, match="rows are one-hot does not hold"):
+            simulate(study, APART, seed=1)
+    else:
+        table = result(simulate(study, APART, seed=1)).table
+        counted = Table(study.schema, open_source(ROWS["north"])).count(table.domain.names)
+        assert np.abs(table.values - counted.values).max() >= 99
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"replace"', '"add_remove"', "replace"),
+        ("columns = ['arm', 'age']", "columns = ['arm', 'age', 'months']", "held by several"),
+        ('by = ["arm", "age"]', "by = []", "exactly two parties"),
+        ('by = ["arm", "age"]', 'by = ["arm", "age"]\ncolluding = 2', "colluding must be 1"),
+        ("people = 3000\ncolumns = ['months'", "people = 2999\ncolumns = ['months'", "same number"),
+    ],
+)
+def test_what_cannot_be_counted_across_parties_is_refused(old: str, new: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Study.loads(ACROSS.replace(old, new)).check()
 
 
 def test_questions_beyond_the_study_are_refused(release: Release) -> None:

@@ -18,7 +18,7 @@ multiply instead of the coordinator (`syndic.mpc.threeserver`), and only two of 
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -46,7 +46,7 @@ from syndic.kernel import (
     step,
 )
 from syndic.methods.histogram.crosstables_plan import CrosstablesPlan, TableNoise
-from syndic.methods.histogram.crosstables_result import CrossTables, Pair, read_tables
+from syndic.methods.histogram.crosstables_result import CrossTables, Names, Pair, read_tables
 from syndic.methods.histogram.tables import cut
 from syndic.methods.onehot import completed, onehot
 from syndic.mpc.dealer import deal_products
@@ -113,18 +113,28 @@ class Crosstables(Method, tag="crosstables"):
 
     def plan(self, terms: Terms) -> CrosstablesPlan:
         """Choose the tables, calibrate the noise to the strictest budget, and size the rings for both."""
-        domain = terms.schema.domain
         for name in self.servers:
             member(terms, name)
         held = {party.name: schema_of(terms, party.name).names for party in terms.parties}
-        across = self._across(held)
+        across = {who: tuple(((one,), (other,)) for one, other in pairs) for who, pairs in self._across(held).items()}
         within = {name: tuple(itertools.combinations(own, 2)) if self.local else () for name, own in held.items()}
         named = {name for pair in self.pairs for name in pair}
-        sent = {name: tuple(each for each in own if not named or each in named) for name, own in held.items()}
-        # the last level is not sent: its counts follow from the others and from the party's own counts
-        groups = {name: tuple(domain[each] - 1 for each in own) for name, own in sent.items()}
+        sent = {name: tuple((each,) for each in own if not named or each in named) for name, own in held.items()}
+        return self.plan_of(terms, across, within, sent)
+
+    def plan_of(
+        self,
+        terms: Terms,
+        across: Mapping[Pair, tuple[tuple[Names, Names], ...]],
+        within: Mapping[str, tuple[Pair, ...]],
+        sent: Mapping[str, tuple[Names, ...]],
+    ) -> CrosstablesPlan:
+        """Return the plan of these tables: their noise and rings."""
+        domain, names = terms.schema.domain, [left + right for tables in across.values() for left, right in tables]
+        # the last cell is not sent: its counts follow from the others and from the party's own counts
+        groups = {name: tuple(domain.project(each).size - 1 for each in own) for name, own in sent.items()}
         proven = adversary_of(self.adversary, self.colluding) == "active"
-        noise = self._noise(terms, [pair for pairs in (*across.values(), *within.values()) for pair in pairs])
+        noise = self._noise(terms, [*names, *(pair for pairs in within.values() for pair in pairs)])
         sizes = product_sizes(
             rows=terms.parties[0].people or 1,
             entry=1,
@@ -160,46 +170,19 @@ class Crosstables(Method, tag="crosstables"):
     def open_tables(self, party: Party[CrosstablesPlan], message: Nothing) -> OpenedTables:
         """Reconstruct full tables from the shares, add this party's share of the noise, and mask the result."""
         del message
-        plan, product = party.plan, party.plan.product
-        shares = product.shares(party)
-        names, ring = plan.sent[party.name], product.sizes.ring
-        counted = party.table.marginals([*((name,) for name in names), *plan.within[party.name]])
-        margins = {name: table.values for name, table in zip(names, counted, strict=False)}
-        groups = zip(names, product.groups[party.name], strict=True)
-        product.check_unchanged(party, np.concatenate([margins[name][:group] for name, group in groups]))
-        local = [table.values.ravel() for table in counted[len(names) :]]
-        values = {partner: _tables_of(plan, party.name, partner, share, margins) for partner, share in shares.items()}
-        noise = TableNoise(share=plan.noise, alone=sum(each.size for each in local))
-        noisy = party.contribute(noise, np.concatenate([*values.values(), *local]), why="noisy two-way tables")
-        hidden = {}
-        start = 0
-        for partner, own in values.items():
-            part = noisy[start : start + own.size]
-            hidden[partner] = ring.pack(product.hide(party, partner, part, ring))
-            start += own.size
-        return OpenedTables(shares=hidden, local=noisy[start:])
+        return open_shares(party)
 
     def product_matrix(self, party: Party[CrosstablesPlan], start: int, stop: int) -> NDArray[Any]:
         """Return rows of the party's one-hot matrix. Private."""
-        plan = party.plan
-        return onehot(party.table, plan.sent[party.name], plan.product.groups[party.name], (start, stop))
+        return onehot_rows(party, start, stop)
 
     # The coordinator's side.
 
     def coordinate(self, session: Session[CrosstablesPlan]) -> CrossTables:
         """Deal triples, forward messages, add up the noisy shares of each pair of parties, split them into tables."""
-        plan, sizes, ring = session.plan, session.plan.product.sizes, session.plan.product.sizes.ring
-        deal_products(session, self, plan.product)
+        deal_products(session, self, session.plan.product)
         opened = session.ask(self.open_tables, Nothing())
-        tables: list[Factor] = []
-        for (left, right), pairs in plan.across.items():
-            domains = plan.domains(pairs)
-            count = sum(domain.size for domain in domains)
-            parts = [ring.unpack(opened[one].shares[other], count) for one, other in ((left, right), (right, left))]
-            tables += cut(domains, ring.lift(ring.add(*parts)) + sizes.centre)
-        for name, own in plan.within.items():
-            tables += cut(plan.domains(own), opened[name].local) if own else ()
-        return CrossTables(note=plan.note, tables=tuple(tables))
+        return CrossTables(note=session.plan.note, tables=tables_from(session.plan, opened))
 
     def read(self, plan: CrosstablesPlan, folder: Path) -> CrossTables:
         """Read back `crosstables.parquet` and `crosstables.json`."""
@@ -223,7 +206,7 @@ class Crosstables(Method, tag="crosstables"):
                 raise InputError(f"pairs: none has a column of party '{name}': add one, or leave the party out")
         return across
 
-    def _noise(self, terms: Terms, tables: list[Pair]) -> GaussianShare:
+    def _noise(self, terms: Terms, tables: Sequence[Names]) -> GaussianShare:
         """Return the share of the noise that each of two partners adds, calibrated to the strictest budget."""
         return GaussianShare(
             # one person's values at all parties at once: in each table one count goes down and one goes up
@@ -231,14 +214,54 @@ class Crosstables(Method, tag="crosstables"):
             rho=min(rho_for(budget.epsilon, budget.delta) for budget in budgets_of(terms)),
             parties=2,
             colluding=self.colluding,
-            dimension=sum(terms.schema.domain.project(pair).size for pair in tables),
+            dimension=sum(terms.schema.domain.project(names).size for names in tables),
         )
 
 
+def onehot_rows(party: Party[CrosstablesPlan], start: int, stop: int) -> NDArray[Any]:
+    """Return rows of the party's one-hot matrix, a part for each set of columns that it sends. Private."""
+    plan = party.plan
+    return onehot(party.table, plan.domains(plan.sent[party.name]), plan.product.groups[party.name], (start, stop))
+
+
+def open_shares(party: Party[CrosstablesPlan]) -> OpenedTables:
+    """Reconstruct full tables from a party's shares, add its share of the noise, and mask the result."""
+    plan, product = party.plan, party.plan.product
+    shares = product.shares(party)
+    names, ring = plan.sent[party.name], product.sizes.ring
+    counted = [table.values.ravel() for table in party.table.marginals([*names, *plan.within[party.name]])]
+    margins, local = dict(zip(names, counted, strict=False)), counted[len(names) :]
+    groups = zip(names, product.groups[party.name], strict=True)
+    product.check_unchanged(party, np.concatenate([margins[name][:group] for name, group in groups]))
+    values = {partner: _tables_of(plan, party.name, partner, share, margins) for partner, share in shares.items()}
+    noise = TableNoise(share=plan.noise, alone=sum(each.size for each in local))
+    noisy = party.contribute(noise, np.concatenate([*values.values(), *local]), why="noisy tables across parties")
+    hidden = {}
+    start = 0
+    for partner, own in values.items():
+        part = noisy[start : start + own.size]
+        hidden[partner] = ring.pack(product.hide(party, partner, part, ring))
+        start += own.size
+    return OpenedTables(shares=hidden, local=noisy[start:])
+
+
+def tables_from(plan: CrosstablesPlan, opened: Mapping[str, OpenedTables]) -> tuple[Factor, ...]:
+    """Add up the noisy shares of each pair of parties, and split them into tables."""
+    sizes, ring, tables = plan.product.sizes, plan.product.sizes.ring, list[Factor]()
+    for (left, right), pairs in plan.across.items():
+        domains = plan.domains([first + second for first, second in pairs])
+        count = sum(domain.size for domain in domains)
+        parts = [ring.unpack(opened[one].shares[other], count) for one, other in ((left, right), (right, left))]
+        tables += cut(domains, ring.lift(ring.add(*parts)) + sizes.centre)
+    for name, own in plan.within.items():
+        tables += cut(plan.domains(own), opened[name].local) if own else ()
+    return tuple(tables)
+
+
 def _tables_of(
-    plan: CrosstablesPlan, own: str, partner: str, share: NDArray[Any], margins: Mapping[str, NDArray[np.int64]]
+    plan: CrosstablesPlan, own: str, partner: str, share: NDArray[Any], margins: Mapping[Names, NDArray[np.int64]]
 ) -> NDArray[np.int64]:
-    """Return a party's shares of the tables with a partner, with the levels that were not sent filled in."""
+    """Return a party's shares of the tables with a partner, with the cells that were not sent filled in."""
     sizes = plan.product.sizes
     left, right = plan.product.pair(own, partner)
     is_left, rows, columns = left == own, plan.slices(left), plan.slices(right)

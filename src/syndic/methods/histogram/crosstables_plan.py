@@ -1,9 +1,8 @@
 """The plan of two-way tables: which columns of which parties are counted together, and the noise and rings for it."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from syndic.kernel import (
     product_sees,
     trust_in,
 )
-from syndic.methods.histogram.crosstables_result import CrossNote, Pair
+from syndic.methods.histogram.crosstables_result import CrossNote, Names, Pair
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.threeserver import STAGES, servers_of
 from syndic.noise import DiscreteGaussian, GaussianShare
@@ -60,24 +59,24 @@ def whole_noise(share: GaussianShare) -> DiscreteGaussian:
     return DiscreteGaussian(sensitivity_squared=square, rho=square / (2 * sigma_squared))
 
 
-@final
 class CrosstablesPlan(Plan):
     """Which tables are counted, a partner's share of their noise, and the product that counts those across parties.
 
-    `across` has the tables of a pair of parties, the left party's column first; `within` has a party's own tables, and
-    `sent` its columns that are in a table across parties.
+    `across` has the tables of a pair of parties, the left party's columns first; `within` has a party's own tables, and
+    `sent` its sets of columns that are in a table across parties, each counted as one.
     """
 
-    across: Mapping[Pair, tuple[Pair, ...]]
+    across: Mapping[Pair, tuple[tuple[Names, Names], ...]]
     within: Mapping[str, tuple[Pair, ...]]
-    sent: Mapping[str, tuple[str, ...]]
+    sent: Mapping[str, tuple[Names, ...]]
     noise: GaussianShare
     product: SecureProduct
 
     @cached_property
-    def tables(self) -> tuple[Pair, ...]:
-        """All pairs of columns that are counted: first those across parties, then those within each."""
-        return tuple(pair for pairs in (*self.across.values(), *self.within.values()) for pair in pairs)
+    def tables(self) -> tuple[Names, ...]:
+        """The columns of all tables that are counted: first those across parties, then those within each."""
+        across = (left + right for tables in self.across.values() for left, right in tables)
+        return (*across, *(pair for pairs in self.within.values() for pair in pairs))
 
     @property
     def servers(self) -> tuple[str, ...]:
@@ -102,12 +101,12 @@ class CrosstablesPlan(Plan):
             both = max(both, noise.event.rho)
         return float(zcdp_epsilon(both, delta)), float(zcdp_epsilon(one, delta))
 
-    def domains(self, tables: tuple[Pair, ...]) -> list[Domain]:
+    def domains(self, tables: Sequence[Names]) -> list[Domain]:
         """Return the domains of some tables."""
-        return [self.terms.schema.domain.project(pair) for pair in tables]
+        return [self.terms.schema.domain.project(names) for names in tables]
 
-    def slices(self, party: str) -> dict[str, slice]:
-        """Return where each column's levels are in the party's matrix."""
+    def slices(self, party: str) -> dict[Names, slice]:
+        """Return where the cells of each set of columns are in the party's matrix."""
         ends = np.cumsum([0, *self.product.groups[party]]).tolist()
         spans = [slice(start, stop) for start, stop in itertools.pairwise(ends)]
         return dict(zip(self.sent[party], spans, strict=True))

@@ -15,6 +15,7 @@ from syndic.kernel import Result
 from syndic.methods.histogram.tables import read_counts
 
 Pair = tuple[str, str]
+Names = tuple[str, ...]
 
 
 class CrossNote(Document):
@@ -22,7 +23,7 @@ class CrossNote(Document):
 
     across: float
     within: float
-    tables: tuple[Pair, ...]
+    tables: tuple[Names, ...]
 
 
 @final
