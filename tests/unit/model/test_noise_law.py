@@ -228,6 +228,11 @@ def test_two_noises_say_what_they_cost() -> None:
     sound = two_noises(setting(), 0.25)
     assert sound.fresh == gradient_noise("MPC Grad P", setting()).law
     assert (sound.epsilon, sound.delta) == (0.5, 0.001)
+    # the objective of all 50,000 records leaves 0.49 of epsilon to the vector, and needs no further penalty
+    for joint in (sound, two_noises(setting(), 0.25, "as_published", joint=True)):
+        assert joint.start.scale == pytest.approx(2 * sqrt(2 * log(1250)) / 0.490025, rel=1e-6)
+        assert joint.extra == 0.0
+    assert printed.extra > 0
 
 
 def test_numbers_that_make_no_sense_are_refused() -> None:

@@ -193,16 +193,26 @@ class TwoNoises:
     delta: float
 
 
-def two_noises(setting: Setting, smoothness: float, variant: Variant = "sound") -> TwoNoises:
-    """Return both noises; `sound` replaces the fresh one by Gaussian noise calibrated to all iterations."""
-    first = local_objective(setting, smoothness, variant)
+def two_noises(
+    setting: Setting, smoothness: float, variant: Variant = "sound", *, joint: bool | None = None
+) -> TwoNoises:
+    """Return both noises; `sound` replaces the fresh one by Gaussian noise calibrated to all iterations.
+
+    The fixed vector is that of the `joint` objective over all records (default with `sound`). The authors' program
+    takes it from the records of one party, which are fewer, so that less of epsilon is left for the vector.
+    """
+    everyone = setting.parties * setting.records
+    if variant == "sound" if joint is None else joint:
+        first = local_objective(replace(setting, records=everyone), smoothness)
+        extra = first.extra
+    else:
+        first = local_objective(setting, smoothness, variant)
+        # the published update divides the further penalty by the number of all records
+        extra = first.extra / everyone
     start = Gaussian(2 * setting.lipschitz * sqrt(2 * log(1.25 / setting.delta)) / first.left)
-    sensitivity = setting.gradient_sensitivity
-    # the published update divides the further penalty by the number of all records
-    extra = first.extra / (setting.parties * setting.records)
     if variant == "sound":
-        sigma = gradient_sigma(sensitivity, setting.iterations, setting.epsilon, setting.delta)
-        return TwoNoises(start, Gaussian(sigma), extra, float(setting.epsilon), float(setting.delta))
-    fresh = law("as_published", sensitivity, setting.dimension, setting.epsilon, setting.delta)
+        fresh = gradient_noise("MPC Grad P", setting).law
+        return TwoNoises(start, fresh, extra, float(setting.epsilon), float(setting.delta))
+    drawn = law("as_published", setting.gradient_sensitivity, setting.dimension, setting.epsilon, setting.delta)
     true = setting.iterations * sqrt(setting.dimension) * float(setting.epsilon)
-    return TwoNoises(start, fresh, extra, true, 0.0)
+    return TwoNoises(start, drawn, extra, true, 0.0)

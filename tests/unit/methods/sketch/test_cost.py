@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import msgspec
+import numpy as np
 import pytest
 
 from syndic.errors import InputError
@@ -78,13 +79,59 @@ def test_the_printed_plan_is_refused_with_its_delta() -> None:
         sketch_cost(plan, columns=15, epsilon=HALF, delta=Fraction(1, 10**5), neighbours="add_remove")
 
 
-def test_replacing_costs_more_than_adding_and_less_than_twice_as_much() -> None:
+def test_replacing_costs_more_than_adding_and_less_than_removing_and_adding() -> None:
     plan = SketchPlan(phantoms=5600, floor=13, repetitions=2000, cap=17)
-    replaced = sketch_delta(plan, columns=2, epsilon=0.4, neighbours="replace", keys=14, points=2**18)
-    added = sketch_delta(plan, columns=2, epsilon=0.4, keys=14, points=2**18)
-    halved = sketch_delta(plan, columns=2, epsilon=0.2, keys=14, points=2**18)
-    assert replaced.lower == added.lower
-    assert added.upper < replaced.upper <= (1 + 2.72**0.2) * halved.upper
+    replaced = sketch_delta(plan, columns=2, epsilon=0.4, neighbours="replace", keys=56, points=2**18)
+    added = sketch_delta(plan, columns=2, epsilon=0.4, keys=56, points=2**18)
+    halved = sketch_delta(plan, columns=2, epsilon=0.2, keys=56, points=2**18)
+    assert added.upper < replaced.lower <= replaced.upper < halved.lower
+    # the charge at (., 1e-6): 0.965 by way of the table without the person
+    million = Fraction(1, 10**6)
+    event = sketch_cost(plan, columns=2, epsilon=Fraction(67, 100), delta=million, neighbours="replace", keys=56)
+    assert event.delta <= million
+    with pytest.raises(InputError, match="have delta"):
+        sketch_cost(plan, columns=2, epsilon=Fraction(62, 100), delta=million, neighbours="replace", keys=56)
+
+
+@pytest.mark.parametrize(("columns", "changed"), [(1, 1), (2, 2), (2, 1)])
+def test_an_attacker_with_the_likelihood_ratio_gains_what_the_bracket_says(columns: int, changed: int) -> None:
+    """Every outcome of the sketches of old, new and kept values is enumerated, one repetition, any rank."""
+    plan = SketchPlan(phantoms=3, floor=2, repetitions=1, cap=6)
+    old, new = _outcomes(plan, columns, changed)
+    true = float(np.maximum(old - np.exp(0.3) * new, 0).sum())
+    found = sketch_delta(plan, columns=columns, epsilon=0.3, neighbours="replace", points=2**16)
+    assert true <= found.upper
+    worst = max(_advantage(plan, columns, each) for each in range(1, columns + 1))
+    assert found.lower <= worst <= found.upper < 1.02 * worst
+
+
+def _advantage(plan: SketchPlan, columns: int, changed: int) -> float:
+    old, new = _outcomes(plan, columns, changed)
+    return float(np.maximum(old - np.exp(0.3) * new, 0).sum())
+
+
+def _outcomes(plan: SketchPlan, columns: int, changed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return probabilities of all outcomes if the rank is in the old values' sketches, and in the new ones'."""
+    both = []
+    for mine in (range(changed), range(changed, 2 * changed)):
+        kept = range(2 * changed, columns + changed)
+        total = np.zeros((plan.top - plan.floor + 1,) * (columns + changed))
+        for rank in range(1, 60):
+            joint = np.ones(())
+            for sketch in range(columns + changed):
+                own = rank if sketch in mine or sketch in kept else 0
+                joint = np.multiply.outer(joint, _shown(plan, own))
+            total += 2.0**-rank * joint
+        both.append(total)
+    return both[0], both[1]
+
+
+def _shown(plan: SketchPlan, rank: int) -> np.ndarray:
+    """Return the distribution of a sketch of the phantoms and one person of this rank, 0 for nobody."""
+    most = np.arange(plan.floor, plan.top + 1)
+    upto = np.where(most >= rank, (1 - 2.0**-most) ** plan.phantoms, 0.0)
+    upto[-1] = 1.0
+    return np.diff(upto, prepend=0.0)
 
 
 def test_no_number_of_phantoms_is_found_where_there_is_none() -> None:

@@ -42,6 +42,8 @@ CHECKPOINTS: Final = (*POSITIONS, ITERATIONS)
 LATE: Final = slice(POSITIONS.index(800), len(POSITIONS))
 VARIANTS: Final[tuple[Variant, ...]] = ("as_published", "sound")
 TOLERANCE: Final = 1e-8
+# as published, but for the epsilon left to the vector: that of the joint objective, not of one party's
+JOINT: Final = "Rajkumar-Agarwal, joint objective"
 
 
 @final
@@ -221,6 +223,8 @@ class Experiment:
                 yield f"{method}{word}", _single(gradient_noise(method, self.setting, variant), shape, generator)
             both = two_noises(self.setting, Logistic().smoothness, variant)
             yield f"Rajkumar-Agarwal{word}", self._both(both, shape, generator)
+        both = two_noises(self.setting, Logistic().smoothness, "as_published", joint=True)
+        yield JOINT, self._both(both, shape, generator)
 
     def _both(self, noises: TwoNoises, shape: tuple[int, int], generator: np.random.Generator) -> Draw:
         start = noises.start.simulate(shape, generator).T / (self.parties * self.setting.records)

@@ -15,6 +15,7 @@ from syndic.methods.vertimrf.model.tables import (
     gathered,
     recovered,
     recovered_variance,
+    shares_of,
     shares_of_bins,
 )
 from syndic.model.markov import Grouping, JunctionTree, MarkovField, Measurement, Synthesis, fit, plan_tree, triangulate
@@ -118,7 +119,7 @@ class Build:
         counts: Noisy counts of every value, for some columns.
         spread: Whether the count of a bin is divided among its values by their known counts, or evenly.
         consistency: Whether tables across parties are made to agree with the columns' own counts.
-        aware: Whether scores correct for noise; if not, as published.
+        aware: Whether scores correct for noise and tables are weighted by their precision; if not, as published.
         largest: The most cells of a clique.
         cells: The most cells of the model.
         edges: The most edges between parties.
@@ -172,6 +173,10 @@ class Build:
         self, tree: JunctionTree, within: Sequence[Measurement], start: MarkovField | None, chosen: Sequence[Names]
     ) -> MarkovField:
         tables = [*within, *map(self._target, chosen)]
+        if not self.aware:
+            # any common variance has the same minimum. The optimiser moves logarithms by residuals over it: with 1,
+            # where tables disagree by thousands of people, hundreds of passes end far from the minimum
+            tables = [Measurement(one.names, one.values, self.people) for one in tables]
         # tables within parties come from a model and leave no loss; other tables have only the noise of their bins
         noisy = sum(self._raw[names].size for names in chosen) / sum(one.values.size for one in tables)
         return fit(
@@ -181,7 +186,7 @@ class Build:
             start=start,
             total=self.people,
             iterations=self.iterations,
-            target=_TARGET * noisy,
+            target=_TARGET * noisy if self.aware else 0.0,
         ).field
 
     # Within parties.
@@ -258,13 +263,14 @@ class Build:
     def _score(self, names: Names) -> float:
         if self.aware:
             return r_score(self._raw[names], [self._binned[name] for name in names], self.across.variance(names))
-        table = onto_simplex(self._raw[names], self.people)
+        table = self.people * shares_of(self._raw[names])
         return r_score(table, [table.sum(axis=1), table.sum(axis=0)])
 
     def _low(self, names: Names) -> Floats:
         """Return a consistent table over bins, without negative cells."""
         if not self.consistency:
-            return onto_simplex(self._raw[names], self.people)
+            raw = self._raw[names]
+            return onto_simplex(raw, self.people) if self.aware else self.people * shares_of(raw)
         trust = 1.0 if self.aware and self.local else 0.5
         return consistent(self._raw[names], [self._binned[name] for name in names], trust=trust)
 

@@ -165,7 +165,7 @@ def consistent(
     of the column's own counts: 1/2 as published; 1 if they are much more precise, so that they stay as they are.
     """
     total = sum(float(one.sum()) for one in margins) / len(margins)
-    shares, own = _normalised(table), [_normalised(one) for one in margins]
+    shares, own = shares_of(table), [shares_of(one) for one in margins]
     for _ in range(sweeps):
         apart = 0.0
         for axis, known in enumerate(own):
@@ -176,14 +176,14 @@ def consistent(
             own[axis] = mean
             shape = [-1 if other == axis else 1 for other in range(shares.ndim)]
             spread = (mean - found) * found.size / shares.size
-            shares = _normalised(shares + spread.reshape(shape))
+            shares = shares_of(shares + spread.reshape(shape))
         if apart < tolerance:
             break
     return shares * total
 
 
-def _normalised(values: Floats) -> Floats:
-    """Return non-negative shares that sum to one; uniform if no value is positive."""
+def shares_of(values: Floats) -> Floats:
+    """Return shares that sum to one, negative cells cut at zero; uniform if no cell is positive."""
     positive = np.maximum(values, 0.0)
     total = float(positive.sum())
     return positive / total if total > 0 else np.full(values.shape, 1 / values.size)

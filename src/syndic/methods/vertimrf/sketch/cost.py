@@ -9,7 +9,7 @@ import msgspec
 from syndic.document import exact
 from syndic.errors import InputError
 from syndic.methods.vertimrf.sketch.compose import POINTS, Bracket, Losses, delta_above, delta_below
-from syndic.methods.vertimrf.sketch.loss import LossLaw, loss_law
+from syndic.methods.vertimrf.sketch.loss import loss_law, replaced_laws
 from syndic.methods.vertimrf.sketch.plan import WORD_BITS, SketchPlan, floor_for
 from syndic.privacy.event import ApproximateEvent
 
@@ -17,6 +17,7 @@ Neighbours = Literal["add_remove", "replace"]
 
 # replacing a person is removing one and adding one: the shares of epsilon tried for the first
 _SHARES: Final = (0.5, 0.65, 0.8, 0.9)
+_FEW_POINTS: Final = 2**17
 _ATTO: Final = 10**18
 _MOST_PHANTOMS: Final = 2**36
 
@@ -34,18 +35,16 @@ def sketch_delta(
     """Return the true delta at `epsilon` of sketches of `columns` columns under each of `keys` independent keys.
 
     It holds against everybody who does not have the keys. `others`: other people in each of the person's values. They
-    add uncertainty for the attacker only if they are really present, so a guarantee uses 0. For `add_remove` both
-    bounds are for the worst pair of tables. For `replace`, where any of the person's values may change, the upper bound
-    passes through the table without the person; the lower bound is that of `add_remove`, from the old values alone.
+    add uncertainty for the attacker only if they are really present, so a guarantee uses 0. Both bounds are for the
+    worst pair of tables. For `replace` with three columns or more, or very many ranks, the upper bound passes through
+    the table without the person, and the lower bound is that of `add_remove`, from the old values alone.
     """
-    law = loss_law(plan, columns, others)
-    repetitions = plan.repetitions * keys
-    lower = max(
-        delta_below(losses, repetitions=repetitions, epsilon=epsilon, points=points)
-        for losses in (law.added(), law.removed())
-    )
+    plan = msgspec.structs.replace(plan, phantoms=plan.phantoms + others)
+    law, repetitions = loss_law(plan, columns), plan.repetitions * keys
+    worst = (replaced_laws(plan, columns) if neighbours == "replace" else ()) or (law.added(), law.removed())
+    lower = max(delta_below(losses, repetitions=repetitions, epsilon=epsilon, points=points) for losses in worst)
     lower = max(0.0, lower - _word_rounding(plan.top, repetitions, epsilon))
-    return Bracket(lower, _above(law, plan.top, repetitions, epsilon, neighbours, points))
+    return Bracket(lower, _above(plan, columns, repetitions, epsilon, neighbours, points))
 
 
 def _word_rounding(top: int, repetitions: int, epsilon: float) -> float:
@@ -53,15 +52,19 @@ def _word_rounding(top: int, repetitions: int, epsilon: float) -> float:
     return float(repetitions * top * 2.0**-WORD_BITS * (1 + exp(epsilon)))
 
 
-def _above(law: LossLaw, top: int, repetitions: int, epsilon: float, neighbours: Neighbours, points: int) -> float:
+def _above(
+    plan: SketchPlan, columns: int, repetitions: int, epsilon: float, neighbours: Neighbours, points: int
+) -> float:
     """Return a delta that holds in both directions between neighbours."""
 
     def of(losses: Losses, at: float) -> float:
         return delta_above(losses, repetitions=repetitions, epsilon=at, points=points)
 
-    rounding = _word_rounding(top, repetitions, epsilon)
-    if neighbours == "add_remove":
-        return min(1.0, max(of(law.added(), epsilon), of(law.removed(), epsilon)) + rounding)
+    law, rounding = loss_law(plan, columns), _word_rounding(plan.top, repetitions, epsilon)
+    # replacing is symmetric: old and new values may be exchanged
+    exact_laws = (law.added(), law.removed()) if neighbours == "add_remove" else replaced_laws(plan, columns)
+    if exact_laws:
+        return min(1.0, max(of(losses, epsilon) for losses in exact_laws) + rounding)
     ways = (
         of(law.added(), share * epsilon) + exp(share * epsilon) * of(law.removed(), (1 - share) * epsilon)
         for share in _SHARES
@@ -83,9 +86,12 @@ def sketch_cost(
     The event covers one person over all `columns` of all parties and all `keys` together. It is more than the sum of
     the columns' costs under separate keys, so no party can be charged for its own columns alone.
     """
-    law = loss_law(plan, columns)
-    found = _above(law, plan.top, plan.repetitions * keys, nextafter(float(epsilon), 0), neighbours, POINTS)
-    if found > delta:
+    # a coarse grid proves less, but what it proves holds
+    for points in (_FEW_POINTS, POINTS):
+        found = _above(plan, columns, plan.repetitions * keys, nextafter(float(epsilon), 0), neighbours, points)
+        if found <= delta:
+            break
+    else:
         raise InputError(
             f"sketches of {columns} columns under each of {keys} key(s) with {plan.phantoms} phantoms have delta "
             f"{found:.3g} at epsilon {float(epsilon):g}, not {float(delta):.3g}: use a key for each pair of "
@@ -117,8 +123,8 @@ def phantoms_needed(
         return msgspec.structs.replace(plan, phantoms=phantoms, floor=floor)
 
     def kept(phantoms: int) -> bool:
-        law = loss_law(with_phantoms(phantoms), columns)
-        return _above(law, plan.top, plan.repetitions * keys, epsilon, neighbours, points) <= delta
+        tried = with_phantoms(phantoms)
+        return _above(tried, columns, plan.repetitions * keys, epsilon, neighbours, points) <= delta
 
     # the losses of one column alone, 1 / phantoms each, add up to about this much
     fails, fits = 1, ceil(sqrt(plan.repetitions * keys) / epsilon)

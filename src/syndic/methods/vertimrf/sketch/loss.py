@@ -14,13 +14,17 @@ is at most 1 + 1 / K, the published bound. With s >= 2 it grows without bound in
 are very rare without the person, and certain if the person's rank is the largest everywhere. The step of the published
 proof that fails is the case of ties (Zhao et al. 2024, Theorem 4).
 
+Replacing a person moves the rank from the sketches of the old values to those of the new ones. Where all values change,
+old and new sketches are independent: the loss is one of presence plus one of absence. Where a value stays, its sketch
+shows the rank in both cases. Nothing proves which is worse, so both are computed.
+
 Other people in the same values only add elements whose ranks do not depend on the person, which is post-processing: the
 worst case is a person alone in each value. Sketches of values that the person does not have reveal nothing.
 """
 
 from dataclasses import dataclass
 from math import log1p
-from typing import final
+from typing import Final, final
 
 import numpy as np
 import scipy
@@ -28,6 +32,7 @@ from numpy.typing import NDArray
 
 from syndic.errors import InputError
 from syndic.methods.vertimrf.sketch.compose import Losses
+from syndic.methods.vertimrf.sketch.estimate import log_tails
 from syndic.methods.vertimrf.sketch.plan import SketchPlan
 
 
@@ -46,6 +51,42 @@ class LossLaw:
     def removed(self) -> Losses:
         """Return probabilities and privacy losses if the person is absent, against the person being present."""
         return np.exp(self.log_without), -self.log_ratio
+
+
+# ranks that a sketch may show, up to which all outcomes of three sketches are listed
+_MOST_RANKS: Final = 80
+
+
+def replaced_laws(plan: SketchPlan, columns: int) -> tuple[Losses, ...]:
+    """Return the privacy losses of a person whose values change, for each number of columns in which they do.
+
+    All outcomes are listed for up to two columns, and ranks below `_MOST_RANKS`. Otherwise nothing is returned.
+    """
+    ranks = plan.top - max(plan.floor, 1) + 1
+    if columns > 2 or (columns == 2 and ranks > _MOST_RANKS):
+        return ()
+    law = loss_law(plan, columns)
+    (present, gained), (absent, lost) = law.added(), law.removed()
+    all_change = np.outer(present, absent).ravel(), np.add.outer(gained, lost).ravel()
+    return (all_change,) if columns == 1 else (all_change, _one_of_two(plan, law.log_ratio))
+
+
+def _one_of_two(plan: SketchPlan, log_ratio: NDArray[np.float64]) -> Losses:
+    """Return the losses if the value changes in one of two columns: sketches of the old, the new and the kept value."""
+    middle = plan.top - plan.floor - 1
+    alone, tied = log_ratio[1 : 1 + middle], log_ratio[1 + middle : 1 + 2 * middle]
+    lowest = np.concatenate([log_ratio[:1], alone, log_ratio[-1:]])
+    places = np.arange(middle + 2)
+    ratio = lowest[np.minimum.outer(places, places)]
+    np.fill_diagonal(ratio, np.concatenate([log_ratio[:1], tied, log_ratio[-1:]]))
+    below, upto = log_tails(plan)
+    # without a floor no sketch with a phantom shows 0
+    shown = slice(1 if plan.floor == 0 else 0, None)
+    below, upto, ratio = below[shown], upto[shown], ratio[shown, shown]
+    single = np.exp(plan.phantoms * upto) * -np.expm1(plan.phantoms * (below - upto))
+    linked = np.outer(single, single) * np.exp(ratio)
+    chances = linked[:, None, :] * single[None, :, None]
+    return chances.ravel(), (ratio[:, None, :] - ratio[None, :, :]).ravel()
 
 
 def loss_law(plan: SketchPlan, columns: int, others: int = 0) -> LossLaw:
