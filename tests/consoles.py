@@ -19,9 +19,10 @@ import pyarrow as pa
 
 from organisations import COORDINATOR, homes_for
 from support import rows, study_text
-from syndic.console.access import new_secret
+from syndic.console.access import Proxy, role_of
 from syndic.console.guard import Application
-from syndic.console.serve import hosts_of, role_of
+from syndic.console.serve import hosts_of
+from syndic.console.users import UserRole, put, with_token
 from syndic.console.web import application
 from syndic.document import to_readable_json
 from syndic.runtime import Local
@@ -129,11 +130,20 @@ def request(
 class Visitor:
     """A browser of the owner, signed in unless told otherwise."""
 
-    def __init__(self, folder: Path, *, signed_in: bool = True) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        signed_in: bool = True,
+        name: str = "maria",
+        role: UserRole = "administrator",
+        proxy: Proxy | None = None,
+    ) -> None:
         self.folder = folder
-        self.secret = new_secret(folder)
-        role = role_of(folder)
-        self.app = application(folder, role=role, name=folder.name, hosts=hosts_of("127.0.0.1", 8765))
+        user, self.secret = with_token(name, role)
+        put(folder, user)
+        kind, hosts = role_of(folder), hosts_of("127.0.0.1", 8765)
+        self.app = application(folder, role=kind, name=folder.name, hosts=hosts, proxy=proxy)
         self.cookie = ""
         self.token = ""
         if signed_in:

@@ -25,10 +25,14 @@ class InputError(PublicError):
     code = "input"
     exit_code = 2
 
-    def __init__(self, text: str, *, errors: tuple[str, ...] = ()) -> None:
-        """Keep the text and, where a document has several errors, each of them by itself."""
+    def __init__(self, text: str, *, errors: tuple[str, ...] = (), elsewhere: str = "") -> None:
+        """Keep the text and, where a document has several errors, each of them by itself.
+
+        `elsewhere` is the text for other organisations, without names of the party's own files.
+        """
         super().__init__(text)
         self.errors = errors
+        self.elsewhere = elsewhere
 
 
 class BudgetError(PublicError):

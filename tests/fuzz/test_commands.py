@@ -55,6 +55,10 @@ agree between.json --home homes/south --rehearsal 7
 decline DIGEST --home homes/south --why no
 withdraw DIGEST --home homes/north --why no
 studies --home homes/north --json
+user add maria --home homes/north --role administrator --sign-in token
+user list --home homes/north --json
+user remove otto --home homes/north
+log homes/north --json
 coordinator init other --name health --host 127.0.0.1 --port 8002 --days 5
 coordinator approve site/request.json --home federation --out again.json --yes
 coordinator parties --home federation --json
@@ -77,7 +81,7 @@ plan study.toml -s north=north.csv --json
 """.strip().splitlines()
 )
 LEFT_OUT: Final = {
-    "advise", "audit", "bench", "console", "demo", "doctor", "evaluate", "fill", "interval", "join", "log", "recompute",
+    "advise", "audit", "bench", "console", "demo", "doctor", "evaluate", "fill", "interval", "join", "recompute",
     "reproduce", "run", "start",
 }  # fmt: skip
 OPTIONS: Final = ("--json", "--help", "--nothing", "--seed", "--out", "--home", "-s", "--", "-h", "--yes", "--days")
@@ -124,6 +128,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for line in (
         "simulate study.toml -s north=north.csv -s south=south.csv --out run",
         "coordinator init federation --name health --host 127.0.0.1",
+        "user add root --home homes/north --role administrator --sign-in token",
+        "user add otto --home homes/north --role reader --sign-in token",
         "party init site --name north",
         "coordinator approve site/request.json --home federation --out approval.json --yes",
     ):

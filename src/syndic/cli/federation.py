@@ -127,7 +127,8 @@ def fill(draft_file: Path, folder: Path, people: tuple[str, ...], columns: tuple
     text = opened.fill(draft_file.read_text(encoding="utf-8"), people=numbers(people), columns=held)
     study = Study.loads(text, draft_file.parent)
     study.check()
-    write_new(target, text)
+    with opened.audit.attempt(f"fill {study.name}", study=study.digest):
+        write_new(target, text)
     click.echo(f"wrote {target}: {study.name}, {len(study.parties)} parties, digest {study.digest[:12]}")
 
 

@@ -111,7 +111,7 @@ def log(folder: Path, published: str | None, as_json: bool) -> None:
     if as_json:
         # not the file again: it may have changed since
         for one in records:
-            click.echo(to_json(one))
+            click.echo(to_json(one).decode())
         return
     for one in records:
         state = "allowed" if one.allowed else "REFUSED"

@@ -46,6 +46,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "log": "ledger",
         "doctor": "federation",
         "console": "console",
+        "user": "console",
     },
     "Coordinator": {"coordinator": "federation", "run": "federation"},
     "Read a release": {

@@ -1,73 +1,135 @@
-"""Access to the console: one local secret, stored as a digest, and sessions that expire.
+"""Access to the console: signing in, and sessions that expire.
 
-The secret has 256 random bits, so its digest cannot be searched. It is shown once. Sessions are in the memory of the
-process: stopping the console ends them.
+Sessions and failed sign-ins are in the memory of the process: stopping the console ends them.
 """
 
 import hmac
-import os
+import ipaddress
+import re
 import threading
 import time
 from dataclasses import dataclass, replace
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, final
 
-from syndic.document import Document, from_json, to_readable_json
-from syndic.errors import InputError
+from syndic.console import users
+from syndic.console.users import User
+from syndic.console.views import Role
+from syndic.errors import InputError, RefusedError
 from syndic.random import SystemRandomness
 
-_FILE: Final = "console.key"
-_FORMAT: Final = "syndic console 1"
 _BYTES: Final = 32
 _IDLE_SECONDS: Final = 3600.0
 _LONGEST_SECONDS: Final = 12 * 3600.0
 _MOST_SESSIONS: Final = 64
+_FREE_FAILURES: Final = 5
+_LONGEST_WAIT: Final = 900.0
+_BUSY_SECONDS: Final = 2.0
+_MOST_NAMES: Final = 4096
 
 
-class _Kept(Document):
-    format: str
-    sha256: str
+def role_of(folder: Path) -> Role:
+    """Return the role of a folder."""
+    if (folder / "coordinator.json").is_file():
+        return "coordinator"
+    if (folder / "party.toml").is_file():
+        return "party"
+    raise InputError(f"{folder}: this is neither a party folder (with party.toml) nor a coordinator's folder")
 
 
-def new_secret(folder: Path) -> str:
-    """Make a new secret for the folder and return it; only its digest is stored, readable by its owner only."""
-    secret = SystemRandomness().bytes(_BYTES).hex()
-    path = folder / _FILE
-    draft = path.with_name(f"{_FILE}.{os.getpid()}")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(to_readable_json(_Kept(format=_FORMAT, sha256=_digest(secret))))
-    draft.replace(path)
-    return secret
+@final
+class SignIn:
+    """Sign-ins with passwords, one at a time. A name with many failures waits, whether or not a user has it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Sign in to the console of this folder."""
+        self._folder = folder
+        self._failures: dict[str, tuple[int, float]] = {}
+        self._lock = threading.Lock()
+
+    def user(self, name: str, password: str) -> User | None:
+        """Return the user if the password is right.
+
+        Raises:
+            RefusedError: if the name must wait, or too many others try to sign in now.
+        """
+        if not self._lock.acquire(timeout=_BUSY_SECONDS):
+            raise RefusedError("too many people sign in at the moment: try again")
+        try:
+            return self._user(_digest(name.lower()), name, password)
+        finally:
+            self._lock.release()
+
+    def _user(self, key: str, name: str, password: str) -> User | None:
+        failed, last = self._failures.get(key, (0, 0.0))
+        wait = last + _wait(failed) - time.monotonic()
+        if wait > 0:
+            raise RefusedError(f"too many failed sign-ins with this name: wait {wait:.0f} seconds")
+        found = users.by_password(self._folder, name, password)
+        if found is not None:
+            self._failures.pop(key, None)
+            return found
+        if len(self._failures) >= _MOST_NAMES:
+            del self._failures[min(self._failures, key=lambda each: self._failures[each][1])]
+        self._failures[key] = (failed + 1, time.monotonic())
+        return None
 
 
-def has_secret(folder: Path) -> bool:
-    """Return whether the folder has a secret."""
-    return (folder / _FILE).is_file()
+@cache
+def sign_in_of(folder: Path) -> SignIn:
+    """Return the one place where users of a folder's console are asked for passwords."""
+    return SignIn(folder)
 
 
-def is_secret(folder: Path, offered: str) -> bool:
-    """Return whether this is the folder's secret, in the same time whatever was offered."""
-    path = folder / _FILE
-    if not path.is_file():
-        raise InputError("the console's secret was removed: restart the console")
-    kept = from_json(path.read_bytes(), _Kept, where=_FILE)
-    return hmac.compare_digest(kept.sha256, _digest(offered))
+def _wait(failed: int) -> float:
+    """Return the seconds after the last failure in which a name cannot sign in: a minute after five, then doubled."""
+    return 0.0 if failed < _FREE_FAILURES else min(60.0 * 2 ** min(failed - _FREE_FAILURES, 10), _LONGEST_WAIT)
 
 
-def edition_of(folder: Path) -> str:
-    """Return a value that changes with the folder's secret, so that a new secret ends old sessions."""
-    path = folder / _FILE
-    return _digest(path.read_text(encoding="utf-8")) if path.is_file() else ""
+@final
+@dataclass(frozen=True, kw_only=True)
+class Proxy:
+    """A reverse proxy that signs people in: its address, its header with the user's name, the address in browsers."""
+
+    address: str
+    header: str
+    url: str
+
+    def __post_init__(self) -> None:
+        """Check all three.
+
+        Raises:
+            InputError: if one cannot be what it should be.
+        """
+        try:
+            ipaddress.ip_address(self.address)
+        except ValueError:
+            raise InputError(f"--proxy {self.address}: write the one address from which the proxy connects") from None
+        if not re.fullmatch("[A-Za-z0-9-]+", self.header):
+            raise InputError(f"--proxy-header {self.header}: a header's name has letters, digits and -")
+        if not re.fullmatch(r"https?://[A-Za-z0-9.:\[\]-]+", self.url):
+            raise InputError(f"--url {self.url}: write the address in browsers, such as https://console.example.org")
+
+    def sends_from(self, client: str) -> bool:
+        """Return whether a connection from this address is the proxy's."""
+        try:
+            found = ipaddress.ip_address(client)
+        except ValueError:
+            return False
+        inner = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+        return (inner or found) == ipaddress.ip_address(self.address)
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Visit:
-    """A session: its token for forms, the edition of the secret, and the times of its start and last use."""
+    """A session: its token for forms, its user, the user's edition, and the times of its start and last use."""
 
     token: str
-    under: str
+    user: str
+    edition: str
     began: float
     used: float
 
@@ -81,25 +143,26 @@ class Sessions:
         self._visits: dict[str, Visit] = {}
         self._lock = threading.Lock()
 
-    def begin(self, under: str = "") -> str:
-        """Return the name of a new session, for the cookie; it ends when the secret is no longer `under`."""
+    def begin(self, user: str = "", edition: str = "") -> str:
+        """Return the name of a new session of this user, for the cookie."""
         source, now = SystemRandomness(), time.monotonic()
         name = source.bytes(_BYTES).hex()
         with self._lock:
             if len(self._visits) >= _MOST_SESSIONS:
                 del self._visits[min(self._visits, key=lambda each: self._visits[each].used)]
-            self._visits[_digest(name)] = Visit(token=source.bytes(_BYTES).hex(), under=under, began=now, used=now)
+            self._visits[_digest(name)] = Visit(
+                token=source.bytes(_BYTES).hex(), user=user, edition=edition, began=now, used=now
+            )
         return name
 
-    def find(self, name: str, under: str = "") -> Visit | None:
+    def find(self, name: str) -> Visit | None:
         """Return the session with this name if it has not ended."""
         key, now = _digest(name), time.monotonic()
         with self._lock:
             visit = self._visits.get(key)
             if visit is None:
                 return None
-            late = now - visit.used > _IDLE_SECONDS or now - visit.began > _LONGEST_SECONDS
-            if late or visit.under != under:
+            if now - visit.used > _IDLE_SECONDS or now - visit.began > _LONGEST_SECONDS:
                 del self._visits[key]
                 return None
             self._visits[key] = replace(visit, used=now)

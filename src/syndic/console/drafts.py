@@ -19,6 +19,7 @@ from syndic.data import Source, open_source
 from syndic.data.profile import Kind
 from syndic.document import Document
 from syndic.errors import InputError, MissingExtraError, RefusedError
+from syndic.privacy.audit import AuditLog
 from syndic.report.figure import Bars, Series
 from syndic.study import PartyFolder, Study
 from syndic.study.draft import draft, draft_column
@@ -204,7 +205,8 @@ def confirm_draft(folder: Path, asked: Confirm) -> Written:
         places = ", ".join(dict.fromkeys(one.place for one in waiting))
         raise RefusedError(f"nothing was written: not confirmed from public knowledge: {places}")
     confirmed = confirm(text, lambda one: one.value)
-    write_new(folder / asked.file, confirmed)
+    with AuditLog(folder).attempt(f"confirm {asked.file} from public knowledge"):
+        write_new(folder / asked.file, confirmed)
     return Written(file=asked.file, text=confirmed)
 
 

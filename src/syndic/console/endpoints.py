@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, final
 from syndic.advice import Advice
 from syndic.console import drafts, federation, ledgers, releases, studies
 from syndic.console.drafts import DraftView
+from syndic.console.users import UserRole
 from syndic.console.views import (
     Comparison,
     Difference,
@@ -52,7 +53,10 @@ _BYTES: Final = Media("application/octet-stream")
 @final
 @dataclass(frozen=True)
 class Endpoint:
-    """One operation for programs: `call` gets the folder, the parts of the path, and the body if any."""
+    """One operation for programs: `call` gets the folder, the parts of the path, and the body if any.
+
+    `needs` is the role of users who may call it.
+    """
 
     method: Literal["GET", "POST", "PUT"]
     path: str
@@ -62,9 +66,12 @@ class Endpoint:
     answer: Any
     body: Any = None
     status: int = 200
+    needs: UserRole = "owner"
 
 
-_get: Final = partial(Endpoint, "GET")
+_get: Final = partial(Endpoint, "GET", needs="reader")
+# shows what was read from rows
+_private: Final = partial(Endpoint, "GET")
 _post: Final = partial(Endpoint, "POST")
 
 _RELEASES: Final = (
@@ -86,18 +93,20 @@ PARTY: Final = (
     _post("/studies", "receive", "Add a study file as pending", studies.receive, StudyLine, studies.Sent),
     _get("/studies/{run}", "study", "What the owner decides about", studies.study, StudyView),
     _get("/studies/{run}/advice", "advice", "Is joining worth it?", studies.advice, Advice),
-    _get("/studies/{run}/fit", "fit", "How the owner's rows fit (private)", studies.fit, Fit),
+    _private("/studies/{run}/fit", "fit", "How the owner's rows fit (private)", studies.fit, Fit),
     _get("/studies/{run}/difference/{other}", "difference", "What changed", studies.difference, Difference),
     _get("/studies/{run}/progress", "progress", "Progress of the run", studies.progress, ProgressView),
     _post("/studies/{run}/agreement", "agree", "Sign the agreement", studies.agree, StudyLine, studies.Agree),
     _post("/studies/{run}/refusal", "decline", "Decline", studies.decline, StudyLine, studies.Decline),
     _post("/studies/{run}/withdrawal", "withdraw", "Withdraw", studies.withdraw, StudyLine, studies.Withdraw),
     _get("/ledger", "ledger", "What was spent, and the entries", ledgers.ledger, LedgerView),
-    _post("/ledger/verification", "verify", "Verify the chain", ledgers.verify, Verified, ledgers.Verify),
+    _post(
+        "/ledger/verification", "verify", "Verify the chain", ledgers.verify, Verified, ledgers.Verify, needs="reader"
+    ),
     _get("/ledger/export.json", "export_json", "All entries as JSON", ledgers.export_json, _JSON),
     _get("/ledger/export.csv", "export_csv", "All entries as CSV", ledgers.export_csv, _CSV),
-    _get("/draft", "draft", "The draft of a study, for the owner only", drafts.view, DraftView),
-    _get("/draft/choices", "draft_choices", "The files to draft from", drafts.choices, drafts.Choices),
+    _private("/draft", "draft", "The draft of a study, for the owner only", drafts.view, DraftView),
+    _private("/draft/choices", "draft_choices", "The files to draft from", drafts.choices, drafts.Choices),
     _post("/draft", "make_draft", "Draft a study from rows", drafts.make, DraftView, drafts.Make, 201),
     Endpoint("PUT", "/draft", "edit_draft", "Change values of the draft", drafts.edit, DraftView, drafts.Edit),
     _post(
@@ -121,8 +130,8 @@ COORDINATOR: Final = (
 
 _FAULTS: Final = {
     "400": "the request is not valid",
-    "401": "the secret is missing or wrong",
-    "403": "a form's token is missing, or another site asked",
+    "401": "the token is missing or wrong",
+    "403": "the user's role does not suffice, a form's token is missing, or another site asked",
     "404": "not found",
     "409": "refused: the state of the folder does not allow it",
     "413": "too large",
@@ -150,14 +159,14 @@ def description(role: Role) -> dict[str, Any]:
         "info": {
             "title": f"Syndic console of a {role}",
             "version": __version__,
-            "description": "Local, for programs of the same user. Send the console's secret as a bearer token.",
+            "description": "Local, for programs of the same user. Send a user's token as a bearer token.",
         },
         "paths": paths,
         "components": {
             "schemas": components,
-            "securitySchemes": {"secret": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
-        "security": [{"secret": []}],
+        "security": [{"token": []}],
     }
 
 

@@ -48,8 +48,10 @@ def receive(folder: Path, sent: Sent) -> StudyLine:
     """Store a study file, if every party of it is admitted."""
     study = read_study(sent)
     study.check()
-    check_list(study, Coordinator.open(folder))
-    StudyFolder.of(folder, study.digest).put_study(study)
+    coordinator = Coordinator.open(folder)
+    with coordinator.audit.attempt("receive", study=study.digest):
+        check_list(study, coordinator)
+        StudyFolder.of(folder, study.digest).put_study(study)
     return _line(folder, study.digest)
 
 
@@ -100,11 +102,18 @@ def run(folder: Path, which: str, asked: Run) -> StudyLine:
 
 
 def _run(folder: Path, content: Study, asked: Run) -> StudyLine:
-    digest = run_digest(content, asked.rehearsal)
+    coordinator, digest = Coordinator.open(folder), run_digest(content, asked.rehearsal)
+    with coordinator.audit.attempt("start", study=digest):
+        _start(coordinator, content, digest, asked)
+    return _line(folder, digest)
+
+
+def _start(coordinator: Coordinator, content: Study, digest: str, asked: Run) -> None:
+    folder = coordinator.folder
     state = read_state(folder, digest)
     if state is not None and state.state == "running" and state.alive:
         raise RefusedError("this run is already running")
-    check_list(content, Coordinator.open(folder))
+    check_list(content, coordinator)
     stored = StudyFolder.of(folder, digest)
     stored.put_study(content)
     target = folder / "releases" / (digest[:16] + ("" if asked.rehearsal is None else "-rehearsal"))
@@ -117,7 +126,6 @@ def _run(folder: Path, content: Study, asked: Run) -> StudyLine:
     note_start(folder, digest, process.pid)
     # without a wait, the ended process would count as alive
     threading.Thread(target=process.wait, daemon=True).start()
-    return _line(folder, digest)
 
 
 def progress(folder: Path, run: str) -> ProgressView:

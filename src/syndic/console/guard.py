@@ -41,12 +41,22 @@ class Guard:
     """Wraps an ASGI application."""
 
     def __init__(
-        self, inner: Application, *, hosts: Iterable[str], most: int, larger: Callable[[str], int | None]
+        self,
+        inner: Application,
+        *,
+        hosts: Iterable[str],
+        most: int,
+        larger: Callable[[str], int | None],
+        url: str = "",
     ) -> None:
-        """Accept requests for `hosts` (with port) and bodies of at most `most` bytes, or `larger` by path."""
+        """Accept requests for `hosts` (with port) and bodies of at most `most` bytes, or `larger` by path.
+
+        `url` is the address in browsers, if a reverse proxy has another one.
+        """
         self._inner = inner
-        self._hosts = frozenset(host.lower() for host in hosts)
-        self._origins = frozenset(f"http://{host}" for host in self._hosts)
+        own = frozenset(host.lower() for host in hosts)
+        self._origins = frozenset(f"http://{host}" for host in own) | ({url.lower()} if url else set())
+        self._hosts = own | ({url.lower().partition("://")[2]} if url else set())
         self._most = most
         self._larger = larger
 

@@ -8,11 +8,13 @@ from typing import Any, Final, final, get_args
 from urllib.parse import quote, urlencode
 
 from syndic.advice import Advice
-from syndic.console import drafts, federation, ledgers, releases, studies
+from syndic.console import drafts, federation, ledgers, releases, studies, users
+from syndic.console.access import sign_in_of
+from syndic.console.users import UserRole
 from syndic.console.views import Role
 from syndic.data.profile import Kind
 from syndic.document import from_builtins
-from syndic.errors import InputError, SyndicError
+from syndic.errors import InputError, RefusedError, SyndicError
 from syndic.privacy.spending import STUDY_COLUMNS
 from syndic.study.fit import COLUMN_HEAD
 from syndic.study.fit_rows import BOUND_HEAD
@@ -25,9 +27,10 @@ Content = dict[str, Any]
 @final
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A request to a page: the parts of its path and query, and the fields of its form."""
+    """A request to a page: the parts of its path and query, the fields of its form, and the user's name."""
 
     path: Fields
+    user: str = ""
     query: Fields = field(default_factory=dict)
     form: Fields = field(default_factory=dict)
 
@@ -40,13 +43,18 @@ Action = Callable[[Path, Asked], str | Content]
 @final
 @dataclass(frozen=True)
 class Page:
-    """A page: its path, its template, its content, and its actions by the value of their button."""
+    """A page: its path, its template, its content, and its actions by the value of their button.
+
+    Users of the role `needs` may see it, and those of `acts` may use its forms.
+    """
 
     path: str
     template: str
     title: str
     show: Show
     actions: Mapping[str, Action] = field(default_factory=dict)
+    needs: UserRole = "reader"
+    acts: UserRole = "owner"
 
 
 # both roles have these pages; each uses the functions of its own module
@@ -207,6 +215,37 @@ def _run(folder: Path, asked: Asked) -> str:
     return f"/studies/{federation.run(folder, asked.path['run'], answer).run}/progress"
 
 
+def _users(folder: Path, _asked: Asked) -> Content:
+    return {"users": users.users(folder), "roles": users.ROLES, "secret": "", "added": ""}
+
+
+def _add_user(folder: Path, asked: Asked) -> Content:
+    role = next((one for one in users.ROLES if one == asked.form.get("role")), None)
+    if role is None:
+        raise InputError(f"role: choose one of {', '.join(users.ROLES)}")
+    user, secret = users.with_token(asked.form.get("name", "").strip(), role)
+    users.put(folder, user)
+    return {"users": users.users(folder), "secret": secret, "added": user.name}
+
+
+def _remove_user(folder: Path, asked: Asked) -> str:
+    users.remove(folder, asked.form.get("name", ""))
+    return "/users"
+
+
+def _password(folder: Path, asked: Asked) -> str:
+    """Change the user's own password; every session of the user ends."""
+    user = users.find(folder, asked.user)
+    if user is None:
+        raise InputError("this user was removed")
+    if user.password and sign_in_of(folder).user(user.name, asked.form.get("present", "")) is None:
+        raise RefusedError("the present password is wrong")
+    if asked.form.get("new") != asked.form.get("again"):
+        raise InputError("the two new passwords differ")
+    users.put(folder, users.with_password(user.name, user.role, asked.form.get("new", "")))
+    return "/login"
+
+
 def _whole(text: str, what: str) -> int:
     try:
         return int(text)
@@ -220,6 +259,14 @@ _RELEASES: Final = (
     Page("/releases/{name}/compare", "compare.html", "Two releases", _compare),
 )
 
+_USERS: Final = (
+    Page(
+        "/users", "users.html", "Users", _users, {"add": _add_user, "remove": _remove_user}, "administrator",
+        "administrator",
+    ),
+    Page("/account", "account.html", "Your account", lambda _folder, _asked: {}, {"set": _password}, acts="reader"),
+)  # fmt: skip
+
 _AGREE: Final[Mapping[str, Action]] = {"agree": _agree, "decline": _decline, "withdraw": _withdraw}
 _DRAFT: Final[Mapping[str, Action]] = {
     "make": _make_draft,
@@ -231,12 +278,13 @@ PARTY_PAGES: Final = (
     Page("/studies", "studies.html", "Studies", _studies(studies), {"receive": _receive(studies)}),
     Page("/studies/{run}", "study.html", "Study", _study(studies), _AGREE),
     Page("/studies/{run}/advice", "advice.html", "Is joining worth it?", _advice),
-    Page("/studies/{run}/fit", "fit.html", "How your rows fit", _fit),
+    Page("/studies/{run}/fit", "fit.html", "How your rows fit", _fit, needs="owner"),
     Page("/studies/{run}/difference", "difference.html", "What changed", _difference),
     Page("/studies/{run}/progress", "progress.html", "Run", _progress(studies)),
-    Page("/ledger", "ledger.html", "Ledger", _ledger, {"verify": _verify}),
-    Page("/draft", "draft.html", "Draft a study", _draft, _DRAFT),
+    Page("/ledger", "ledger.html", "Ledger", _ledger, {"verify": _verify}, acts="reader"),
+    Page("/draft", "draft.html", "Draft a study", _draft, _DRAFT, needs="owner"),
     *_RELEASES,
+    *_USERS,
 )
 
 COORDINATOR_PAGES: Final = (
@@ -245,6 +293,7 @@ COORDINATOR_PAGES: Final = (
     Page("/studies/{run}/progress", "progress.html", "Run", _progress(federation)),
     Page("/parties", "parties.html", "Parties", lambda folder, _asked: {"parties": federation.parties(folder)}),
     *_RELEASES,
+    *_USERS,
 )
 
 

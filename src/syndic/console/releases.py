@@ -27,6 +27,7 @@ from syndic.console.views import (
 )
 from syndic.document import from_file
 from syndic.errors import InputError, SyndicError
+from syndic.privacy.audit import AuditLog
 from syndic.report import Bars, Series, coefficient_tables, report
 from syndic.study import Release
 from syndic.study.differences import ColumnDistance, differences
@@ -107,10 +108,11 @@ def add_release(folder: Path, content: bytes) -> ReleaseLine:
         if (stored / name).exists():
             raise InputError(f"release {name} is already in this folder")
         target = stored / name
-        try:
-            shutil.copytree(draft, target)
-        except FileExistsError:
-            raise InputError(f"release {name} is already in this folder") from None
+        with AuditLog(folder).attempt("add a release", study=read.statement.digest):
+            try:
+                shutil.copytree(draft, target)
+            except FileExistsError:
+                raise InputError(f"release {name} is already in this folder") from None
     return _line(folder, name, read.statement)
 
 

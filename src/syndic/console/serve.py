@@ -7,18 +7,9 @@ from pathlib import Path
 import uvicorn
 
 from syndic.console import federation, studies
-from syndic.console.views import Role
+from syndic.console.access import Proxy, role_of
 from syndic.console.web import application
 from syndic.errors import InputError
-
-
-def role_of(folder: Path) -> Role:
-    """Return the role of a folder."""
-    if (folder / "coordinator.json").is_file():
-        return "coordinator"
-    if (folder / "party.toml").is_file():
-        return "party"
-    raise InputError(f"{folder}: this is neither a party folder (with party.toml) nor a coordinator's folder")
 
 
 def hosts_of(host: str, port: int) -> list[str]:
@@ -44,11 +35,11 @@ def open_socket(host: str, port: int) -> socket.socket:
     return listening
 
 
-def serve(folder: Path, listening: socket.socket, *, host: str, port: int) -> None:
+def serve(folder: Path, listening: socket.socket, *, host: str, port: int, proxy: Proxy | None = None) -> None:
     """Answer on an open socket until stopped."""
     role = role_of(folder)
     name = (studies.overview if role == "party" else federation.overview)(folder).name
-    app = application(folder, role=role, name=name, hosts=hosts_of(host, port))
+    app = application(folder, role=role, name=name, hosts=hosts_of(host, port), proxy=proxy)
     # requests are not logged: their headers contain the cookie
     config = uvicorn.Config(
         app,
@@ -58,6 +49,8 @@ def serve(folder: Path, listening: socket.socket, *, host: str, port: int) -> No
         server_header=False,
         date_header=False,
         ws="none",
+        # else any program of this machine could pretend to connect from the proxy's address
+        proxy_headers=False,
         timeout_graceful_shutdown=3,
     )
     with listening:

@@ -334,6 +334,7 @@ def _line(home: PartyFolder, one: owner.Standing) -> StudyLine:
         rehearsal=one.rehearsal,
         expires=one.expires,
         since=datetime.fromisoformat(calls[-1].time) if state == "running" else one.since,
+        by=one.by,
     )
 
 

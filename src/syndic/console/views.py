@@ -34,7 +34,7 @@ class Overview(Document):
 class StudyLine(Document):
     """A study in a list; `run` is the digest of the run, which differs from the study's for a rehearsal.
 
-    `since` is the time of the last change of its state.
+    `since` is the time of the last change of its state, `by` who agreed here.
     """
 
     study: str
@@ -45,6 +45,7 @@ class StudyLine(Document):
     rehearsal: int | None = None
     expires: datetime | None = None
     since: datetime | None = None
+    by: str = ""
 
 
 class MemberLine(Document):

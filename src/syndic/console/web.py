@@ -5,7 +5,8 @@ import hashlib
 import logging
 import re
 import traceback
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -19,14 +20,17 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from syndic.console import access, releases
+from syndic.console import access, releases, users
+from syndic.console.access import Proxy
 from syndic.console.endpoints import BASE, Endpoint, Media, description, endpoints_of
 from syndic.console.guard import TOO_LARGE, Application, Guard
 from syndic.console.pages import Asked, Page, pages_of
+from syndic.console.users import User, UserRole
 from syndic.console.views import Fault, Role, UnknownError
 from syndic.document import from_json, to_json
-from syndic.errors import InputError, MissingExtraError, SyndicError
+from syndic.errors import InputError, MissingExtraError, RefusedError, SyndicError
 from syndic.privacy import shown
+from syndic.privacy.audit import AuditLog, acting
 from syndic.report.svg import STYLE
 from syndic.version import __version__
 
@@ -46,17 +50,18 @@ _LOG = logging.getLogger("syndic.console")
 @final
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """One console: its folder, its role, its name and its sessions."""
+    """One console: its folder, its role, its name, its sessions, and its reverse proxy if any."""
 
     folder: Path
     role: Role
     name: str
+    proxy: Proxy | None = None
     sessions: access.Sessions = field(default_factory=access.Sessions)
 
 
-def application(folder: Path, *, role: Role, name: str, hosts: list[str]) -> Application:
+def application(folder: Path, *, role: Role, name: str, hosts: list[str], proxy: Proxy | None = None) -> Application:
     """Return the console of a folder as an ASGI application that answers under `hosts`, each with its port."""
-    site = Site(folder=folder.absolute(), role=role, name=name)
+    site = Site(folder=folder.absolute(), role=role, name=name, proxy=proxy)
     routes = [
         Route("/", partial(_first, site)),
         Route("/login", partial(_login, site), methods=["GET", "POST"]),
@@ -68,7 +73,7 @@ def application(folder: Path, *, role: Role, name: str, hosts: list[str]) -> App
         *(_endpoint_route(site, one) for one in _by_path(role)),
     ]
     inner = Starlette(routes=routes, exception_handlers=_HANDLERS)
-    return Guard(inner, hosts=hosts, most=MOST_BYTES, larger=_larger)
+    return Guard(inner, hosts=hosts, most=MOST_BYTES, larger=_larger, url=proxy.url if proxy else "")
 
 
 def _larger(path: str) -> int | None:
@@ -83,21 +88,61 @@ def _first(_site: Site, _request: Request) -> Response:
 
 
 async def _login(site: Site, request: Request) -> Response:
-    if request.method == "GET":
+    form = await _form(request) if request.method == "POST" else {}
+    try:
+        user = await run_in_threadpool(_signed_in, site, _proxied(site, request), form)
+    except SyndicError as error:
+        return _html(site, "login.html", {"title": "Sign in", "alert": str(error)}, 403)
+    if user is not None:
+        return _begin(site, request, user)
+    if not form:
         return _html(site, "login.html", {"title": "Sign in"})
-    form = await _form(request)
-    if not access.is_secret(site.folder, form.get("secret", "").strip()):
-        return _html(site, "login.html", {"title": "Sign in", "alert": "This is not the secret of this console."}, 401)
-    response = RedirectResponse("/studies", status_code=303)
-    session = site.sessions.begin(access.edition_of(site.folder))
-    response.set_cookie(_cookie(request), session, httponly=True, samesite="strict", path="/")
+    return _html(site, "login.html", {"title": "Sign in", "alert": "Name, password or token is wrong."}, 401)
+
+
+def _signed_in(site: Site, proxied: str, form: dict[str, str]) -> User | None:
+    """Return the user whom the proxy or the form names; record who signed in and who did not."""
+    log, name = AuditLog(site.folder), proxied or form.get("name", "").strip()
+    # a password that was typed into the wrong field is not recorded
+    known = users.find(site.folder, name)
+    who = f"user {known.name}" if known else "an unknown user"
+    try:
+        if proxied:
+            user = known
+        elif form.get("secret"):
+            user = users.by_token(site.folder, form["secret"].strip())
+        else:
+            user = access.sign_in_of(site.folder).user(name, form.get("password", "")) if form else None
+    except SyndicError as error:
+        log.refuse("sign in", who=who, why=str(error).partition(": wait")[0])
+        raise
+    if user is not None:
+        log.add("sign in", who=f"user {user.name}", why="by the proxy" if proxied else "")
+    elif proxied or form:
+        log.refuse("sign in", who=who, why="wrong name, password or token")
+    if proxied and user is None:
+        raise RefusedError("the proxy signed you in, but you are not a user of this console: ask its administrator")
+    return user
+
+
+def _begin(site: Site, request: Request, user: User) -> Response:
+    """Begin a new session, never one that a request names, and end the one before."""
+    site.sessions.end(request.cookies.get(_cookie(request), ""))
+    response: Response = RedirectResponse("/studies", status_code=303)
+    if _proxied(site, request):
+        # a browser that comes from the proxy's sign-in page withholds the cookie from a redirect
+        response = _html(site, "login.html", {"title": "Signed in"})
+        response.headers["refresh"] = "0; url=/studies"
+    session = site.sessions.begin(user.name, user.edition)
+    secure = site.proxy is not None and site.proxy.url.startswith("https:")
+    response.set_cookie(_cookie(request), session, httponly=True, samesite="strict", path="/", secure=secure)
     return response
 
 
 async def _logout(site: Site, request: Request) -> Response:
-    visit = _visit(site, request)
+    who = _who(site, request)
     form = await _form(request)
-    if visit is not None and access.same(visit.token, form.get("token", "")):
+    if who is not None and access.same(who[0].token, form.get("token", "")):
         site.sessions.end(request.cookies.get(_cookie(request), ""))
     response = RedirectResponse("/login", status_code=303)
     response.delete_cookie(_cookie(request))
@@ -105,19 +150,23 @@ async def _logout(site: Site, request: Request) -> Response:
 
 
 async def _page(site: Site, page: Page, request: Request) -> Response:
-    visit = _visit(site, request)
-    if visit is None:
+    who = _who(site, request)
+    if who is None:
         return RedirectResponse("/login", status_code=303)
-    asked = Asked(path=dict(request.path_params), query=dict(request.query_params))
-    extra: dict[str, Any] = {"token": visit.token}
+    visit, user = who
+    extra: dict[str, Any] = {"token": visit.token, "user": user}
+    refusal = _refusal(site, user, page.acts if request.method == "POST" else page.needs, f"open {page.path}")
+    if refusal:
+        return _html(site, "error.html", {"title": "Refused", "alert": refusal, **extra}, 403)
+    asked = Asked(path=dict(request.path_params), query=dict(request.query_params), user=user.name)
     status = 200
     if request.method == "POST":
         form = await _form(request)
         if not access.same(visit.token, form.get("token", "")):
             alert = {"title": "Refused", "alert": "The form's token is missing or wrong: reload the page.", **extra}
             return _html(site, "error.html", alert, 403)
-        asked = Asked(path=asked.path, query=asked.query, form=form)
-        status, done = await run_in_threadpool(_done, site, page, asked)
+        asked = replace(asked, form=form)
+        status, done = await run_in_threadpool(_as, user, _done, site, page, asked)
         if isinstance(done, str):
             return RedirectResponse(done, status_code=303)
         extra |= done
@@ -140,13 +189,13 @@ def _shown(site: Site, page: Page, asked: Asked, extra: dict[str, Any], status: 
     try:
         content = page.show(site.folder, asked)
     except SyndicError as error:
-        content = {"title": "This cannot be shown", "alert": str(error), "token": extra["token"]}
+        content = {**extra, "title": "This cannot be shown", "alert": str(error)}
         return _html(site, "error.html", content, _status(error))
     return _html(site, page.template, {"title": page.title, **content, **extra}, status)
 
 
 async def _report(site: Site, request: Request) -> Response:
-    if _visit(site, request) is None:
+    if _who(site, request) is None:
         return RedirectResponse("/login", status_code=303)
     try:
         content = await run_in_threadpool(releases.report_page, site.folder, request.path_params["name"])
@@ -190,13 +239,13 @@ def _endpoint_route(site: Site, endpoints: list[Endpoint]) -> Route:
 async def _answer(site: Site, methods: dict[str, Endpoint], request: Request) -> Response:
     endpoint = methods["GET" if request.method == "HEAD" else request.method]
     try:
-        refusal = _unwelcome(site, request)
-        if refusal is not None:
-            return refusal
+        user = _caller(site, request, endpoint.needs)
+        if isinstance(user, Response):
+            return user
         given = [site.folder, *request.path_params.values()]
         if endpoint.body is not None:
             given.append(await _body(endpoint, request))
-        found = await run_in_threadpool(endpoint.call, *given)
+        found = await run_in_threadpool(_as, user, endpoint.call, *given)
     except SyndicError as error:
         return _fault(_status(error), str(error))
     if not isinstance(endpoint.answer, Media):
@@ -210,24 +259,30 @@ async def _answer(site: Site, methods: dict[str, Endpoint], request: Request) ->
 
 
 def _described(site: Site, request: Request) -> Response:
-    return _unwelcome(site, request) or Response(to_json(description(site.role)), media_type="application/json")
+    caller = _caller(site, request, "reader")
+    if isinstance(caller, Response):
+        return caller
+    return Response(to_json(description(site.role)), media_type="application/json")
 
 
-def _unwelcome(site: Site, request: Request) -> Response | None:
-    """Return the refusal of a request without the secret, or of a change by a session without its token."""
+def _caller(site: Site, request: Request, needed: UserRole) -> User | Response:
+    """Return who asks; or the refusal of a stranger, of a session without its token, or of a lower role."""
     scheme, _, offered = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        return (
-            None
-            if access.is_secret(site.folder, offered.strip())
-            else _fault(401, "this is not the secret of this console")
-        )
-    visit = _visit(site, request)
-    if visit is None:
-        return _fault(401, "send the console's secret: Authorization: Bearer ...")
-    if request.method != "GET" and not access.same(visit.token, request.headers.get("x-syndic-token", "")):
-        return _fault(403, "send the session's token: X-Syndic-Token")
-    return None
+        user = users.by_token(site.folder, offered.strip())
+        if user is None:
+            return _fault(401, "this is not the token of a user of this console")
+    else:
+        who = _who(site, request)
+        if who is None:
+            return _fault(401, "send a user's token: Authorization: Bearer ...")
+        visit, user = who
+        if request.method not in {"GET", "HEAD"} and not access.same(
+            visit.token, request.headers.get("x-syndic-token", "")
+        ):
+            return _fault(403, "send the session's token: X-Syndic-Token")
+    refusal = _refusal(site, user, needed, f"{request.method} {request.url.path}")
+    return _fault(403, refusal) if refusal else user
 
 
 async def _body(endpoint: Endpoint, request: Request) -> Any:
@@ -251,8 +306,40 @@ def _cookie(request: Request) -> str:
     return f"{COOKIE}_{request.headers.get('host', '').rpartition(':')[2]}"
 
 
-def _visit(site: Site, request: Request) -> access.Visit | None:
-    return site.sessions.find(request.cookies.get(_cookie(request), ""), access.edition_of(site.folder))
+def _who(site: Site, request: Request) -> tuple[access.Visit, User] | None:
+    """Return the session and its user, as the users are now; None if the proxy names somebody else."""
+    name = request.cookies.get(_cookie(request), "")
+    visit = site.sessions.find(name)
+    user = None if visit is None else users.find(site.folder, visit.user)
+    if visit is None or user is None:
+        return None
+    if user.edition != visit.edition or _proxied(site, request).lower() not in {"", user.name.lower()}:
+        site.sessions.end(name)
+        return None
+    return visit, user
+
+
+def _proxied(site: Site, request: Request) -> str:
+    """Return the user whom the reverse proxy names; what anybody else sends in its header counts for nothing."""
+    if site.proxy is None or request.client is None or not site.proxy.sends_from(request.client.host):
+        return ""
+    named = request.headers.getlist(site.proxy.header)
+    return named[0].strip() if len(named) == 1 else ""
+
+
+def _refusal(site: Site, user: User, needed: UserRole, what: str) -> str:
+    """Return why the user's role does not suffice, and record it; empty if it does."""
+    if user.may(needed):
+        return ""
+    why = f"this needs the role {needed}; {user.name} has the role {user.role}"
+    AuditLog(site.folder).refuse(what, who=f"user {user.name}", why=why)
+    return why
+
+
+def _as(user: User, call: Callable[..., Any], *given: Any) -> Any:
+    """Call a function in the name of a user, whom the audit log and agreements then name."""
+    with acting(user.name):
+        return call(*given)
 
 
 async def _form(request: Request) -> dict[str, str]:
@@ -279,7 +366,7 @@ def _fault(status: int, text: str) -> Response:
 
 
 def _html(site: Site, template: str, content: dict[str, Any], status: int = 200) -> Response:
-    values = {"site": site, "version": __version__, "alert": "", "token": "", **content}
+    values = {"site": site, "version": __version__, "alert": "", "token": "", "user": None, **content}
     return Response(_TEMPLATES.get_template(template).render(**values), status_code=status, media_type="text/html")
 
 

@@ -124,10 +124,12 @@ def check_columns(source: Source, columns: Iterable[str]) -> list[str]:
     names = source.names()
     absent = [name for name in columns if name not in names]
     if absent:
-        raise InputError(f"{source.describe()}: the required columns {absent} are missing")
+        what = f"the required columns {absent} are missing"
+        raise InputError(f"{source.describe()}: {what}", elsewhere=what)
     repeated = [name for name in columns if names.count(name) > 1]
     if repeated:
-        raise InputError(f"{source.describe()}: the columns {repeated} appear more than once")
+        what = f"the columns {repeated} appear more than once"
+        raise InputError(f"{source.describe()}: {what}", elsewhere=what)
     return columns
 
 

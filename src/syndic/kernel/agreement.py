@@ -14,7 +14,7 @@ from syndic.kernel.identity import PublicIdentity
 from syndic.kernel.memory import Head
 from syndic.kernel.terms import Terms
 
-_HEADING: Final = b"syndic agreement 1\n"
+_HEADING: Final = b"syndic agreement 2\n"
 # more than a thousand times the length of an honest one
 _MOST_BYTES: Final = 10**6
 
@@ -54,7 +54,8 @@ class Agreement(Document):
     """One organisation's agreement to a run. Public; times are in UTC.
 
     `run` is the digest that every call carries, `syndic` the version of the code that was agreed to. `rehearsal` is
-    the seed of a reproducible run, which is not private; its digest differs from the study's.
+    the seed of a reproducible run, which is not private; its digest differs from the study's. `person` is who agreed
+    for the party: a user of its console, or an account of its machine.
     """
 
     run: str
@@ -63,6 +64,7 @@ class Agreement(Document):
     signed_at: Moment
     expires: Moment
     rehearsal: int | None = None
+    person: str = ""
     signature: str = ""
 
     def text(self) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any, final
 
 from msgspec.structs import replace
 
-from syndic.errors import BudgetError, DoorError, PublicError, RefusedError
+from syndic.errors import BudgetError, DoorError, InputError, PublicError, RefusedError
 from syndic.kernel.call import Call, Reply
 from syndic.kernel.codec import Message, decode, encode
 from syndic.kernel.memory import Stored
@@ -67,9 +67,12 @@ def answer(node: Node, data: bytes) -> bytes:
 
 
 def _public_text(node: Node, error: PublicError) -> str:
-    """Return the text for the coordinator; between organisations it does not reveal what other studies have spent."""
-    if isinstance(error, BudgetError) and node.state.agreement is not None:
-        return f"the study exceeds the cap that {node.name}'s owner set; the numbers are in its own log"
+    """Return the text for the coordinator; between organisations it names no file and nothing that was spent."""
+    if node.state.agreement is not None:
+        if isinstance(error, BudgetError):
+            return f"the study exceeds the cap that {node.name}'s owner set; the numbers are in its own log"
+        if isinstance(error, InputError):
+            return error.elsewhere or f"{node.name} cannot use its rows or settings; the reason is in its own log"
     return str(error)
 
 

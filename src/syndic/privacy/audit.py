@@ -11,6 +11,7 @@ import os
 import pwd
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, final
@@ -28,7 +29,10 @@ _MOST_REFUSALS: Final = 1000
 
 
 class Record(Document, frozen=True, kw_only=True):
-    """One line: `time` is in UTC, `who` an account of this machine or the coordinator, `why` a reason or a refusal."""
+    """One line: `time` is in UTC, `why` a reason or a refusal.
+
+    `who` is a user of the console, an account of this machine, or the coordinator.
+    """
 
     number: int
     time: str
@@ -49,6 +53,24 @@ def account() -> str:
         return f"account {os.getuid()}"
 
 
+_PERSON: Final[ContextVar[str]] = ContextVar("person", default="")
+
+
+@contextmanager
+def acting(user: str) -> Iterator[None]:
+    """Record what the block does as done by this user of the console."""
+    token = _PERSON.set(f"user {user}")
+    try:
+        yield
+    finally:
+        _PERSON.reset(token)
+
+
+def actor() -> str:
+    """Return who acts now: a user of the console, or else the account of this process."""
+    return _PERSON.get() or account()
+
+
 @final
 class AuditLog:
     """The audit log of a folder; several processes may write to it."""
@@ -60,7 +82,7 @@ class AuditLog:
 
     def add(self, what: str, *, who: str = "", study: str = "", why: str = "") -> None:
         """Record something that was allowed and done; on disk on return."""
-        self._append(who=who or account(), what=_one_line(what), study=study, why=_one_line(why))
+        self._append(who=who or actor(), what=_one_line(what), study=study, why=_one_line(why))
 
     def refuse(self, what: str, *, who: str = "", study: str = "", why: str) -> None:
         """Record a refusal, unless the latest lines have it: whoever asks a million times does not fill the disk."""
@@ -68,7 +90,7 @@ class AuditLog:
         if self._refusals == _MOST_REFUSALS:
             why = "this process has refused so much that further refusals are not recorded"
         if self._refusals <= _MOST_REFUSALS:
-            self._append(who=who or account(), what=_one_line(what), study=study, why=_one_line(why), allowed=False)
+            self._append(who=who or actor(), what=_one_line(what), study=study, why=_one_line(why), allowed=False)
 
     @contextmanager
     def attempt(self, what: str, *, study: str = "", why: str = "") -> Iterator[None]:

@@ -15,6 +15,7 @@ from syndic.document import Document, to_readable_json
 from syndic.errors import BudgetError, InputError, RefusedError
 from syndic.kernel import Agreement, PublicIdentity, identified
 from syndic.privacy import Cost, Ledger, Price, Spending, cost_sentence
+from syndic.privacy.audit import actor
 from syndic.study.document import Study, coordinator_of, price_of
 from syndic.study.party_folder import PartyFile, PartyFolder, run_digest
 from syndic.study.statement import PlanSummary, plan
@@ -80,7 +81,10 @@ class Declined(Document):
 
 @final
 class Standing(Document):
-    """The state of one study at this owner; `since` is when it was received, declined, agreed to or withdrawn."""
+    """The state of one study at this owner; `since` is when it was received, declined, agreed to or withdrawn.
+
+    `by` is who agreed.
+    """
 
     study: str
     run: str
@@ -88,6 +92,7 @@ class Standing(Document):
     rehearsal: int | None = None
     expires: datetime | None = None
     since: datetime | None = None
+    by: str = ""
 
 
 def consider(home: PartyFolder, study: Study, *, rehearsal: int | None = None) -> Offer:
@@ -152,7 +157,13 @@ def _agree(home: PartyFolder, study: Study, lasts: timedelta, rehearsal: int | N
         raise BudgetError(f"{error}. Nothing was signed: raise cap in party.toml, or decline the study") from None
     now = datetime.now(UTC)
     unsigned = Agreement(
-        run=offer.run, party=party.name, syndic=__version__, signed_at=now, expires=now + lasts, rehearsal=rehearsal
+        run=offer.run,
+        party=party.name,
+        syndic=__version__,
+        signed_at=now,
+        expires=now + lasts,
+        rehearsal=rehearsal,
+        person=actor(),
     )
     identity = home.identity(study, party.name)
     agreement = replace(unsigned, signature=identity.sign(unsigned.text()).hex())
@@ -161,7 +172,7 @@ def _agree(home: PartyFolder, study: Study, lasts: timedelta, rehearsal: int | N
     digest = stored.put_agreement(agreement)
     (stored.folder / _DECLINED).unlink(missing_ok=True)
     with _ledger(home, party) as ledger:
-        why = f"until {agreement.expires:%Y-%m-%d %H:%M} UTC, Syndic {__version__}"
+        why = f"by {agreement.person}, until {agreement.expires:%Y-%m-%d %H:%M} UTC, Syndic {__version__}"
         ledger.log_agreement(dataset=party.dataset, study=offer.run, agreement=digest, why=why, stated=offer.price)
     return agreement
 
@@ -264,6 +275,7 @@ def _standing(stored: StudyFolder, party: PartyFile, ledger: Ledger) -> Standing
         rehearsal=agreement.rehearsal,
         expires=agreement.expires,
         since=stored.time_of("study.json") if last is None else datetime.fromisoformat(last.time),
+        by=agreement.person,
     )
 
 

@@ -164,9 +164,16 @@ def with_parties(text: str, parties: Mapping[str, Mapping[str, Any]], coordinato
         if name not in written:
             lines += ["[[parties]]", f"name = {toml_of(name)}", *_facts(values).values(), ""]
     made = "\n".join([*lines, "[coordinator]", f"identity = {toml_of(coordinator)}", ""])
-    if _others(made) != _others(text):
+    before = _others(text)
+    try:
+        after = _others(made)
+    except InputError:
+        # half of a value that stood on several lines is left
+        after = {}
+    if after != before:
         raise InputError(
-            "the study's parties and coordinator must be tables: [[parties]], with one line for each value"
+            "the study's parties and coordinator must be tables, [[parties]], and each of their values must stand on "
+            'one line: columns = ["age", "sex"]'
         )
     return made
 

@@ -295,7 +295,8 @@ def open_table(
             whole=study.unit.scale,
         )
     except InputError as error:
-        raise InputError(f"party '{name}': {error}") from None
+        elsewhere = error.elsewhere and f"party '{name}': {error.elsewhere}"
+        raise InputError(f"party '{name}': {error}", elsewhere=elsewhere) from None
 
 
 def _placed(rows: Source, schema: Schema) -> Source:

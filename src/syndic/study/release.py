@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, Self, final
 
 import pyarrow as pa
@@ -125,6 +127,9 @@ class Release:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         self._move_earlier(folder)
+        return self._write(folder)
+
+    def _write(self, folder: Path) -> list[Path]:
         paths = self.result.write(folder)
         documents: dict[str, Any] = {
             "study": self.study,
@@ -146,13 +151,21 @@ class Release:
         except InputError:
             # there is none, or none that can be read
             return
-        if earlier.statement == self.statement:
+        if self._is_in(folder):
             return
-        kept = folder / "earlier" / earlier.study.digest[:_LETTERS]
+        name = earlier.study.digest[:_LETTERS]
+        places = (folder / "earlier" / (name if number == 1 else f"{name}-{number}") for number in count(1))
+        kept = next(place for place in places if not place.exists())
         written = [path.relative_to(kept) for path in earlier.write(kept)]
         for name in (*written, Path("report.html")):
             if (folder / name).exists():
                 (folder / name).replace(kept / name)
+
+    def _is_in(self, folder: Path) -> bool:
+        """Return whether the folder has this release already, byte by byte: two seeds have the same statement."""
+        with TemporaryDirectory() as draft:
+            files = [(path, folder / path.relative_to(draft)) for path in self._write(Path(draft))]
+            return all(old.is_file() and old.read_bytes() == new.read_bytes() for new, old in files)
 
     def report(self, path: str | Path) -> Path:
         """Write a report with figures, as one self-contained HTML file, and return its path."""

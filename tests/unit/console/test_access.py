@@ -9,10 +9,11 @@ import pytest
 
 from consoles import Visitor, study_between
 from syndic.console import access
+from syndic.console.access import role_of
 from syndic.console.endpoints import description, endpoints_of
 from syndic.console.ledgers import spending_figure
 from syndic.console.releases import comparison_figure
-from syndic.console.serve import hosts_of, role_of
+from syndic.console.serve import hosts_of
 from syndic.console.views import Point
 from syndic.errors import InputError
 from syndic.study.differences import ColumnDistance

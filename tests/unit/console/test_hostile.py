@@ -19,11 +19,11 @@ from click.testing import CliRunner
 from consoles import HOST, Visitor, agree_all, run_between, study_between, study_file
 from syndic.cli.main import cli
 from syndic.console import federation
-from syndic.console.access import has_secret, new_secret
 from syndic.console.guard import Guard
 from syndic.console.releases import _check_sizes
 from syndic.console.serve import open_socket
 from syndic.console.studies import Agree, agree
+from syndic.console.users import put, users, with_token
 from syndic.errors import InputError, RefusedError
 from syndic.privacy import Ledger
 from syndic.privacy.chain import Called
@@ -47,7 +47,7 @@ def test_no_secret_is_shown_for_a_port_that_somebody_else_has(place: Place) -> N
         result = CliRunner().invoke(cli, ["console", str(folder), "--port", str(other.getsockname()[1])])
     assert isinstance(result.exception, InputError)
     assert "#" not in result.output
-    assert not has_secret(folder)
+    assert users(folder) == ()
 
 
 def test_a_door_is_taken_at_once() -> None:
@@ -58,7 +58,7 @@ def test_a_door_is_taken_at_once() -> None:
 def test_a_new_secret_ends_the_sessions_of_the_old_one(place: Place) -> None:
     visitor = Visitor(place[1]["north"].folder)
     visitor.get("/studies")
-    new_secret(visitor.folder)
+    put(visitor.folder, with_token("maria", "administrator")[0])
     assert visitor.send("GET", "/studies").headers["location"] == "/login"
 
 

@@ -248,6 +248,7 @@ def test_a_study_is_filled_with_the_parties_that_joined(
             (ALIKE, ("--people", "east=9"), "east: not admitted"),
             (SPLIT.replace("people = 60", f"people = 60  {READ}"), (), "private draft"),
             (f"parties = []\n{ALIKE}", (), "must be tables|cannot be read or filled"),
+            (SPLIT.replace("# its own", 'columns = [\n  "age",\n]'), ("--columns", "west=colour"), "stand on one line"),
         ):
             with pytest.raises(InputError, match=told):
                 fill(text, *words)

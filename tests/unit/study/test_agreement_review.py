@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
@@ -30,6 +31,32 @@ class Run(Organisations):
 
     def asked(self, name: str, step: str, body: Message) -> Reply:
         return self.ask(self.opened[name], step, body)
+
+
+def test_the_coordinator_learns_no_file_name(tmp_path: Path) -> None:
+    """What is wrong with a party's file is said by its own log; the name may say whose rows they are."""
+    organisations = Organisations(tmp_path)
+    home = organisations.home
+    secret = home.folder / "hiv-clinic-of-dr-weber.parquet"
+    (home.folder / "rows.parquet").rename(secret)
+    file = home.folder / "party.toml"
+    file.write_text(file.read_text().replace("rows.parquet", secret.name))
+    nodes = organisations.nodes()
+    whole, other = secret.read_bytes(), pq.read_table(secret).drop_columns(["age"])
+    try:
+        for spoil, told in (
+            (lambda: secret.write_bytes(whole[:200]), "in its own log"),
+            (secret.unlink, "in its own log"),
+            (lambda: pq.write_table(other, secret), "['age'] are missing"),
+        ):
+            spoil()
+            reply = organisations.ask(nodes["north"], "ready", Nothing())
+            assert (reply.code, told in reply.text) == ("input", True)
+            assert "weber" not in reply.text
+            assert secret.name in home.audit.records()[-1].why
+    finally:
+        for node in organisations.open:
+            node.close()
 
 
 @pytest.fixture

@@ -47,6 +47,20 @@ def test_studies_in_one_folder_keep_their_releases(tmp_path: Path) -> None:
     assert not (tmp_path / "report.html").exists()
 
 
+def test_runs_of_one_study_with_several_seeds_keep_their_releases(tmp_path: Path) -> None:
+    """Their statements are the same, their rows are not."""
+    study = Study.loads(study_text())
+    releases = [simulate(study, two_parties(), seed=seed) for seed in (1, 2, 3)]
+    rows = []
+    for one in releases:
+        one.write(tmp_path)
+        rows.append((tmp_path / "cells.parquet").read_bytes())
+    assert len(set(rows)) == 3
+    kept = [tmp_path / "earlier" / f"{study.digest[:16]}{end}" for end in ("", "-2")]
+    assert [(place / "cells.parquet").read_bytes() for place in kept] == rows[:2]
+    assert all(Release.load(place).statement == releases[0].statement for place in kept)
+
+
 def test_a_digest_that_somebody_wrote_names_no_folder_elsewhere(tmp_path: Path) -> None:
     first, second = (
         simulate(Study.loads(study_text(top=f"edition = {edition}")), two_parties(), seed=1) for edition in (1, 2)
