@@ -157,9 +157,9 @@ class Release:
         places = (folder / "earlier" / (name if number == 1 else f"{name}-{number}") for number in count(1))
         kept = next(place for place in places if not place.exists())
         written = [path.relative_to(kept) for path in earlier.write(kept)]
-        for name in (*written, Path("report.html")):
-            if (folder / name).exists():
-                (folder / name).replace(kept / name)
+        for path in (*written, Path("report.html")):
+            if (folder / path).exists():
+                (folder / path).replace(kept / path)
 
     def _is_in(self, folder: Path) -> bool:
         """Return whether the folder has this release already, byte by byte: two seeds have the same statement."""
