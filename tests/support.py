@@ -273,6 +273,12 @@ CASES = (
                 'column = "colour"\nfamily = { kind = "multinomial" }\nnoise = "gaussian"',
             ),
             ("masked", "epsilon = 1.0", 'column = "age"\nfamily = { kind = "normal" }\nscheme = "masked"'),
+            (
+                "masked groups",
+                "epsilon = 1.0",
+                'column = "age"\nfamily = { kind = "poisson" }\nscheme = "masked"\n'
+                'groups = [{ name = "up", parties = ["north"] }]',
+            ),
             ("as published", "epsilon = 1.0", 'column = "age"\nfamily = { kind = "poisson" }\nas_published = true'),
             (
                 "blocks as published",

@@ -61,7 +61,10 @@ def predicted(study: Study, protocol: Estimate, theta: Array, factor: float = 1.
     plan = protocol.plan_from(layout, _scaled(study, factor))
     nothing = np.zeros(layout.dimension, dtype=np.int64)
     names = tuple(party.name for party in study.parties)
-    means = [plan.mean_of_all(names, nothing)] if plan.masked_sum else [plan.mean_of(name, nothing) for name in names]
+    if plan.masked_sum:
+        means = [plan.mean_of_all(names, nothing, part) for part in plan.parts]
+    else:
+        means = [plan.mean_of(name, nothing) for name in names]
     mean = theta if plan.blocks else layout.model.family.mean(theta)
     parts = tuple(dataclasses.replace(one, mean=mean) for one in means)
     return np.asarray(plan.combined(parts).standard_error ** 2)
@@ -86,8 +89,7 @@ def _variants(protocol: Estimate, study: Study) -> list[Estimate]:
     found = []
     for scheme in ("dssa", "dsaa", "masked"):
         blocks = protocol.blocks if scheme == "dsaa" and protocol.in_blocks else None
-        groups = () if scheme == "masked" else protocol.groups
-        variant = msgspec.structs.replace(protocol, scheme=scheme, blocks=blocks, groups=groups, as_published=False)
+        variant = msgspec.structs.replace(protocol, scheme=scheme, blocks=blocks, as_published=False)
         try:
             make_plan(variant, study).check()
         except InputError:

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Boolean, Categorical, Column, Date, Integer, Ordinal, Real, Table
-from syndic.data.column import MISSING_LABEL
+from syndic.data.column import MISSING_LABEL, Listed
 from syndic.data.lists import OTHER
+from syndic.model.interval import quoted
 
 STANDING: Final = 24  # bars side by side that stay readable
 LYING: Final = 12
@@ -43,6 +44,22 @@ class Grouping:
         if self.bins == levels:
             return whole
         return np.where(whole >= levels, self.bins, whole * self.bins // levels)
+
+    def condition(self, place: int) -> str | None:
+        """Return the condition of a question that a group stands for; None for several or missing values of a list."""
+        column, name = self.column, quoted(self.column.name)
+        if isinstance(column, Boolean):
+            return (f"not {name}", name, None)[place]
+        if isinstance(column, Listed):
+            codes = np.arange(column.size) if self.kept is None and self.bins == column.levels else self.kept
+            code = column.size if codes is None or place >= len(codes) else int(codes[place])
+            return f"{name} == {column.labels()[code]!r}" if code < column.levels else None
+        if not isinstance(column, Integer | Real) or place >= self.bins:
+            return None
+        first, last = (-(-end * column.levels // self.bins) for end in (place, place + 1))
+        edges = column.bin_edges
+        above = [f"{name} >= {edges[first]}"] if first else []
+        return " and ".join(above + ([f"{name} < {edges[last]}"] if last < column.levels else [])) or None
 
     def count(self, codes: NDArray[np.integer], weights: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """Return the number of rows in each group, or the sum of their weights."""

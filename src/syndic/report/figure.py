@@ -96,7 +96,8 @@ class Series:
 class Bars(Figure):
     """Bars for each label, one per series. Lying bars suit names, standing ones suit values with an order.
 
-    `most` is the end of the axis, shown behind lying bars; `pitch` is the room of a lying bar in pixels.
+    `most` is the end of the axis, shown behind lying bars; `pitch` is the room of a lying bar in pixels. `spans` has
+    the interval of each of the first series' values, drawn over its bar, or None.
     """
 
     labels: tuple[str, ...]
@@ -106,8 +107,11 @@ class Bars(Figure):
     axis: str = ""
     most: float | None = None
     pitch: int = 19
+    spans: tuple[tuple[float, float] | None, ...] = ()
 
     def __post_init__(self) -> None:
+        if len(self.spans) not in (0, len(self.labels)):
+            raise ValueError(f"there are {len(self.spans)} spans for {len(self.labels)} labels")
         for one in self.series:
             if len(one.values) != len(self.labels):
                 raise ValueError(f"series '{one.name}' has {len(one.values)} values for {len(self.labels)} labels")
@@ -125,6 +129,7 @@ class Bars(Figure):
     def draw(self) -> list[str]:
         """Return the bars, their axis and, for several series, a legend."""
         values = [value for one in self.series for value in one.values]
+        values += [end for span in self.spans if span is not None for end in span]
         low, high = min([0.0, *values]), max([0.0, *values]) if self.most is None else self.most
         names = legend([one.name for one in self.series], self.width, bars=True)
         if not self.labels:
@@ -149,6 +154,10 @@ class Bars(Figure):
                 if self.most is not None and len(self.series) == 1:
                     drawn.append(box(left, y_bar, (high - low) * scale, thick - 1, "rest"))
                 drawn.append(box(start, y_bar, end - start, thick - 1, bar_kind(index), title=self._words(one, place)))
+                if index == 0 and (span := self._span(place)) is not None:
+                    first, last, middle = *(left + (edge - low) * scale for edge in span), y_bar + thick / 2
+                    drawn.append(line(first, middle, last, middle, "axis"))
+                    end = max(end, last)
                 after = end if self.most is None or len(self.series) > 1 else left + (high - low) * scale
                 drawn.append(label(self._shown(value), after + 5, y_bar + thick / 2 + 4, kind="soft"))
         zero = left - low * scale
@@ -172,6 +181,8 @@ class Bars(Figure):
                 drawn.append(
                     box(x + index * thick, start, thick, end - start, bar_kind(index), title=self._words(one, place))
                 )
+            if (span := self._span(place)) is not None:
+                drawn.append(line(x + thick / 2, frame.y(span[0]), x + thick / 2, frame.y(span[1]), "axis"))
         drawn.append(line(frame.left, frame.y(0), frame.left + frame.wide, frame.y(0), "axis"))
         return drawn + bottom_labels(self.labels, frame.left, slot, frame.bottom)
 
@@ -183,7 +194,12 @@ class Bars(Figure):
 
     def _words(self, one: Series, place: int) -> str:
         name = f"{one.name}, " if len(self.series) > 1 else ""
-        return f"{name}{self.labels[place]}: {self._shown(one.values[place])}"
+        span = self._span(place) if one is self.series[0] else None
+        between = "" if span is None else f" ({self._shown(span[0])} to {self._shown(span[1])})"
+        return f"{name}{self.labels[place]}: {self._shown(one.values[place])}{between}"
+
+    def _span(self, place: int) -> tuple[float, float] | None:
+        return self.spans[place] if self.spans else None
 
 
 @final

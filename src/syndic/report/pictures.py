@@ -1,6 +1,7 @@
 """Figures of the synthetic table: every column, and the pairs of columns with the strongest association."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final, final
@@ -9,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import ReleasedTable
+from syndic.errors import InputError
+from syndic.model.interval import MOST_LETTERS, Measured, interval_of
 from syndic.report.counts import LYING, STANDING, Grouping, association, grouping, is_ordered, pair
 from syndic.report.figure import Bars, Heat, Series
 from syndic.report.page import Section
@@ -18,7 +21,10 @@ from syndic.study.release import Release
 _PAIRS: Final = 12
 _PAIR_GROUPS: Final = 12
 _ROWS_FOR_RANKING: Final = 100_000
+# Columns whose counts come with intervals.
+_WITH_INTERVALS: Final = 50
 WEIGHT: Final = "weight"
+Spans = tuple[tuple[float, float] | None, ...]
 
 
 @final
@@ -49,24 +55,51 @@ def coded(release: Release) -> Coded | None:
     return Coded(codes, groupings, weights, len(table))
 
 
-def columns_section(table: Coded) -> Section:
-    """Return a figure of every column's counts."""
-    figures = tuple(
-        marginal(one, (Series("synthetic", tuple(map(float, one.count(table.codes[name], table.weights)))),))
-        for name, one in table.groupings.items()
-    )
+def columns_section(table: Coded, release: Release) -> Section:
+    """Return a figure of every column's counts, with intervals if the method publishes noisy tables."""
+    figures: list[Bars] = []
+    for name, one in table.groupings.items():
+        counts, levels = one.count(table.codes[name], table.weights), one.column.levels
+        known = table.codes[name] < levels
+        rows = int(known.sum() if table.weights is None else table.weights[known].sum())
+        spans = intervals_of(release, one, rows) if len(figures) < _WITH_INTERVALS else ()
+        figures.append(marginal(one, (Series("synthetic", tuple(map(float, counts))),), spans=spans))
     weighted = " Rows have weights, so counts may be negative." if table.weights is not None else ""
+    lines = (
+        f" A line over a bar is the 95 % interval of its share of the people, as rows: sampling and noise (the first "
+        f"{_WITH_INTERVALS} columns)."
+        if any(figure.spans for figure in figures)
+        else ""
+    )
     return Section(
         title="The columns of the synthetic table",
         paragraphs=(
             f"{number(table.rows)} synthetic rows. Every figure is made from the release alone: anybody who has it "
-            f"can draw the same.{weighted}",
+            f"can draw the same.{weighted}{lines}",
         ),
-        figures=figures,
+        figures=tuple(figures),
     )
 
 
-def marginal(one: Grouping, series: tuple[Series, ...], *, percent: bool = False) -> Bars:
+def intervals_of(release: Release, one: Grouping, rows: int) -> Spans:
+    """Return the interval of every group's share of people with a known value, times `rows`; none without tables."""
+    with suppress(InputError):
+        measured = release.measured
+        return tuple(_interval(measured, one.condition(place), rows) for place in range(len(one.labels)))
+    return ()
+
+
+def _interval(measured: Measured, condition: str | None, rows: int) -> tuple[float, float] | None:
+    question = f"mean({condition})"
+    if condition is None or len(question) > MOST_LETTERS:
+        return None
+    found = interval_of(measured, question)
+    if found.low is None or found.high is None:
+        return None
+    return max(0.0, found.low) * rows, min(1.0, found.high) * rows
+
+
+def marginal(one: Grouping, series: tuple[Series, ...], *, percent: bool = False, spans: Spans = ()) -> Bars:
     """Return the bars of one column, vertical if its values have an order."""
     column = one.column
     merged = f" Shown in {len(one.labels)} groups of its {number(column.size)} values." if _is_merged(one) else ""
@@ -82,6 +115,7 @@ def marginal(one: Grouping, series: tuple[Series, ...], *, percent: bool = False
         form=form,
         lying=not is_ordered(column),
         axis="share of rows" if percent else "rows",
+        spans=spans,
     )
 
 

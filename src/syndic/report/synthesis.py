@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import cos, isfinite, pi, sin
+from statistics import NormalDist
 from typing import Final, final
 
 import numpy as np
@@ -105,14 +106,23 @@ def synthesis_sections(release: Release) -> tuple[Section, ...]:
                 f"In {len(note.rounds)} rounds {number(opened)} tables of counts of all rows together were opened, "
                 "each with noise, and no other table. What later rounds asked was chosen from what earlier ones had "
                 "opened. A model was fitted to all of them, and every row of the synthetic table was drawn from it.",
-                f"By the noisy counts there are about {number(round(note.total))} rows. The model has "
-                f"{number(note.cells)} cells in {number(len(note.cliques))} groups of columns. Columns in no "
+                f"By the noisy counts there are about {number(round(note.total))} rows{_between(release)}. The model "
+                f"has {number(note.cells)} cells in {number(len(note.cliques))} groups of columns. Columns in no "
                 "common group are related only through the columns that the groups share.",
             ),
             figures=(_graph(release, result), *_fitted(result), *_pairs(release, result)),
             tables=(_intervals(release), _rounds(result), _measured(result)),
         ),
     )
+
+
+def _between(release: Release) -> str:
+    """Return the 95 % interval of the number of rows, unless it is public: all tables' sums, by their precision."""
+    measured = release.measured
+    if measured.public:
+        return ""
+    half = NormalDist().inv_cdf(0.975) / sum(1 / (one.variance * one.values.size) for one in measured.tables) ** 0.5
+    return f" (95 % interval: {number(round(measured.rows - half))} to {number(round(measured.rows + half))})"
 
 
 def _graph(release: Release, result: SyntheticTable) -> Graph:

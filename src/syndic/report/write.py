@@ -92,7 +92,7 @@ def method_sections(release: Release) -> tuple[Section, ...]:
 
 
 def _page(release: Release, table: Coded | None, owner: str, private: tuple[Section, ...]) -> Page:
-    pictures = () if table is None or not table.groupings else (columns_section(table), pairs_section(table))
+    pictures = () if table is None or not table.groupings else (columns_section(table, release), pairs_section(table))
     sections = (
         *private,
         released_section(release),

@@ -20,6 +20,7 @@ from syndic.methods.estimate.plan import FINE, EstimatePlan, Layout, PublishedLa
 from syndic.methods.estimate.result import Estimates, EstimatesResult, Group
 from syndic.model import Bernoulli, Exponential, Gamma, Multinomial, Normal, NormalVariance, Poisson
 from syndic.model.families.estimate import block_estimates, blocks_of
+from syndic.mpc.masked_sum import Total
 from syndic.noise import DiscreteGaussian, DiscreteLaplace, GaussianShare, LaplaceShare
 
 AGE = Integer(name="age", lower=0, upper=99, missing=Instead(value=0))
@@ -199,6 +200,54 @@ def test_hierarchy_is_made_of_the_same_releases(tmp_path: Path) -> None:
     assert len(charges(tmp_path, "p0")) == 1
 
 
+HIERARCHY = (
+    Group(name="coast", parties=("p0", "p1")),
+    Group(name="hills", parties=("p2", "p3")),
+    Group(name="south", parties=("coast", "hills")),
+    Group(name="ports", parties=("p1", "p4")),
+)
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_under_masks_a_group_opens_with_one_copy_of_noise(monkeypatch: pytest.MonkeyPatch, missing: int) -> None:
+    """Every party adds its share of the noise to every part: one that left others out would leave too little there."""
+    protocol = Estimate(column="age", family=Poisson(), scheme="masked", groups=HIERARCHY, missing=missing)
+    asked = study(protocol, parties=5)
+    plan = asked.plan_as(EstimatePlan)
+    assert plan.parts == (("p0",), ("p1",), ("p2", "p3"), ("p4",))
+    masked_sum, share = plan.masked
+    alone = study(Estimate(column="age", family=Poisson(), scheme="masked", missing=missing), parties=5)
+    assert share.variance == alone.plan_as(EstimatePlan).masked[1].variance, "a row is in one part: the same noise"
+    assert masked_sum.count == 4 * plan.layout.dimension
+    rows = tables(asked)
+    ages = {name: np.asarray(table["age"]) for name, table in rows.items()}
+    monkeypatch.setattr("syndic.noise.LaplaceShare.draw", lambda *given: np.full(given[1], 7, np.int64))
+    found = estimates(asked, rows, 3)
+    members = {"coast": ("p0", "p1"), "hills": ("p2", "p3"), "south": ("p0", "p1", "p2", "p3"), "ports": ("p1", "p4")}
+    unit, noise = plan.layout.unit[0], 5 * 7
+    for name, inside in members.items():
+        parts = sum(set(part) <= set(inside) for part in plan.parts)
+        pooled = np.concatenate([ages[one] for one in inside])
+        exact = (pooled.sum() + parts * noise * unit) / len(pooled)
+        assert found.group(name).estimate[0] == pytest.approx(exact, rel=1e-9)
+    summary = sy.simulate(asked, rows, seed=3).summary()
+    assert "mean (poisson, age of coast)" in summary
+    told = asked.plan.disclosure
+    assert "each set of parties with the same groups" in told.sees["coordinator"]
+
+
+def test_groups_under_masks_are_estimated_without_a_party_that_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = study(Estimate(column="age", family=Poisson(), scheme="masked", groups=HIERARCHY, missing=1), parties=5)
+    sums = 400 * np.array([30, 0, 50 + 10, 20], dtype=np.int64)  # of p0, p1, p2 with p3, p4
+    opened = Total(values=sums, present=("p0", "p2", "p3", "p4"))
+    monkeypatch.setattr("syndic.mpc.masked_sum.MaskedSum.open", lambda *_: opened)
+    found = estimates(asked, tables(asked), 1)
+    means = {"coast": 30, "hills": 30, "south": 30, "ports": 20, "p4": 20}
+    assert {name: round(found.group(name).estimate[0], 6) for name in means} == means
+    assert [found.group(name).people for name in ("coast", "hills", "south")] == [400, 800, 1200]
+    assert "p1" not in {one.of for one in found.groups}
+
+
 def test_unequal_parties_are_weighed_by_size_and_noise() -> None:
     protocol = Estimate(column="age", family=Poisson())
     whole = study(protocol)
@@ -308,7 +357,6 @@ def test_what_cannot_work_is_refused_before_any_row(protocol: Estimate, change: 
         {"blocks": 3},
         {"colluding": 0},
         {"as_published": True, "noise": "gaussian"},
-        {"scheme": "masked", "groups": (Group(name="g", parties=("p0",)),)},
     ],
     ids=str,
 )

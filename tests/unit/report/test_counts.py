@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import contingency
 
 from syndic.data import ArrowSource, Boolean, Categorical, Date, Instead, Integer, Ordinal, Real, Schema, Table
+from syndic.model.interval.question import read_question
 from syndic.report.counts import association, grouping, own_counts, pair
 
 GENERATOR = np.random.default_rng(3)
@@ -20,6 +21,34 @@ def test_a_small_column_keeps_its_labels() -> None:
     one = grouping(column, codes, 12)
     assert one.labels == ("false", "true", "(missing)")
     assert one.count(codes).tolist() == [1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        Boolean(name="b"),
+        Categorical(name="a name", values=("it's", 'a "b"', "c"), missing="level"),
+        Categorical(name="c", values=tuple(f"v{place}" for place in range(40)), missing=Instead(value="v1")),
+        Integer(name="i", lower=-7, upper=300),
+        Integer(name="i", lower=0, upper=1000, bins=77, missing=Instead(value=0)),
+        Real(name="r", lower=-1.0, upper=3.0, bins=100),
+    ],
+    ids=lambda column: type(column).__name__,
+)
+def test_a_group_is_the_condition_of_a_question(column: Categorical) -> None:
+    codes = GENERATOR.integers(0, column.size, 3000)
+    one = grouping(column, codes, 12)
+    schema, shares = Schema(columns=(column,)), np.bincount(codes, minlength=column.size) / len(codes)
+    counts, known = one.count(codes), int((codes < column.levels).sum())
+    asked = [one.condition(place) for place in range(len(one.labels))]
+    values = [
+        None if text is None else read_question(f"mean({text})", schema).estimate(shares).value * known
+        for text in asked
+    ]
+    assert all(found is None or found == pytest.approx(count) for found, count in zip(values, counts, strict=True))
+    none = [label for label, text in zip(one.labels, asked, strict=True) if text is None]
+    assert all(label == "(missing)" or "other values" in label for label in none)
+    assert len(none) <= 1
 
 
 def test_a_long_list_keeps_the_most_frequent() -> None:

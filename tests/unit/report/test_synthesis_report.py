@@ -10,6 +10,7 @@ from syndic import Study, simulate
 from syndic.errors import InputError
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.report import Bars, report
+from syndic.report.pictures import coded, columns_section
 from syndic.report.reliability import ErrorMap, reliability_section
 from syndic.report.synthesis import Graph, synthesis_sections
 from syndic.study import Release
@@ -49,6 +50,15 @@ def test_it_is_part_of_the_page_and_of_a_release_that_was_read_back(release: Rel
     assert pages[0] == pages[1]
     assert "Which columns the model links" in pages[0]
     assert len(re.findall("by the model", pages[0])) >= 3
+    assert re.search(r"there are about \d+ rows \(95 % interval: \d+ to \d+\)", pages[0])
+    # every bar of a known value comes with its interval, unless its values were counted in groups (age)
+    assert re.search(r"<title>red: [\d,.]+ \([\d,.]+ to [\d,.]+\)</title>", pages[0])
+    table = coded(release)
+    assert table is not None
+    for figure in columns_section(table, release).figures:
+        assert isinstance(figure, Bars)
+        if figure.title != "age":
+            assert [span is None for span in figure.spans] == [label == "(missing)" for label in figure.labels]
 
 
 def test_it_is_of_a_synthesis_only() -> None:

@@ -50,6 +50,7 @@ from syndic.methods.estimate.result import (
     NoisyMean,
     group_estimate,
     members_of,
+    parts_of,
 )
 from syndic.model import AnyFamily
 from syndic.model.families.accuracy import Setting, best_blocks, printed_blocks
@@ -75,7 +76,9 @@ class Estimate(Method, tag="estimate"):
 
     `column`, `family`: what is estimated. `scheme`: see the module. `least`, `most`: the public set of parameters.
     `blocks`: for block schemes, by default the best number for each party's public size. `bits`: a value is rounded to
-    one of 2^bits between its bounds (fewer whole numbers stay exact). `colluding`, `missing`: for "masked".
+    one of 2^bits between its bounds (fewer whole numbers stay exact). `groups`: a hierarchy of parties, every group
+    with an estimate of its own; with "masked" a sum opens for each set of parties with the same groups. `differ`:
+    whether parties may have different parameters, by default if there are groups. `colluding`, `missing`: for "masked".
     """
 
     title: ClassVar[str] = "Private estimates from distributed sources"
@@ -94,6 +97,7 @@ class Estimate(Method, tag="estimate"):
     correction: Correction = "analytic"
     confidence: float = 0.95
     groups: tuple[Group, ...] = ()
+    differ: bool | None = None
     colluding: int = 1
     missing: int = 0
     as_published: bool = False
@@ -109,8 +113,6 @@ class Estimate(Method, tag="estimate"):
             raise ValueError("colluding must be at least 1, missing must not be negative")
         if self.as_published and (self.scheme == "masked" or self.noise != "laplace"):
             raise ValueError("as_published is the paper's Laplace noise: neither gaussian noise nor masked is allowed")
-        if self.scheme == "masked" and self.groups:
-            raise ValueError("with scheme = masked only the sum over all parties is opened: groups cannot be estimated")
 
     @property
     def simulation_only(self) -> bool:
@@ -147,15 +149,21 @@ class Estimate(Method, tag="estimate"):
         """Return the plan with a table that was computed before; the table does not depend on budget or scheme."""
         names = [party.name for party in terms.parties]
         blocks = {name: self.blocks_at(terms, name) for name in names} if self.in_blocks else {}
+        differ = bool(self.groups) if self.differ is None else self.differ
         if self.scheme == "masked":
             graph = sum_graph(len(names), colluding=self.colluding, missing=self.missing)
-            share = self._share(layout, terms)
+            parts = parts_of(self.groups, names)
+            count = layout.dimension * len(parts)
+            share = self._share(layout, terms, count)
             # room for the statistics of all rows, and for the noise
             largest = (people_of(terms) or 0) * int(layout.steps.max())
-            ring = ring_for(largest + share.tail(OVERFLOW / layout.dimension, share.parties))
-            masked_sum = MaskedSum(label="statistics", graph=graph, count=layout.dimension, ring=ring)
-            return EstimatePlan(terms=terms, layout=layout, blocks=blocks, noise={}, share=share, masked_sum=masked_sum)
-        return EstimatePlan(terms=terms, layout=layout, blocks=blocks, noise=self._noise(layout, terms))
+            ring = ring_for(largest + share.tail(OVERFLOW / count, share.parties))
+            masked_sum = MaskedSum(label="statistics", graph=graph, count=count, ring=ring)
+            return EstimatePlan(
+                terms=terms, layout=layout, blocks=blocks, noise={}, share=share, masked_sum=masked_sum, parts=parts,
+                differ=differ,
+            )  # fmt: skip
+        return EstimatePlan(terms=terms, layout=layout, blocks=blocks, noise=self._noise(layout, terms), differ=differ)
 
     def blocks_at(self, terms: Terms, party: str) -> int:
         """Return the number of blocks at one party, from public numbers."""
@@ -185,7 +193,9 @@ class Estimate(Method, tag="estimate"):
         del message
         masked_sum, share = party.plan.masked
         masks = masked_sum.masks(party)
-        sums = party.plan.layout.sums(self._codes(party))
+        # a party's rows count in its own part; its share of the noise is in all parts
+        own = np.array([[party.name in part] for part in party.plan.parts], dtype=np.int64)
+        sums = (own * party.plan.layout.sums(self._codes(party))).ravel()
         noisy = party.contribute(share, sums, why="noisy statistics, one sum over all parties")
         return masks.hide(noisy)
 
@@ -224,13 +234,19 @@ class Estimate(Method, tag="estimate"):
         plan = session.plan
         if plan.masked_sum is not None:
             total = plan.masked_sum.open(session, self.add)
-            present, means = total.present, {"all": plan.mean_of_all(total.present, total.values)}
+            present = total.present
+            means = {
+                part: plan.mean_of_all(present, values, part)
+                for part, values in zip(plan.parts, total.values.reshape(len(plan.parts), -1), strict=True)
+                if not set(part).isdisjoint(present)
+            }
         else:
             answers = session.ask(self.answer, Nothing())
             present = tuple(answers)
-            means = {name: plan.mean_of(name, answer.values) for name, answer in answers.items()}
-        alone = {name: (name,) for name in means} if len(means) > 1 else {}
-        named = {**alone, **members_of(self.groups, present)}
+            means = {(name,): plan.mean_of(name, answer.values) for name, answer in answers.items()}
+        alone = {part[0]: part for part in means if len(part) == 1} if len(means) > 1 else {}
+        members = members_of(self.groups, [party.name for party in plan.terms.parties])
+        named = {**alone, **{name: inside for name, inside in members.items() if not set(inside).isdisjoint(present)}}
         return EstimatesResult(
             estimates=Estimates(
                 column=self.column,
@@ -241,7 +257,8 @@ class Estimate(Method, tag="estimate"):
                 present=present,
                 together=self._estimate("all", plan, tuple(means.values())),
                 groups=tuple(
-                    self._estimate(name, plan, tuple(means[each] for each in names)) for name, names in named.items()
+                    self._estimate(name, plan, tuple(mean for part, mean in means.items() if set(part) <= set(inside)))
+                    for name, inside in named.items()
                 ),
             )
         )
@@ -279,7 +296,7 @@ class Estimate(Method, tag="estimate"):
         laws = {budget: law(budget) for budget in set(budgets.values())}
         return {name: laws[budget] for name, budget in budgets.items()}
 
-    def _share(self, layout: Layout, terms: Terms) -> Share:
+    def _share(self, layout: Layout, terms: Terms, dimension: int) -> Share:
         """Return a party's share of the noise on the sum over all parties, calibrated to the strictest budget.
 
         A person at r parties changes the sum r times as much, and each party is charged 1 / r of the budget: for rho,
@@ -290,7 +307,7 @@ class Estimate(Method, tag="estimate"):
             "parties": len(terms.parties),
             "colluding": self.colluding,
             "missing": self.missing,
-            "dimension": layout.dimension,
+            "dimension": dimension,
         }
         if self.noise == "laplace":
             epsilon = part_of(min(budget.epsilon for budget in budgets), apart)

@@ -5,7 +5,7 @@ table to a sum, and the distance between two lines is exact: it needs no argumen
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -215,6 +215,7 @@ class EstimatePlan(Plan):
     """The table of the column, and the noise: on each party's sums, or shares of one noise on the masked sum.
 
     `blocks`: the number of blocks at each party, if estimates of blocks are summed instead of statistics of rows.
+    `parts`: the parties whose masked sums open together; `differ`: whether the parties' distributions may differ.
     """
 
     layout: Layout
@@ -222,6 +223,8 @@ class EstimatePlan(Plan):
     noise: Mapping[str, Law | PublishedLaplace]
     share: Share | None = None
     masked_sum: MaskedSum | None = None
+    parts: tuple[tuple[str, ...], ...] = ()
+    differ: bool = False
 
     @property
     def masked(self) -> tuple[MaskedSum, Share]:
@@ -256,8 +259,9 @@ class EstimatePlan(Plan):
     def _notes(self) -> tuple[str, ...]:
         nothing, parties = np.zeros(self.layout.dimension, dtype=np.int64), [one.name for one in self.terms.parties]
         if self.share is not None:
-            total = self.mean_of_all(tuple(parties), nothing)
-            return (f"standard deviation of the noise on the mean statistic: {_listed(total.noise**0.5)}",)
+            what, several = "standard deviation of the noise on the mean statistic", len(self.parts) > 1
+            spreads = [(part, self.mean_of_all(tuple(parties), nothing, part).noise ** 0.5) for part in self.parts]
+            return tuple(f"{what}{f' of {len(part)} parties' * several}: {_listed(one)}" for part, one in spreads)
         notes = []
         for name in parties:
             what = f"{self.blocks[name]} blocks, noise" if self.blocks else "noise"
@@ -272,10 +276,13 @@ class EstimatePlan(Plan):
 
     # How to read noisy sums; all of it is public.
 
-    def mean_of_all(self, present: tuple[str, ...], values: NDArray[np.int64]) -> NoisyMean:
-        """Return the mean statistic of the parties in an opened sum, and the distribution of its noise."""
+    def mean_of_all(self, present: tuple[str, ...], values: NDArray[np.int64], part: Sequence[str] = ()) -> NoisyMean:
+        """Return the mean statistic of the parties in an opened sum, or of a part, and the distribution of its noise.
+
+        All parties in the sum add noise to every part of it.
+        """
         layout, share = self.layout, self.masked[1]
-        people = sum(member(self.terms, name).people or 0 for name in present)
+        people = sum(member(self.terms, name).people or 0 for name in present if not part or name in part)
         peaked = 3 * share.honest / len(present) if isinstance(share, LaplaceShare) else 0.0
         noise = share.total_variance(len(present)) * (layout.unit / people) ** 2
         mean = layout.start + layout.unit * values / people
@@ -292,10 +299,10 @@ class EstimatePlan(Plan):
         return NoisyMean(mean=start + unit * values / count, people=people, noise=noise, peaked=peaked)
 
     def combined(self, means: tuple[NoisyMean, ...]) -> Estimated:
-        """Return the estimate from several noisy means, with the best weights."""
+        """Return the estimate from several noisy means."""
         if self.blocks:
-            return estimate_by_blocks(self.layout.model, stacked(means, self.layout.block_unit))
-        return estimate_by_statistics(self.layout.model, stacked(means, self.layout.unit))
+            return estimate_by_blocks(self.layout.model, stacked(means, self.layout.block_unit), differ=self.differ)
+        return estimate_by_statistics(self.layout.model, stacked(means, self.layout.unit), differ=self.differ)
 
     # Who sees what, in words.
 
@@ -303,7 +310,8 @@ class EstimatePlan(Plan):
     def disclosure(self) -> Disclosure:
         """What every role sees."""
         unit, masked = self.terms.unit, self.masked_sum is not None
-        noisy = "the noisy sums of all parties together" if masked else "every party's noisy sums"
+        every = "all parties" if len(self.parts) < 2 else "each set of parties with the same groups"
+        noisy = f"the noisy sums of {every} together" if masked else "every party's noisy sums"
         sees = f"{noisy}, and the estimates and intervals computed from them"
         masks = {
             "coordinator": f"every party's masked sums, which look uniform, who dropped out, {sees}",

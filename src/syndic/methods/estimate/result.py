@@ -60,14 +60,14 @@ class EstimatesResult(Result):
         return {"estimates.json": self.estimates}
 
     def summary(self) -> Mapping[str, Any]:
-        """Return every parameter with its interval."""
-        of = self.estimates
-        shown = zip(of.parameters, of.together.estimate, of.together.lower, of.together.upper, strict=True)
-        percent = f"{100 * of.confidence:g} %"
-        return {
-            f"{name} ({of.family}, {of.column})": f"{value:.6g}, {percent} interval {low:.6g} to {high:.6g}"
-            for name, value, low, high in shown
-        }
+        """Return every parameter with its interval, of all and of each declared group."""
+        of, found = self.estimates, dict[str, str]()
+        for one in (of.together, *(group for group in of.groups if group.of not in of.present)):
+            what = of.column if one is of.together else f"{of.column} of {one.of}"
+            for name, value, low, high in zip(of.parameters, one.estimate, one.lower, one.upper, strict=True):
+                ends = f"{100 * of.confidence:g} % interval {low:.6g} to {high:.6g}"
+                found[f"{name} ({of.family}, {what})"] = f"{value:.6g}, {ends}"
+        return found
 
 
 @final
@@ -103,6 +103,14 @@ def group_estimate(name: str, people: int, estimated: Estimated, model: Model, c
         lower=tuple(lower.tolist()),
         upper=tuple(upper.tolist()),
     )
+
+
+def parts_of(groups: Sequence[Group], parties: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Return the parties by the groups they are in: every group is a union of these parts."""
+    members, parts = members_of(groups, parties), dict[tuple[str, ...], list[str]]()
+    for party in parties:
+        parts.setdefault(tuple(name for name, inside in members.items() if party in inside), []).append(party)
+    return tuple(map(tuple, parts.values()))
 
 
 def members_of(groups: Sequence[Group], parties: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -4,6 +4,7 @@ Pure functions of arrays with any leading axes. Their results are as private as 
 private as the rows; means with noise are public, and so is everything computed from them here.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal, final
@@ -113,22 +114,40 @@ class Estimated:
         return np.maximum(self.theta - reach, model.least), np.minimum(self.theta + reach, model.most)
 
 
-def estimate_by_statistics(model: Model, noisy: Noisy) -> Estimated:
-    """Return the estimate from parties' noisy mean statistics (DSSA), with the best weights."""
-    family = model.family
-    first = model.estimate(_weighed(noisy.means, noisy.people))
-    weights = best_weights(noisy, family.covariance(first))
-    theta = model.estimate(_weighed(noisy.means, weights))
-    return _estimated(noisy, weights, theta, family.jacobian(theta), family.covariance(theta))
+def estimate_by_statistics(model: Model, noisy: Noisy, *, differ: bool = False) -> Estimated:
+    """Return the estimate from parties' noisy mean statistics (DSSA).
+
+    If the parties have one distribution, each has the best weight. If they `differ`, it has the weight of its people:
+    the estimate is of all people together, and each party's sampling error is that of its own parameters.
+    """
+    return _combined(noisy, model.estimate, model.family.covariance, model.family.jacobian, differ=differ)
 
 
-def estimate_by_blocks(model: Model, noisy: Noisy) -> Estimated:
-    """Return the estimate from parties' noisy averages of block estimates (DSaA), with the best weights."""
-    first = model.inside(_weighed(noisy.means, noisy.people))
-    weights = best_weights(noisy, model.family.spread(first))
-    theta = model.inside(_weighed(noisy.means, weights))
-    identity = np.broadcast_to(np.eye(theta.shape[-1]), (*theta.shape, theta.shape[-1]))
-    return _estimated(noisy, weights, theta, identity, model.family.spread(theta))
+def estimate_by_blocks(model: Model, noisy: Noisy, *, differ: bool = False) -> Estimated:
+    """Return the estimate from parties' noisy averages of block estimates (DSaA); `differ` as for statistics."""
+
+    def identity(theta: Array) -> Array:
+        return np.broadcast_to(np.eye(theta.shape[-1]), (*theta.shape, theta.shape[-1]))
+
+    return _combined(noisy, model.inside, model.family.spread, identity, differ=differ)
+
+
+def _combined(
+    noisy: Noisy,
+    fit: Callable[[Array], Array],
+    covariance: Callable[[Array], Array],
+    slope: Callable[[Array], Array],
+    *,
+    differ: bool,
+) -> Estimated:
+    """Return the estimate that `fit` makes of a weighted mean; `covariance`: of one row's statistic or estimate."""
+    by_people = noisy.people / noisy.people.sum()
+    theta = fit(_weighed(noisy.means, by_people))
+    if differ:
+        return _estimated(noisy, by_people, theta, slope(theta), covariance(fit(noisy.means)))
+    weights = best_weights(noisy, covariance(theta))
+    theta = fit(_weighed(noisy.means, weights))
+    return _estimated(noisy, weights, theta, slope(theta), covariance(theta)[..., None, :, :])
 
 
 def best_weights(noisy: Noisy, covariance: Array) -> Array:
@@ -144,7 +163,8 @@ def _weighed(means: Array, weights: Array) -> Array:
 
 
 def _estimated(noisy: Noisy, weights: Array, theta: Array, slope: Array, covariance: Array) -> Estimated:
-    sampling = covariance * (weights**2 / noisy.people).sum(axis=-1)[..., None, None]
+    # of each party, or of all alike
+    sampling = (covariance * (weights**2 / noisy.people)[..., None, None]).sum(axis=-3)
     noise = (weights[..., None] ** 2 * noisy.noise).sum(axis=-2)
     total = slope @ (sampling + noise[..., None] * np.eye(noise.shape[-1])) @ np.swapaxes(slope, -1, -2)
     # fourth cumulants of independent parts add up; a normal part has none

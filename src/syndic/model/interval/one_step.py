@@ -6,10 +6,11 @@ measured. The model's value is corrected by how far the counts are from it, so t
 model's structure:
 
     a = (k N T'PT + V)^-1 k N T'P phi      value = g(p) + a'(y - N T'p) / N
-    variance = p'phi^2 / N  (sampling)  +  a'Va / N^2  (noise)
+    variance = p'phi^2 / N  (sampling)  +  a'Va / N^2  (noise)  +  m^2 p'(phi - Ta)^2  (what no table says)
 
-The measured part of the question is 1 - p'(phi - Ta)^2 / p'phi^2. What is left of phi no table says anything about, so
-below `LEAST_MEASURED` there is no interval.
+With k without limit a'y is the best linear unbiased estimate. The measured part of the question is
+1 - p'(phi - Ta)^2 / p'phi^2. On what is left the model may be wrong, and more people do not help: its shares are taken
+to be off by a part m. Below `LEAST_MEASURED` there is no interval.
 """
 
 from collections.abc import Sequence
@@ -39,6 +40,8 @@ MOST_CELLS: Final = 1 << 22
 
 # How far the truth may be from the model, in sampling variances: so much that its structure counts for nothing.
 _FREE: Final = 1e4
+# By which part the model's shares may be off where no table says anything, all of them in the question's direction.
+_OFF: Final = 0.05
 # Part of the model's rows that weights are computed with as if they were in all possible cells alike: noise may have
 # left a cell empty that has people.
 _MIXED: Final = 0.01
@@ -72,9 +75,12 @@ class Interval(Document):
         if self.reason is not None:
             return f"{self.question}: no interval: {self.reason}"
         wider = f"; {self.wider:.2f} times as wide as from the rows" if self.wider is not None else ""
+        model = (
+            "" if self.measured is None or self.measured > 0.995 else f"; {1 - self.measured:.1%} rests on the model"
+        )
         return (
             f"{self.question} = {self.value:.4g}, {100 * self.confidence:g} % interval {self.low:.4g} to "
-            f"{self.high:.4g}{wider}"
+            f"{self.high:.4g}{wider}{model}"
         )
 
 
@@ -153,8 +159,12 @@ class _OneStep:
             return self.refused(below[1 + best], inner[best].measured)
         self.check_divisors(below[1 + best])
         known = [(0.0, 0.0, 0.0), *self._sides(inner), (1.0, 1.0, 1.0)]
-        ends = [crossing(chance, edges, np.array(side), whole=whole) for side in zip(*known, strict=True)]
-        return self.shown(None, *ends)
+        middle, upper, lower = (np.array(side) for side in zip(*known, strict=True))
+        # nothing is known within a bin, so the interval ends at edges; a whole number is below the edge
+        low = float(edges[np.flatnonzero(upper < chance)[-1]])
+        high = float(edges[np.flatnonzero(lower >= chance)[0]]) - whole
+        value = min(max(crossing(chance, edges, middle, whole=whole), low), high)
+        return self.shown(None, value, low, high)
 
     def check_divisors(self, found: Estimate) -> None:
         """Refuse a question that divides by something that sampling and noise hide, such as a group of few rows."""
@@ -192,7 +202,7 @@ class _OneStep:
         sampling = variance * self.measured.repeated / rows
         return _Corrected(
             value=found.value + float(weights @ (design.values - rows * self.expected)) / rows,
-            error=sqrt(sampling + noise),
+            error=sqrt(sampling + noise + _OFF**2 * missed),
             sampling=sqrt(sampling),
             measured=1 - missed / variance if variance > 0 else 1.0,
         )
