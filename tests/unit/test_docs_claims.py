@@ -9,7 +9,7 @@ import pytest
 
 from pages import BLOCKS, METHODS, METHODS_PAGE, ROOT, page_of, pages, parts_of
 from syndic.cli.main import cli
-from syndic_lab.bench import BENCHES
+from syndic_lab.bench.benches import BENCHES
 from verbs import verbs_of
 
 PAGES = pages()

@@ -1,6 +1,6 @@
 """The bench of planted relations: they are kept with `interactions` and lost without, and all figures are there."""
 
-from syndic_lab.bench import BENCHES
+from syndic_lab.bench.benches import BENCHES
 from syndic_lab.bench.interactions import COLUMNS, agreement, of_other, of_planted, planted
 
 

@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from syndic.errors import InputError
-from syndic_lab.bench import BENCHES, target
+from syndic_lab.bench import target
+from syndic_lab.bench.benches import BENCHES
 
 
 def bank(count: int) -> pa.Table:

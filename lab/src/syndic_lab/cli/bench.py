@@ -8,9 +8,10 @@ import click
 from syndic.cli import show
 from syndic.document import to_json
 from syndic.errors import InputError
-from syndic_lab.bench import BENCHES, Row
+from syndic_lab.bench.benches import BENCHES
 from syndic_lab.bench.guard import run as guard
 from syndic_lab.bench.interval import run as intervals
+from syndic_lab.bench.row import Row
 from syndic_lab.bench.vertical import plan as vertical_plan
 
 

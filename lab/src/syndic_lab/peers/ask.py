@@ -39,6 +39,11 @@ def interpreter(name: str) -> Path | None:
     return path if folder and path.exists() else None
 
 
+def script_of(name: str) -> Path:
+    """Return the script that asks a library."""
+    return Path(__file__).with_name(f"script_{name}.py")
+
+
 def there(name: str) -> bool:
     """Return whether a library is there; say a sentence if it is not."""
     if interpreter(name) is not None:
@@ -53,14 +58,13 @@ def ask(name: str, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any
         folder = Path(place)
         np.savez(folder / "rows.npz", **arrays)  # type: ignore[arg-type]
         (folder / "settings.json").write_text(json.dumps(settings))
-        script = Path(__file__).with_name(f"peer_{name}.py")
-        command = [str(interpreter(name)), "-W", "ignore", str(script), str(folder)]
+        command = [str(interpreter(name)), "-W", "ignore", str(script_of(name)), str(folder)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LONGEST)
         except subprocess.TimeoutExpired:
-            raise InputError(f"{script.name} did not end within {_LONGEST / 3600:g} hours") from None
+            raise InputError(f"{script_of(name).name} did not end within {_LONGEST / 3600:g} hours") from None
         if done.returncode:
-            raise InputError(f"{script.name} ended with status {done.returncode}: {done.stderr[-_TAIL:]}")
+            raise InputError(f"{script_of(name).name} ended with status {done.returncode}: {done.stderr[-_TAIL:]}")
         made = folder / "made.npy"
         return Answer(
             figures=json.loads(done.stdout.splitlines()[-1]),

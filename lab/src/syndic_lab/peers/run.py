@@ -17,7 +17,7 @@ from syndic_lab.peers import regression as peers_regression
 from syndic_lab.peers import synthesis as peers_synthesis
 from syndic_lab.peers.ask import there
 
-_LIBRARIES: Final[dict[str, Callable[[bool], Iterator[Row]]]] = {
+LIBRARIES: Final[dict[str, Callable[[bool], Iterator[Row]]]] = {
     "diffprivlib": peers_regression.rows,
     "mbi": partial(peers_synthesis.rows, "mbi"),
     "dpmm": partial(peers_synthesis.rows, "dpmm"),
@@ -26,9 +26,9 @@ _LIBRARIES: Final[dict[str, Callable[[bool], Iterator[Row]]]] = {
 
 
 def rows(quick: bool) -> Iterator[Row]:
-    """Yield rows for every library that `SYNDIC_PEERS` has, ours with theirs as the baseline."""
-    for name, measure in _LIBRARIES.items():
-        if there(name):
+    """Yield rows for AIM over our inference and every library that `SYNDIC_PEERS` has, theirs as the baseline."""
+    for name, measure in {"aim": peers_synthesis.aim_rows, **LIBRARIES}.items():
+        if name not in LIBRARIES or there(name):
             try:
                 yield from measure(quick)
             except InputError as error:

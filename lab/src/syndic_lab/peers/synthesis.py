@@ -1,5 +1,6 @@
 """A synthetic table of Adult by one curator, beside MST and AIM: the same rows, coding, budget and tables compared."""
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -9,10 +10,12 @@ from typing import Any, Final, final
 import numpy as np
 
 from syndic.errors import InputError
-from syndic.privacy import rho_for
-from syndic_lab.bench.model.synthesis import Found, synthesis
-from syndic_lab.bench.model.synthesis_data import Coded, alike, distances, load
+from syndic.methods import Synthesis
+from syndic.privacy import default_delta, rho_for
+from syndic_lab.bench.model.synthesis import Found, simulated, synthesis
+from syndic_lab.bench.model.synthesis_data import Coded, alike, codes_of, distances, load
 from syndic_lab.bench.row import Row
+from syndic_lab.peers.aim import Settings, aim
 from syndic_lab.peers.ask import ask, row
 
 
@@ -25,6 +28,9 @@ class Plan:
     limits: dict[str, float] = field(default_factory=dict)
     quick: bool = True
 
+
+EPSILONS: Final = ("0.8", "3.2")
+SEEDS: Final = 3
 
 MAKERS: Final[dict[str, tuple[Plan, ...]]] = {
     "mbi": (
@@ -41,11 +47,42 @@ MAKERS: Final[dict[str, tuple[Plan, ...]]] = {
 def rows(name: str, quick: bool) -> Iterator[Row]:
     """Yield distances and CPU seconds of our synthesis, beside those of a library's methods."""
     data = _adult()
-    for epsilon in ("0.8",) if quick else ("0.8", "3.2"):
-        ours = [synthesis(data, epsilon, seed, alike, 1) for seed in range(2 if quick else 3)]
+    for epsilon in ("0.8",) if quick else EPSILONS:
+        ours = [synthesis(data, epsilon, seed, alike, 1) for seed in range(2 if quick else SEEDS)]
         for plan in MAKERS[name]:
             if plan.quick or not quick:
                 yield from _beside(data, epsilon, ours, name, plan)
+
+
+def aim_rows(quick: bool) -> Iterator[Row]:
+    """Yield the same beside AIM as its authors configure it, over our inference, also at the delta that users get."""
+    data = _adult()
+    people, seeds = data.table.num_rows, range(1 if quick else SEEDS)
+    for delta in (Fraction(1, people), default_delta(people)):
+        for epsilon in ("0.8",) if quick else EPSILONS:
+            ours = [_ours(data, epsilon, delta, seed) for seed in seeds]
+            theirs = [_aim(data, epsilon, delta, seed) for seed in seeds]
+            what = f"{data.name}, epsilon {epsilon}, delta {float(delta):.1g}, beside AIM"
+            for ways in ours[0].apart:
+                for kind, summed in (("mean", np.mean), ("worst", np.max)):
+                    values = [float(summed([one.apart[ways] for one in found])) for found in (ours, theirs)]
+                    yield row(what, f"tvd{ways} {kind}", values[0], "distance", values[1])
+            seconds = [min(one.seconds for one in found) for found in (ours, theirs)]
+            yield row(what, "CPU seconds", seconds[0], "s", seconds[1])
+
+
+def _ours(data: Coded, epsilon: str, delta: Fraction, seed: int) -> Found:
+    begin, count = time.process_time(), data.table.num_rows
+    made = simulated(data, Synthesis(rows=count), epsilon, seed, alike, 1, str(delta))
+    seconds = time.process_time() - begin
+    return Found(distances(data.codes(), codes_of(made.table.to_arrow(), data.schema), data.domain), seconds, count)
+
+
+def _aim(data: Coded, epsilon: str, delta: Fraction, seed: int) -> Found:
+    begin, count = time.process_time(), data.table.num_rows
+    model = aim(data.codes(), data.domain, Settings(rho=float(rho_for(Fraction(epsilon), delta))), seed)
+    made = model.sample(count, np.random.default_rng(seed))
+    return Found(distances(data.codes(), made, data.domain), time.process_time() - begin, count)
 
 
 @cache

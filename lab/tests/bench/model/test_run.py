@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from syndic_lab.bench import BENCHES
+from syndic_lab.bench.benches import BENCHES
 from syndic_lab.bench.model import run as bench
 
 

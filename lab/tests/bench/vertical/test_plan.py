@@ -12,8 +12,9 @@ from made import made_table
 
 from syndic.cli.main import cli
 from syndic.errors import InputError
-from syndic_lab.bench import BENCHES, Row
+from syndic_lab.bench.benches import BENCHES
 from syndic_lab.bench.model.synthesis_data import Coded
+from syndic_lab.bench.row import Row
 from syndic_lab.bench.vertical import plan as vertical_plan
 from syndic_lab.bench.vertical.advice import of_advice
 from syndic_lab.bench.vertical.claims import (
