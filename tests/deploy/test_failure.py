@@ -160,8 +160,16 @@ def test_a_server_elsewhere_and_with_a_new_key_is_found_again(federation: Federa
     federation.kill("server")
     shutil.move(federation.coordinator.folder, federation.folder / "elsewhere")
     federation.coordinator = Coordinator.open(federation.folder / "elsewhere")
+    # from now on an issuing authority signs, and the root's key is elsewhere
+    federation.coordinator.appoint()
+    root = federation.coordinator.folder / "authority" / "root.key"
+    root.rename(tmp_path / "root.key")
     federation.coordinator.renew(days=30)
+    federation.kill("north")
+    federation.admit("north", renew=True)
+    (tmp_path / "root.key").rename(root)
     federation.start("server")
+    federation.start("north")
     # sites notice that their old tokens are worth nothing, and register anew
     federation.wait_for(*PARTIES)
     same(federation.run(study, SEED), expected, tmp_path)

@@ -64,6 +64,7 @@ coordinator approve site/request.json --home federation --out again.json --yes
 coordinator parties --home federation --json
 coordinator remove north --home federation
 coordinator renew federation --days 9
+coordinator authority federation --days 9
 party init site --name north --renew
 party accept approval.json --home site
 report run --party north --source north.csv --ledger {LEDGER} --out run/parties/north/page.html

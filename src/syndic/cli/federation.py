@@ -16,9 +16,11 @@ from syndic.errors import IntegrityError, PublicError, RefusedError
 from syndic.federation import certificate as certificates
 from syndic.federation import coordinator as coordinators
 from syndic.federation import party as parties
+from syndic.federation.authority import PASSPHRASE
 from syndic.federation.doctor import examine
 from syndic.federation.requests import Approval, Request
 from syndic.federation.run import run_federated
+from syndic.federation.token import TokenKey
 from syndic.kernel import PublicIdentity
 from syndic.study import PartyFolder, Study, verify
 from syndic.study.release import Release
@@ -33,6 +35,7 @@ DAYS = click.option(
     show_default=True,
     help="Validity of the certificate.",
 )
+_PASSPHRASE = f"Encrypt the new key; asks, or takes the passphrase from {PASSPHRASE}."
 HOME = click.option("--home", "folder", required=True, type=PATH, help="The coordinator's folder.")
 
 
@@ -56,12 +59,19 @@ def coordinator() -> None:
     help="The one port that the parties connect to.",
 )
 @DAYS
-def coordinator_init(folder: Path, name: str, host: str, port: int, days: int) -> None:
+@click.option("--passphrase", is_flag=True, help=_PASSPHRASE)
+@click.option("--pkcs11", "token", nargs=2, metavar="MODULE TOKEN", help="Make the root's key in a PKCS#11 token.")
+def coordinator_init(
+    folder: Path, name: str, host: str, port: int, days: int, passphrase: bool, token: tuple[str, str] | None
+) -> None:
     """Create a federation: its root certificate, and the server's key and certificate.
 
     FOLDER is the coordinator's new folder. An existing one is never overwritten.
     """
-    made = coordinators.Coordinator.create(folder, name=name, host=host, port=port, days=days)
+    place = TokenKey(module=token[0], token=token[1]) if token else None
+    made = coordinators.Coordinator.create(
+        folder, name=name, host=host, port=port, days=days, passphrase=_new(passphrase), token=place, ask=_asked
+    )
     root = certificates.read_certificate(made.root.read_bytes(), "root.crt")
     click.echo(f"created {folder}: parties connect to {host}:{port}")
     click.echo(f"root fingerprint {certificates.fingerprint(root)}")
@@ -78,7 +88,7 @@ def approve(request_file: Path, folder: Path, target: Path | None, yes: bool, da
 
     REQUEST is the party's request.json. Compare the two fingerprints with the party by telephone first.
     """
-    opened, request = coordinators.Coordinator.open(folder), from_file(request_file, Request)
+    opened, request = coordinators.Coordinator.open(folder, ask=_asked), from_file(request_file, Request)
     key = certificates.read_request(request.certificate_request, name=request.party)
     click.echo(f"party        {request.party}")
     click.echo(f"key          {certificates.key_fingerprint(key)}")
@@ -149,8 +159,52 @@ def renew(folder: Path, days: int) -> None:
 
     Restart the server afterwards. The parties need nothing new.
     """
-    coordinators.Coordinator.open(folder).renew(days=days)
+    coordinators.Coordinator.open(folder, ask=_asked).renew(days=days)
     click.echo("the server has a new certificate; restart it")
+
+
+@coordinator.command(
+    epilog=example(
+        "syndic coordinator authority federation",
+        "syndic coordinator authority federation --request",
+        "syndic coordinator authority federation --chain chain.pem",
+    )
+)
+@FOLDER
+@click.option("--request", is_flag=True, help="Write a request that another certificate authority signs.")
+@click.option("--chain", type=PATH, help="Install what it signed: the new certificate first, its root last.")
+@click.option("--passphrase", is_flag=True, help=_PASSPHRASE)
+@DAYS
+def authority(folder: Path, request: bool, chain: Path | None, passphrase: bool, days: int) -> None:
+    """Create an issuing authority, so that the root's key can be kept elsewhere.
+
+    Parties need nothing new unless the root is another one, which is refused once a party is admitted.
+    """
+    opened = coordinators.Coordinator.open(folder, ask=_asked)
+    if request:
+        path = opened.authority.request(opened.federation.name, passphrase=_new(passphrase))
+        click.echo(f"wrote {path}: have it signed as an authority (CA, path length 0), then install it with --chain")
+        return
+    if chain is None:
+        opened.appoint(days=days, passphrase=_new(passphrase))
+        click.echo("issuing authority installed; take authority/root.key away: only the next one needs it")
+    else:
+        opened.install(chain.read_bytes())
+        click.echo(
+            f"issuing authority installed, root fingerprint {certificates.fingerprint(opened.authority.certificate)}"
+        )
+    click.echo("now: syndic coordinator renew")
+
+
+def _asked(what: str) -> str:
+    return os.environ.get(PASSPHRASE) or str(click.prompt(f"Passphrase or PIN of {what}", hide_input=True))
+
+
+def _new(wanted: bool) -> str:
+    """Return a new passphrase if one is wanted."""
+    if not wanted or PASSPHRASE in os.environ:
+        return os.environ[PASSPHRASE] if wanted else ""
+    return str(click.prompt("New passphrase", hide_input=True, confirmation_prompt=True))
 
 
 @coordinator.command(epilog=example("syndic coordinator start federation"))

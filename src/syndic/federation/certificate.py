@@ -1,4 +1,4 @@
-"""Keys and certificates of a federation: one root at the coordinator, one certificate per server and site.
+"""Keys and certificates of a federation: a root, maybe an issuing authority, one certificate per server and site.
 
 Every private key is made where it is used and stays there; only certificate requests and certificates travel.
 RSA, because the engine's own registration signs with RSA.
@@ -8,12 +8,14 @@ import datetime
 import hashlib
 import ipaddress
 import os
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from syndic.errors import InputError
@@ -28,25 +30,28 @@ def new_key() -> rsa.RSAPrivateKey:
     return rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
 
 
-def write_key(path: Path, key: rsa.RSAPrivateKey) -> None:
-    """Write a private key in one step, readable by its owner's account only."""
-    content = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+def write_key(path: Path, key: rsa.RSAPrivateKey, passphrase: str = "") -> None:
+    """Write a private key in one step, readable by its owner's account only, and encrypted if it has a passphrase."""
+    encryption: serialization.KeySerializationEncryption = serialization.NoEncryption()
+    if passphrase:
+        encryption = serialization.BestAvailableEncryption(passphrase.encode())
+    content = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)
     draft.replace(path)
 
 
-def read_key(path: Path) -> rsa.RSAPrivateKey:
-    """Read a private key."""
+def read_key(path: Path, passphrase: Callable[[], str] | None = None) -> rsa.RSAPrivateKey:
+    """Read a private key; `passphrase` is asked if the key is encrypted."""
     try:
-        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+        content = path.read_bytes()
+        asked = passphrase().encode() if passphrase and b"ENCRYPTED" in content else None
+        key = serialization.load_pem_private_key(content, password=asked)
     except FileNotFoundError:
         raise InputError(f"{path}: no such key") from None
     except (ValueError, TypeError):
-        raise InputError(f"{path}: this is not a private key") from None
+        raise InputError(f"{path}: this is not a private key, or the passphrase is wrong") from None
     if not isinstance(key, rsa.RSAPrivateKey):
         raise InputError(f"{path}: this is not an RSA key")
     return key
@@ -60,13 +65,36 @@ def read_certificate(content: bytes, where: str) -> x509.Certificate:
         raise InputError(f"{where}: this is not a certificate") from None
 
 
+def read_chain(content: bytes, where: str) -> list[x509.Certificate]:
+    """Read certificates in PEM, in their order."""
+    try:
+        return x509.load_pem_x509_certificates(content)
+    except ValueError:
+        raise InputError(f"{where}: this is not a certificate") from None
+
+
 def make_root(name: str, key: rsa.RSAPrivateKey, *, days: int) -> x509.Certificate:
     """Make a federation's root certificate, signed by itself."""
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     builder = _builder(subject, subject, key.public_key(), days).add_extension(
-        x509.BasicConstraints(ca=True, path_length=0), critical=True
+        x509.BasicConstraints(ca=True, path_length=1), critical=True
     )
     return builder.add_extension(_usage(signs_certificates=True), critical=True).sign(key, hashes.SHA256())
+
+
+def make_issuing(
+    name: str, public_key: rsa.RSAPublicKey, *, root: x509.Certificate, root_key: rsa.RSAPrivateKey, days: int
+) -> x509.Certificate:
+    """Make the certificate of an issuing authority, which signs those of server and sites and no other authority's."""
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    builder = _builder(subject, root.subject, public_key, days)
+    for extension, critical in (
+        (x509.BasicConstraints(ca=True, path_length=0), True),
+        (_usage(signs_certificates=True), True),
+        (x509.AuthorityKeyIdentifier.from_issuer_public_key(root_key.public_key()), False),
+    ):
+        builder = builder.add_extension(extension, critical=critical)
+    return builder.sign(root_key, hashes.SHA256())
 
 
 def make_request(name: str, key: rsa.RSAPrivateKey) -> str:
@@ -114,28 +142,43 @@ def make_certificate(
     return builder.sign(root_key, hashes.SHA256())
 
 
-def check_certificate(certificate: x509.Certificate, root: x509.Certificate, *, name: str) -> None:
-    """Raise `InputError` unless the root signed this certificate, for this name, and it is valid now."""
-    key = root.public_key()
-    if not isinstance(key, rsa.RSAPublicKey) or certificate.signature_hash_algorithm is None:
-        raise InputError("the root certificate has a key of another kind: RSA is expected")
-    try:
-        key.verify(
-            certificate.signature,
-            certificate.tbs_certificate_bytes,
-            padding.PKCS1v15(),
-            certificate.signature_hash_algorithm,
-        )
-    except InvalidSignature:
-        raise InputError(f"the certificate of '{name}' was not signed by this federation's root") from None
-    if common_name(certificate.subject) != name:
-        raise InputError(f"the certificate is not for '{name}' but for '{common_name(certificate.subject)}'")
+def check_chain(
+    chain: Sequence[x509.Certificate], root: x509.Certificate, *, name: str, depth: int | None = None
+) -> None:
+    """Raise `InputError` unless the chain leads from this name to the root, through authorities, and is valid now.
+
+    `depth` is how many of its certificates, from the root's side, must be authorities: all but the first if not given.
+    """
+    links = [*chain, root]
+    authorities = links[-((len(chain) - 1 if depth is None else depth) + 1) :]
+    for below, above in pairwise(links):
+        try:
+            below.verify_directly_issued_by(above)
+        except (InvalidSignature, ValueError, TypeError):
+            raise InputError(f"the certificate of '{name}' was not signed by this federation's root") from None
+    for place, one in enumerate(authorities):
+        if not _may_sign(one, below=place):
+            raise InputError(f"the certificate of '{name}' was signed by one that may not sign it")
+    if not chain or common_name(chain[0].subject) != name:
+        raise InputError(f"the certificate is not for '{name}' but for '{common_name(links[0].subject)}'")
     now = datetime.datetime.now(datetime.UTC)
-    if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
-        raise InputError(
-            f"the certificate of '{name}' is valid from {certificate.not_valid_before_utc:%Y-%m-%d} to "
-            f"{certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC: check the clock, or renew it"
-        )
+    for one in chain:
+        if not one.not_valid_before_utc <= now <= one.not_valid_after_utc:
+            raise InputError(
+                f"the certificate of '{common_name(one.subject)}' is valid from {one.not_valid_before_utc:%Y-%m-%d} to "
+                f"{one.not_valid_after_utc:%Y-%m-%d %H:%M} UTC: check the clock, or renew it"
+            )
+
+
+def _may_sign(certificate: x509.Certificate, *, below: int) -> bool:
+    """Return whether this is an authority that may have so many authorities below it, with a key like ours."""
+    try:
+        constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
+        usage = certificate.extensions.get_extension_for_class(x509.KeyUsage).value
+    except (x509.ExtensionNotFound, ValueError):
+        return False
+    room = constraints.path_length is None or constraints.path_length >= below
+    return constraints.ca and usage.key_cert_sign and room and isinstance(certificate.public_key(), rsa.RSAPublicKey)
 
 
 def common_name(name: x509.Name) -> str:

@@ -1,11 +1,10 @@
 """A coordinator's folder: root, keys that sign its calls, the server's files, admitted parties, the studies it ran.
 
-`authority/root.key` signs certificates and is needed for nothing else; it may be kept on another machine between
-approvals.
+`authority` signs certificates and is needed for nothing else.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self, final
@@ -15,8 +14,10 @@ from cryptography.hazmat.primitives import hashes
 from syndic.document import from_file, to_readable_json
 from syndic.errors import InputError
 from syndic.federation import certificate as certificates
+from syndic.federation.authority import Authority, from_environment
 from syndic.federation.flare_config import SERVER_NAME, made_for, server_kit, write_files
 from syndic.federation.requests import Admitted, Approval, Federation, Request, check_name
+from syndic.federation.token import TokenKey
 from syndic.privacy.audit import AuditLog
 from syndic.runtime.flare.coordinator import ask_server
 from syndic.runtime.flare.parts import Forward
@@ -26,7 +27,7 @@ from syndic.study.study_folder import write_whole
 from syndic.version import __version__
 
 DEFAULT_DAYS: Final = 365
-_ROOT_DAYS: Final = 3650
+Ask = Callable[[str], str]
 
 
 @final
@@ -35,22 +36,33 @@ class Coordinator:
     """A coordinator's folder."""
 
     folder: Path
+    ask: Ask = from_environment
 
     @classmethod
-    def create(cls, folder: Path, *, name: str, host: str, port: int, days: int = DEFAULT_DAYS) -> Self:
-        """Make root, server key and server certificate; an existing folder is never overwritten."""
+    def create(
+        cls,
+        folder: Path,
+        *,
+        name: str,
+        host: str,
+        port: int,
+        days: int = DEFAULT_DAYS,
+        passphrase: str = "",
+        token: TokenKey | None = None,
+        ask: Ask = from_environment,
+    ) -> Self:
+        """Make root, server key and server certificate; an existing folder is never overwritten.
+
+        The root's key gets the passphrase, or is made in the token.
+        """
         check_name(name)
         if (folder / "coordinator.json").exists():
             raise InputError(f"{folder}: this is a coordinator's folder already; its keys are never overwritten")
-        made = cls(folder=folder)
+        made = cls(folder=folder, ask=(lambda _what: passphrase) if passphrase else ask)
         for place in (folder, folder / "authority", folder / "parties", made.workspace / "startup"):
             place.mkdir(parents=True, exist_ok=True)
             place.chmod(0o700)
-        root_key = certificates.new_key()
-        root = certificates.make_root(f"{name} root", root_key, days=_ROOT_DAYS)
-        certificates.write_key(folder / "authority" / "root.key", root_key)
-        write_whole(made.root, certificates.pem(root).encode())
-        write_whole(made.workspace / "startup" / "rootCA.pem", certificates.pem(root).encode())
+        made.authority.create(name, passphrase=passphrase, token=token)
         made._write_list()
         write_whole(folder / "coordinator.json", to_readable_json(Federation(name=name, host=host, port=port)))
         made._write_kit()
@@ -59,11 +71,11 @@ class Coordinator:
         return made
 
     @classmethod
-    def open(cls, folder: Path) -> Self:
+    def open(cls, folder: Path, *, ask: Ask = from_environment) -> Self:
         """Open a folder that `create` made; if it was moved, its server files are rewritten."""
         if not (folder / "coordinator.json").is_file():
             raise InputError(f"{folder}: this is not a coordinator's folder: make one with syndic coordinator init")
-        opened = cls(folder=folder.absolute())
+        opened = cls(folder=folder.absolute(), ask=ask)
         if not made_for(opened.workspace):
             opened._write_kit()
         return opened
@@ -86,7 +98,12 @@ class Coordinator:
     @property
     def root(self) -> Path:
         """The root certificate."""
-        return self.folder / "authority" / "root.crt"
+        return self.authority.root
+
+    @property
+    def authority(self) -> Authority:
+        """Root and issuing authority."""
+        return Authority(folder=self.folder / "authority", ask=self.ask)
 
     @property
     def workspace(self) -> Path:
@@ -111,18 +128,22 @@ class Coordinator:
         """Make a new key and certificate for the server, used from its next start."""
         federation = self.federation
         key = certificates.new_key()
-        root = certificates.read_certificate(self.root.read_bytes(), "root.crt")
-        signed = certificates.make_certificate(
-            SERVER_NAME,
-            key.public_key(),
-            root=root,
-            root_key=certificates.read_key(self.folder / "authority" / "root.key"),
-            host=federation.host,
-            days=days,
-        )
-        certificates.write_key(self.workspace / "startup" / "server.key", key)
-        write_whole(self.workspace / "startup" / "server.crt", certificates.pem(signed).encode())
+        signed = self.authority.issue(SERVER_NAME, key.public_key(), host=federation.host, days=days)
+        startup = self.workspace / "startup"
+        certificates.write_key(startup / "server.key", key)
+        write_whole(startup / "server.crt", signed.encode())
+        write_whole(startup / "rootCA.pem", self.root.read_bytes())
         self.audit.add("renew the server's certificate")
+
+    def appoint(self, *, days: int = DEFAULT_DAYS, passphrase: str = "") -> None:
+        """Replace the issuing authority by a new one; certificates that the old one signed stay valid."""
+        with self.audit.attempt("appoint an issuing authority"):
+            self.authority.appoint(self.federation.name, days=days, passphrase=passphrase)
+
+    def install(self, chain: bytes) -> None:
+        """Use an issuing certificate of another authority; another root only as long as no party is admitted."""
+        with self.audit.attempt("install an issuing authority"):
+            self.authority.install(chain, new_root=not self.admitted())
 
     def approve(self, request: Request, *, days: int = DEFAULT_DAYS) -> Approval:
         """Sign a party's certificate and admit the party; its previous certificate stays valid until the next renewal.
@@ -130,15 +151,9 @@ class Coordinator:
         Raises:
             InputError: if the party is on the list with another identity: somebody may be taking its place.
         """
-        root = certificates.read_certificate(self.root.read_bytes(), "root.crt")
-        signed = certificates.make_certificate(
-            request.party,
-            certificates.read_request(request.certificate_request, name=request.party),
-            root=root,
-            root_key=certificates.read_key(self.folder / "authority" / "root.key"),
-            host=None,
-            days=days,
-        )
+        key = certificates.read_request(request.certificate_request, name=request.party)
+        chain = self.authority.issue(request.party, key, host=None, days=days)
+        signed = certificates.read_certificate(chain.encode(), "the new certificate")
         with self.audit.attempt(f"approve {request.party}"):
             self._check_same(request)
         entry = Admitted(
@@ -153,8 +168,8 @@ class Coordinator:
         federation = self.federation
         return Approval(
             party=request.party,
-            certificate=certificates.pem(signed),
-            root=certificates.pem(root),
+            certificate=chain,
+            root=self.root.read_text(),
             federation=federation.name,
             host=federation.host,
             port=federation.port,

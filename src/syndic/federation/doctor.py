@@ -90,7 +90,7 @@ def _coordinator(coordinator: Coordinator, study: Study | None) -> Iterator[Find
     yield from _dates("root certificate", coordinator.root, "a new root means a new federation: plan it in time")
     yield from _dates("server certificate", startup / "server.crt", "syndic coordinator renew, then start again")
     yield _tried("server key", lambda: _server_pair(coordinator), "syndic coordinator renew, then start again")
-    keys = (coordinator.keys, coordinator.folder / "authority" / "root.key", startup / "server.key")
+    keys = (coordinator.keys, *coordinator.authority.keys, startup / "server.key")
     yield from _folder(coordinator.folder, keys)
     yield _audited(coordinator.audit)
     yield _resolved(coordinator.federation.host)

@@ -65,9 +65,9 @@ def accept(home: Path, approval: Approval) -> None:
     """
     startup = workspace_of(home) / "startup"
     root = certificates.read_certificate(approval.root.encode(), "the root of the approval")
-    signed = certificates.read_certificate(approval.certificate.encode(), "the certificate of the approval")
-    certificates.check_certificate(signed, root, name=approval.party)
-    key = _key_of(signed, startup)
+    chain = certificates.read_chain(approval.certificate.encode(), "the certificate of the approval")
+    certificates.check_chain(chain, root, name=approval.party)
+    key = _key_of(chain[0], startup)
     _check_same_root(startup / "rootCA.pem", root)
     key.replace(startup / "client.key")
     write_whole(startup / "client.crt", approval.certificate.encode())
@@ -95,9 +95,9 @@ def check_site(home: Path) -> Approval:
     approval, startup = connection_of(home), workspace_of(home) / "startup"
     check_files(workspace_of(home), _kit(approval))
     root = certificates.read_certificate((startup / "rootCA.pem").read_bytes(), "rootCA.pem")
-    signed = certificates.read_certificate((startup / "client.crt").read_bytes(), "client.crt")
-    certificates.check_certificate(signed, root, name=approval.party)
-    if not certificates.same_key(certificates.read_key(startup / "client.key"), signed):
+    chain = certificates.read_chain((startup / "client.crt").read_bytes(), "client.crt")
+    certificates.check_chain(chain, root, name=approval.party)
+    if not certificates.same_key(certificates.read_key(startup / "client.key"), chain[0]):
         raise InputError("client.key does not match client.crt: restore both files, or renew them")
     owner = PartyFolder(folder=home).owner()
     if owner.name != approval.party:

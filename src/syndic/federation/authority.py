@@ -1,0 +1,131 @@
+"""The keys that sign a federation's certificates: a root, and an issuing authority if the root is kept elsewhere.
+
+The root's key may have a passphrase, be in a PKCS#11 token, or belong to an organisation's own certificate authority.
+Parties trust the root. With an issuing authority it is needed once a year, and nothing changes at the parties when the
+issuing key is replaced.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, final
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from syndic.errors import InputError
+from syndic.federation import certificate as certificates
+from syndic.federation.token import TokenKey, open_key
+from syndic.study.study_folder import write_whole
+
+ROOT_DAYS: Final = 3650
+PASSPHRASE: Final = "SYNDIC_PASSPHRASE"  # noqa: S105  # its name
+_DAYS: Final = 365
+
+
+def from_environment(what: str) -> str:
+    """Return the passphrase in the environment.
+
+    Raises:
+        InputError: if there is none.
+    """
+    if PASSPHRASE not in os.environ:
+        raise InputError(f"{what} has a passphrase: set {PASSPHRASE}, or use the command line, which asks for it")
+    return os.environ[PASSPHRASE]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Authority:
+    """The folder with a federation's root and issuing authority; `ask` is asked for passphrases and PINs."""
+
+    folder: Path
+    ask: Callable[[str], str] = from_environment
+
+    @property
+    def root(self) -> Path:
+        """The root certificate, which parties trust."""
+        return self.folder / "root.crt"
+
+    @property
+    def keys(self) -> tuple[Path, ...]:
+        """The files with private keys."""
+        return tuple(self.folder / name for name in ("root.key", "issuing.key", "next.key"))
+
+    def create(self, name: str, *, passphrase: str = "", token: TokenKey | None = None) -> None:
+        """Make the root, with its key in a file or in a token."""
+        if token is None:
+            key: rsa.RSAPrivateKey = certificates.new_key()
+            certificates.write_key(self.folder / "root.key", key, passphrase)
+        else:
+            key = open_key(token, self.ask, make=True)
+            token.write(self.folder / "token.json")
+        self._put_root(certificates.make_root(f"{name} root", key, days=ROOT_DAYS))
+
+    def issue(self, name: str, public_key: rsa.RSAPublicKey, *, host: str | None, days: int) -> str:
+        """Return a certificate in PEM, with that of the issuing authority if there is one."""
+        chain = self._issuing()
+        issuer, key = (chain[0], self._key("issuing")) if chain else (self.certificate, self._key("root"))
+        signed = certificates.make_certificate(name, public_key, root=issuer, root_key=key, host=host, days=days)
+        return "".join(map(certificates.pem, [signed, *chain]))
+
+    @property
+    def certificate(self) -> x509.Certificate:
+        """The root certificate."""
+        return certificates.read_certificate(self.root.read_bytes(), "root.crt")
+
+    def appoint(self, name: str, *, passphrase: str = "", days: int = _DAYS) -> None:
+        """Make an issuing authority, signed by the root's key, which is then not needed until the next one."""
+        root_key, key = self._key("root"), certificates.new_key()
+        issuing = certificates.make_issuing(
+            f"{name} issuing", key.public_key(), root=self.certificate, root_key=root_key, days=days
+        )
+        certificates.check_chain([issuing], self.certificate, name=f"{name} issuing", depth=1)
+        certificates.write_key(self.folder / "next.key", key, passphrase)
+        self._use([issuing])
+
+    def request(self, name: str, *, passphrase: str = "") -> Path:
+        """Make a key for an issuing authority and the request that another certificate authority signs."""
+        key = certificates.new_key()
+        certificates.write_key(self.folder / "next.key", key, passphrase)
+        path = self.folder / "issuing.csr"
+        write_whole(path, certificates.make_request(f"{name} issuing", key).encode())
+        return path
+
+    def install(self, content: bytes, *, new_root: bool) -> None:
+        """Use a signed issuing certificate, and its root if `new_root`; the chain has the issuing one first.
+
+        Raises:
+            InputError: if it is for another key, signed by another root, or may not sign certificates.
+        """
+        chain = certificates.read_chain(content, "the chain")
+        root = chain.pop() if chain[-1].subject == chain[-1].issuer else self.certificate
+        if not chain:
+            raise InputError("the chain must begin with the issuing certificate: this is a root alone")
+        if root != self.certificate and not new_root:
+            raise InputError("the chain ends in another root than the one that admitted parties trust")
+        certificates.check_chain(chain, root, name=certificates.common_name(chain[0].subject), depth=len(chain))
+        if not certificates.same_key(self._key("next"), chain[0]):
+            raise InputError("the chain is for another key: send the last issuing.csr")
+        self._put_root(root)
+        self._use(chain)
+
+    def _use(self, chain: list[x509.Certificate]) -> None:
+        write_whole(self.folder / "issuing.crt", "".join(map(certificates.pem, chain)).encode())
+        (self.folder / "next.key").replace(self.folder / "issuing.key")
+
+    def _issuing(self) -> list[x509.Certificate]:
+        path = self.folder / "issuing.crt"
+        return certificates.read_chain(path.read_bytes(), path.name) if path.is_file() else []
+
+    def _key(self, name: str) -> rsa.RSAPrivateKey:
+        path = self.folder / f"{name}.key"
+        if name == "root" and (self.folder / "token.json").is_file():
+            return open_key(TokenKey.read(self.folder / "token.json"), self.ask)
+        if not path.is_file():
+            raise InputError(f"{path}: no such key: bring it back for this command, and take it away afterwards")
+        return certificates.read_key(path, lambda: self.ask(path.name))
+
+    def _put_root(self, root: x509.Certificate) -> None:
+        write_whole(self.root, certificates.pem(root).encode())
