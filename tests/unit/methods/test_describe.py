@@ -14,6 +14,7 @@ from syndic.data import ArrowSource, Table
 from syndic.errors import InputError
 from syndic.methods.describe.describe import DescribePlan
 from syndic.methods.describe.result import DescribeResult
+from syndic.noise import GaussianShare
 from syndic.report import report
 from syndic.study import Release
 
@@ -267,6 +268,7 @@ def test_no_two_neighbours_are_further_apart_than_is_charged(neighbours: str, bo
     assert worst <= plan.sensitivity
     if bound > 1:
         assert worst >= 0.8 * plan.sensitivity, "the bound is nearly reached, so less noise would be too little"
+    assert isinstance(plan.noise, GaussianShare)
     assert plan.noise.sensitivity_squared == plan.sensitivity
 
 

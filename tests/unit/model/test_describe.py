@@ -170,7 +170,8 @@ def test_regressions_have_the_sandwich_of_single_rows(kind: Kind) -> None:
         "poisson": rng.poisson(np.exp(linear)).astype(float),
     }[kind]
     rows, group = np.unique(x, axis=0, return_inverse=True)
-    cells = np.column_stack([np.bincount(group, weights=weight) for weight in (np.ones(3000), y, y**2)])
+    sums = [np.bincount(group, weights=weight) for weight in (np.ones(3000), y, y**2)]
+    cells = np.column_stack(sums).astype(np.float64)
     fitted = regression(kind, cells, np.zeros((3, 3)), rows)
     assert fitted is not None
     b = fitted.coefficients

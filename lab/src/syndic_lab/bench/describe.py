@@ -21,12 +21,13 @@ from syndic.data import ArrowSource, Table
 from syndic.document import from_builtins
 from syndic.methods.describe.blocks import ONE
 from syndic.methods.describe.describe import DescribePlan
-from syndic.methods.describe.result import DescribeResult
-from syndic.model.describe import compare, independence, regression, trend
+from syndic.methods.describe.result import COMPARISONS, DescribeResult
+from syndic.model.describe import Kind, compare, independence, regression, trend
 from syndic_lab.bench.row import Row
 
 PARTIES: Final = 5
 TRUTH: Final = 1_000_000
+BETWEEN: Final = "b against a"
 SHARES: Final = (0.3, 0.25, 0.2, 0.15, 0.1)
 STAGES: Final = (0.4, 0.3, 0.2, 0.1)
 
@@ -105,62 +106,72 @@ def opened(plan: DescribePlan, generator: np.random.Generator, people: int) -> D
     return DescribeResult(note=note, sums=total, schema=plan.terms.schema)
 
 
+Truth = dict[tuple[str, str, str], float]
+
+
 @cache
 def truth() -> Mapping[tuple[str, str, str], float]:
     """Return the population's values, by kind, column and group, from very many people as they are."""
     table, party = trial(TRUTH, np.random.default_rng(1))
     own: dict[str, Any] = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
     second = own["arm"] == "b"
-    arms, found = {"a": ~second, "b": second}, {}
-    between = "b against a"
+    found = {**_numbers(own, second), **_fits(own, second)}
+    for name, level in (("sex", "f"), ("sex", "m"), *(("stage", one) for one in "0123"), ("ill", False), ("ill", True)):
+        found |= _shares(f"{name}: {str(level).lower()}", own[name] == level, second, party)
+    for name, has in (("sex", own["sex"] == "m"), ("ill", own["ill"])):
+        found["standardised difference", name, BETWEEN] = _standardised(has[second], has[~second])
+    return found
+
+
+def _numbers(own: Mapping[str, Any], second: NDArray[np.bool_]) -> Truth:
+    found: Truth = {}
     for name in ("age", "bmi"):
-        for arm, held in arms.items():
-            values = own[name][held]
+        one, other = own[name][second], own[name][~second]
+        for arm, values in (("a", other), ("b", one)):
             found |= {("mean", name, arm): values.mean(), ("standard deviation", name, arm): values.std()}
             for chance in (0.25, 0.5, 0.75):
                 what = "median" if chance == 0.5 else f"quantile {chance:g}"
-                found[what, name, arm] = np.quantile(values, chance)
-        one, other = own[name][second], own[name][~second]
-        found["difference of means", name, between] = one.mean() - other.mean()
-        pooled = ((one.var() + other.var()) / 2) ** 0.5
-        found["standardised difference", name, between] = (one.mean() - other.mean()) / pooled
-    for name in ("sex", "stage", "ill"):
-        for level in sorted(set(own[name].tolist())):
-            label = str(level).lower() if name == "ill" else str(level)
-            has = own[name] == level
-            for arm, held in arms.items():
-                found["share", f"{name}: {label}", arm] = has[held].mean()
-            kinds = [second & has, second & ~has, ~second & has, ~second & ~has]
-            strata = np.array([[np.bincount(party[kind], minlength=PARTIES) for kind in kinds]])[0].T
-            tables = strata.reshape(PARTIES, 2, 2).astype(float)
-            for how in ("difference", "risk ratio", "odds ratio"):
-                what = how.replace("difference", "difference of shares") + " within strata"
-                found[what, f"{name}: {label}", between] = compare(how, tables, np.zeros((2, 2))).value
-    found["standardised difference", "sex", between] = 0.0
-    one, other = own["ill"][second], own["ill"][~second]
-    found["standardised difference", "ill", between] = (one.mean() - other.mean()) / (
-        (one.var() + other.var()) / 2
-    ) ** 0.5
-    terms = {"arm": second, "stage": own["stage"].astype(float), "sex": own["sex"] == "m"}
-    for kind, name, on in (
-        ("linear", "bmi", ("arm", "sex")),
-        ("poisson", "visits", ("arm",)),
-        ("logistic", "ill", ("arm",)),
-    ):
-        extra = [own["stage"] == level for level in "123"] if name != "bmi" else [terms[on[1]]]
-        design = np.column_stack([np.ones(TRUTH), second, *extra]).astype(float)
+                found[what, name, arm] = float(np.quantile(values, chance))
+        found["difference of means", name, BETWEEN] = one.mean() - other.mean()
+        found["standardised difference", name, BETWEEN] = _standardised(one, other)
+    return found
+
+
+def _standardised(one: Any, other: Any) -> float:
+    return float((one.mean() - other.mean()) / ((one.var() + other.var()) / 2) ** 0.5)
+
+
+def _shares(label: str, has: NDArray[np.bool_], second: NDArray[np.bool_], party: NDArray[np.int64]) -> Truth:
+    found: Truth = {("share", label, arm): float(has[held].mean()) for arm, held in (("a", ~second), ("b", second))}
+    kinds = [second & has, second & ~has, ~second & has, ~second & ~has]
+    strata = np.array([np.bincount(party[kind], minlength=PARTIES) for kind in kinds], dtype=np.float64).T
+    for how in COMPARISONS:
+        what = how.replace("difference", "difference of shares") + " within strata"
+        found[what, label, BETWEEN] = compare(how, strata.reshape(-1, 2, 2), np.zeros((2, 2))).value or 0.0
+    return found
+
+
+def _fits(own: Mapping[str, Any], second: NDArray[np.bool_]) -> Truth:
+    found: Truth = {}
+    stages = {f"stage: {one} against 0": own["stage"] == one for one in "123"}
+    sex = {"sex: m against f": own["sex"] == "m"}
+    kinds: tuple[tuple[Kind, str, str, Mapping[str, Any]], ...] = (
+        ("linear", "linear coefficient", "bmi", sex),
+        ("logistic", "odds ratio", "ill", stages),
+        ("poisson", "rate ratio", "visits", stages),
+    )
+    for kind, what, name, further in kinds:
+        terms = {"arm: b against a": second, **further}
+        design = np.column_stack([np.ones(TRUTH), *terms.values()]).astype(np.float64)
         distinct, group = np.unique(design, axis=0, return_inverse=True)
-        value = own[name].astype(float)
-        cells = np.column_stack([np.bincount(group, weights=weight) for weight in (np.ones(TRUTH), value, value**2)])
-        fitted = regression(kind, cells, np.zeros((3, 3)), distinct)
-        what = {"linear": "linear coefficient", "logistic": "odds ratio", "poisson": "rate ratio"}[kind]
+        value = own[name].astype(np.float64)
+        sums = [np.bincount(group, weights=weight) for weight in (np.ones(TRUTH), value, value**2)]
+        fitted = regression(kind, np.column_stack(sums).astype(np.float64), np.zeros((3, 3)), distinct)
+        if fitted is None:
+            raise ValueError("the population has no coefficients")
         weights = fitted.coefficients if kind == "linear" else np.exp(fitted.coefficients)
         outcome = "ill: true" if name == "ill" else name
-        names = [
-            "arm: b against a",
-            *(["sex: m against f"] if name == "bmi" else [f"stage: {one} against 0" for one in "123"]),
-        ]
-        found |= {(f"{what} by regression", outcome, term): one for term, one in zip(names, weights[1:], strict=True)}
+        found |= {(f"{what} by regression", outcome, term): one for term, one in zip(terms, weights[1:], strict=True)}
     return found
 
 
@@ -204,10 +215,12 @@ def alarms(people: int, epsilon: str, repeats: int) -> Iterator[Row]:
                 "trend": trend(strata, deviation**2, np.arange(2.0), np.arange(4.0)),
             }
             for name, test in tests.items():
-                found[name + where].append(test is not None and test.p_value < 0.05)
+                found[name + where] += [] if test is None else [test.p_value < 0.05]
     where = f"{people:,} people, epsilon {epsilon}, {repeats} tables"
     for name, rejected in found.items():
-        yield _row(where, f"false alarms at 5 %: {name}", fmean(rejected), 0.05)
+        if rejected:
+            yield _row(where, f"false alarms at 5 %: {name}", fmean(rejected), 0.05)
+        yield _row(where, f"shown: {name}", len(rejected) / repeats)
 
 
 def _row(row: str, metric: str, value: float, baseline: float | None = None) -> Row:
