@@ -10,8 +10,10 @@ import pytest
 
 from syndic import Study, advise, simulate
 from syndic.advice import Assumptions, NoiseAdvice
-from syndic.data import ArrowSource, Table
+from syndic.data import ArrowSource, Schema, Table
+from syndic.document import from_builtins
 from syndic.errors import InputError
+from syndic.methods.describe.blocks import ONE, Block, Readings
 from syndic.methods.describe.describe import DescribePlan
 from syndic.methods.describe.result import DescribeResult
 from syndic.noise import GaussianShare
@@ -270,6 +272,30 @@ def test_no_two_neighbours_are_further_apart_than_is_charged(neighbours: str, bo
         assert worst >= 0.8 * plan.sensitivity, "the bound is nearly reached, so less noise would be too little"
     assert isinstance(plan.noise, GaussianShare)
     assert plan.noise.sensitivity_squared == plan.sensitivity
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 3, 7, 40, 300])
+def test_numbers_in_one_cell_are_not_further_apart_than_in_two(most: int) -> None:
+    """All pairs of levels of integer and real columns: the argument of `Readings.sensitivity`."""
+    columns = [{"kind": "real", "name": "x", "lower": -3.0, "upper": 7.0, "bins": most + 1}]
+    if most:
+        columns.append({"kind": "integer", "name": "x", "lower": -5, "upper": most - 5})
+    for column in columns:
+        readings = Readings(
+            Block(by=(), of="x", read="moments"), from_builtins({"columns": [column]}, Schema, where="")
+        )
+        rows = readings.matrix
+        worst = max(int(((rows - one) ** 2).sum(axis=1).max()) for one in rows)
+        assert worst <= readings.sensitivity("replace")
+        assert (rows**2).sum(axis=1).max() == readings.sensitivity("add_remove")
+        assert np.abs(rows).max() <= ONE
+
+
+def test_more_people_than_declared_count_as_the_bound() -> None:
+    plan = Study.loads(SMALL.format(neighbours="add_remove", people=2)).plan_as(DescribePlan)
+    schema = pa.schema({"arm": pa.string(), "score": pa.float64(), "ill": pa.bool_()})
+    rows = [{"arm": "a", "score": score, "ill": True} for score in (2.9, 2.5, 2.1, 2.9)]
+    assert np.abs(sums_of(plan, pa.Table.from_pylist(rows, schema))).max() == 2 * ONE
 
 
 def test_outliers_count_as_the_bound_and_stop_nothing() -> None:

@@ -1,11 +1,15 @@
 """Everyday statistics: scipy's figures and hand formulas without noise; calibrated tests and intervals with it."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 from scipy.stats import contingency
 from sklearn.linear_model import LogisticRegression
 
+from support import across_study
+from syndic import simulate
+from syndic.errors import InputError
 from syndic.model.describe import (
     ChiSquared,
     Comparison,
@@ -186,6 +190,32 @@ def test_regressions_have_the_sandwich_of_single_rows(kind: Kind) -> None:
     if kind == "logistic":
         plain = LogisticRegression(C=np.inf, tol=1e-8, max_iter=1000).fit(x[:, 1:], y)
         assert b[1:] == pytest.approx(plain.coef_[0], abs=1e-4)
+
+
+def test_columns_at_different_parties_are_tested_from_their_noisy_table() -> None:
+    rng = np.random.default_rng(17)
+    columns = "".join(
+        f'[[schema.columns]]\nkind = "integer"\nname = "{name}"\nlower = 0\nupper = {most}\n'
+        for name, most in (("arm", 1), ("grade", 3), ("other", 1))
+    )
+    parties = (
+        '[[parties]]\nname = "p0"\npeople = 4000\ncolumns = ["arm"]\n'
+        '[[parties]]\nname = "p1"\npeople = 4000\ncolumns = ["grade", "other"]\n'
+    )
+    study = across_study("crosstables", parties=parties, columns=columns, budget="epsilon = 2000\ndelta = 1e-7")
+    arm = rng.integers(0, 2, 4000)
+    grade = np.minimum(rng.integers(0, 4, 4000) + arm * (rng.random(4000) < 0.3), 3)
+    held = {"p0": pa.table({"arm": arm}), "p1": pa.table({"grade": grade, "other": arm})}
+    release = simulate(study, held, seed=1)
+    table = np.histogram2d(arm, grade, bins=(2, 4))[0]
+    test, ordered = (release.chi_squared("arm", "grade", linear=linear) for linear in (False, True))
+    assert test is not None
+    assert ordered is not None
+    plain = stats.chi2_contingency(table, correction=False).statistic
+    assert test.statistic == pytest.approx(plain, rel=0.05)
+    assert ordered.statistic == pytest.approx(4000 * np.corrcoef(arm, grade)[0, 1] ** 2, rel=0.05)
+    with pytest.raises(InputError, match="no noisy table has both grade and other"):
+        release.chi_squared("grade", "other")
 
 
 def test_what_noise_hides_is_not_shown() -> None:

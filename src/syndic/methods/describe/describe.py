@@ -207,14 +207,13 @@ class Describe(Method, tag="describe"):
         plan = party.plan
         masks = plan.masked_sum.masks(party)
         counted = dict(zip(plan.cliques, party.table.marginals(plan.cliques), strict=True))
-        # the bound is public, and clipping counts to it never increases the distance between neighbours
-        most = most_rows(party.terms, party.name)
         names = plan.note.parties
-        sums = [
-            one.sums(np.minimum(counted[one.block.clique].values, most), names.index(party.name), len(names))
-            for one in plan.readings
-        ]
-        noisy = party.contribute(plan.noise, np.concatenate(sums), why="noisy tables and sums, over all parties")
+        sums = np.concatenate(
+            [one.sums(counted[one.block.clique].values, names.index(party.name), len(names)) for one in plan.readings]
+        )
+        # the bound is public, and clipping sums to it never increases the distance between neighbours
+        most = most_rows(party.terms, party.name) << BITS
+        noisy = party.contribute(plan.noise, np.clip(sums, -most, most), why="noisy tables and sums, over all parties")
         return masks.hide(noisy)
 
     def coordinate(self, session: Session[DescribePlan]) -> DescribeResult:
