@@ -40,6 +40,7 @@ SHARED = {"pooled-gram": "gram"}
 COMMON = {"ready", "meet"}
 # studies with steps that the study of the page does not have
 VARIANTS = {
+    "describe": ("missing=1 parties=5",),
     "estimate": ('scheme="masked" groups=[]',),
     "learn": ("missing=1 parties=5", 'scheme="local_grad"', 'scheme="distributed"'),
     "marginals": ("missing=1 parties=5",),

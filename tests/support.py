@@ -241,6 +241,13 @@ CASES = (
         budget="epsilon = 1.0\ndelta = 1e-5",
         protocol='method = "survival"\ntime = "age"\nevent = "colour"\ncensored = "red"\nby = ["score"]',
     ),
+    _case(
+        "describe",
+        unit='neighbours = "replace"\nparties = 2',
+        budget="epsilon = 1.0\ndelta = 1e-5",
+        protocol='method = "describe"\ngroup = "colour"\nstratum = "party"\n'
+        'regressions = [{ kind = "linear", outcome = "age", on = ["colour"] }]',
+    ),
     Case(
         "synthesis weighted",
         Study.loads(

@@ -13,6 +13,7 @@ from syndic.kernel import Member as Member
 from syndic.methods import Align as Align
 from syndic.methods import Average as Average
 from syndic.methods import Crosstables as Crosstables
+from syndic.methods import Describe as Describe
 from syndic.methods import Distdiffgen as Distdiffgen
 from syndic.methods import Dplt as Dplt
 from syndic.methods import Estimate as Estimate

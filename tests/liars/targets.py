@@ -148,6 +148,7 @@ def targets() -> Mapping[str, Target]:
         _horizontal(
             "survival", 'method = "survival"\ntime = "age"\nevent = "colour"\ncensored = "red"\nby = ["score"]'
         ),
+        _horizontal("describe", 'method = "describe"\ngroup = "colour"\nstratum = "party"'),
         _horizontal("pooled-gram", 'method = "pooled-gram"'),
         _horizontal("pooled-gram, by bounds", 'method = "pooled-gram"\nscaling = 0.0'),
         _horizontal("pooled-gram, one missing", 'method = "pooled-gram"\nmissing = 1'),

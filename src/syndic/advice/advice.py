@@ -185,17 +185,23 @@ def _listed(expected: tuple[Expected, ...]) -> str:
     return ", ".join(f"{one.columns}: {one}" for one in expected)
 
 
+def wider_words(factor: float) -> str:
+    """Return in words how much wider than on pooled rows an interval will be."""
+    return f"its interval will be about {factor:.2g} times as wide as on pooled rows"
+
+
 class PublishedError(Document):
     """What noise does to one kind of published number: `error` is graded, `words` say its unit.
 
     `chance` is the error of as many people without privacy, against the population they are drawn from; None where it
-    does not apply.
+    does not apply. `wider`: how many times as wide as on pooled rows its interval will be, where it has one.
     """
 
     what: str
     error: float
     words: str
     chance: float | None = None
+    wider: float | None = None
 
     @property
     def grade(self) -> Grade:
@@ -211,7 +217,8 @@ class PublishedError(Document):
 class NoiseAdvice(Document):
     """What noise does to everything that a study publishes; `print` it to read it. From public numbers only.
 
-    `errors` begin with the worst; `change` says what would make them smaller.
+    `errors` begin with the worst; `change` says what would make them smaller. `wanted` is the width of intervals that
+    was asked for, against pooled rows, and `epsilon` the smallest that gives it to all; None if none up to 64 does.
     """
 
     study: str
@@ -220,6 +227,8 @@ class NoiseAdvice(Document):
     errors: tuple[PublishedError, ...]
     change: str
     assumptions: tuple[str, ...]
+    wanted: float | None = None
+    epsilon: float | None = None
 
     @property
     def grade(self) -> Grade:
@@ -236,4 +245,7 @@ class NoiseAdvice(Document):
     def __str__(self) -> str:
         lines = [f"{self.study}  (digest {self.digest[:12]})", f"  forecast   {self.words}"]
         lines += [f"    {one}" for one in self.errors]
+        if self.wanted is not None:
+            least = "no epsilon up to 64 is enough" if self.epsilon is None else f"epsilon {self.epsilon:.3g} is enough"
+            lines.append(f"  width      all intervals at most {self.wanted:g} times as wide as on pooled rows: {least}")
         return "\n".join([*lines, f"  rule       {RULE}", *(f"  assumes    {text}" for text in self.assumptions)])

@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from syndic.advice.advice import Advice, NoiseAdvice, VerticalAdvice
 from syndic.advice.assume import Assumptions
 from syndic.advice.estimate import advise_estimate
-from syndic.advice.published import advise_published
+from syndic.advice.published import advise_published, forecast_errors
 from syndic.advice.task import Task
+from syndic.advice.width import epsilon_for
 from syndic.errors import InputError
 from syndic.kernel import Progress, silent_progress
 from syndic.methods import Estimate, Homm, Synthesis
@@ -18,6 +21,7 @@ def advise(
     *,
     tasks: Sequence[Task | str] | None = None,
     assumptions: Assumptions | None = None,
+    wider: float | None = None,
     progress: Progress = silent_progress,
     seed: int = 0,
 ) -> Advice | VerticalAdvice | NoiseAdvice:
@@ -32,6 +36,8 @@ def advise(
         tasks: for `homm`, what the release is wanted for, such as "mean:age"; by default every column's mean or shares
             and the prediction of the last column that allows one.
         assumptions: what is assumed of the population; see `syndic.advice.Assumptions`.
+        wider: also find the smallest epsilon at which no interval is more than so many times as wide as on pooled rows;
+            for `survival`, `describe`, tables and Gram matrices.
         progress: called with the step, how much of it is done, and how much there is.
         seed: seed of the artificial people and their noise, which protect nobody.
 
@@ -45,6 +51,10 @@ def advise(
 
     assumptions = assumptions or Assumptions()
     protocol = study.protocol
+    if wider is not None:
+        found = advise_published(study, assumptions)
+        least = epsilon_for(study, wider, lambda one: forecast_errors(one, assumptions)[0])
+        return msgspec.structs.replace(found, wanted=wider, epsilon=least)
     if isinstance(protocol, Homm):
         return advise_tasks(study, tasks=tasks, assumptions=assumptions, progress=progress, seed=seed)
     if tasks:

@@ -14,8 +14,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from syndic.advice.advice import NoiseAdvice, PublishedError
+from syndic.advice.advice import NoiseAdvice, PublishedError, wider_words
 from syndic.advice.assume import Assumptions, moments_of, shares_of
+from syndic.advice.describe import forecast_describe
 from syndic.advice.drawn import (
     DISTANCE,
     Public,
@@ -34,6 +35,7 @@ from syndic.errors import InputError, SyndicError
 from syndic.kernel import Plan, people_of
 from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan
 from syndic.methods.comparison.glued_plan import GluedPlan
+from syndic.methods.describe.describe import DescribePlan
 from syndic.methods.estimate.plan import EstimatePlan
 from syndic.methods.histogram.average import AveragePlan
 from syndic.methods.histogram.crosstables_plan import CrosstablesPlan
@@ -61,23 +63,29 @@ def advise_published(study: Study, assumptions: Assumptions | None = None) -> No
     Raises:
         InputError: if the study cannot run, a party's number of people is missing, or nothing is published with noise.
     """
-    study.check()
     assumptions = assumptions or Assumptions()
+    errors, change = forecast_errors(study, assumptions)
+    return NoiseAdvice(
+        study=study.name,
+        digest=study.digest,
+        people=_people(study),
+        errors=tuple(errors[:_SHOWN]),
+        change=f"{_LARGER}, or {change}",
+        assumptions=_described(study, assumptions),
+    )
+
+
+def forecast_errors(study: Study, assumptions: Assumptions) -> tuple[list[PublishedError], str]:
+    """Return all forecast errors, the worst first, and what would make them smaller; raises as `advise_published`."""
+    study.check()
     assumptions.check(study.schema)
     public = Public(study, _people(study), assumptions)
     for kind, (forecast, change) in _FAMILIES.items():
         if isinstance(study.plan, kind):
             errors = sorted(forecast(public), key=lambda one: -one.error)
-            if not errors:
-                break
-            return NoiseAdvice(
-                study=study.name,
-                digest=study.digest,
-                people=public.people,
-                errors=tuple(errors[:_SHOWN]),
-                change=f"{_LARGER}, or {change}",
-                assumptions=_described(study, assumptions),
-            )
+            if errors:
+                return errors, change
+            break
     raise InputError(f"{study.protocol.title} publishes no number with noise that can be forecast")
 
 
@@ -103,18 +111,23 @@ def _people(study: Study) -> int:
 
 
 def _counted(tables: Sequence[tuple[Domain, float]], people: int) -> list[PublishedError]:
-    """Return the error of noisy tables, by number of columns; each comes with the standard deviation of a count."""
+    """Return the error of noisy tables, by number of columns; each comes with the standard deviation of a count.
+
+    Widths are those of the share of a mean cell.
+    """
     found = []
     for ways in sorted({len(domain.names) for domain, _ in tables}):
         some = [(domain.size, deviation) for domain, deviation in tables if len(domain.names) == ways]
         off, cells = MEAN_ABSOLUTE * fmean(deviation for _, deviation in some), fmean(size for size, _ in some)
+        wider = sqrt(fmean(1 + deviation**2 * size**2 / (people * max(size - 1, 1)) for size, deviation in some))
         found.append(
             PublishedError(
                 what="tables of one column" if ways == 1 else f"tables of {ways} columns",
                 error=min(1.0, fmean(MEAN_ABSOLUTE * size * deviation / (2 * people) for size, deviation in some)),
                 words=f"{DISTANCE}; a count is off by about {off:,.3g} people, where a mean cell has "
-                f"{people / cells:,.3g}",
+                f"{people / cells:,.3g}; {wider_words(wider)}",
                 chance=min(1.0, fmean(MEAN_ABSOLUTE * sqrt(size / people) / 2 for size, _ in some)),
+                wider=wider,
             )
         )
     return found
@@ -215,8 +228,10 @@ def _products(sigma: float, spread: float, features: int, people: int, r2: float
     found = PublishedError(
         what="correlation of two columns",
         error=min(1.0, MEAN_ABSOLUTE * off),
-        words="of 1; so much also for a coefficient, of predictors and a label of variance 1",
+        words="of 1; so much also for a coefficient, of predictors and a label of variance 1; "
+        + wider_words(sqrt(1 + people * off**2)),
         chance=MEAN_ABSOLUTE / sqrt(people),
+        wider=sqrt(1 + people * off**2),
     )
     words = f"of its variance is lost (R2) beside the same fit without noise, of R2 {r2:g} without noise"
     return [found, PublishedError(what="prediction of a column from all others", error=lost, words=words)]
@@ -246,6 +261,7 @@ _FAMILIES: Final[Mapping[type[Plan], tuple[Callable[[Public], list[PublishedErro
     **dict.fromkeys(
         (SurvivalPlan, AcrossPlan), (forecast_survival, "use fewer bins for the time, or fewer columns in `by`")
     ),
+    DescribePlan: (forecast_describe, "use fewer columns, groups and regressions, or narrower bounds"),
     MarginalsPlan: (_marginals, "name fewer `cliques`, or use fewer bins or values"),
     CrosstablesPlan: (_crosstables, "name fewer `pairs`, or use fewer bins or values"),
     DistdiffgenPlan: (_leaves, "set fewer `specialisations`, or use the method vertical"),

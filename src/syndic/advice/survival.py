@@ -6,7 +6,7 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.advice.advice import PublishedError
+from syndic.advice.advice import PublishedError, wider_words
 from syndic.advice.assume import shares_of
 from syndic.advice.drawn import Public
 from syndic.advice.scale import listed
@@ -30,12 +30,14 @@ def forecast_survival(public: Public) -> list[PublishedError]:
             if not curve.times.size:
                 found.append(PublishedError(what=f"survival of {name}", error=1.0, words="too few people to show any"))
                 continue
+            wider = sqrt(1 + noise / max(sampling, 1e-300))
             found.append(
                 PublishedError(
                     what="survival curve" if level == EVERYBODY and by is None else f"survival of {name}",
                     error=MEAN_ABSOLUTE * sqrt(noise),
-                    words=f"of a probability where it is worst; {_wider(sqrt(1 + noise / max(sampling, 1e-300)))}",
+                    words=f"of a probability where it is worst; {wider_words(wider)}",
                     chance=MEAN_ABSOLUTE * sqrt(sampling),
+                    wider=wider,
                 )
             )
     for one in (result.hazard_ratios() if result.note.layout.by else None) or ():
@@ -44,15 +46,12 @@ def forecast_survival(public: Public) -> list[PublishedError]:
             PublishedError(
                 what=f"hazard ratio of {one.term}",
                 error=MEAN_ABSOLUTE * deviation * sqrt(max(0.0, 1 - one.widened**-2)),
-                words=f"of 1 in its logarithm; {_wider(one.widened)}",
+                words=f"of 1 in its logarithm; {wider_words(one.widened)}",
                 chance=MEAN_ABSOLUTE * deviation / one.widened,
+                wider=one.widened,
             )
         )
     return found
-
-
-def _wider(factor: float) -> str:
-    return f"its interval will be about {factor:.2g} times as wide as on pooled rows"
 
 
 def _expected(public: Public) -> SurvivalResult:

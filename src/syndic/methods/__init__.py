@@ -5,6 +5,7 @@ from syndic.methods.comparison.distdiffgen import Distdiffgen as Distdiffgen
 from syndic.methods.comparison.dplt import Dplt as Dplt
 from syndic.methods.comparison.glued import Glued as Glued
 from syndic.methods.comparison.vertigan import Vertigan as Vertigan
+from syndic.methods.describe.describe import Describe as Describe
 from syndic.methods.estimate.estimate import Estimate as Estimate
 from syndic.methods.histogram.average import Average as Average
 from syndic.methods.histogram.crosstables import Crosstables as Crosstables
@@ -23,6 +24,7 @@ AnyMethod = (
     Align
     | Average
     | Crosstables
+    | Describe
     | Distdiffgen
     | Estimate
     | Glued

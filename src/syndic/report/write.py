@@ -7,12 +7,14 @@ from typing import Any, Final
 from syndic.data import ReleasedTable
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import Result, member
+from syndic.methods.describe.result import DescribeResult
 from syndic.methods.histogram.homm import MergedTable
 from syndic.methods.learning.result import LearnResult
 from syndic.methods.regression.gram_result import GramResult
 from syndic.methods.survival.result import SurvivalResult
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.privacy import at_delta
+from syndic.report.describe import describe_sections
 from syndic.report.gram import gram_sections
 from syndic.report.homm import homm_sections
 from syndic.report.learn import learn_sections
@@ -38,6 +40,7 @@ from syndic.study.statement import WHOLE_RELEASE, costs_of
 
 # A method adds its own sections here, under the class of its result.
 METHOD_SECTIONS: Final[Mapping[type[Result], Callable[[Release], tuple[Section, ...]]]] = {
+    DescribeResult: describe_sections,
     MergedTable: homm_sections,
     GramResult: gram_sections,
     LearnResult: learn_sections,

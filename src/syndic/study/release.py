@@ -27,6 +27,7 @@ from syndic.methods.regression.gram_result import GramResult
 from syndic.methods.synthesis.measured import measured_by_model
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.methods.synthesis.trust import Reliability
+from syndic.model.describe import ChiSquared, tested
 from syndic.model.interval import Interval, Measured, interval_of
 from syndic.study.document import Study
 from syndic.study.statement import Statement, summary
@@ -96,6 +97,13 @@ class Release:
         `linear(weight, age, sex)`, `logistic(ill, age, sex)`, `quantile(age, 0.5)`.
         """
         return interval_of(self.measured, question, confidence)
+
+    def chi_squared(self, one: str, other: str, *, linear: bool = False) -> ChiSquared | None:
+        """Test that two columns are independent, from noisy tables, at no cost; None if noise leaves nothing to test.
+
+        The noise is in the p-value. `linear`: against a trend in their numbers or in the order of their values.
+        """
+        return tested(self.measured, one, other, linear=linear)
 
     @cached_property
     def measured(self) -> Measured:

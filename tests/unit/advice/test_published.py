@@ -23,7 +23,7 @@ from syndic.data.coding import coding_of
 from syndic.errors import InputError
 from syndic.methods import Learn
 from syndic.methods.learning.plan import LearnPlan
-from syndic.model.gram.fit import regress
+from syndic.model.gram.fit import infer, regress
 from syndic.study import Release
 
 PEOPLE = 2000
@@ -130,6 +130,31 @@ def test_tables(study: Study) -> None:
             )
     for ways, errors in measured.items():
         assert_close(forecast(study, "tables of one column" if ways == 1 else f"tables of {ways}"), errors)
+
+
+def test_widths_of_tables_and_coefficients() -> None:
+    """The forecast beside what intervals of a release say; and the epsilon at which they are narrow enough."""
+    study = together("marginals", 'cliques = [["colour"]]', epsilon=0.3)
+    release = run(study, drawn_rows(study, 0), 1)
+    (told,) = advise_published(study).errors
+    measured = [release.interval(f"mean(colour == '{level}')").wider or 1.0 for level in ("red", "blue")]
+    assert told.wider == pytest.approx(float(np.sqrt(np.mean(np.square(measured)))), rel=0.3)
+    wanted = 1 + (told.wider or 0.0) / 2
+    least = advise(study, wider=wanted)
+    assert isinstance(least, NoiseAdvice)
+    assert least.epsilon is not None
+    found = advise_published(together("marginals", 'cliques = [["colour"]]', epsilon=round(least.epsilon, 3))).errors
+    assert found[0].wider == pytest.approx(wanted, rel=0.03)
+    with pytest.raises(InputError, match="must be above 1"):
+        advise(study, wider=1.0)
+    gram = together("pooled-gram", "scaling = 0.0", columns=NUMBERS, epsilon=4)
+    rng = np.random.default_rng(1)
+    base = rng.normal(0, 1, (PEOPLE, 4)) @ np.linalg.cholesky(np.eye(4) * 0.8 + 0.2).T
+    table = pa.table({name: np.clip(2.4 + base[:, place], 0, 6) for place, name in enumerate("abcy")})
+    known = infer(run(gram, table, 1).result.gram, "y")  # type: ignore[attr-defined]
+    wider = float(np.median((known.standard_errors() / known.standard_errors("sampling"))[1:]))
+    told = next(one for one in advise_published(gram).errors if one.what.startswith("corr"))
+    assert told.wider == pytest.approx(wider, rel=0.5)
 
 
 def test_averages() -> None:

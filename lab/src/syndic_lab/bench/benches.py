@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from syndic_lab.bench.advise.run import rows as advise_rows
 from syndic_lab.bench.align import rows as align_rows
+from syndic_lab.bench.describe import rows as describe_rows
 from syndic_lab.bench.erm.areas import rows as learn_rows
 from syndic_lab.bench.erm.run import rows as erm_rows
 from syndic_lab.bench.estimate.run import rows as estimate_rows
@@ -27,6 +28,7 @@ from syndic_lab.peers.run import rows as peers_rows
 BENCHES: dict[str, Callable[[bool], Iterator[Row]]] = {
     "advise": advise_rows,
     "align": align_rows,
+    "describe": describe_rows,
     "erm": erm_rows,
     "estimate": estimate_rows,
     "guard": guard_rows,

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.stats import norm
 
+from syndic.model.interval.wilson import wilson
 from syndic.model.survival.risk import Floats, RiskSets
 
 _DRAWS = 4000
@@ -84,19 +85,11 @@ class Curve:
         return self._ends(float(np.quantile(np.abs(errors).max(axis=1), level)))
 
     def _ends(self, width: float) -> tuple[Floats, Floats]:
-        """Return the ends so many deviations away.
-
-        As Wilson's for a share: the probabilities p from which the value is not further away than that, if n people
-        were observed, with a sampling variance of p (1 - p) / n and the noise. At 0 and 1 it is not too narrow.
-        """
+        """Return the ends so many deviations away, as Wilson's for a share of as many people as its variance tells."""
         value, sampled = self.values, np.diag(self.sampling)
         spread = value * (1 - value)
         people = np.where((sampled > 0) & (spread > 0), spread / np.where(sampled > 0, sampled, 1.0), self.at_risk)
-        square = width**2 / np.maximum(people, 1.0)
-        middle = (value + square / 2) / (1 + square)
-        far = (value**2 - width**2 * np.diag(self.noise)) / (1 + square)
-        reach = np.sqrt(np.clip(middle**2 - far, 0.0, None))
-        return np.clip(middle - reach, 0.0, value), np.clip(middle + reach, value, 1.0)
+        return wilson(value, people, np.diag(self.noise), width)
 
     def quantile(self, share: float = 0.5, level: float = 0.95) -> Estimate:
         """Return the first time at which the share has had the event, from the curve and the ends of its interval."""

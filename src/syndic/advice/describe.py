@@ -1,0 +1,101 @@
+"""Forecast intervals of a descriptive study: the same formulas, on the sums that the assumptions lead to expect."""
+
+from functools import reduce
+from math import log, sqrt
+
+import msgspec
+import numpy as np
+
+from syndic.advice.advice import PublishedError, wider_words
+from syndic.advice.assume import bin_shares_of, moments_of, shares_of
+from syndic.advice.drawn import Public
+from syndic.advice.scale import listed
+from syndic.data.coding import bins_of
+from syndic.data.schema import Column
+from syndic.methods.describe.blocks import ONE, Readings
+from syndic.methods.describe.describe import DescribePlan
+from syndic.methods.describe.result import DescribeResult, Row
+from syndic.model.describe.sums import Floats
+from syndic.model.markov.score import MEAN_ABSOLUTE
+
+_NORMAL = 1.959964
+
+
+def forecast_describe(public: Public) -> list[PublishedError]:
+    """Return the error of each kind of statistic where it is widened most, if columns are independent."""
+    result = _expected(public)
+    rows, worst = list(result.rows()), dict[str, Row]()
+    for row in rows:
+        if row.found.widened is not None and (row.what not in worst or row.found.widened > _factor(worst[row.what])):
+            worst[row.what] = row
+    hidden = {row.what: row for row in rows if row.found.value is None and row.what not in worst}
+    found = [_error(result, row) for row in worst.values()]
+    words = "of 1; too few people to show any"
+    return [*found, *(PublishedError(what=_named(row), error=1.0, words=words) for row in hidden.values())]
+
+
+def _error(result: DescribeResult, row: Row) -> PublishedError:
+    lower, upper, wider = row.found.lower or 0.0, row.found.upper or 0.0, _factor(row)
+    multiplied = "ratio" in row.what or row.what == "standard deviation"
+    width, unit = (log(upper / lower), "of 1 in its logarithm") if multiplied else (upper - lower, "of 1")
+    if row.what in {"mean", "difference of means", "linear coefficient by regression"}:
+        width, unit = width / _spread(result, row.column), "of a standard deviation"
+    deviation = width / (2 * _NORMAL)
+    return PublishedError(
+        what=_named(row),
+        error=MEAN_ABSOLUTE * deviation * sqrt(max(0.0, 1 - wider**-2)),
+        words=f"{unit}; {wider_words(wider)}",
+        chance=MEAN_ABSOLUTE * deviation / wider,
+        wider=wider,
+    )
+
+
+def _factor(row: Row) -> float:
+    return row.found.widened or 1.0
+
+
+def _named(row: Row) -> str:
+    return f"{row.what}, {row.column}, {row.group}"
+
+
+def _spread(result: DescribeResult, name: str) -> float:
+    middles = bins_of(result.schema[name])[0]
+    return max(float(np.ptp(middles)) / 6, 1e-300)
+
+
+def _expected(public: Public) -> DescribeResult:
+    """Return the study's result for as many people as are public, in their assumed shares, without noise in it."""
+    plan = public.study.plan_as(DescribePlan)
+    parties = public.study.parties
+    total = np.zeros(plan.masked_sum.count)
+    for place, party in enumerate(parties):
+        parts = [one_party(public, one, place, len(parties), party.people or 0) for one in plan.readings]
+        total += np.concatenate(parts)
+    note = msgspec.structs.replace(
+        plan.note, present=plan.note.parties, standard_deviation=plan.deviation(len(parties))
+    )
+    return DescribeResult(note=note, sums=np.rint(total).astype(np.int64), schema=plan.terms.schema)
+
+
+def one_party(public: Public, readings: Readings, place: int, parties: int, people: int) -> Floats:
+    """Return the sums of a party's expected counts."""
+    schema = public.study.schema
+    shares = reduce(np.multiply.outer, (_shares(schema[name], public) for name in readings.block.clique))
+    whole = readings.sums(np.rint(shares * people * ONE), place, parties)
+    return whole / ONE
+
+
+def _shares(column: Column, public: Public) -> Floats:
+    """Return the assumed share of every level: of a number that of a normal distribution."""
+    found = np.zeros(column.size)
+    if listed(column):
+        known = shares_of(column, public.assumptions)
+        found[: known.size] = known
+        return found
+    declared = bin_shares_of(column, public.assumptions)
+    if declared is None:
+        mean, deviation = moments_of(column, public.assumptions)
+        density = np.exp(-(((bins_of(column)[0] - mean) / deviation) ** 2) / 2)
+        declared = density / density.sum()
+    found[: declared.size] = declared
+    return found

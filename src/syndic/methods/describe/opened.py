@@ -1,0 +1,191 @@
+"""The noisy sums of a descriptive study, block by block, in people and in the columns' own units."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from syndic.data import Schema
+from syndic.data.lists import OTHER
+from syndic.document import Document
+from syndic.errors import InputError
+from syndic.kernel import Result
+from syndic.methods.describe.blocks import ONE, Block, Readings, is_number
+from syndic.model.describe import Kind, Sums
+from syndic.model.describe.sums import CLEAR, NORMAL
+from syndic.model.markov.measurement import onto_simplex
+
+Floats = NDArray[np.float64]
+
+EVERYBODY: Final = "all"
+
+
+@final
+class Fit(Document):
+    """A regression and the sums that it takes; `success` is the value that a logistic one predicts."""
+
+    kind: Kind
+    block: Block
+    success: str | None = None
+
+
+@final
+class DescribeNote(Document):
+    """What was opened: which sums of which parties, and the standard deviation of the noise on a count, in people."""
+
+    group: str | None
+    columns: tuple[str, ...]
+    stratum: str | None
+    blocks: tuple[Block, ...]
+    fits: tuple[Fit, ...]
+    parties: tuple[str, ...]
+    repeated: int
+    present: tuple[str, ...] = ()
+    standard_deviation: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened(Result):
+    """The noisy sums, and how to read them."""
+
+    note: DescribeNote
+    sums: NDArray[np.int64]
+    schema: Schema
+
+    @cached_property
+    def groups(self) -> Mapping[str, int]:
+        """The groups that stand out from the noise, and their level; everybody if there is no column of groups."""
+        if self.note.group is None:
+            return {EVERYBODY: 0}
+        column = self.schema[self.note.group]
+        labels, counts = column.labels()[: column.levels], self.people
+        least = CLEAR * self.note.standard_deviation
+        return {label: place for place, label in enumerate(labels) if counts[place] > least}
+
+    @cached_property
+    def people(self) -> Floats:
+        """The noisy number of people of every level of the group."""
+        if self.note.group is None:
+            return np.array([self.cells(self.note.blocks[0]).sum()])
+        return np.asarray(self.cells(Block(by=(), of=self.note.group))[0])
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Each group but the first, and the first, with which it is compared."""
+        first, *others = self.groups or (EVERYBODY,)
+        return tuple((other, first) for other in others)
+
+    def place(self, group: str) -> int:
+        """Return the place of a group among `groups`."""
+        if group not in self.groups:
+            raise InputError(f"'{group}' is not a group that stands out from the noise ({', '.join(self.groups)})")
+        return list(self.groups).index(group)
+
+    # Listed columns.
+
+    def levels(self, column: str) -> Mapping[str, int]:
+        """Return the values of a listed column; "other" only if somebody has it, as far as the noise shows."""
+        block, described = self._block(column), self.schema[column]
+        if is_number(described):
+            raise InputError(f"'{column}' is a number: ask for its mean or quantiles")
+        cells = self.cells(block)
+        counts, least = cells.sum(axis=0), CLEAR * self.deviation_of_count * len(cells) ** 0.5
+        labels = enumerate(described.labels()[: described.levels])
+        return {label: place for place, label in labels if label != OTHER or counts[place] > least}
+
+    def strata_of(self, column: str) -> Block | None:
+        """Return the block of a listed column by stratum, if there are strata."""
+        block = self._block(column)
+        within = msgspec.structs.replace(block, within=True)
+        apart = msgspec.structs.replace(block, by=(self.note.stratum or "", *block.by))
+        return next((one for one in (within, apart) if one in self._starts), None)
+
+    def counts(self, column: str, *, stratified: bool = False) -> Floats:
+        """Return people by stratum, group and value; parties that dropped out and missing strata are left out."""
+        block, levels = self._block(column), list(self.levels(column).values())
+        within = self.strata_of(column) if stratified else None
+        groups = len(self.cells(block))
+        counts = self.cells(within or block).reshape(-1, groups, self.readings(block).matrix.shape[1])
+        if within is not None and within.within:
+            counts = counts[[place for place, name in enumerate(self.note.parties) if name in self.note.present]]
+        elif within is not None:
+            counts = counts[: self.schema[within.by[0]].levels]
+        return np.asarray(counts[:, list(self.groups.values())][:, :, levels])
+
+    # Numbers.
+
+    def moments(self, column: str) -> Block:
+        """Return the block of a number."""
+        block = self._block(column)
+        if not is_number(self.schema[column]):
+            raise InputError(f"'{column}' is no number: ask for the share of a value")
+        return msgspec.structs.replace(block, read="moments")
+
+    def numbers(self, column: str) -> Sums:
+        """Return people, sum and squares of every group; skewness and kurtosis are those of the bins."""
+        block, groups = self.moments(column), list(self.groups.values())
+        counts, edges = self.histogram(column)
+        shapes = [_shape(one, (edges[:-1] + edges[1:]) / 2) for one in counts]
+        return Sums.of_numbers(self.cells(block)[groups], self.noise(block), shapes, self.note.repeated)
+
+    def histogram(self, column: str) -> tuple[Floats, Floats]:
+        """Return the people of every group by bin of a number, and the edges of the bins."""
+        self.moments(column)
+        edges = self.readings(self._block(column)).edges
+        return self.cells(self._block(column))[list(self.groups.values()), : edges.size - 1], edges
+
+    # The sums of a block.
+
+    @cached_property
+    def _matrices(self) -> Mapping[Block, Readings]:
+        return {block: Readings(block, self.schema) for block in self.note.blocks}
+
+    @cached_property
+    def _starts(self) -> Mapping[Block, slice]:
+        found, start = {}, 0
+        for block in self.note.blocks:
+            stop = start + self.readings(block).cells(len(self.note.parties))
+            found[block], start = slice(start, stop), stop
+        return found
+
+    @property
+    def deviation_of_count(self) -> float:
+        """The standard deviation of the noise on a count, in people."""
+        return self.note.standard_deviation
+
+    def readings(self, block: Block) -> Readings:
+        """Return the matrix of a block."""
+        return self._matrices[block]
+
+    def cells(self, block: Block) -> Floats:
+        """Return the counts, or people, sums and squares, of all cells of a block (rows)."""
+        readings = self.readings(block)
+        sums = self.sums[self._starts[block]].reshape(-1, readings.matrix.shape[1]) / ONE
+        return np.asarray(sums @ readings.translation.T)
+
+    def noise(self, block: Block) -> Floats:
+        """Return the covariance of the noise of what a cell of a block has."""
+        translation = self.readings(block).translation
+        return np.asarray(self.deviation_of_count**2 * (translation @ translation.T))
+
+    def _block(self, column: str) -> Block:
+        if column not in self.note.columns:
+            raise InputError(f"'{column}' is not among the columns of the study ({', '.join(self.note.columns)})")
+        return Block(by=() if self.note.group is None else (self.note.group,), of=column)
+
+
+def _shape(counts: Floats, middles: Floats) -> tuple[float, float]:
+    """Return skewness and kurtosis; of a normal distribution if the noise leaves no people."""
+    whole = float(counts.sum())
+    if whole <= 1:
+        return NORMAL
+    counts = onto_simplex(counts, whole)
+    centred = middles - counts @ middles / whole
+    second, third, fourth = (counts @ centred**power / whole for power in (2, 3, 4))
+    if second <= 0:
+        return NORMAL
+    return float(third / second**1.5), float(fourth / second**2)

@@ -1,0 +1,122 @@
+"""Linear, logistic and Poisson regression from noisy sums of the outcome in groups with the same regressors.
+
+Standard errors are robust (Huber and White): they do not rest on the variance that a model claims. With N, A and B the
+number of people of a group, their sum of outcomes and of squared outcomes, the score is sum x (A - N m(x'b)), its
+sampling covariance sum x x' (B - 2 m A + m^2 N), and its derivatives by A and N give that of the noise.
+"""
+
+from dataclasses import dataclass
+from math import exp, sqrt
+from typing import Final, Literal, final
+
+import numpy as np
+from scipy.stats import norm
+
+from syndic.model.describe.sums import CLEAR, Floats, Statistic
+
+Kind = Literal["linear", "logistic", "poisson"]
+
+_STEPS: Final = 60
+_LONGEST: Final = 2.0
+_CLOSE: Final = 1e-10
+_MOST: Final = 30.0
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Coefficients, the covariance of their error by sampling, and in all; `hidden` are not known for the noise."""
+
+    coefficients: Floats
+    sampling: Floats
+    covariance: Floats
+    hidden: tuple[bool, ...]
+
+    def statistic(self, place: int, *, exponential: bool, level: float = 0.95) -> Statistic:
+        """Return a coefficient with its interval, or its exponential: an odds ratio or a ratio of rates."""
+        value, error = float(self.coefficients[place]), sqrt(max(float(self.covariance[place, place]), 0.0))
+        if self.hidden[place] or error == 0:
+            return Statistic()
+        width = float(norm.ppf(0.5 + level / 2)) * error
+        ends = [value, value - width, value + width]
+        middle, lower, upper = (exp(min(end, 700.0)) for end in ends) if exponential else ends
+        sampled = sqrt(max(float(self.sampling[place, place]), 0.0))
+        p_value, widened = float(2 * norm.sf(abs(value) / error)), error / sampled if sampled > 0 else None
+        return Statistic(middle, lower, upper, p_value, widened)
+
+
+def regression(kind: Kind, cells: Floats, noise: Floats, design: Floats, repeated: int = 1) -> Fitted | None:
+    """Fit the outcome's mean to the regressors in the rows of `design`; None if the noise leaves nothing to fit.
+
+    `cells`: number of people, sum of the outcome and of its square, for each row of `design`; `noise`: the covariance
+    of the noise of these three.
+    """
+    scale = np.maximum(np.abs(design).max(axis=0), 1e-300)
+    x = design / scale
+    people, total, squares = cells.T
+    weights = _solved(kind, x, people, total)
+    if weights is None:
+        return None
+    expected, slopes = _link(kind, x @ weights)
+    inverse = _inverse((x * (people * slopes)[:, None]).T @ x)
+    if inverse is None:
+        return None
+    spread = squares - 2 * expected * total + expected**2 * people
+    meat = repeated * _positive((x * spread[:, None]).T @ x)
+    off = noise[1, 1] - 2 * expected * noise[0, 1] + expected**2 * noise[0, 0]
+    sampling, noisy = (inverse @ each @ inverse / np.outer(scale, scale) for each in (meat, (x * off[:, None]).T @ x))
+    # what each coefficient is divided by: the variation of its regressor that the others do not explain
+    known = 1 / np.diag(inverse)
+    error = np.sqrt(noise[0, 0] * ((slopes[:, None] * (x @ inverse * known) ** 2) ** 2).sum(axis=0))
+    hidden = tuple(bool(one) for one in known < CLEAR * error)
+    return Fitted(weights / scale, sampling, sampling + noisy, hidden)
+
+
+def _solved(kind: Kind, x: Floats, people: Floats, total: Floats) -> Floats | None:
+    """Return the root of the score by Newton's method."""
+    weights = np.zeros(x.shape[1])
+    share = total.sum() / max(people.sum(), 1e-300)
+    if kind == "linear":
+        inverse = _inverse((x * people[:, None]).T @ x)
+        return None if inverse is None else inverse @ (x.T @ total)
+    if share <= 0 or (kind == "logistic" and share >= 1):
+        return None
+    weights[0] = np.log(share) if kind == "poisson" else np.log(share / (1 - share))
+    for _ in range(_STEPS):
+        expected, slopes = _link(kind, x @ weights)
+        inverse = _inverse((x * (people * slopes)[:, None]).T @ x)
+        if inverse is None:
+            return None
+        step = inverse @ (x.T @ (total - people * expected))
+        longest = float(np.abs(step).max())
+        weights = weights + step * min(1.0, _LONGEST / max(longest, 1e-300))
+        if longest < _CLOSE:
+            return weights if np.abs(x @ weights).max() < _MOST else None
+    return None
+
+
+def _link(kind: Kind, linear: Floats) -> tuple[Floats, Floats]:
+    """Return the outcome's mean and its derivative."""
+    if kind == "linear":
+        return linear, np.ones(linear.shape)
+    clipped = np.clip(linear, -_MOST, _MOST)
+    if kind == "poisson":
+        return np.exp(clipped), np.exp(clipped)
+    chance = 1 / (1 + np.exp(-clipped))
+    return chance, chance * (1 - chance)
+
+
+def _inverse(matrix: Floats) -> Floats | None:
+    scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    if not (np.isfinite(matrix).all() and (scale > 0).all()):
+        return None
+    values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
+    if values[0] < _CLOSE:
+        return None
+    return np.asarray((vectors / values) @ vectors.T / np.outer(scale, scale))
+
+
+def _positive(matrix: Floats) -> Floats:
+    """Return the nearest matrix that is a covariance: noise may have made one that is not."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)

@@ -1,0 +1,146 @@
+"""The sections of a descriptive study: the first table of a paper, comparisons with intervals, tests, regressions."""
+
+from syndic.errors import InputError
+from syndic.methods.describe.blocks import is_number
+from syndic.methods.describe.result import QUARTILES, DescribeResult, Row
+from syndic.model.describe import Statistic
+from syndic.report.figure import Bars, Figure, Series
+from syndic.report.page import Grid, Section
+from syndic.report.svg import number
+from syndic.study.release import Release
+
+_MOST_FIGURES = 12
+_HIDDEN = "hidden by noise"
+
+
+def describe_sections(release: Release) -> tuple[Section, ...]:
+    """Return the table of all columns by group, then every comparison and regression with its interval."""
+    result = release.result
+    if not isinstance(result, DescribeResult):
+        raise InputError("this section is for a descriptive study only")
+    rows = list(result.rows())
+    tests = [row for row in rows if "test" in row.what]
+    fits = [row for row in rows if "regression" in row.what]
+    shown = {"share", "mean", "standard deviation", "median"} | {f"quantile {chance:g}" for chance in QUARTILES}
+    single = [row for row in rows if row.what in shown]
+    between = [row for row in rows if row not in tests and row not in fits and row not in single]
+    tables = [
+        *([_first_table(result)] if result.note.columns else []),
+        *_estimates("Comparisons of groups", between),
+        *_tests(tests),
+        *_estimates("Regressions, each term adjusted for the others, with robust standard errors", fits),
+        *_estimates("Every number of the first table, with its interval", single),
+    ]
+    return (
+        Section(
+            title="Description",
+            paragraphs=(
+                "Everything here follows from noisy tables and sums; a count of people has a standard deviation of "
+                f"{number(round(result.deviation_of_count, 1))}.",
+                "Intervals are for 95 %. Intervals and p-values contain sampling error and noise. People whose value "
+                "is missing are left out of that column.",
+            ),
+            figures=tuple(_figures(result)),
+            tables=tuple(tables),
+        ),
+    )
+
+
+def _first_table(result: DescribeResult) -> Grid:
+    rows = [("people", *(f"{result.people[level]:,.0f}" for level in result.groups.values()), "", "")]
+    for column in result.note.columns:
+        p_value = result.p_value(column)
+        end = ["" if p_value is None else f"{p_value:.3g}", _standardised(result, column)]
+        if is_number(result.schema[column]):
+            means = [
+                f"{_short(result.mean(column, group))} ({_short(result.deviation(column, group))})"
+                for group in result.groups
+            ]
+            rows.append((f"{column}, mean (standard deviation)", *means, *end))
+            quarters = [[_short(result.quantile(column, one, group)) for one in QUARTILES] for group in result.groups]
+            rows.append(
+                (f"{column}, median (quartiles)", *(f"{b} ({a} to {c})" for a, b, c in quarters), "", ""),
+            )
+            continue
+        for level in result.levels(column):
+            shares = [_percent(result.share(column, level, group)) for group in result.groups]
+            rows.append((f"{column}: {level}", *shares, *end))
+            end = ["", ""]
+    group = result.note.group
+    return Grid(
+        caption="All columns" if group is None else f"All columns by {group}",
+        head=("", *result.groups, "p-value", "standardised difference"),
+        rows=tuple(rows),
+        numbers=tuple(range(1, 3 + len(result.groups))),
+    )
+
+
+def _standardised(result: DescribeResult, column: str) -> str:
+    found = [result.standardised_difference(column, *pair).value for pair in result.pairs]
+    return ", ".join(f"{one:.2f}" for one in found if one is not None)
+
+
+def _estimates(caption: str, rows: list[Row]) -> tuple[Grid, ...]:
+    if not rows:
+        return ()
+    return (
+        Grid(
+            caption=caption,
+            head=("what", "column", "groups", "value", "95 % interval", "p-value", "width against pooled rows"),
+            rows=tuple((row.what, row.column, row.group, *_texts(row.found)) for row in rows),
+            numbers=(3, 5, 6),
+        ),
+    )
+
+
+def _texts(one: Statistic) -> tuple[str, str, str, str]:
+    if one.value is None or one.lower is None or one.upper is None:
+        return _HIDDEN, "", "", ""
+    p_value = "" if one.p_value is None else f"{one.p_value:.3g}"
+    wider = "" if one.widened is None else f"{one.widened:.2f}"
+    return f"{one.value:.4g}", f"{one.lower:.4g} to {one.upper:.4g}", p_value, wider
+
+
+def _tests(rows: list[Row]) -> tuple[Grid, ...]:
+    if not rows:
+        return ()
+    return (
+        Grid(
+            caption="Tests: is a column the same in all groups? The noise is in the p-value",
+            head=("test", "column", "statistic", "p-value"),
+            rows=tuple(
+                (row.what, row.column, _HIDDEN, "")
+                if row.found.value is None
+                else (row.what, row.column, f"{row.found.value:.3g}", f"{row.found.p_value:.3g}")
+                for row in rows
+            ),
+            numbers=(2, 3),
+        ),
+    )
+
+
+def _figures(result: DescribeResult) -> list[Figure]:
+    """Return bars of the shares of every listed column, by group."""
+    listed = [column for column in result.note.columns if not is_number(result.schema[column])]
+    return [
+        Bars(
+            title=column if result.note.group is None else f"{column} by {result.note.group}",
+            description="Share of people whose value is known.",
+            labels=tuple(result.levels(column)),
+            series=tuple(
+                Series(group, tuple(result.share(column, level, group).value or 0.0 for level in result.levels(column)))
+                for group in result.groups
+            ),
+            form="percent",
+        )
+        for column in listed[:_MOST_FIGURES]
+        if result.groups
+    ]
+
+
+def _short(one: Statistic) -> str:
+    return "-" if one.value is None else f"{one.value:.4g}"
+
+
+def _percent(one: Statistic) -> str:
+    return "-" if one.value is None else f"{100 * one.value:.1f} %"
