@@ -333,7 +333,7 @@ def test_what_rests_on_the_model_widens_an_interval_however_many_people(
     number, groups = 200_000.0, (np.arange(2), np.array([0, 0, 1, 2, 3, 4]))
     true = np.array([[0.02, 0.08, 0.2, 0.15, 0.05, 0.0], [0.01, 0.05, 0.14, 0.2, 0.1, 0.0]])
     model = true + np.array([[0.003, -0.003, 0, 0, 0, 0], [-0.003, 0.003, 0, 0, 0, 0]])
-    values = np.stack([np.bincount(groups[1], weights=line) for line in true]) * number
+    values = np.stack([np.bincount(groups[1], weights=line) for line in true]).astype(np.float64) * number
     table = NoisyTable(("a", "x"), groups, values, 1.0)
     said = Measured(schema=SCHEMA, shares=lambda _: model, tables=(table,), rows=number, public=True)
     question = "mean(x, given=a) - mean(x, given=not a)"
