@@ -321,3 +321,38 @@ def test_comparisons_at_edges_of_bins() -> None:
     for text in ("mean(w > 5)", "mean(w == 2)", "mean(w <= 2)"):
         with pytest.raises(InputError, match="such as 5"):
             read_question(text, schema).estimate(halves)
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_what_rests_on_the_model_widens_an_interval_however_many_people(
+    monkeypatch: pytest.MonkeyPatch, allowed: bool
+) -> None:
+    """Levels 0 and 1 of x are counted as one; the model is off by a few percent in how they relate to a."""
+    if not allowed:
+        monkeypatch.setattr("syndic.model.interval.one_step._OFF", 0.0)
+    number, groups = 200_000.0, (np.arange(2), np.array([0, 0, 1, 2, 3, 4]))
+    true = np.array([[0.02, 0.08, 0.2, 0.15, 0.05, 0.0], [0.01, 0.05, 0.14, 0.2, 0.1, 0.0]])
+    model = true + np.array([[0.003, -0.003, 0, 0, 0, 0], [-0.003, 0.003, 0, 0, 0, 0]])
+    values = np.stack([np.bincount(groups[1], weights=line) for line in true]).astype(np.float64) * number
+    table = NoisyTable(("a", "x"), groups, values, 1.0)
+    said = Measured(schema=SCHEMA, shares=lambda _: model, tables=(table,), rows=number, public=True)
+    question = "mean(x, given=a) - mean(x, given=not a)"
+    found, wanted = interval_of(said, question), read_question(question, SCHEMA).estimate(true).value
+    assert found.measured is not None
+    assert 0.95 < found.measured < 0.995
+    assert found.low is not None
+    assert found.high is not None
+    assert (found.low < wanted < found.high) == allowed
+    assert f"{1 - found.measured:.1%} rests on the model" in str(found)
+
+
+def test_a_quantile_is_known_up_to_its_bin() -> None:
+    wide = Schema(columns=(Real(name="z", lower=0, upper=100, bins=4, missing=Instead(value=0.0)),))
+    values = np.array([400.0, 300.0, 200.0, 100.0])
+    table = NoisyTable(("z",), (np.arange(4),), values, 1.0)
+    said = Measured(schema=wide, shares=lambda _: values / 1000, tables=(table,), rows=1000.0, public=True)
+    found = interval_of(said, "quantile(z, 0.5)")
+    # wherever within the second bin the half is, the interval covers it
+    assert (found.low, found.high) == (25.0, 50.0)
+    assert found.value is not None
+    assert 25 < found.value < 50

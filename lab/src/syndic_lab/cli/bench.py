@@ -35,7 +35,11 @@ from syndic_lab.bench.vertical import plan as vertical_plan
     type=click.Path(path_type=Path),
     help="(guard) Measure and write a new baseline to FILE. The stored one is the lab's bench/guard/baseline.json.",
 )
-@click.option("--processes", type=click.IntRange(1), help="(interval) Run releases in so many processes.  [default: 1]")
+@click.option(
+    "--processes",
+    type=click.IntRange(0),
+    help="(interval) Run releases in so many processes; 0 shows only what --resume FILE has.  [default: 1]",
+)
 @click.option(
     "--resume",
     metavar="FILE",
@@ -63,7 +67,11 @@ def bench(
     many = (processes, resume) != (None, None)
     if many and name != "interval":
         raise click.UsageError("--processes and --resume are for the bench interval only")
-    measured = intervals.rows(quick, processes or 1, resume) if many else _measured(name, quick, only, table)
+    measured = (
+        intervals.rows(quick, 1 if processes is None else processes, resume)
+        if many
+        else _measured(name, quick, only, table)
+    )
     for row in measured:
         if as_json:
             click.echo(to_json(row).decode())

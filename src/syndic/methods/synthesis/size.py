@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import sqrt
 from typing import Final, Literal, final
 
-from syndic.data import Categorical, Schema
+from syndic.data import Categorical, Ordinal, Schema
 from syndic.data.ranged import Ranged
 from syndic.document import Document
 from syndic.errors import InputError
@@ -120,10 +120,15 @@ def choosing(
         raise InputError(f"rounds ({rounds}) must be at most {MOST_ROUNDS}: each of them gets a part of the budget")
     ordered: tuple[tuple[str, int], ...] = ()
     branches: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    adjacent: tuple[tuple[str, int], ...] = ()
     together = False
     if schema is not None:
         _check_known(schema, target, keep)
         ordered, branches = ordered_columns(schema), long_lists(schema)
+        few = [
+            one for one in schema.columns if isinstance(one, Ranged | Ordinal) and one.size <= Adaptive().most_levels
+        ]
+        adjacent = tuple((one.name, one.levels) for one in few if one.name not in dict(ordered))
         together = with_target and target is not None and schema[target].size <= FEW_TARGET_LEVELS
     kind, rounds = (OneShot, 1) if selector == "one_shot" else (Adaptive, rounds or Adaptive().rounds)
     return kind(
@@ -132,6 +137,7 @@ def choosing(
         rounds=rounds,
         one_way_share=LEVELS_SHARE if ordered or branches or together else Adaptive().one_way_share,
         ordered=ordered,
+        adjacent=adjacent,
         branches=branches,
         target=target,
         keep=keep,

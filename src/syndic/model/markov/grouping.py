@@ -126,11 +126,13 @@ def group_rare(
     most_levels: int,
     alone: Iterable[str] = (),
     given: Mapping[str, NDArray[np.int64]] | None = None,
+    adjacent: Mapping[str, int] | None = None,
 ) -> Grouping:
     """Group the levels of each column whose noisy count is below `least` standard deviations of its noise.
 
     At most `most_levels` groups per column: beyond that the levels with the smallest noisy counts are grouped too.
-    Columns in `alone` keep all their levels; those in `given` have these groups.
+    Columns in `alone` keep all their levels; those in `given` have these groups. In `adjacent` are columns of at most
+    `most_levels` levels of which so many are in order: of these only neighbours are grouped.
     """
     counts = {one.names[0]: one for one in one_way}
     groups = []
@@ -139,6 +141,11 @@ def group_rare(
             groups.append(tuple(int(group) for group in given[name]))
             continue
         values, threshold = counts[name].values, least * float(np.sqrt(counts[name].variance))
+        if adjacent is not None and name in adjacent and name not in alone:
+            rare = (values <= threshold) & (np.arange(size) < adjacent[name])
+            begins = np.append(True, ~(rare[1:] & rare[:-1]))
+            groups.append(tuple((np.cumsum(begins) - 1).tolist()))
+            continue
         common = np.flatnonzero(values > threshold)
         if len(common) + (len(common) < size) > most_levels:
             common = np.sort(np.argsort(-values, kind="stable")[: most_levels - 1])

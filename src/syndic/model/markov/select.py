@@ -69,6 +69,7 @@ class Adaptive(Document):
         most_levels: The most groups of levels of a column.
         ordered: Columns with fine ordered levels, and the number of these levels: adjacent levels are merged.
         ordered_groups: The most groups of such levels.
+        adjacent: Columns with few ordered levels, and the number of these levels: only adjacent rare ones are merged.
         branches: Columns with long lists, and the branch of every level: levels that noise hides are released as it.
         target: A column that shares a clique of the model with every other column.
         keep: Sets of columns that share a clique of the model, and whose tables are measured.
@@ -94,6 +95,7 @@ class Adaptive(Document):
     iterations: int = 500
     ordered: tuple[tuple[str, int], ...] = ()
     ordered_groups: int = 10
+    adjacent: tuple[tuple[str, int], ...] = ()
     branches: tuple[tuple[str, tuple[int, ...]], ...] = ()
     target: str | None = None
     keep: tuple[Names, ...] = ()
@@ -319,6 +321,7 @@ class GrowingModel:
             most_levels=settings.most_levels,
             alone=whole,
             given=self._merged({one.names[0]: one for one in one_way}),
+            adjacent=dict(settings.adjacent),
         )
         self.zeros = self.grouping.zeros(zeros)
         self.domain = self.grouping.domain_of_groups

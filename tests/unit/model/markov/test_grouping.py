@@ -94,3 +94,10 @@ def test_impossible_cells_need_all_levels() -> None:
     assert Grouping.none(DOMAIN).zeros([zero]) == [zero]
     with pytest.raises(InputError, match="cannot be grouped"):
         GROUPING.zeros([zero])
+
+
+def test_of_ordered_levels_only_neighbours_are_grouped() -> None:
+    counts = one_way(0, 9, 0, 1, 8, 0, 0)
+    found = group_rare(Domain(("a",), (7,)), [counts], least=1.0, most_levels=10, adjacent={"a": 6})
+    assert found.groups == ((0, 1, 2, 2, 3, 4, 5),), "both ends apart, and the last level, for missing values, alone"
+    assert group_rare(Domain(("a",), (7,)), [counts], least=1.0, most_levels=10).groups == ((2, 0, 2, 2, 1, 2, 2),)
