@@ -33,7 +33,7 @@ def learn_sections(release: Release) -> tuple[Section, ...]:
                 f"Noise of standard deviation {model.noise:.3g} was added to each number of every round's average.",
                 "The coefficients have no intervals: rows are clipped and coefficients shrunk, so no interval around "
                 "them is known to cover those of the people behind the rows. `gram` has intervals of linear "
-                "regressions, and releases with noisy tables those of logistic ones: release.interval('logistic(...)').",
+                "regressions, and releases with noisy tables those of logistic ones: release.interval.",
             ),
             figures=(_coefficients(model), *_guarantee(model)),
             tables=(_table(predictor),),

@@ -18,7 +18,7 @@ from syndic.cli.main import cli
 from syndic.console import access, serve, users
 from syndic.console.access import Proxy
 from syndic.console.endpoints import endpoints_of
-from syndic.console.pages import pages_of
+from syndic.console.pages import Asked, _password, pages_of
 from syndic.console.users import ROLES, UserRole, find, put, remove, with_password, with_token
 from syndic.errors import InputError, RefusedError
 from syndic.federation.coordinator import Coordinator
@@ -182,6 +182,28 @@ def test_an_unknown_name_costs_the_same_work(place: tuple[Study, PartyFolder], m
     assert len({(one.status, one.body) for one in answers}) == 1
 
 
+def test_a_refusal_is_written_after_the_answer(
+    place: tuple[Study, PartyFolder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A known name's first failure is a new line and an unknown name's is not: the time would tell them apart."""
+    visitor, order = Visitor(place[1].folder), []
+    app = visitor.app
+
+    async def watched(scope: Any, receive: Any, send: Any) -> None:
+        async def sending(message: Any) -> None:
+            order.append(message["type"])
+            await send(message)
+
+        await app(scope, receive, sending)
+
+    visitor.app = watched
+    monkeypatch.setattr(AuditLog, "refuse", lambda *_given, **_named: order.append("log"))
+    for name in ("maria", "nobody"):
+        order.clear()
+        assert sign_in(visitor, name, "wrong password here").status == 401
+        assert order == ["http.response.start", "http.response.body", "log"]
+
+
 def test_failures_make_a_name_wait_known_or_not(
     place: tuple[Study, PartyFolder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,7 +264,9 @@ def test_a_change_of_a_user_ends_its_sessions_and_no_others(place: tuple[Study, 
         put(folder, users.User(name="otto", role="reader", token=user.token))
         assert otto.ask("GET", "/draft", 403)
     elif change == "password":
-        otto.post("/account", action="set", new=PASSWORD, again=PASSWORD)
+        otto.post("/account", 409, action="set", new=PASSWORD, again=PASSWORD)
+        otto.post("/account", 409, action="set", present=maria.secret, new=PASSWORD, again=PASSWORD)
+        otto.post("/account", action="set", present=otto.secret, new=PASSWORD, again=PASSWORD)
         otto.ask("GET", "/studies", 401)
         assert sign_in(otto, "otto", PASSWORD).status == 303
     else:
@@ -316,7 +340,9 @@ def test_only_the_proxy_names_a_user(place: tuple[Study, PartyFolder]) -> None:
     assert ("user otto@example.org", "by the proxy") in [
         (one.who, one.why) for one in AuditLog(visitor.folder).records()
     ]
-    # a user without password and token signs in through the proxy only
+    # a user without password and token signs in through the proxy only, and cannot make a password
+    with pytest.raises(RefusedError, match="through the reverse proxy"):
+        _password(visitor.folder, Asked(path={}, user="otto@example.org", form={"new": PASSWORD, "again": PASSWORD}))
     assert sign_in(visitor, "otto@example.org", "").status == 401
 
 
