@@ -5,6 +5,7 @@ import re
 import socket
 import stat
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 import uvicorn
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from consoles import Answer, Visitor, request, study_between, study_file
 from syndic.cli.main import cli
@@ -22,9 +24,12 @@ from syndic.console.pages import Asked, _password, pages_of
 from syndic.console.users import ROLES, UserRole, find, put, remove, with_password, with_token
 from syndic.errors import InputError, RefusedError
 from syndic.federation.coordinator import Coordinator
+from syndic.kernel import member
+from syndic.kernel.agreement import check_agreement
 from syndic.privacy.audit import AuditLog
 from syndic.study import PartyFolder, Study
 from syndic.study.study_folder import StudyFolder
+from syndic.version import __version__
 
 PASSWORD = "correct horse battery"
 PROXY = Proxy(address="10.0.0.5", header="X-Forwarded-User", url="https://console.example.org")
@@ -119,14 +124,11 @@ def test_the_agreement_and_the_log_name_the_person(place: tuple[Study, PartyFold
     assert signed is not None
     assert signed.person == "user Olga"
     # signed: another name does not pass
-    content = stored.written.read_bytes()
-    assert b"user Olga" in content
+    known = {"identity": member(study, "north").identity or "", "run": study.digest, "party": "north"}
+    check_agreement(signed, **known, syndic=__version__)
+    with pytest.raises(RefusedError, match="does not carry the signature"):
+        check_agreement(replace(signed, person="user Otto"), **known, syndic=__version__)
     with home.open_ledger() as ledger:
-        stored.in_force(study, "north", ledger)
-        stored.written.write_bytes(content.replace(b"user Olga", b"user Otto"))
-        with pytest.raises(RefusedError):
-            stored.in_force(study, "north", ledger)
-        stored.written.write_bytes(content)
         assert "by user Olga" in next(one.why for one in ledger.entries() if one.kind == "agree")
     assert "agreed to by user Olga" in olga.get(f"/studies/{study.digest}")
     lines = [(one.who, one.what) for one in home.audit.records()]
@@ -242,9 +244,11 @@ def test_many_sign_ins_at_once_are_refused_not_queued(
 
 def test_a_session_that_an_attacker_chose_is_never_used(place: tuple[Study, PartyFolder]) -> None:
     visitor = Visitor(place[1].folder)
-    mallory = Visitor(place[1].folder, name="mallory", role="reader")
-    name = visitor.cookie.partition("=")[0]
-    for planted in (mallory.cookie, f"{name}={'0' * 64}"):
+    user, secret = with_token("mallory", "reader")
+    put(visitor.folder, user)
+    mallory = visitor.form("/login", {"secret": secret}, cookie="").cookies[0].partition(";")[0]
+    assert visitor.send("GET", "/studies", cookie=mallory).status == 200
+    for planted in (mallory, f"{mallory.partition('=')[0]}={'0' * 64}"):
         answer = visitor.form("/login", {"secret": visitor.secret}, cookie=planted)
         given = answer.cookies[0].partition(";")[0]
         assert given != planted
@@ -440,12 +444,22 @@ def test_verbs_add_list_and_remove(place: tuple[Study, PartyFolder], tmp_path: P
     )
 
 
-def test_two_processes_add_users_at_the_same_time(place: tuple[Study, PartyFolder]) -> None:
+def test_two_processes_add_users_at_the_same_time(
+    place: tuple[Study, PartyFolder], monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = place[1].folder
     put(folder, with_token("maria", "administrator")[0])
+    quick = users.users
+
+    def slow(folder: Path) -> tuple[users.User, ...]:
+        found = quick(folder)
+        time.sleep(0.01)
+        return found
+
+    monkeypatch.setattr(users, "users", slow)
     threads = [threading.Thread(target=put, args=(folder, with_token(f"u{each}", "reader")[0])) for each in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(users.users(folder)) == 9
+    assert len(quick(folder)) == 9
