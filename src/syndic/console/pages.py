@@ -236,10 +236,12 @@ def _remove_user(folder: Path, asked: Asked) -> str:
 def _password(folder: Path, asked: Asked) -> str:
     """Change the user's own password; every session of the user ends."""
     user = users.find(folder, asked.user)
-    if user is None:
-        raise InputError("this user was removed")
-    if user.password and sign_in_of(folder).user(user.name, asked.form.get("present", "")) is None:
-        raise RefusedError("the present password is wrong")
+    if user is None or not (user.password or user.token):
+        # a password would outlive the account at the proxy
+        raise RefusedError("you sign in through the reverse proxy")
+    present = asked.form.get("present", "").strip() if user.token else asked.form.get("present", "")
+    if (users.by_token(folder, present) if user.token else sign_in_of(folder).user(user.name, present)) != user:
+        raise RefusedError("the present password or token is wrong")
     if asked.form.get("new") != asked.form.get("again"):
         raise InputError("the two new passwords differ")
     users.put(folder, users.with_password(user.name, user.role, asked.form.get("new", "")))

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -89,40 +90,42 @@ def _first(_site: Site, _request: Request) -> Response:
 
 async def _login(site: Site, request: Request) -> Response:
     form = await _form(request) if request.method == "POST" else {}
+    proxied = _proxied(site, request)
+    if not form and not proxied:
+        return _html(site, "login.html", {"title": "Sign in"})
+    status, alert = 401, "Name, password or token is wrong."
     try:
-        user = await run_in_threadpool(_signed_in, site, _proxied(site, request), form)
+        user = await run_in_threadpool(_signed_in, site, proxied, form)
     except SyndicError as error:
-        return _html(site, "login.html", {"title": "Sign in", "alert": str(error)}, 403)
+        user, status, alert = None, 403, str(error)
     if user is not None:
         return _begin(site, request, user)
-    if not form:
-        return _html(site, "login.html", {"title": "Sign in"})
-    return _html(site, "login.html", {"title": "Sign in", "alert": "Name, password or token is wrong."}, 401)
+    response = _html(site, "login.html", {"title": "Sign in", "alert": alert}, status)
+    # after the answer, whose time would tell whether a line was written, and so whether the user exists
+    response.background = BackgroundTask(_record_refusal, site, proxied or form.get("name", "").strip(), alert)
+    return response
 
 
 def _signed_in(site: Site, proxied: str, form: dict[str, str]) -> User | None:
-    """Return the user whom the proxy or the form names; record who signed in and who did not."""
-    log, name = AuditLog(site.folder), proxied or form.get("name", "").strip()
-    # a password that was typed into the wrong field is not recorded
-    known = users.find(site.folder, name)
-    who = f"user {known.name}" if known else "an unknown user"
-    try:
-        if proxied:
-            user = known
-        elif form.get("secret"):
-            user = users.by_token(site.folder, form["secret"].strip())
-        else:
-            user = access.sign_in_of(site.folder).user(name, form.get("password", "")) if form else None
-    except SyndicError as error:
-        log.refuse("sign in", who=who, why=str(error).partition(": wait")[0])
-        raise
+    """Return the user whom the proxy or the form names, and record the sign-in; None if something is wrong."""
+    if proxied:
+        user = users.find(site.folder, proxied)
+    elif form.get("secret"):
+        user = users.by_token(site.folder, form["secret"].strip())
+    else:
+        user = access.sign_in_of(site.folder).user(form.get("name", "").strip(), form.get("password", ""))
     if user is not None:
-        log.add("sign in", who=f"user {user.name}", why="by the proxy" if proxied else "")
-    elif proxied or form:
-        log.refuse("sign in", who=who, why="wrong name, password or token")
-    if proxied and user is None:
+        AuditLog(site.folder).add("sign in", who=f"user {user.name}", why="by the proxy" if proxied else "")
+    elif proxied:
         raise RefusedError("the proxy signed you in, but you are not a user of this console: ask its administrator")
     return user
+
+
+def _record_refusal(site: Site, name: str, alert: str) -> None:
+    # what was typed as an unknown name may be a password
+    known = users.find(site.folder, name)
+    who = f"user {known.name}" if known else "an unknown user"
+    AuditLog(site.folder).refuse("sign in", who=who, why=alert.partition(": wait")[0])
 
 
 def _begin(site: Site, request: Request, user: User) -> Response:

@@ -31,6 +31,9 @@ def learn_sections(release: Release) -> tuple[Section, ...]:
                 f"Features are scaled by the declared bounds, and {what} are clipped.",
                 _units(predictor),
                 f"Noise of standard deviation {model.noise:.3g} was added to each number of every round's average.",
+                "The coefficients have no intervals: rows are clipped and coefficients shrunk, so no interval around "
+                "them is known to cover those of the people behind the rows. `gram` has intervals of linear "
+                "regressions, and releases with noisy tables those of logistic ones: release.interval.",
             ),
             figures=(_coefficients(model), *_guarantee(model)),
             tables=(_table(predictor),),
@@ -81,7 +84,8 @@ def _table(predictor: LinearPredictor) -> Grid:
     model, (intercepts, slopes) = predictor.model, predictor.original()
     rows = [(model.features[place], *(f"{row[place]:.4g}" for row in slopes)) for place in _order(model)]
     return Grid(
-        caption="Coefficients in the columns' own units, largest scaled ones first (scaled: coefficients.csv)",
+        caption="Coefficients in the columns' own units, without intervals: none is known to cover (see the report). "
+        "Largest scaled ones first (scaled: coefficients.csv)",
         head=("feature", *_names(model)),
         rows=(("(intercept)", *(f"{value:.4g}" for value in intercepts)), *rows),
         numbers=tuple(range(1, 1 + len(_names(model)))),

@@ -89,11 +89,16 @@ def test_an_agreement_needs_the_digest_and_the_tick(changed: dict[str, str], say
 
 
 def test_the_agreement_holds_as_long_as_was_said(finished: Place) -> None:
-    study, homes, _, _ = finished
+    study, homes, _, visitor = finished
     (standing,) = studies(homes["north"])
     assert standing.run == study.digest
     assert standing.expires is not None
     assert timedelta(days=29) < standing.expires - datetime.now(UTC) < timedelta(days=31)
+    # the list has the day of the agreement and its last day
+    assert standing.since is not None
+    page = visitor.get("/studies")
+    assert f"<td>{standing.since:%Y-%m-%d %H:%M}</td>" in page
+    assert f"<td>{standing.expires:%Y-%m-%d %H:%M} UTC</td>" in page
 
 
 def test_decline_keeps_the_reason_and_can_be_thought_over(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import re
 import socket
 import stat
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,19 +13,23 @@ from typing import Any
 import pytest
 import uvicorn
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from consoles import Answer, Visitor, request, study_between, study_file
 from syndic.cli.main import cli
 from syndic.console import access, serve, users
 from syndic.console.access import Proxy
 from syndic.console.endpoints import endpoints_of
-from syndic.console.pages import pages_of
+from syndic.console.pages import Asked, _password, pages_of
 from syndic.console.users import ROLES, UserRole, find, put, remove, with_password, with_token
 from syndic.errors import InputError, RefusedError
 from syndic.federation.coordinator import Coordinator
+from syndic.kernel import member
+from syndic.kernel.agreement import check_agreement
 from syndic.privacy.audit import AuditLog
 from syndic.study import PartyFolder, Study
 from syndic.study.study_folder import StudyFolder
+from syndic.version import __version__
 
 PASSWORD = "correct horse battery"
 PROXY = Proxy(address="10.0.0.5", header="X-Forwarded-User", url="https://console.example.org")
@@ -119,14 +124,11 @@ def test_the_agreement_and_the_log_name_the_person(place: tuple[Study, PartyFold
     assert signed is not None
     assert signed.person == "user Olga"
     # signed: another name does not pass
-    content = stored.written.read_bytes()
-    assert b"user Olga" in content
+    known = {"identity": member(study, "north").identity or "", "run": study.digest, "party": "north"}
+    check_agreement(signed, **known, syndic=__version__)
+    with pytest.raises(RefusedError, match="does not carry the signature"):
+        check_agreement(replace(signed, person="user Otto"), **known, syndic=__version__)
     with home.open_ledger() as ledger:
-        stored.in_force(study, "north", ledger)
-        stored.written.write_bytes(content.replace(b"user Olga", b"user Otto"))
-        with pytest.raises(RefusedError):
-            stored.in_force(study, "north", ledger)
-        stored.written.write_bytes(content)
         assert "by user Olga" in next(one.why for one in ledger.entries() if one.kind == "agree")
     assert "agreed to by user Olga" in olga.get(f"/studies/{study.digest}")
     lines = [(one.who, one.what) for one in home.audit.records()]
@@ -182,6 +184,28 @@ def test_an_unknown_name_costs_the_same_work(place: tuple[Study, PartyFolder], m
     assert len({(one.status, one.body) for one in answers}) == 1
 
 
+def test_a_refusal_is_written_after_the_answer(
+    place: tuple[Study, PartyFolder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A known name's first failure is a new line and an unknown name's is not: the time would tell them apart."""
+    visitor, order = Visitor(place[1].folder), []
+    app = visitor.app
+
+    async def watched(scope: Any, receive: Any, send: Any) -> None:
+        async def sending(message: Any) -> None:
+            order.append(message["type"])
+            await send(message)
+
+        await app(scope, receive, sending)
+
+    visitor.app = watched
+    monkeypatch.setattr(AuditLog, "refuse", lambda *_given, **_named: order.append("log"))
+    for name in ("maria", "nobody"):
+        order.clear()
+        assert sign_in(visitor, name, "wrong password here").status == 401
+        assert order == ["http.response.start", "http.response.body", "log"]
+
+
 def test_failures_make_a_name_wait_known_or_not(
     place: tuple[Study, PartyFolder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,9 +244,11 @@ def test_many_sign_ins_at_once_are_refused_not_queued(
 
 def test_a_session_that_an_attacker_chose_is_never_used(place: tuple[Study, PartyFolder]) -> None:
     visitor = Visitor(place[1].folder)
-    mallory = Visitor(place[1].folder, name="mallory", role="reader")
-    name = visitor.cookie.partition("=")[0]
-    for planted in (mallory.cookie, f"{name}={'0' * 64}"):
+    user, secret = with_token("mallory", "reader")
+    put(visitor.folder, user)
+    mallory = visitor.form("/login", {"secret": secret}, cookie="").cookies[0].partition(";")[0]
+    assert visitor.send("GET", "/studies", cookie=mallory).status == 200
+    for planted in (mallory, f"{mallory.partition('=')[0]}={'0' * 64}"):
         answer = visitor.form("/login", {"secret": visitor.secret}, cookie=planted)
         given = answer.cookies[0].partition(";")[0]
         assert given != planted
@@ -242,7 +268,9 @@ def test_a_change_of_a_user_ends_its_sessions_and_no_others(place: tuple[Study, 
         put(folder, users.User(name="otto", role="reader", token=user.token))
         assert otto.ask("GET", "/draft", 403)
     elif change == "password":
-        otto.post("/account", action="set", new=PASSWORD, again=PASSWORD)
+        otto.post("/account", 409, action="set", new=PASSWORD, again=PASSWORD)
+        otto.post("/account", 409, action="set", present=maria.secret, new=PASSWORD, again=PASSWORD)
+        otto.post("/account", action="set", present=otto.secret, new=PASSWORD, again=PASSWORD)
         otto.ask("GET", "/studies", 401)
         assert sign_in(otto, "otto", PASSWORD).status == 303
     else:
@@ -316,7 +344,9 @@ def test_only_the_proxy_names_a_user(place: tuple[Study, PartyFolder]) -> None:
     assert ("user otto@example.org", "by the proxy") in [
         (one.who, one.why) for one in AuditLog(visitor.folder).records()
     ]
-    # a user without password and token signs in through the proxy only
+    # a user without password and token signs in through the proxy only, and cannot make a password
+    with pytest.raises(RefusedError, match="through the reverse proxy"):
+        _password(visitor.folder, Asked(path={}, user="otto@example.org", form={"new": PASSWORD, "again": PASSWORD}))
     assert sign_in(visitor, "otto@example.org", "").status == 401
 
 
@@ -414,12 +444,22 @@ def test_verbs_add_list_and_remove(place: tuple[Study, PartyFolder], tmp_path: P
     )
 
 
-def test_two_processes_add_users_at_the_same_time(place: tuple[Study, PartyFolder]) -> None:
+def test_two_processes_add_users_at_the_same_time(
+    place: tuple[Study, PartyFolder], monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = place[1].folder
     put(folder, with_token("maria", "administrator")[0])
+    quick = users.users
+
+    def slow(folder: Path) -> tuple[users.User, ...]:
+        found = quick(folder)
+        time.sleep(0.01)
+        return found
+
+    monkeypatch.setattr(users, "users", slow)
     threads = [threading.Thread(target=put, args=(folder, with_token(f"u{each}", "reader")[0])) for each in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(users.users(folder)) == 9
+    assert len(quick(folder)) == 9

@@ -18,7 +18,7 @@ from syndic.model.erm.loss import Logistic, Objective, Squared
 from syndic.model.erm.multiclass import JointObjective
 from syndic.model.erm.noise_law import gradient_sigma
 from syndic.privacy import Budget, Cost, joint_cost
-from syndic.report import report
+from syndic.report import coefficient_tables, report
 from syndic.study import simulate
 from unit.methods.learning import (
     BINARY,
@@ -172,3 +172,7 @@ def test_the_result_is_read_back_and_predicts(tmp_path: Path) -> None:
     page = report(release, tmp_path / "page.html").read_text()
     assert "What was learnt" in page
     assert "Guarantee along the rounds" in page
+    # no interval of these coefficients is known to cover, and every place that shows them says so
+    assert "have no intervals" in page
+    (grid,) = coefficient_tables(release)
+    assert "without intervals" in grid.caption
