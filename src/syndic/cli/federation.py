@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from syndic.cli import show
-from syndic.cli.agree import agree
 from syndic.cli.groups import Listed, example
 from syndic.cli.init import numbers
 from syndic.cli.show import JSON, PATH
@@ -288,6 +287,8 @@ def join(context: click.Context, folder: Path, approval: Path | None, study_file
     if approval is not None:
         context.invoke(accept, approval_file=approval, folder=folder)
     if study_file is not None:
+        from syndic.cli.agree import agree  # noqa: PLC0415  # a site that only answers needs no forecasts
+
         context.invoke(agree, study_file=study_file, folder=folder, yes=yes)
     _join(folder)
 
