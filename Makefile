@@ -8,7 +8,7 @@ PIP = PIP_CONSTRAINT=$(LOCK) PIP_BUILD_CONSTRAINT=$(LOCK) $(BIN)/python -m pip i
 # two workers on two cores: threads of linear algebra on small matrices only wait for each other
 ONE_THREAD = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-.PHONY: setup lock demo imports test test-bench test-deploy test-lowest fuzz coverage mutation bench peers pages docs publish lint format clean
+.PHONY: setup lock demo imports test test-bench test-deploy test-lowest fuzz coverage mutation bench peers pages docs publish dist lint format clean
 
 # The core alone: what `make demo` and a plain installation need.
 $(VENV)/core: pyproject.toml constraints.txt
@@ -119,9 +119,33 @@ peers:
 	make_peer dpmm dpmm==0.1.9; \
 	make_peer flower "flwr[simulation]==1.41.0"
 
+# Wheels and sdists of both distributions in dist/, wheels built from the sdists, then installed into a clean environment
+# whose demo runs outside the checkout. Beside them a CycloneDX SBOM of what a site or coordinator installs, one of the
+# lab, and checksums. cyclonedx-py validates what it writes. The steps of the container image are run in a folder.
+DIST := $(CURDIR)/.venv-dist
+CLEAN = PIP_CONSTRAINT=$(LOCK) $(DIST)/clean/bin/python -m pip install --quiet --find-links dist
+SBOM = $(DIST)/tools/bin/cyclonedx-py environment --output-reproducible --validate $(DIST)/clean/bin/python
+dist: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+dist:
+	rm -rf dist $(DIST)
+	$(PYTHON) -m venv $(DIST)/tools && $(PYTHON) -m venv $(DIST)/clean
+	PIP_CONSTRAINT=$(LOCK) $(DIST)/tools/bin/python -m pip install --quiet hatchling cyclonedx-bom==7.5.0
+	for each in . lab; do (cd $$each && $(DIST)/tools/bin/hatchling build --target sdist --directory $(CURDIR)/dist) || exit 1; done
+	PATH=$(DIST)/tools/bin:$$PATH $(DIST)/tools/bin/python -m pip wheel --quiet --no-deps --no-build-isolation \
+		--wheel-dir dist dist/*.tar.gz
+	$(CLEAN) dist/syndic-*.whl
+	cd $(DIST) && clean/bin/syndic demo --out demo
+	$(CLEAN) "$$(echo dist/syndic-*.whl)[flare,console]"
+	$(SBOM) --pyproject pyproject.toml --output-file dist/syndic.cdx.json
+	$(CLEAN) dist/syndic_lab-*.whl
+	cd $(DIST) && clean/bin/syndic audit --help > audit.txt && clean/bin/syndic bench --help > bench.txt
+	$(SBOM) --pyproject lab/pyproject.toml --output-file dist/syndic-lab.cdx.json
+	$(PYTHON) tests/image_steps.py $(DIST)/image
+	cd dist && sha256sum -- *.whl *.tar.gz *.cdx.json > SHA256SUMS && cat SHA256SUMS
+
 format: $(VENV)/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis syndic-demo
+	rm -rf $(VENV) .venv-dist dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis syndic-demo

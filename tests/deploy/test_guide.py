@@ -5,6 +5,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 
 import syndic
 from federation import free_port, wait_until
+from syndic.runtime.flare.coordinator import ask_server
+from syndic.runtime.flare.parts import Forward
 from syndic.study import Release
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "deploy.md"
@@ -19,9 +22,9 @@ DEMO = Path(syndic.__file__).parent / "demo"
 STAYS = ("coordinator start", "join")
 
 
-def blocks() -> Iterator[tuple[str, str]]:
-    """The blocks of the guide: kind and text."""
-    part = PAGE.read_text().partition("## From installation to release")[2].partition("\n## ")[0]
+def blocks(title: str) -> Iterator[tuple[str, str]]:
+    """The blocks of a part of the guide: kind and text."""
+    part = PAGE.read_text().partition(f"## {title}")[2].partition("\n## ")[0]
     return iter(re.findall(r"^```(\w+)\n(.*?)^```", part, re.MULTILINE | re.DOTALL))
 
 
@@ -30,6 +33,9 @@ def processes() -> Iterator[list[subprocess.Popen[bytes]]]:
     started: list[subprocess.Popen[bytes]] = []
     yield started
     for process in started:
+        process.terminate()  # ends its own server, too
+    time.sleep(2)
+    for process in started:
         process.kill()
         process.wait()
 
@@ -37,7 +43,7 @@ def processes() -> Iterator[list[subprocess.Popen[bytes]]]:
 def test_the_guide_leads_to_a_release(tmp_path: Path, processes: list[subprocess.Popen[bytes]]) -> None:
     port = str(free_port())
     done = []
-    for _kind, text in blocks():
+    for _kind, text in blocks("From installation to release"):
         if title := re.match(r"# ([\w./-]+\.toml)\n", text):
             (tmp_path / title[1]).write_text(text)
             if title[1] == "north/party.toml":  # the others write theirs alike
@@ -55,6 +61,44 @@ def test_the_guide_leads_to_a_release(tmp_path: Path, processes: list[subprocess
     release = Release.load(tmp_path / "run")
     assert release.statement.protects
     assert release.table.to_arrow().column_names == ["age", "smoker"]
+
+
+def test_ten_commands_and_no_file_lead_to_a_release(tmp_path: Path, processes: list[subprocess.Popen[bytes]]) -> None:
+    ((_kind, text),) = blocks("Ten commands on one machine")
+    commands = re.findall(r"^\$ (.*)$", text, re.MULTILINE)
+    assert len(commands) <= 10
+    assert commands[0].startswith("pip install")
+    program, port = f"exec {shlex.quote(sys.executable)} -m ", str(free_port())
+    for number, line in enumerate(commands[1:]):
+        command = program + line.replace("8002", port)
+        if line.startswith(("syndic run", "syndic join")):
+            with (tmp_path / f"{number}.out").open("wb") as file:
+                started = subprocess.Popen(
+                    command, shell=True, cwd=tmp_path, stdin=subprocess.PIPE, stdout=file, stderr=file
+                )
+            assert started.stdin is not None
+            started.stdin.write(b"y\n")
+            started.stdin.close()
+            processes.append(started)
+            continue
+        ran = subprocess.run(
+            command, shell=True, cwd=tmp_path, input="y\ny\n", capture_output=True, text=True, timeout=600, check=False
+        )
+        assert ran.returncode == 0, f"{line}\n{ran.stdout}\n{ran.stderr}"
+    run, *sites = processes
+    wait_until(
+        lambda: run.poll() is not None or any(one.poll() is not None for one in sites),
+        lambda: "the run does not end",
+        seconds=900,
+    )
+    assert run.poll() == 0, "\n".join(path.read_text() for path in tmp_path.glob("*.out"))
+    assert Release.load(tmp_path / "run").statement.protects
+    # the server ended with the run
+    assert not [path for path in tmp_path.glob("federation/flare/relay.sock") if alive(path)]
+
+
+def alive(path: Path) -> bool:
+    return not ask_server(path, Forward(site="", kind="sites", body=b"", seconds=5.0)).reason
 
 
 def follow(command: str, folder: Path, processes: list[subprocess.Popen[bytes]]) -> None:

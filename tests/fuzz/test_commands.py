@@ -66,6 +66,8 @@ coordinator remove north --home federation
 coordinator renew federation --days 9
 coordinator authority federation --days 9
 party init site --name north --renew
+party init other --name other --source north.csv --cap 4,1e-5
+demo --files files --json
 party accept approval.json --home site
 report run --party north --source north.csv --ledger {LEDGER} --out run/parties/north/page.html
 report run --json

@@ -1,7 +1,8 @@
 """`demo`: a study of three clinics with made-up patients, and what they gain by it."""
 
 from collections.abc import Mapping
-from importlib.resources import as_file, files
+from importlib.resources import as_file
+from importlib.resources import files as resources
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -20,6 +21,7 @@ from syndic.evaluation.rows import kept, pooled, released
 from syndic.privacy import Spending, cost_sentence
 from syndic.study import Release, Study, simulate
 from syndic.study.document import price_of
+from syndic.study.draft_text import sections
 from syndic.study.simulate import RuntimeName
 from syndic.study.statement import odds_for
 
@@ -47,13 +49,20 @@ class Gain(Document):
     show_default=True,
     help="All parties in one process, or one process for each party.",
 )
+@click.option("--files", type=PATH, help="Only write the clinics' tables and their study, to run it yourself.")
 @JSON
-def demo(folder: Path, runtime: RuntimeName, as_json: bool) -> None:
+def demo(folder: Path, runtime: RuntimeName, files: Path | None, as_json: bool) -> None:
     """Run a study of three clinics with made-up patients.
 
     Compares the synthetic table of all clinics with the tables that each clinic could publish alone.
     """
-    with as_file(files("syndic") / "demo") as data, show.progress_bar("three clinics", shown=not as_json) as progress:
+    if files is not None:
+        show.as_json_or(f"wrote {files}", {"files": _write_files(files)}, as_json=as_json)
+        return
+    with (
+        as_file(resources("syndic") / "demo") as data,
+        show.progress_bar("three clinics", shown=not as_json) as progress,
+    ):
         study = Study.load(data / "study.toml")
         sources = {party.name: data / f"{party.name}.csv" for party in study.parties}
         joint = simulate(study, sources, runtime=runtime, folder=folder, progress=progress)
@@ -71,6 +80,20 @@ def demo(folder: Path, runtime: RuntimeName, as_json: bool) -> None:
     _show(joint, gains, _costs(joint, ledgers))
     click.echo(f"\nReport: {paths[-1]} (open it in a browser)")
     click.echo("\n".join(f"{start} {line}" for start, line in zip(("Next:  ", "       "), following, strict=True)))
+
+
+def _write_files(folder: Path) -> list[str]:
+    """Write tables, study, and the study without its parties: `coordinator fill` adds those who joined."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with as_file(resources("syndic") / "demo") as data:
+        texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(data.glob("*.*"))}
+    lines = texts["study.toml"].split("\n")
+    for one in reversed(sections(texts["study.toml"])):
+        if one.table == "parties":
+            del lines[one.first : one.end]
+    for name, text in {**texts, "draft.toml": "\n".join(lines)}.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [*texts, "draft.toml"]
 
 
 def _gains(study: Study, sources: Mapping[str, Path], joint: Release) -> tuple[Gain, ...]:

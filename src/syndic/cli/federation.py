@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -12,7 +13,7 @@ from syndic.cli.init import numbers
 from syndic.cli.show import JSON, PATH
 from syndic.cli.study import STUDY, named, show_release, write_release
 from syndic.document import from_file, to_readable_json
-from syndic.errors import IntegrityError, PublicError, RefusedError
+from syndic.errors import InputError, IntegrityError, PublicError, RefusedError
 from syndic.federation import certificate as certificates
 from syndic.federation import coordinator as coordinators
 from syndic.federation import party as parties
@@ -78,17 +79,25 @@ def coordinator_init(
 
 
 @coordinator.command(epilog=example("syndic coordinator approve request.json --home federation"))
-@click.argument("request_file", metavar="REQUEST", type=PATH)
+@click.argument("requests", metavar="REQUEST...", type=PATH, nargs=-1, required=True)
 @HOME
-@click.option("--out", "target", type=PATH, help="File for the approval.  [default: beside REQUEST]")
-@click.option("--yes", is_flag=True, help="Admit the party without being asked.")
+@click.option("--out", "target", type=PATH, help="File for the approval of one request.  [default: beside REQUEST]")
+@click.option("--yes", is_flag=True, help="Admit the parties without being asked.")
 @DAYS
-def approve(request_file: Path, folder: Path, target: Path | None, yes: bool, days: int) -> None:
-    """Admit a party: sign its certificate, and write the approval to send back.
+def approve(requests: tuple[Path, ...], folder: Path, target: Path | None, yes: bool, days: int) -> None:
+    """Admit parties: sign their certificates, and write the approvals to send back.
 
-    REQUEST is the party's request.json. Compare the two fingerprints with the party by telephone first.
+    REQUEST is a party's request.json. Compare the two fingerprints with the party by telephone first.
     """
-    opened, request = coordinators.Coordinator.open(folder, ask=_asked), from_file(request_file, Request)
+    if target is not None and len(requests) > 1:
+        raise InputError("--out names one approval: leave it out for several requests")
+    opened = coordinators.Coordinator.open(folder, ask=_asked)
+    for one in requests:
+        _approve(opened, one, target, yes, days)
+
+
+def _approve(opened: coordinators.Coordinator, request_file: Path, target: Path | None, yes: bool, days: int) -> None:
+    request = from_file(request_file, Request)
     key = certificates.read_request(request.certificate_request, name=request.party)
     click.echo(f"party        {request.party}")
     click.echo(f"key          {certificates.key_fingerprint(key)}")
@@ -229,12 +238,18 @@ def party() -> None:
 @FOLDER
 @click.option("--name", required=True, help="The party's name in study files.")
 @click.option("--renew", is_flag=True, help="Request a new certificate. The old one stays valid until then.")
-def party_init(folder: Path, name: str, renew: bool) -> None:
+@click.option("--source", type=PATH, help="The file with the rows: with --cap, also write FOLDER/party.toml.")
+@click.option("--cap", metavar="EPSILON[,DELTA]", help="The most that all studies together may spend on a person.")
+def party_init(folder: Path, name: str, renew: bool, source: Path | None, cap: str | None) -> None:
     """Create the party's keys, and write the request to send to the coordinator.
 
     FOLDER is the party folder. The private keys stay in FOLDER; FOLDER/request.json holds public keys only.
     """
+    if (source is None) != (cap is None):
+        raise InputError("--source and --cap are given together: party.toml names both")
     request = parties.prepare(folder, name=name, renew=renew)
+    if source is not None and cap is not None:
+        parties.write_owner(folder, name=name, source=source, cap=cap)
     key = certificates.read_request(request.certificate_request, name=name)
     click.echo(f"wrote {folder / 'request.json'}: send it to the coordinator, and read out to them by telephone")
     click.echo(f"key          {certificates.key_fingerprint(key)}")
@@ -256,13 +271,29 @@ def accept(approval_file: Path, folder: Path) -> None:
     click.echo(f"root fingerprint {certificates.fingerprint(root)}: compare it with the coordinator by telephone")
 
 
-@click.command(epilog=example("syndic join clinic"))
+@click.command(
+    epilog=example("syndic join clinic", "syndic join clinic --approval approval-north.json --agree study.toml")
+)
 @FOLDER
-def join(folder: Path) -> None:
+@click.option("--approval", type=PATH, help="First accept this approval, as `syndic party accept` does.")
+@click.option("--agree", "study_file", type=PATH, help="First decide about this study, as `syndic agree` does.")
+@click.option("--yes", is_flag=True, help="Agree without being asked.")
+@click.pass_context
+def join(context: click.Context, folder: Path, approval: Path | None, study_file: Path | None, yes: bool) -> None:
     """Connect to the coordinator and answer agreed studies.
 
     Runs in the foreground; stop it with Ctrl-C. FOLDER is the party folder.
     """
+    if approval is not None:
+        context.invoke(accept, approval_file=approval, folder=folder)
+    if study_file is not None:
+        from syndic.cli.agree import agree  # noqa: PLC0415  # a site that only answers needs no forecasts
+
+        context.invoke(agree, study_file=study_file, folder=folder, yes=yes)
+    _join(folder)
+
+
+def _join(folder: Path) -> None:
     from syndic.runtime.flare.start import run_site  # noqa: PLC0415  # the engine takes seconds to import
 
     try:
@@ -295,8 +326,9 @@ def join(folder: Path) -> None:
     "--patience", metavar="SECONDS", default=60.0, show_default=True, help="Time that a party may be disconnected."
 )
 @click.option("--replies", type=PATH, help="File for all signed replies, to recompute the release from.")
+@click.option("--serve", is_flag=True, help="Also run the server, until the study ends.")
 @JSON
-def run(
+def run(  # noqa: PLR0913, PLR0917  # every option is a parameter
     study_file: Path,
     folder: Path,
     target: Path,
@@ -304,6 +336,7 @@ def run(
     seconds: float,
     patience: float,
     replies: Path | None,
+    serve: bool,
     as_json: bool,
 ) -> None:
     """Run a study with the connected parties.
@@ -311,7 +344,8 @@ def run(
     The same command continues a run that was interrupted.
     """
     study, opened = Study.load(study_file), coordinators.Coordinator.open(folder)
-    with show.progress_bar(f"run {study.name}", shown=not as_json) as progress:
+    serving = coordinators.serving(opened) if serve else nullcontext()
+    with serving, show.progress_bar(f"run {study.name}", shown=not as_json) as progress:
         release = run_federated(
             study, opened, seed=rehearsal, progress=progress, seconds=seconds, patience=patience, replies=replies
         )

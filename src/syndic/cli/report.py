@@ -58,7 +58,7 @@ def report(
 
 @click.command(
     epilog=example(
-        "syndic export run --about about.toml --registry entry.yaml --croissant croissant.json",
+        "syndic export run --about about.toml --croissant croissant.json",
         "syndic export study.toml --dossier dossier --audit audit.json",
     )
 )

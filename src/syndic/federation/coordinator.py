@@ -4,7 +4,12 @@
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self, final
@@ -28,6 +33,7 @@ from syndic.version import __version__
 
 DEFAULT_DAYS: Final = 365
 Ask = Callable[[str], str]
+_SERVER_SECONDS: Final = 60.0
 
 
 @final
@@ -237,3 +243,34 @@ class Coordinator:
             one.party: [mark for mark in (one.certificate_sha256, one.former_sha256) if mark] for one in self.admitted()
         }
         write_whole(self.workspace / "admitted.json", json.dumps(names, indent=2).encode())
+
+
+@contextmanager
+def serving(coordinator: Coordinator) -> Iterator[None]:
+    """Run the coordinator's server as another process; it is stopped at the end.
+
+    Raises:
+        InputError: if it ended or did not answer within a minute. `server.out` in the folder has what it printed.
+    """
+    printed = coordinator.folder / "server.out"
+    command = [sys.executable, "-P", "-m", "syndic", "coordinator", "start", str(coordinator.folder)]
+    with printed.open("wb") as file:
+        printed.chmod(0o600)
+        process = subprocess.Popen(command, stdout=file, stderr=file, stdin=subprocess.DEVNULL)
+    # else it would outlive this process
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        end = time.monotonic() + _SERVER_SECONDS
+        while ask_server(coordinator.socket, Forward(site="", kind="sites", body=b"", seconds=10.0)).reason:
+            if process.poll() is not None or time.monotonic() > end:
+                raise InputError(f"the server did not start: see {printed}")
+            time.sleep(0.2)
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        process.terminate()
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -5,20 +5,23 @@ A renewal keeps the old key and certificate in use until the approval of the new
 
 import fcntl
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
 from cryptography import x509
 
-from syndic.document import from_file, to_readable_json
+from syndic.document import from_file, from_toml, to_readable_json
 from syndic.errors import InputError
 from syndic.federation import certificate as certificates
 from syndic.federation.flare_config import check_files, site_kit, write_files
 from syndic.federation.requests import Approval, Request, check_name
 from syndic.study import PartyFolder
+from syndic.study.draft_text import toml_of
 from syndic.study.identity import Identity
-from syndic.study.study_folder import write_whole
+from syndic.study.party_folder import PartyFile
+from syndic.study.study_folder import write_new, write_whole
 from syndic.version import __version__
 
 _CONNECTION = "connection.json"
@@ -56,6 +59,22 @@ def prepare(home: Path, *, name: str, renew: bool = False) -> Request:
     )
     write_whole(home / "request.json", to_readable_json(request))
     return request
+
+
+def write_owner(home: Path, *, name: str, source: Path, cap: str) -> None:
+    """Write a new `party.toml` with the source of the rows and the cap, EPSILON or EPSILON,DELTA.
+
+    An existing one is never overwritten.
+    """
+    found = re.fullmatch(r"([\d.]+)(?:,([\d.e-]+))?", cap)
+    if found is None:
+        raise InputError(f"--cap {cap}: expected epsilon, or epsilon and delta, such as 4,1e-5")
+    budget = {"epsilon": found[1], "delta": found[2]}
+    where = toml_of(str(source.absolute()))
+    text = f"name = {toml_of(name)}\ndataset = {toml_of(f'rows of {name}')}\nsource = {{ path = {where} }}\n"
+    text += f"cap = {{ {', '.join(f'{key} = {toml_of(value)}' for key, value in budget.items() if value)} }}\n"
+    from_toml(text, PartyFile, where="party.toml")
+    write_new(home / "party.toml", text)
 
 
 def accept(home: Path, approval: Approval) -> None:

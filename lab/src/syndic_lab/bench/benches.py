@@ -16,6 +16,7 @@ from syndic_lab.bench.model.run import rows as model_rows
 from syndic_lab.bench.noise import rows as noise_rows
 from syndic_lab.bench.regression.run import rows as regression_rows
 from syndic_lab.bench.row import Row
+from syndic_lab.bench.scale import rows as scale_rows
 from syndic_lab.bench.secure.run import rows as secure_rows
 from syndic_lab.bench.sketch.run import rows as sketch_rows
 from syndic_lab.bench.sources.run import rows as sources_rows
@@ -40,6 +41,7 @@ BENCHES: dict[str, Callable[[bool], Iterator[Row]]] = {
     "noise": noise_rows,
     "peers": peers_rows,
     "regression": regression_rows,
+    "scale": scale_rows,
     "secure": secure_rows,
     "sketch": sketch_rows,
     "sources": sources_rows,
