@@ -36,9 +36,10 @@ def forecast_describe(public: Public) -> list[PublishedError]:
 
 def _error(result: DescribeResult, row: Row) -> PublishedError:
     lower, upper, wider = row.found.lower or 0.0, row.found.upper or 0.0, _factor(row)
-    multiplied = "ratio" in row.what or row.what == "standard deviation"
-    width, unit = (log(upper / lower), "of 1 in its logarithm") if multiplied else (upper - lower, "of 1")
-    if row.what in {"mean", "difference of means", "linear coefficient by regression"}:
+    width, unit = upper - lower, "of 1"
+    if "ratio" in row.what:
+        width, unit = log(upper / lower), "of 1 in its logarithm"
+    elif row.what in {"mean", "standard deviation", "difference of means", "linear coefficient by regression"}:
         width, unit = width / _spread(result, row.column), "of a standard deviation"
     deviation = width / (2 * _NORMAL)
     return PublishedError(

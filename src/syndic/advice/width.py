@@ -19,7 +19,7 @@ _CLOSE: Final = 1.01
 def epsilon_for(study: Study, wider: float, forecast: Callable[[Study], list[PublishedError]]) -> float | None:
     """Return the study's smallest epsilon at which no interval is more than `wider` times as wide as on pooled rows.
 
-    All budgets are multiplied alike. None if no epsilon from 0.01 to 64 is enough.
+    All budgets are multiplied alike. None if no epsilon up to 64 is enough.
 
     Raises:
         InputError: if `wider` is not above 1, or the method's intervals cannot be forecast.
@@ -30,12 +30,22 @@ def epsilon_for(study: Study, wider: float, forecast: Callable[[Study], list[Pub
         raise InputError(f"the width of intervals of {study.protocol.title} cannot be forecast")
 
     def enough(epsilon: float) -> bool:
-        known = [one for one in forecast(_at(study, epsilon)) if one.wider is not None or one.error >= 1]
+        try:
+            errors = forecast(_at(study, epsilon))
+        except InputError:
+            # a budget that the method cannot use
+            return False
+        known = [one for one in errors if one.wider is not None or one.error >= 1]
         return all(one.wider is not None and one.wider <= wider for one in known)
 
-    if not enough(_MOST):
-        return None
-    low, high = _LEAST, _MOST
+    high = float(study.budget.epsilon)
+    while not enough(high):
+        high *= 2
+        if high > _MOST:
+            return None
+    low = high / 2
+    while low > _LEAST and enough(low):
+        low, high = low / 2, low
     while high > low * _CLOSE:
         middle = sqrt(low * high)
         low, high = (low, middle) if enough(middle) else (middle, high)

@@ -27,7 +27,7 @@ def describe_sections(release: Release) -> tuple[Section, ...]:
     tables = [
         *([_first_table(result)] if result.note.columns else []),
         *_estimates("Comparisons of groups", between),
-        *_tests(tests),
+        *_estimates("Tests: is a column the same in all groups? The noise is in the p-value", tests),
         *_estimates("Regressions, each term adjusted for the others, with robust standard errors", fits),
         *_estimates("Every number of the first table, with its interval", single),
     ]
@@ -94,29 +94,11 @@ def _estimates(caption: str, rows: list[Row]) -> tuple[Grid, ...]:
 
 
 def _texts(one: Statistic) -> tuple[str, str, str, str]:
-    if one.value is None or one.lower is None or one.upper is None:
+    if one.value is None:
         return _HIDDEN, "", "", ""
+    interval = "" if one.lower is None or one.upper is None else f"{one.lower:.4g} to {one.upper:.4g}"
     p_value = "" if one.p_value is None else f"{one.p_value:.3g}"
-    wider = "" if one.widened is None else f"{one.widened:.2f}"
-    return f"{one.value:.4g}", f"{one.lower:.4g} to {one.upper:.4g}", p_value, wider
-
-
-def _tests(rows: list[Row]) -> tuple[Grid, ...]:
-    if not rows:
-        return ()
-    return (
-        Grid(
-            caption="Tests: is a column the same in all groups? The noise is in the p-value",
-            head=("test", "column", "statistic", "p-value"),
-            rows=tuple(
-                (row.what, row.column, _HIDDEN, "")
-                if row.found.value is None
-                else (row.what, row.column, f"{row.found.value:.3g}", f"{row.found.p_value:.3g}")
-                for row in rows
-            ),
-            numbers=(2, 3),
-        ),
-    )
+    return f"{one.value:.4g}", interval, p_value, "" if one.widened is None else f"{one.widened:.2f}"
 
 
 def _figures(result: DescribeResult) -> list[Figure]:

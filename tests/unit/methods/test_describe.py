@@ -4,6 +4,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -335,6 +336,20 @@ def test_tables_by_party_are_disclosed() -> None:
     assert "each party by itself" not in plain.sees["anyone with the release"]
 
 
+@pytest.mark.parametrize("deviation", [0.0, 3.0, 1e4])
+def test_whatever_is_opened_gives_finite_numbers_or_none(exact: DescribeResult, deviation: float) -> None:
+    """Noise alone, nobody at all, and cells that cannot be: a run never ends in an error after it was charged."""
+    rng = np.random.default_rng(19)
+    count = exact.sums.size
+    for values in (np.zeros(count), rng.normal(0, 300, count), rng.choice([0.0, 40.0, -40.0], count)):
+        note = msgspec.structs.replace(exact.note, standard_deviation=deviation)
+        sums = np.rint(values * ONE).astype(np.int64)
+        for row in DescribeResult(note=note, sums=sums, schema=exact.schema).rows():
+            found = row.found
+            for end in (found.value, found.lower, found.upper, found.p_value, found.widened):
+                assert end is None or np.isfinite(end), row
+
+
 # Files, report, advice, refusals.
 
 
@@ -382,6 +397,11 @@ def test_advice_forecasts_the_widths(release: Release) -> None:
         ('group = "arm"\nstratum = "party"\ncolumns = ["age", ', 'group = "age"\ncolumns = [', "at most 32"),
         ("[unit]\n", "[unit]\nrows = 2\n", "each with one row"),
         ("delta = 5e-7", "", "delta"),
+        (
+            '"integer"\nname = "age"\nlower = 20\nupper = 99',
+            '"real"\nname = "age"\nlower = -9e150\nupper = 9e150',
+            "too far apart",
+        ),
     ],
 )
 def test_a_study_that_makes_no_sense_is_refused(old: str, new: str, said: str) -> None:

@@ -96,8 +96,17 @@ class DescribeResult(Opened):
     def quantile(self, column: str, chance: float = 0.5, group: str = EVERYBODY) -> Statistic:
         """Return the quantile of a number in a group, by default the median."""
         counts, edges = self.histogram(column)
-        variance, whole = self.deviation_of_count**2, isinstance(self.schema[column], Integer)
-        return quantile(counts[self.place(group)], variance, edges, chance, whole=whole, repeated=self.note.repeated)
+        place, whole = self.place(group), isinstance(self.schema[column], Integer)
+        people = float(self.cells(self.moments(column))[self.groups[group], 0])
+        return quantile(
+            counts[place],
+            people,
+            self.deviation_of_count**2,
+            edges,
+            chance,
+            whole=whole,
+            repeated=self.note.repeated,
+        )
 
     def mean_difference(self, column: str, group: str, other: str) -> Statistic:
         """Return how much larger the mean of a number is in a group than in another."""

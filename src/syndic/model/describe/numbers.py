@@ -10,30 +10,36 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from syndic.model.describe.sums import CLEAR, ChiSquared, Floats, Statistic, Sums, logarithm_of, quadratic
+from syndic.model.describe.sums import CLEAR, ChiSquared, Floats, Statistic, Sums, quadratic
 from syndic.model.interval.one_step import crossing
 from syndic.model.interval.question import Estimate
 from syndic.model.interval.wilson import wilson
 
 
+@np.errstate(all="ignore")
 def mean(sums: Sums, group: int, middle: float = 0.0, level: float = 0.95) -> Statistic:
     """Return the mean of a group."""
     found = sums.statistic(_mean(sums, group) + Estimate(middle), level=level)
     return Statistic(found.value, found.lower, found.upper, None, found.widened)
 
 
+@np.errstate(all="ignore")
 def deviation(sums: Sums, group: int, level: float = 0.95) -> Statistic:
-    """Return the standard deviation of a group; its interval is on the scale of the logarithm."""
-    spread = _variance(sums, group)
-    found = sums.statistic(Estimate(0.5) * logarithm_of(spread), through=(spread,), logarithm=True, level=level)
-    return Statistic(found.value, found.lower, found.upper, None, found.widened)
+    """Return the standard deviation of a group; its ends are the roots of those of the variance."""
+    found = sums.statistic(_variance(sums, group), level=level)
+    if found.value is None or found.lower is None or found.upper is None or found.upper <= 0:
+        return Statistic()
+    value, lower, upper = (sqrt(max(end, 0.0)) for end in (found.value, found.lower, found.upper))
+    return Statistic(value, lower, upper, None, found.widened)
 
 
+@np.errstate(all="ignore")
 def mean_difference(sums: Sums, group: int, other: int, level: float = 0.95) -> Statistic:
     """Return how much larger the mean of a group is than that of another."""
     return sums.statistic(_mean(sums, group) - _mean(sums, other), level=level)
 
 
+@np.errstate(all="ignore")
 def standardised_difference(sums: Sums, group: int, other: int, level: float = 0.95) -> Statistic:
     """Return the difference of two means in standard deviations, the root of the mean of both variances."""
     pooled = Estimate(0.5) * (_variance(sums, group) + _variance(sums, other))
@@ -43,6 +49,7 @@ def standardised_difference(sums: Sums, group: int, other: int, level: float = 0
     return sums.statistic(difference / pooled.through(np.sqrt, _root_slope), level=level)
 
 
+@np.errstate(all="ignore")
 def equal_means(sums: Sums, groups: int) -> ChiSquared | None:
     """Test that all groups have the same mean, whatever their variances."""
     means = [_mean(sums, group) for group in range(groups)]
@@ -55,6 +62,7 @@ def equal_means(sums: Sums, groups: int) -> ChiSquared | None:
 
 def quantile(
     counts: Floats,
+    people: float,
     variance: float,
     edges: Floats,
     chance: float,
@@ -63,18 +71,23 @@ def quantile(
     repeated: int = 1,
     level: float = 0.95,
 ) -> Statistic:
-    """Return where the share below reaches `chance`; its ends are where the intervals of the shares contain it."""
-    people = float(counts.sum())
-    if people < CLEAR * sqrt(max(people, 0.0) * repeated + variance * counts.size):
+    """Return where the share below reaches `chance`; its ends are where the intervals of the shares contain it.
+
+    `people`: how many there are, with the noise of one count that is not among `counts`. The people below an edge are
+    counted from both sides, which are weighted by how many counts they take.
+    """
+    if people <= CLEAR * sqrt(max(people, 0.0) * repeated + variance):
         return Statistic()
-    below = np.concatenate([[0.0], np.cumsum(counts) / people])
-    inside = np.arange(counts.size + 1)
-    # of k cells below and m - k above, each with the same noise
-    noise = variance * (inside * (1 - below) ** 2 + (counts.size - inside) * below**2) / people**2
+    inside, size = np.arange(counts.size + 1), counts.size
+    weight = (size - inside + 1) / (size + 1)
+    upwards = np.concatenate([[0.0], np.cumsum(counts)])
+    below = (weight * upwards + (1 - weight) * (people - counts.sum() + upwards)) / people
+    noise = weight**2 * inside + (1 - weight) ** 2 * (size - inside) + (1 - weight - below) ** 2
     shares = np.clip(np.maximum.accumulate(below), 0.0, 1.0)
-    lower, upper = wilson(shares, np.full(shares.shape, people / repeated), noise, float(norm.ppf(0.5 + level / 2)))
-    lower[0] = upper[0] = 0.0
-    lower[-1] = upper[-1] = 1.0
+    known, width = np.full(shares.shape, people / repeated), float(norm.ppf(0.5 + level / 2))
+    lower, upper = wilson(shares, known, variance * noise / people**2, width)
+    for side in (shares, lower, upper):
+        side[0], side[-1] = 0.0, 1.0
     value, first, last = (crossing(chance, edges, side, whole=whole) for side in (shares, upper, lower))
     return Statistic(value, first, last)
 

@@ -45,6 +45,7 @@ class Fitted:
         return Statistic(middle, lower, upper, p_value, widened)
 
 
+@np.errstate(all="ignore")
 def regression(kind: Kind, cells: Floats, noise: Floats, design: Floats, repeated: int = 1) -> Fitted | None:
     """Fit the outcome's mean to the regressors in the rows of `design`; None if the noise leaves nothing to fit.
 

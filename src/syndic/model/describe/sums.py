@@ -7,7 +7,7 @@ all people are there twice, and d' V d of the noise.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, log, sqrt
+from math import exp, sqrt
 from typing import Final, Self, final
 
 import numpy as np
@@ -93,16 +93,14 @@ class Sums:
 
     def clear(self, *found: Estimate) -> bool:
         """Return whether functions of the sums are known well enough to divide by them."""
-        return all(np.isfinite(one.value) and abs(one.value) >= CLEAR * sqrt(sum(self.errors(one))) for one in found)
+        return all(np.isfinite(one.value) and abs(one.value) > CLEAR * sqrt(sum(self.errors(one))) for one in found)
 
-    def statistic(
-        self, found: Estimate, *, through: Sequence[Estimate] = (), logarithm: bool = False, level: float = 0.95
-    ) -> Statistic:
+    def statistic(self, found: Estimate, *, logarithm: bool = False, level: float = 0.95) -> Statistic:
         """Return the interval of a function of the sums, and the p-value of 0; none if a divisor is not clear.
 
-        `through`: what else must be clear. `logarithm`: `found` is the logarithm of what is returned.
+        `logarithm`: `found` is the logarithm of what is returned.
         """
-        if not self.clear(*found.divisors, *through):
+        if not self.clear(*found.divisors):
             return Statistic()
         sampling, noise = self.errors(found)
         error = sqrt(sampling + noise)
@@ -116,12 +114,6 @@ class Sums:
             p_value=float(2 * norm.sf(abs(found.value) / error)) if error > 0 else None,
             widened=sqrt(1 + noise / sampling) if sampling > 0 else None,
         )
-
-
-def logarithm_of(found: Estimate) -> Estimate:
-    """Return the logarithm of a positive number; of others as if it were next to nothing."""
-    value = max(found.value, 1e-300)
-    return Estimate(log(value), found.influence / value)
 
 
 def quadratic(values: Floats, covariance: Floats) -> ChiSquared | None:

@@ -1,18 +1,19 @@
 """Shares, their comparison between two groups, and tests on tables of noisy counts, also within strata."""
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.stats import norm
 
-from syndic.model.describe.sums import CLEAR, ChiSquared, Floats, Statistic, Sums, logarithm_of, quadratic
+from syndic.model.describe.sums import CLEAR, ChiSquared, Floats, Statistic, Sums, quadratic
 from syndic.model.interval.question import Estimate
 from syndic.model.interval.wilson import wilson
 
 Comparison = Literal["difference", "risk ratio", "odds ratio"]
 
 
+@np.errstate(all="ignore")
 def share(counts: Floats, variances: Floats, repeated: int = 1, level: float = 0.95) -> Statistic:
     """Return the share of the first of two counts in both, with Wilson's interval."""
     sums = Sums.of_counts(counts, variances, repeated)
@@ -32,6 +33,7 @@ def share(counts: Floats, variances: Floats, repeated: int = 1, level: float = 0
     )
 
 
+@np.errstate(all="ignore")
 def compare(how: Comparison, strata: Floats, variances: Floats, repeated: int = 1, level: float = 0.95) -> Statistic:
     """Compare the share of the first of two counts in a group (first row) with that in another (second row).
 
@@ -57,8 +59,10 @@ def compare(how: Comparison, strata: Floats, variances: Floats, repeated: int = 
         top, bottom = top + up / people, bottom + down / people
     if how == "difference":
         return sums.statistic(top / bottom, level=level)
-    found = logarithm_of(top) - logarithm_of(bottom)
-    return sums.statistic(found, through=(top, bottom), logarithm=True, level=level)
+    if top.value <= 0 or bottom.value <= 0:
+        return Statistic()
+    found = top.through(np.log, _inverted) - bottom.through(np.log, _inverted)
+    return sums.statistic(found, logarithm=True, level=level)
 
 
 def independence(strata: Floats, variance: float, repeated: int = 1) -> ChiSquared | None:
@@ -111,6 +115,10 @@ def _residuals(
         size = people**2 / (people - 1) if many else people
         sampling, noisy = (np.asarray(np.kron(*each), np.float64) for each in (spread, noise))
         yield left, size * sampling, variance * noisy
+
+
+def _inverted(value: Any) -> Any:
+    return 1 / value
 
 
 def _shares(counts: Floats) -> Floats:
