@@ -9,6 +9,7 @@ from syndic_lab.bench.homm import run as homm
 from syndic_lab.bench.homm.experiment import Experiment
 from syndic_lab.bench.row import Row
 from syndic_lab.reproduce.item import Claim, Found, Item, Paper, Rule
+from syndic_lab.reproduce.theorems import of_homm
 
 PAPER: Final = Paper("su-liu-2020", "Su and Liu 2020: HOMM, a sanitised merged table of parties with the same columns")
 # a threshold is a point of a grid, and the paper does not say how many bins it has
@@ -120,4 +121,5 @@ ITEMS: Final = (
         what="social network ads, logistic regression: share misclassified",
         file="Social_Network_Ads.csv",
     ),
+    of_homm(PAPER),
 )

@@ -15,6 +15,7 @@ from syndic_lab.bench.regression.synthetic import PRINTED, Synthetic
 from syndic_lab.bench.regression.table import eigenvalues, measure
 from syndic_lab.bench.row import Row
 from syndic_lab.reproduce.item import Claim, Found, Item, Paper, Rule
+from syndic_lab.reproduce.theorems import of_regression
 
 PAPER: Final = Paper("wu-2022", "Wu et al. 2022: data release for linear regression, parties with other columns")
 _FILES: Final = {
@@ -142,4 +143,5 @@ ITEMS: Final = (
     _data_item("superconductor", (3.0, 200.0)),
     _data_item("gpu", (5.0, 80.0)),
     _data_item("music", (None, 240.0)),
+    of_regression(PAPER),
 )  # fmt: skip
