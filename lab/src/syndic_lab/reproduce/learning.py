@@ -134,12 +134,20 @@ def _figure(number: int, load: Callable[[], Split], parties: int, seconds: tuple
         "much without noise. Tested without effect: an intercept, three other samples, rows of norm 1, standardised "
         "columns, exact local minimisers, lambda 0.002. Measured from the averaged models without noise, the loss is "
         "the published one (a row below); the paper says the central model, so this is likely, not certain.",
+        "Losses of MPC Grad P and Rajkumar-Agarwal are smaller than published: a few of 20,000 test rows. Not explained.",
     )
     regression = (
         "Published: Figure 2, digitised, mean of iterations 800 to 1400. How the label was scaled is not printed: ours "
         "are dollars, so orders are compared, not levels.",
     )
-    words = ("The appendix prints no numbers and the figure could not be digitised; what it says in words is checked.",)
+    words: tuple[str, ...] = (
+        "The appendix prints no numbers and the figure could not be digitised: words are checked.",
+    )
+    if data == "Adult":
+        words += (
+            "MPC Grad P's loss of order 1e-4 is not explained. Tested with 1,000 parties: two other samples (0.0010 and "
+            "0.0012), an intercept (0.0051), rows of norm 1 (0.0016), late iterates averaged (0.0005 to 0.0017).",
+        )
     return Item(
         name=f"learning-figure-{number}",
         paper=PAPER,
@@ -173,14 +181,14 @@ ITEMS: Final = (
         ),
         seconds=(0.5, 0.5),
     ),
-    _figure(1, erm_data.kddcup, 1000, (33.0, 80.0)),
+    _figure(1, erm_data.kddcup, 1000, (55.0, 90.0)),
     _figure(2, erm_data.kddcup98, 1000, (None, 120.0)),
     _figure(3, erm_data.kddcup, 100, (None, 90.0)),
     _figure(4, erm_data.kddcup, 50_000, (None, 200.0)),
     _figure(5, erm_data.kddcup98, 100, (None, 120.0)),
     _figure(6, erm_data.kddcup98, 50_000, (None, 300.0)),
     _figure(7, erm_data.adult, 100, (None, 70.0)),
-    _figure(8, erm_data.adult, 1000, (19.0, 45.0)),
+    _figure(8, erm_data.adult, 1000, (23.0, 45.0)),
     _figure(9, erm_data.adult, 30_000, (None, 150.0)),
     Item(
         name="learning-table-2",

@@ -76,7 +76,7 @@ def of_homm(paper: Paper) -> Item:
             "The baseline is the error over the corrected bound, which stays below 1. Cause, tested by that: proofs "
             "take the variance of Laplace noise as 1/epsilon, where it is 2/epsilon^2. Only Theorem 1 has constants.",
         ),
-        seconds=(2.0, 10.0),
+        seconds=(0.5, 10.0),
         benches=("homm.simulate",),
     )
 
@@ -96,7 +96,7 @@ def of_regression(paper: Paper) -> Item:
             "The theorems hold, and say little about tables of usual size: DGM comes near from 100 million people on, "
             "where Figure 2 ends at 3 million.",
         ),
-        seconds=(4.0, 40.0),
+        seconds=(2.5, 40.0),
         benches=("regression.theorems",),
     )
 
@@ -114,7 +114,7 @@ def of_learning(paper: Paper) -> Item:
             "Constants are not printed: 1 here. Every bound holds, between 200 and 7,000 times above what is measured, "
             "so none can be read as an expected error.",
         ),
-        seconds=(2.0, 10.0),
+        seconds=(0.5, 10.0),
         benches=("erm.theorems",),
     )
 

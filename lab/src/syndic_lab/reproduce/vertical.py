@@ -46,7 +46,10 @@ _NO_NUMBERS: Final = (
 )
 _INSTEAD: Final = "The paper shows NLTCS: see the item that ends with its name. This is Adult."
 _PARTS_FOR_LOCAL: Final = (
-    "Cause of another best part, tested on a made-up table of NLTCS' size with three seeds each: TO-BE-FILLED"
+    "Tested on a made-up table of NLTCS' size with sketches, three seeds each. Weights of the fit decide how soon the "
+    "distance grows: at part 0.8 it is 0.089 without and 0.071 with them. Without weights, as published, 0.4 is best "
+    "(0.059; 0.069 at 0.2), also with delta 1/n (0.054; 0.069), without consistency (0.061; 0.071) and by the decoder of "
+    "the authors' program (0.060). Why a fifth is best in the paper is not explained."
 )
 
 
@@ -117,7 +120,7 @@ def figure_5(quick: bool, *, on: str = "adult") -> Iterator[Row | Curve]:
     data = _data(on)
     numbers = (2, 5) if quick else (2, 3, 5, len(data.domain))
     lines = []
-    for method in (ORACLE_PRINTED, SHARES) if quick else (SKETCH_PRINTED, ORACLE_PRINTED, SHARES):
+    for method in (ORACLE_PRINTED,) if quick else (SKETCH_PRINTED, ORACLE_PRINTED, SHARES):
         runs = {number: [found(data, method, EPSILON, seed, number) for seed in range(3)] for number in numbers}
         for number, some in runs.items():
             yield from apart(f"{data.name}, epsilon {EPSILON}, {number} parties, {method}", some)
@@ -269,7 +272,7 @@ ITEMS: Final = (
         "Figure 3, Adult",
         "distances over epsilon: VertiMRF with sketches and randomised response, VertiGAN, a trusted curator",
         ("distance",),
-        seconds=(90.0, 4000.0),
+        seconds=(80.0, 4000.0),
     ),
     _fire(
         name="vertimrf-figure-3-fire",
@@ -296,7 +299,7 @@ ITEMS: Final = (
             Claim(text="sketches are better than randomised response and VertiGAN", holds=_best_sketches),
             Claim(text="VertiGAN gets as much as 40 % wrong even at epsilon 3.2", holds=_bad_gan),
         ),
-        seconds=(28.0, 3600.0),
+        seconds=(None, 3600.0),
     ),
     _asked("nltcs", 4),
     _asked("br2000", 4),
@@ -321,19 +324,19 @@ ITEMS: Final = (
         rules=_WORDS,
         shown=("tvd3", "tvd5"),
         notes=(_NO_NUMBERS, "'Shares' is a method of ours, beside it."),
-        seconds=(90.0, 900.0),
+        seconds=(None, 900.0),
     ),
     _asked("nltcs", 5),
     _shown("figure-6", "Figure 6", "part of the budget for local models: best at a fifth", ("budget",),
-           notes=(_NO_NUMBERS, _INSTEAD, _PARTS_FOR_LOCAL), seconds=(100.0, 500.0)),
+           notes=(_NO_NUMBERS, _INSTEAD, _PARTS_FOR_LOCAL), seconds=(60.0, 500.0)),
     _shown("figure-6-nltcs", "Figure 6, NLTCS", "part of the budget for local models: best at a fifth", ("budget",),
            notes=(_NO_NUMBERS, _PARTS_FOR_LOCAL), seconds=(None, 200.0), on="nltcs"),
     _shown("figure-7", "Figure 7", "with and without local models", ("local",),
-           notes=(_NO_NUMBERS, _INSTEAD), seconds=(35.0, 150.0)),
+           notes=(_NO_NUMBERS, _INSTEAD), seconds=(30.0, 150.0)),
     _shown("figure-7-nltcs", "Figure 7, NLTCS", "with and without local models", ("local",), seconds=(None, 60.0),
            on="nltcs"),
-    _shown("figure-8", "Figure 8", "histogram recovery against even values", ("recovery",), seconds=(35.0, 300.0)),
-    _shown("figure-9", "Figure 9", "consistent tables on and off", ("consistency",), seconds=(40.0, 700.0)),
+    _shown("figure-8", "Figure 8", "histogram recovery against even values", ("recovery",), seconds=(33.0, 300.0)),
+    _shown("figure-9", "Figure 9", "consistent tables on and off", ("consistency",), seconds=(35.0, 700.0)),
     Item(
         name="vertimrf-table-2",
         paper=PAPER,
@@ -361,7 +364,7 @@ ITEMS: Final = (
             "Not printed in the paper: the best distance of PrivMRF's own program, AIM and MST, as measured on this "
             "table with those programs.",
         ),
-        seconds=(10.0, 60.0),
+        seconds=(25.0, 60.0),
         benches=("model.synthesis",),
     ),
     *of_sketches(PAPER),

@@ -31,7 +31,7 @@ _SPLITS = {
     "music": (25, 200),
 }
 # draws for Figure 2, those of sound methods, and those with the signs themselves
-_DRAWS, _FULL_DRAWS = (4000, 100, 100), (5000, 300, 500)
+_DRAWS, _FULL_DRAWS = (2500, 60, 60), (5000, 300, 500)
 _SCATTERED = (1000, 10_000)
 
 

@@ -17,7 +17,7 @@ MIXES, POINTS, BEYOND = 400, 5, 0.3
 
 def chances(quick: bool) -> Iterator[Row]:
     """Yield how often coefficients are further off than 0.2 at epsilon 1, over the number of people."""
-    repeats = 400 if quick else 4000
+    repeats = 150 if quick else 4000
     for method, numbers in PEOPLE.items():
         for people in numbers:
             found = Synthetic(people, repeats, 1).measure(1.0)[method]

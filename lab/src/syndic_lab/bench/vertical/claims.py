@@ -26,7 +26,7 @@ from syndic_lab.bench.vertical.methods import (
 from syndic_lab.bench.vertical.runs import Found
 
 SHARES_OF_LOCAL: Final = ("0.05", "0.1", "0.2", "0.3", "0.4", "0.6", "0.8")
-FEW_SHARES: Final = ("0.1", "0.2", "0.4", "0.8")
+FEW_SHARES: Final = ("0.1", "0.2", "0.4")
 WAYS: Final = {"sketch": "sketches", "oracle": "randomised response"}
 # seconds of one party and of the server, MB that are sent, as published for Adult; "Mb" there is read as MB
 PUBLISHED: Final = {
