@@ -134,7 +134,7 @@ def _figure(number: int, load: Callable[[], Split], parties: int, seconds: tuple
         "much without noise. Tested without effect: an intercept, three other samples, rows of norm 1, standardised "
         "columns, exact local minimisers, lambda 0.002. Measured from the averaged models without noise, the loss is "
         "the published one (a row below); the paper says the central model, so this is likely, not certain.",
-        "Losses of MPC Grad P and Rajkumar-Agarwal are smaller than published: a few of 20,000 test rows. Not explained.",
+        "Losses of MPC Grad P and Rajkumar-Agarwal are below the published ones, by few test rows. Not explained.",
     )
     regression = (
         "Published: Figure 2, digitised, mean of iterations 800 to 1400. How the label was scaled is not printed: ours "
