@@ -145,7 +145,7 @@ def _figure(number: int, load: Callable[[], Split], parties: int, seconds: tuple
     )
     if data == "Adult":
         words += (
-            "MPC Grad P's loss of order 1e-4 is not explained. Tested with 1,000 parties: two other samples (0.0010 and "
+            "MPC Grad P's loss of order 1e-4 is not explained. Tested with 1,000 parties: two other samples (0.0010, "
             "0.0012), an intercept (0.0051), rows of norm 1 (0.0016), late iterates averaged (0.0005 to 0.0017).",
         )
     return Item(

@@ -48,8 +48,8 @@ _INSTEAD: Final = "The paper shows NLTCS: see the item that ends with its name. 
 _PARTS_FOR_LOCAL: Final = (
     "Tested on a made-up table of NLTCS' size with sketches, three seeds each. Weights of the fit decide how soon the "
     "distance grows: at part 0.8 it is 0.089 without and 0.071 with them. Without weights, as published, 0.4 is best "
-    "(0.059; 0.069 at 0.2), also with delta 1/n (0.054; 0.069), without consistency (0.061; 0.071) and by the decoder of "
-    "the authors' program (0.060). Why a fifth is best in the paper is not explained."
+    "(0.059; 0.069 at 0.2), also with delta 1/n (0.054; 0.069), without consistency (0.061; 0.071) and by the decoder "
+    "of the authors' program (0.060). Why a fifth is best in the paper is not explained."
 )
 
 
