@@ -16,11 +16,11 @@ def test_a_small_item_is_run_and_kept(tmp_path: Path) -> None:
         result = CliRunner().invoke(cli, [*words, "--out", str(tmp_path), "--json"], catch_exceptions=False)
         assert result.exit_code == 0
         found = json.loads(result.stdout)
-        assert [one["state"] for one in found["items"]] == [state, "not reproducible"]
+        assert [one["state"] for one in found["items"]] == [state, "no data"]
         values = {(one["row"], one["metric"]): one["value"] for one in found["items"][0]["outcome"]["rows"]}
         assert values["noise, MPC Out P", "noise parameter"] == pytest.approx(8.0)
         assert found["summary"].startswith("1 of 2 tables and figures in ")
-    assert "KDDCup98 is not among the data" in (tmp_path / "report.md").read_text()
+    assert "Ask for KDD Cup 1998 at archive.ics.uci.edu" in (tmp_path / "report.md").read_text()
     assert (tmp_path / "report.html").exists()
 
 

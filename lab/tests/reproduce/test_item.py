@@ -1,9 +1,11 @@
 """Rules, claims, and what a catalogue's entry says about itself."""
 
 import pytest
+from msgspec.structs import replace
 
 from syndic_lab.bench.row import Row
 from syndic_lab.reproduce import Claim, Found, Item, Paper, Rule
+from syndic_lab.reproduce.item import BOUND, SAID
 
 PAPER = Paper("somebody-2000", "Somebody 2000")
 
@@ -32,10 +34,32 @@ def test_verdicts(rule: Rule, value: float, published: float, verdict: str) -> N
     assert rule.verdict(value, published) == verdict
 
 
+@pytest.mark.parametrize(
+    ("rule", "value", "error", "verdict"),
+    [
+        (Rule(within=0.1), 1.3, 0.16, "agrees"),
+        (Rule(within=0.1), 1.3, 0.14, "same order"),
+        (SAID, 1.0, None, "agrees"),
+        (SAID, 0.0, None, "differs"),
+        (SAID, 0.5, None, "undecided"),
+        (BOUND, 0.2, None, "agrees"),
+        (BOUND, 1.1, 0.06, "agrees"),
+        (BOUND, 1.2, 0.06, "differs"),
+    ],
+)
+def test_verdicts_use_the_spread_of_runs(rule: Rule, value: float, error: float | None, verdict: str) -> None:
+    assert rule.verdict(value, 1.0, error) == verdict
+    made = Item(name="a", paper=PAPER, where="", what="", rules=(("", rule),))
+    assert made.verdicts([replace(row("loss", value, 1.0), error=error, runs=3)]) == [verdict]
+
+
 def test_rules_say_what_they_ask() -> None:
-    assert Rule(within=0.25).words() == "agrees: within 25%; same order: within a factor of 4"
-    assert Rule(within=0.0, absolute=0.1).words() == "agrees: equal or within 0.1; same order: within a factor of 4"
+    ending = "or two standard errors; same order: within a factor of 4"
+    assert Rule(within=0.25).words() == f"agrees: within 25% {ending}"
+    assert Rule(within=0.0, absolute=0.1).words() == f"agrees: equal or within 0.1 {ending}"
     assert "no more than published" in Rule(cost=True).words()
+    assert "undecided" in SAID.words()
+    assert "bound" in BOUND.words()
 
 
 def test_the_first_rule_that_fits_counts_and_claims_are_judged_too() -> None:

@@ -72,7 +72,7 @@ def test_the_page_has_tables_and_plots_and_nothing_from_outside(folder: Path) ->
     assert page.count("<svg") == 2
     assert "The data are &lt;lost&gt;." in page
     assert "Ours has half of the rows." in page
-    assert "Agrees: within 10%; same order: within a factor of 4." in page
+    assert "Agrees: within 10% or two standard errors; same order: within a factor of 4." in page
     assert not re.findall(r'(?:src|href)="(?!#)', page)
     assert "not shown" not in page
 

@@ -95,6 +95,21 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path) -> None:
     assert not list((tmp_path / "items").glob("*.part"))
 
 
+def test_pieces_of_a_full_run_are_kept_by_themselves(tmp_path: Path) -> None:
+    first, broken, whole = Counted(), Counted(KeyboardInterrupt()), Counted()
+    items = (item("a", whole, pieces=(("one", first), ("two", broken))),)
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(items, tmp_path, quick=False)
+    broken.error = None
+    (done,) = reproduce(items, tmp_path, quick=False)
+    assert (first.calls, broken.calls, whole.calls) == ([False], [False, False], [])
+    assert done.outcome is not None
+    assert len(done.outcome.rows) == len(done.outcome.bars) == 2
+    # a quick run has no pieces
+    reproduce(items, tmp_path, quick=True)
+    assert whole.calls == [True]
+
+
 def test_one_failure_does_not_lose_the_others(tmp_path: Path) -> None:
     told: list[str] = []
     items = (item("a", Counted(InputError("no such thing"))), item("b", Counted(ZeroDivisionError("by 0"))))
@@ -110,12 +125,13 @@ def test_what_is_not_run_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("SYNDIC_DATA", raising=False)
     items = (
         item("a", None, reason="the data are lost"),
-        item("b", Counted(), needs=("rows.csv",)),
+        item("b", Counted(), needs=("rows.csv",), reason="Ask the authors."),
         item("c", Counted(), libraries=("no_such_library",)),
         item("d", Counted(), seconds=(None, 2.0)),
     )
     found = reproduce(items, tmp_path, quick=True)
     assert [one.state for one in found] == ["not reproducible", "no data", "no library", "not quick"]
+    assert found[1].why.endswith("that has it. Ask the authors.")
     assert [one.why.split(":")[0] for one in found] == [
         *("the data are lost", "needs rows.csv", "needs no_such_library", "left out of a quick run"),
     ]

@@ -7,8 +7,10 @@ from typing import Final, Literal, final
 from syndic.report.figure import Bars, Curve
 from syndic_lab.bench.row import Row
 
-Verdict = Literal["agrees", "same order", "differs", "cheaper", "dearer", "not measured"]
-VERDICTS: Final[tuple[Verdict, ...]] = ("agrees", "same order", "differs", "cheaper", "dearer", "not measured")
+Verdict = Literal["agrees", "same order", "differs", "undecided", "cheaper", "dearer", "not measured"]
+VERDICTS: Final[tuple[Verdict, ...]] = (
+    "agrees", "same order", "differs", "undecided", "cheaper", "dearer", "not measured",
+)  # fmt: skip
 Measure = Callable[[bool], Iterator[Row | Curve | Bars]]
 
 
@@ -31,19 +33,27 @@ class Paper:
 class Rule:
     """When a number agrees with a published one: within a share of it, or within `absolute` where that is more.
 
-    The same order is within a `factor`. A `cost` is only asked to be no more than the published one.
+    A number with a standard error also agrees within two of them. The same order is within a `factor`. A `cost` is only
+    asked to be no more than the published one, and so is what a `bound` is on, but for its error. `said` are words: 1
+    if they hold, 0 if not, undecided between.
     """
 
     within: float = 0.25
     absolute: float = 0.0
     factor: float = 4.0
     cost: bool = False
+    said: bool = False
+    bound: bool = False
 
-    def verdict(self, value: float, published: float) -> Verdict:
+    def verdict(self, value: float, published: float, error: float | None = None) -> Verdict:
         """Return how a measured number compares."""
         if self.cost:
             return "cheaper" if value <= published else "dearer"
-        if abs(value - published) <= max(self.within * abs(published), self.absolute):
+        if self.bound:
+            return "agrees" if value - 2 * (error or 0.0) <= published else "differs"
+        if self.said:
+            return "agrees" if value == published else "differs" if abs(value - published) == 1 else "undecided"
+        if abs(value - published) <= max(self.within * abs(published), self.absolute, 2 * (error or 0.0)):
             return "agrees"
         low, high = sorted((abs(value), abs(published)))
         return "same order" if value * published > 0 and high <= self.factor * low else "differs"
@@ -52,12 +62,18 @@ class Rule:
         """Return the rule in words."""
         if self.cost:
             return "cheaper: no more than published"
+        if self.bound:
+            return "agrees: no more than the published bound, or by less than two standard errors"
+        if self.said:
+            return "undecided: within two standard errors of the difference"
         near = f"agrees: within {self.within:.0%}" if self.within else "agrees: equal"
         near += f" or within {self.absolute:g}" if self.absolute else ""
-        return f"{near}; same order: within a factor of {self.factor:g}"
+        return f"{near} or two standard errors; same order: within a factor of {self.factor:g}"
 
 
 COST: Final = Rule(cost=True)
+SAID: Final = Rule(said=True)
+BOUND: Final = Rule(bound=True)
 
 
 @final
@@ -106,10 +122,12 @@ class Claim:
 class Item:
     """A table or figure. Without `measure` it cannot be reproduced, and `reason` says why.
 
-    `needs` are files of `SYNDIC_DATA`, `libraries` what must be importable; `rules` go by the beginning of a metric,
-    the first that fits counts. Rows without a published number are shown if their metric begins with one of `shown`.
-    `seconds` are processor seconds, quick and in full, on the machine that calibration refers to; without the first
-    the item is left out of a quick run. `benches` names the modules of `syndic_lab.bench` whose published rows it has.
+    With `measure`, `reason` says where data can be asked for. `needs` are files of `SYNDIC_DATA`, `libraries` what must
+    be importable; `rules` go by the beginning of a metric, the first that fits counts. Rows without a published number
+    are shown if their metric begins with one of `shown`. `seconds` are processor seconds, quick and in full, on the
+    machine that calibration refers to; without the first the item is left out of a quick run. `pieces` are parts of a
+    full run, by name: each takes an hour at most and is kept by itself. `benches` names the modules of
+    `syndic_lab.bench` whose published rows it has.
     """
 
     name: str
@@ -125,6 +143,7 @@ class Item:
     shown: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: tuple[float | None, float] = (None, 0.0)
+    pieces: tuple[tuple[str, Measure], ...] = ()
     benches: tuple[str, ...] = ()
 
     def rule(self, metric: str) -> Rule:
@@ -139,6 +158,10 @@ class Item:
 
     def verdicts(self, rows: Sequence[Row]) -> list[Verdict]:
         """Return the verdict of every published number and claim."""
-        numbers = [self.rule(row.metric).verdict(row.value, row.published) for row in rows if row.published is not None]
+        numbers = [
+            self.rule(row.metric).verdict(row.value, row.published, row.error)
+            for row in rows
+            if row.published is not None
+        ]
         found = Found.of(rows)
         return [*numbers, *(claim.verdict(found)[0] for claim in self.claims)]

@@ -21,6 +21,7 @@ from syndic_lab.bench.row import Row
 from syndic_lab.bench.secure import noise as secure_noise
 from syndic_lab.bench.secure import sum as secure_sum
 from syndic_lab.reproduce.item import COST, Claim, Found, Item, Paper, Rule
+from syndic_lab.reproduce.theorems import of_learning
 
 PAPER: Final = Paper("jayaraman-2018", "Jayaraman et al. 2018: distributed learning of linear models in a secure sum")
 # noise parameter and deviation over 1000 samples, in thousandths
@@ -32,10 +33,6 @@ _TABLE_1: Final = {
     "MPC Out P": (8.0, 12.2),
     "MPC Grad P": (0.57, 0.572),
 }
-_NO_DATA: Final = (
-    "KDDCup98 is not among the data that could be found, and how its label was scaled is not printed. ",
-    "Figure 2 was digitised, but there is nothing of ours to hold against it.",
-)
 
 
 def table_1(quick: bool) -> Iterator[Row]:
@@ -77,13 +74,13 @@ def _noise(name: str, setting: Setting, draws: np.random.Generator) -> tuple[flo
 
 def curves(quick: bool, *, load: Callable[[], Split], parties: int) -> Iterator[Row | Curve]:
     """Yield gap and loss of every method over the iterations, and for the digitised figure its curves too."""
-    experiment = Experiment(split=load(), parties=parties, repeats=2 if quick else 5)
+    experiment = Experiment(split=load(), parties=parties, repeats=3 if quick else 5)
     traces = experiment.measure()
     yield from erm.of_experiment(experiment, traces)
     least = 0.5 / len(experiment.split.test_labels)
     pictures = [
-        ("optimality gap", {name: traces[name].gaps for name in erm.FIGURE}, 1e-6),
-        ("accuracy loss", {name: traces[name].losses for name in erm.FIGURE}, least),
+        ("optimality gap", {name: traces[name].gaps for name in erm.FIGURE if name in traces}, 1e-6),
+        ("accuracy loss", {name: traces[name].losses for name in erm.FIGURE if name in traces}, least),
     ]
     if experiment.split.name == "KDDCup99" and parties == 1000:
         pictures += [("optimality gap, published", dict(erm_published.GAPS), 1e-6)]
@@ -121,40 +118,50 @@ def _steady(data: str, parties: int) -> Claim:
 
 
 def _figure(number: int, load: Callable[[], Split], parties: int, seconds: tuple[float | None, float]) -> Item:
-    data = {"kddcup": "KDDCup99", "adult": "Adult"}[load.__name__]
-    kdd = data == "KDDCup99"
-    adult = ("adult_train.parquet", "adult_test.parquet")
+    data = {"kddcup": "KDDCup99", "kddcup98": "KDDCup98", "adult": "Adult"}[load.__name__]
+    needs = {
+        "KDDCup99": ("kddcup99_10pct.parquet",),
+        "KDDCup98": (erm_data.DONATIONS,),
+        "Adult": ("adult_train.parquet", "adult_test.parquet"),
+    }
     notes = (
         "Published: Figure 1, digitised, mean of iterations 800 to 1400. Ours: the 10 % file, 118 features, not 122.",
         "Local Obj P adds one random vector that all parties share, so that its gap varies from draw to draw.",
         "Rajkumar-Agarwal: the authors' program takes the epsilon of its random vector from the objective of one party "
         "(50 records: 0.25 is left), which gives four times the published gap. That of the joint objective (50,000 "
         "records: 0.49) gives the published one: tested, both are rows.",
+        "MPC Out P: the loss from the central model is four times the published one, because averaged models lose that "
+        "much without noise. Tested without effect: an intercept, three other samples, rows of norm 1, standardised "
+        "columns, exact local minimisers, lambda 0.002. Measured from the averaged models without noise, the loss is "
+        "the published one (a row below); the paper says the central model, so this is likely, not certain.",
+        "Losses of MPC Grad P and Rajkumar-Agarwal are below the published ones, by few test rows. Not explained.",
     )
-    words = ("The appendix prints no numbers and the figure could not be digitised; what it says in words is checked.",)
+    regression = (
+        "Published: Figure 2, digitised, mean of iterations 800 to 1400. How the label was scaled is not printed: ours "
+        "are dollars, so orders are compared, not levels.",
+    )
+    words: tuple[str, ...] = (
+        "The appendix prints no numbers and the figure could not be digitised: words are checked.",
+    )
+    if data == "Adult":
+        words += (
+            "MPC Grad P's loss of order 1e-4 is not explained. Tested with 1,000 parties: two other samples (0.0010, "
+            "0.0012), an intercept (0.0051), rows of norm 1 (0.0016), late iterates averaged (0.0005 to 0.0017).",
+        )
     return Item(
         name=f"learning-figure-{number}",
         paper=PAPER,
         where=f"Figure {number}",
         what=f"{data}, {parties:,} parties: optimality gap and accuracy loss over 1500 iterations",
         measure=partial(curves, load=load, parties=parties),
-        needs=("kddcup99_10pct.parquet",) if kdd else adult,
+        reason=erm_data.WHERE if data == "KDDCup98" else "",
+        needs=needs[data],
         rules=(("gap", Rule(within=0.25)), ("loss", Rule(within=0.5, factor=5.0))),
-        claims=(_order(data, parties), _steady(data, parties)),
+        claims=(_order(data, parties), _steady(data, parties)) if data != "KDDCup98" else (_order(data, parties),),
         shown=() if number == 1 else ("gap", "loss"),
-        notes=notes if number == 1 else words,
+        notes={1: notes, 2: regression}.get(number, words),
         seconds=seconds,
         benches=("erm.run",),
-    )
-
-
-def _missing(number: int, parties: int) -> Item:
-    return Item(
-        name=f"learning-figure-{number}",
-        paper=PAPER,
-        where=f"Figure {number}",
-        what=f"KDDCup98, {parties:,} parties: regression",
-        reason=_NO_DATA[0] + (_NO_DATA[1] if number == 2 else "The figure prints no numbers."),
     )
 
 
@@ -174,14 +181,14 @@ ITEMS: Final = (
         ),
         seconds=(0.5, 0.5),
     ),
-    _figure(1, erm_data.kddcup, 1000, (33.0, 80.0)),
-    _missing(2, 1000),
+    _figure(1, erm_data.kddcup, 1000, (55.0, 90.0)),
+    _figure(2, erm_data.kddcup98, 1000, (None, 120.0)),
     _figure(3, erm_data.kddcup, 100, (None, 90.0)),
     _figure(4, erm_data.kddcup, 50_000, (None, 200.0)),
-    _missing(5, 100),
-    _missing(6, 50_000),
+    _figure(5, erm_data.kddcup98, 100, (None, 120.0)),
+    _figure(6, erm_data.kddcup98, 50_000, (None, 300.0)),
     _figure(7, erm_data.adult, 100, (None, 70.0)),
-    _figure(8, erm_data.adult, 1000, (19.0, 45.0)),
+    _figure(8, erm_data.adult, 1000, (23.0, 45.0)),
     _figure(9, erm_data.adult, 30_000, (None, 150.0)),
     Item(
         name="learning-table-2",
@@ -198,4 +205,5 @@ ITEMS: Final = (
         seconds=(37.0, 120.0),
         benches=("erm.cost", "secure.noise", "secure.sum"),
     ),
+    of_learning(PAPER),
 )

@@ -11,12 +11,13 @@ from syndic_lab.reproduce.item import VERDICTS, Found, Item, Verdict
 from syndic_lab.reproduce.pace import in_words
 from syndic_lab.reproduce.run import Done, Outcome, machine
 
-NUMBERS_HEAD: Final = ("what was run", "metric", "published", "ours", "baseline", "unit", "verdict")
+NUMBERS_HEAD: Final = ("what was run", "metric", "published", "ours", "error", "baseline", "unit", "verdict")
 CLAIMS_HEAD: Final = ("what the paper says", "what was seen", "verdict")
 _MEANING: Final = (
     "Agrees, same order, differs: how a number of ours lies to the published one, by the rule under each table; a "
-    "claim in words agrees or differs. Cheaper, dearer: a cost, where less is better. Differs is no failure by itself: "
-    "the notes say where a paper's own number cannot hold."
+    "claim in words agrees or differs. Error: the standard error over seeds, whose number is in brackets. A number "
+    "within two of them agrees, an order within two of them is undecided. Cheaper, dearer: a cost, where less is "
+    "better. Differs is no failure by itself: the notes name the cause that was tested, or say that none was found."
 )
 
 
@@ -104,7 +105,7 @@ def tables_of(item: Item, rows: Sequence[Row]) -> list[Grid]:
     found = []
     if shown:
         numbers = tuple(_number_row(item, row) for row in shown)
-        found.append(Grid(caption="published and ours", head=NUMBERS_HEAD, rows=numbers, numbers=(2, 3, 4)))
+        found.append(Grid(caption="published and ours", head=NUMBERS_HEAD, rows=numbers, numbers=(2, 3, 4, 5)))
     if item.claims:
         measured = Found.of(rows)
         seen = [(claim.text, *reversed(claim.verdict(measured))) for claim in item.claims]
@@ -113,8 +114,10 @@ def tables_of(item: Item, rows: Sequence[Row]) -> list[Grid]:
 
 
 def _number_row(item: Item, row: Row) -> tuple[str, ...]:
-    verdict = "" if row.published is None else item.rule(row.metric).verdict(row.value, row.published)
-    return (row.row, row.metric, _short(row.published), _short(row.value), _short(row.baseline), row.unit, verdict)
+    verdict = "" if row.published is None else item.rule(row.metric).verdict(row.value, row.published, row.error)
+    error = "" if row.error is None else f"{row.error:.1g} ({row.runs})"
+    ours = (_short(row.published), _short(row.value), error, _short(row.baseline))
+    return (row.row, row.metric, *ours, row.unit, verdict)
 
 
 def _short(value: float | None) -> str:

@@ -9,12 +9,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
+from msgspec.structs import replace
+
 from syndic.document import Document, from_file, to_json, to_readable_json
 from syndic.errors import InputError, SyndicError
 from syndic.report.figure import Bars, Curve
 from syndic.version import __version__
 from syndic_lab.bench.row import Row
-from syndic_lab.reproduce.item import Item, Verdict
+from syndic_lab.reproduce.item import Item, Measure, Verdict
 from syndic_lab.reproduce.pace import Pace, calibrated, in_words
 
 State = Literal["done", "kept", "failed", "no data", "no library", "not quick", "not reproducible"]
@@ -52,7 +54,7 @@ def silent(_text: str) -> None:
 def reproduce(items: Sequence[Item], folder: Path, *, quick: bool, tell: Tell = silent) -> list[Done]:
     """Run what can be run and is not yet in the folder; every item is accounted for in the answer.
 
-    An interrupted run goes on where it was: what is finished is read, the item that was under way starts again.
+    An interrupted run goes on where it was: what is finished is read, the item or piece under way starts again.
     """
     (folder / "items").mkdir(parents=True, exist_ok=True)
     kept = {item.name: _kept(item, folder, quick) for item in items if not reason_not_to(item, quick)}
@@ -87,7 +89,8 @@ def reason_not_to(item: Item, quick: bool) -> tuple[State, str] | None:
     folder = os.environ.get("SYNDIC_DATA")
     missing = [file for file in item.needs if folder is None or not (Path(folder) / file).exists()]
     if missing:
-        return "no data", f"needs {', '.join(missing)}: set SYNDIC_DATA to a folder that has it"
+        where = f". {item.reason}" if item.reason else ""
+        return "no data", f"needs {', '.join(missing)}: set SYNDIC_DATA to a folder that has it{where}"
     absent = [name for name in item.libraries if find_spec(name) is None]
     if absent:
         return "no library", f"needs {', '.join(absent)}: install the extra 'bench'"
@@ -105,12 +108,12 @@ def key_of(item: Item, quick: bool) -> str:
     return digest.hexdigest()[:32]
 
 
-def _path(item: Item, folder: Path) -> Path:
-    return folder / "items" / f"{item.name}.json"
+def _path(item: Item, folder: Path, piece: str = "") -> Path:
+    return folder / "items" / f"{item.name}{piece and '.'}{piece}.json"
 
 
-def _kept(item: Item, folder: Path, quick: bool) -> Outcome | None:
-    path = _path(item, folder)
+def _kept(item: Item, folder: Path, quick: bool, piece: str = "") -> Outcome | None:
+    path = _path(item, folder, piece)
     if not path.exists():
         return None
     try:
@@ -123,23 +126,47 @@ def _kept(item: Item, folder: Path, quick: bool) -> Outcome | None:
 
 def _run(item: Item, folder: Path, quick: bool) -> Done:
     try:
-        outcome = _measured(item, quick)
+        outcome = _measured(item, folder, quick)
     except SyndicError as error:
         return Done(name=item.name, state="failed", why=str(error))
     except Exception as error:  # one broken measurement must not lose an hour of others
         return Done(name=item.name, state="failed", why=f"{type(error).__name__}: {error}")
-    path = _path(item, folder)
-    part = path.with_suffix(".part")
-    part.write_bytes(to_readable_json(outcome))
-    part.replace(path)
+    _keep(outcome, _path(item, folder))
     return _done(item, outcome, "done")
 
 
-def _measured(item: Item, quick: bool) -> Outcome:
+def _keep(outcome: Outcome, path: Path) -> None:
+    part = path.with_suffix(".part")
+    part.write_bytes(to_readable_json(outcome))
+    part.replace(path)
+
+
+def _measured(item: Item, folder: Path, quick: bool) -> Outcome:
+    """Measure an item, in a full run piece by piece: what was kept of an interrupted run is not measured again."""
     if item.measure is None:
         raise InputError(f"{item.name} cannot be run: {item.reason}")
+    if quick or not item.pieces:
+        return _timed(item, item.measure, quick)
+    found = []
+    for name, measure in item.pieces:
+        outcome = _kept(item, folder, quick, name)
+        if outcome is None:
+            outcome = _timed(item, measure, quick)
+            _keep(outcome, _path(item, folder, name))
+        found.append(outcome)
+    return replace(
+        found[0],
+        cpu_seconds=sum(one.cpu_seconds for one in found),
+        seconds=sum(one.seconds for one in found),
+        rows=tuple(row for one in found for row in one.rows),
+        curves=tuple(curve for one in found for curve in one.curves),
+        bars=tuple(bars for one in found for bars in one.bars),
+    )
+
+
+def _timed(item: Item, measure: Measure, quick: bool) -> Outcome:
     start, busy = time.perf_counter(), processor_seconds()
-    parts = list(item.measure(quick))
+    parts = list(measure(quick))
     return Outcome(
         item=item.name,
         key=key_of(item, quick),

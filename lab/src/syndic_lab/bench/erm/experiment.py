@@ -10,7 +10,7 @@ from typing import Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.model.erm.loss import Logistic, Objective
+from syndic.model.erm.loss import Logistic, Objective, Squared
 from syndic.model.erm.multiclass import JointObjective
 from syndic.model.erm.noise_law import LawName
 from syndic.model.erm.private import (
@@ -31,6 +31,7 @@ from syndic_lab.bench.erm.cohort import Cohort
 from syndic_lab.bench.erm.data import Split
 from syndic_lab.bench.erm.newton import newton_models
 from syndic_lab.bench.erm.published import POSITIONS
+from syndic_lab.bench.row import standard_error
 
 Numbers = NDArray[np.float64]
 Draw = Callable[[int, Numbers], Numbers]
@@ -43,16 +44,22 @@ LATE: Final = slice(POSITIONS.index(800), len(POSITIONS))
 VARIANTS: Final[tuple[Variant, ...]] = ("as_published", "sound")
 TOLERANCE: Final = 1e-8
 # as published, but for the epsilon left to the vector: that of the joint objective, not of one party's
+# the loss measured from the average of models without noise, not from the central model
+AGAINST: Final = "MPC Out P, against averaged models"
 JOINT: Final = "Rajkumar-Agarwal, joint objective"
 
 
 @final
 @dataclass(frozen=True)
 class Trace:
-    """Optimality gap and accuracy loss at each checkpoint, averaged over repeats."""
+    """Optimality gap and accuracy loss at each checkpoint, averaged over repeats.
+
+    `errors` are the standard errors of the late gap and the late loss over repeats.
+    """
 
     gaps: tuple[float, ...]
     losses: tuple[float, ...]
+    errors: tuple[float, float] = (0.0, 0.0)
 
     @property
     def gap(self) -> float:
@@ -113,15 +120,25 @@ class Experiment:
         return self._objective.value(weights, self.split.rows, self.split.labels)
 
     def accuracy(self, weights: Numbers) -> float:
-        """Return the share of test rows on the right side; a prediction of 0 counts as -1."""
+        """Return the share of test rows on the right side, 0 counting as -1; in a regression less the squared error."""
+        if self.split.regression:
+            return -float(((self.split.test_rows @ weights - self.split.test_labels) ** 2).mean())
         predicted = np.where(self.split.test_rows @ weights > 0, 1.0, -1.0)
         return float((predicted == self.split.test_labels).mean())
 
     def measure(self) -> dict[str, Trace]:
-        """Return the trace of each method; ", sound" after a name is the variant that holds."""
+        """Return the trace of each method; ", sound" after a name is the variant that holds.
+
+        A regression has the authors' variants only: the slopes of its loss have no bound, so none of them is sound.
+        """
         generator = np.random.default_rng([self.seed, self.parties])
+        if self.split.regression:
+            models = self._averaged(generator) | self._objectives(generator) | self._gradients(generator)
+            return {name: self._trace(found) for name, found in models.items()}
         models = self._averaged(generator) | self._objectives(generator) | self._gradients(generator) | self._newton()
-        return {name: self._trace(found) for name, found in models.items()}
+        traces = {name: self._trace(found) for name, found in models.items()}
+        final = models["Distributed, no privacy"][-1, 0]
+        return traces | {AGAINST: self._trace(models["MPC Out P"], final)}
 
     def few_and_many(self) -> dict[str, Trace]:
         """Return the traces of the few-round method and of MPC Grad P only."""
@@ -142,20 +159,30 @@ class Experiment:
 
     @property
     def _objective(self) -> Objective:
+        if self.split.regression:
+            # slopes are not clipped in the authors' program
+            return Objective(Squared(), self.regularisation, clip=1e12)
         return Objective(Logistic(), self.regularisation)
 
-    def _trace(self, models: Numbers) -> Trace:
-        """Return the trace of models (checkpoint, repeat, dimension)."""
-        best, right = self.objective(self.reference), self.accuracy(self.reference)
-        gaps = [np.mean([abs(self.objective(one) - best) for one in repeats]) for repeats in models]
-        losses = [np.mean([abs(self.accuracy(one) - right) for one in repeats]) for repeats in models]
-        return Trace(tuple(map(float, gaps)), tuple(map(float, losses)))
+    def _trace(self, models: Numbers, reference: Numbers | None = None) -> Trace:
+        """Return the trace of models (checkpoint, repeat, dimension), measured from the reference or another model."""
+        fixed = self.reference if reference is None else reference
+        best, right = self.objective(fixed), self.accuracy(fixed)
+        gaps = np.array([[abs(self.objective(one) - best) for one in repeats] for repeats in models])
+        losses = np.array([[abs(self.accuracy(one) - right) for one in repeats] for repeats in models])
+        late = [each[LATE].mean(axis=0) for each in (gaps, losses)]
+        # what has no noise has one repeat, and no error
+        errors = [standard_error(each.tolist()) if len(each) > 1 else 0.0 for each in late]
+        means = [tuple(map(float, each.mean(axis=1))) for each in (gaps, losses)]
+        return Trace(means[0], means[1], (errors[0], errors[1]))
 
     def _averaged(self, generator: np.random.Generator) -> dict[str, Numbers]:
         """Averages of models: as published at every iterate, sound at the certified minimisers."""
         iterates = self.cohort.average_descent(CHECKPOINTS)[:, None, :]
-        minimiser, _ = self.cohort.average_minimiser(TOLERANCE)
-        pooled, _ = Cohort.equal(self.split.rows, self.split.labels, 1, self._objective).average_minimiser(TOLERANCE)
+        if not self.split.regression:
+            minimiser, _ = self.cohort.average_minimiser(TOLERANCE)
+            everybody = Cohort.equal(self.split.rows, self.split.labels, 1, self._objective)
+            pooled, _ = everybody.average_minimiser(TOLERANCE)
         found = {"Distributed, no privacy": iterates}
         cases: list[tuple[ModelMethod, LawName, str]] = [
             ("MPC Out P", "as_published", ""),
@@ -167,7 +194,7 @@ class Experiment:
             ("Local Out P", "gaussian", ", sound"),
             ("Central Out P", "gaussian", ", sound"),
         ]
-        for method, law, word in cases:
+        for method, law, word in cases[: 3 if self.split.regression else None]:
             centre = pooled if method == "Central Out P" else minimiser if word else iterates
             found[f"{method}{word}"] = centre + self._noise(method, law, generator)
         return found
@@ -180,15 +207,18 @@ class Experiment:
 
     def _objectives(self, generator: np.random.Generator) -> dict[str, Numbers]:
         shape = (self.parties, self.setting.dimension)
-        printed = local_objective(self.setting, Logistic().smoothness, "as_published")
-        sound = local_objective(self.setting, Logistic().smoothness)
+        printed = local_objective(self.setting, self._objective.loss.smoothness, "as_published")
+        sound = local_objective(self.setting, self._objective.loss.smoothness)
         iterates, minimisers = [], []
         for _ in range(self.repeats):
             shared = np.broadcast_to(printed.law.simulate((1, shape[1]), generator), shape)
             iterates.append(self.cohort.average_descent(CHECKPOINTS, linear=shared, extra=printed.extra))
+            if self.split.regression:
+                continue
             own = sound.law.simulate(shape, generator)
             minimisers.append(self.cohort.average_minimiser(TOLERANCE, linear=own, extra=sound.extra)[0])
-        return {"Local Obj P": np.stack(iterates, axis=1), "Local Obj P, sound": _level(np.stack(minimisers))}
+        found = {"Local Obj P": np.stack(iterates, axis=1)}
+        return found if self.split.regression else found | {"Local Obj P, sound": _level(np.stack(minimisers))}
 
     def _gradients(self, generator: np.random.Generator) -> dict[str, Numbers]:
         """All descents side by side, as columns of one matrix."""
@@ -217,13 +247,13 @@ class Experiment:
     def _draws(self, generator: np.random.Generator) -> Iterator[tuple[str, Draw]]:
         shape = (self.repeats, self.setting.dimension)
         methods: tuple[GradientMethod, ...] = ("MPC Grad P", "Local Grad P")
-        for variant in VARIANTS:
+        for variant in VARIANTS[: 1 if self.split.regression else None]:
             word = ", sound" if variant == "sound" else ""
             for method in methods:
                 yield f"{method}{word}", _single(gradient_noise(method, self.setting, variant), shape, generator)
-            both = two_noises(self.setting, Logistic().smoothness, variant)
+            both = two_noises(self.setting, self._objective.loss.smoothness, variant)
             yield f"Rajkumar-Agarwal{word}", self._both(both, shape, generator)
-        both = two_noises(self.setting, Logistic().smoothness, "as_published", joint=True)
+        both = two_noises(self.setting, self._objective.loss.smoothness, "as_published", joint=True)
         yield JOINT, self._both(both, shape, generator)
 
     def _both(self, noises: TwoNoises, shape: tuple[int, int], generator: np.random.Generator) -> Draw:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
 from syndic.errors import InputError
 from syndic.report.figure import Curve, Line
@@ -12,7 +13,16 @@ from syndic_lab.bench.erm import cost as erm_cost
 from syndic_lab.bench.erm import data as erm_data
 from syndic_lab.bench.erm import published as erm_published
 from syndic_lab.bench.erm import study as erm_study
-from syndic_lab.bench.erm.experiment import CHECKPOINTS, ITERATIONS, JOINT, LATE, Experiment, Trace, best_baseline
+from syndic_lab.bench.erm.experiment import (
+    AGAINST,
+    CHECKPOINTS,
+    ITERATIONS,
+    JOINT,
+    LATE,
+    Experiment,
+    Trace,
+    best_baseline,
+)
 from syndic_lab.bench.erm.newton import EPSILONS, Kinds
 from syndic_lab.bench.row import Row
 
@@ -84,15 +94,17 @@ def _kinds() -> Iterator[Row]:
 
 def of_experiment(experiment: Experiment, traces: Mapping[str, Trace]) -> Iterator[Row]:
     """Yield the rows of one experiment."""
-    best = {word: best_baseline(traces, word) for word in ("", ", sound")}
+    words = ("",) if experiment.split.regression else ("", ", sound")
+    best = {word: best_baseline(traces, word) for word in words}
     reference = experiment.reference
     for metric, value in (("objective", experiment.objective), ("accuracy", experiment.accuracy)):
         yield _row(experiment, "Central, no privacy", metric, value(reference))
     for name, trace in traces.items():
-        for metric, measured in (("gap", trace.gap), ("loss", trace.loss)):
+        for metric, measured, error in (("gap", trace.gap, trace.errors[0]), ("loss", trace.loss, trace.errors[1])):
             variant = ", sound" if ", sound" in name else ""
             baseline = best[variant][metric] if name.startswith("MPC") else None
-            yield _row(experiment, name, metric, measured, baseline, published(experiment, name, metric))
+            row = _row(experiment, name, metric, measured, baseline, published(experiment, name, metric))
+            yield replace(row, error=error, runs=experiment.repeats)
     if (experiment.split.name, experiment.parties) == _TIMED:
         yield _row(experiment, f"MPC Grad P, {ITERATIONS} iterations", "seconds", experiment.seconds())
 
@@ -102,8 +114,13 @@ def published(experiment: Experiment, name: str, metric: str) -> float | None:
     match experiment.split.name, experiment.parties, name:
         case "KDDCup99", 1000, _:
             curves = erm_published.GAPS if metric == "gap" else erm_published.LOSSES
+            if name == AGAINST:
+                return float(np.mean(erm_published.LOSSES["MPC Out P"][LATE])) if metric == "loss" else None
             shown = "Rajkumar-Agarwal" if name == JOINT else name
             return float(np.mean(curves[shown][LATE])) if shown in curves else None
+        case "KDDCup98", 1000, _:
+            late = erm_published.REGRESSION_GAPS if metric == "gap" else erm_published.REGRESSION_LOSSES
+            return late.get("Rajkumar-Agarwal" if name == JOINT else name)
         case "Adult", _, "MPC Grad P":
             return erm_published.ADULT_GAP if metric == "gap" else erm_published.ADULT_LOSS
     return None

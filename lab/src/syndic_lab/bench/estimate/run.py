@@ -25,7 +25,7 @@ from syndic_lab.bench.estimate.accuracy import (
     statistics_error,
     statistics_error_printed,
 )
-from syndic_lab.bench.estimate.runs import Runs, chances_of, squared_error
+from syndic_lab.bench.estimate.runs import Runs, chances_of, error_of_squares, squared_error
 from syndic_lab.bench.row import Row
 
 FOLDER = Path("bench-results")
@@ -68,12 +68,15 @@ def sweep(word: str, quick: bool) -> Iterator[Row | Curve]:
                 bench="estimate",
                 row=f"{scheme}, {symbol} = {point:g}",
                 metric="MSE x M x N x I",
-                value=value,
+                value=value[0],
                 unit="",
                 baseline=corrected,
                 published=printed,
+                error=value[1],
+                runs=value[2],
             )
-    yield figure(symbol, points, settings, measured)
+    means = {scheme: [value for value, _, _ in found] for scheme, found in measured.items()}
+    yield figure(symbol, points, settings, means)
 
 
 def formulas(scheme: str, at: Setting) -> tuple[float, float | None]:
@@ -134,7 +137,8 @@ def _blocks(at: Setting) -> int:
     return max(each for each in range(1, best + 1) if at.people % each == 0)
 
 
-def _ratio(scheme: str, at: Setting, repeats: int) -> float:
+def _ratio(scheme: str, at: Setting, repeats: int) -> tuple[float, float, int]:
+    """Return the mean squared error over the bound, its standard error and the number of runs."""
     layout, epsilon = _layout(), Fraction(str(at.epsilon))
     blocks = _blocks(at)
     if scheme == "dsaa":
@@ -154,4 +158,5 @@ def _ratio(scheme: str, at: Setting, repeats: int) -> float:
         found = runs.by_blocks(DiscreteLaplace(sensitivity=FINE, epsilon=epsilon), blocks)
     else:
         found = runs.masked(LaplaceShare(sensitivity=layout.l1, epsilon=epsilon, parties=at.parties, dimension=1))
-    return float(squared_error(found, np.array([_CHANCE]))[0]) / at.bound
+    mean, error = (of(found, np.array([_CHANCE])) for of in (squared_error, error_of_squares))
+    return float(mean[0]) / at.bound, float(error[0]) / at.bound, repeats

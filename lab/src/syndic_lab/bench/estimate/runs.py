@@ -82,3 +82,8 @@ def chances_of(column: Any, law: Any) -> Array:
 def squared_error(estimated: Estimated, theta: Array) -> Array:
     """Return the mean squared error of every parameter over all runs."""
     return np.asarray(((estimated.theta - theta) ** 2).mean(axis=0))
+
+
+def error_of_squares(estimated: Estimated, theta: Array) -> Array:
+    """Return the standard error of that mean."""
+    return np.asarray(((estimated.theta - theta) ** 2).std(axis=0) / len(estimated.theta) ** 0.5)

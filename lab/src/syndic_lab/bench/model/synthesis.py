@@ -13,6 +13,7 @@ from typing import Any, Final, final
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from syndic.errors import InputError
@@ -25,7 +26,7 @@ from syndic.runtime import Local
 from syndic.study import Study
 from syndic_lab.bench.memory import peak_megabytes
 from syndic_lab.bench.model.synthesis_data import Coded, alike, codes_of, distances, load, sorted_by, unequal
-from syndic_lab.bench.row import Row
+from syndic_lab.bench.row import Row, standard_error
 
 Parts = list[NDArray[np.int64]]
 
@@ -228,7 +229,9 @@ def _apart(
     for place, ways in enumerate(found[0].apart):
         printed = None if published is None else published[place]
         beside = None if baseline is None else _mean(baseline, ways)
-        yield _row(row, f"tvd{ways}", _mean(found, ways), "distance", beside, printed)
+        apart = [one.apart[ways] for one in found]
+        made = _row(row, f"tvd{ways}", _mean(found, ways), "distance", beside, printed)
+        yield replace(made, error=standard_error(apart), runs=len(apart))
 
 
 def _mean(found: Sequence[Found], ways: int) -> float:

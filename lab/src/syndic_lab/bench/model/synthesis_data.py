@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, final
@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pyarrow import csv
 
 from syndic.data import Domain, Schema
 from syndic.errors import InputError
@@ -60,6 +61,64 @@ def _read(name: str, path: Path) -> Coded:
     """Return the same object for the same file: runs on it are kept by it, so that experiments can share them."""
     schema = Schema.from_domain(path.with_name(f"{path.stem}-domain.json"))
     return Coded(name, schema, pq.read_table(path).select(schema.names))
+
+
+@final
+@dataclass(frozen=True)
+class Asked:
+    """A public table that may not be passed on: one header line, integer codes; `read_as` corrects codes by column."""
+
+    file: str
+    rows: int
+    sizes: tuple[int, ...]
+    where: str
+    read_as: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+
+
+ASKED: Final = {
+    "nltcs": Asked(
+        "nltcs.csv", 21_574, (2,) * 16,
+        "Ask for the National Long-Term Care Survey at icpsr.umich.edu, or take the coded table from the authors of "
+        "PrivMRF (github.com/caicre/PrivMRF).",
+    ),
+    "br2000": Asked(
+        "br2000.csv", 38_000, (2, 7, 21, 10, 16, 2, 2, 2, 2, 4, 16, 2, 16, 2),
+        "Ask for the census of Brazil, 2000, at international.ipums.org, or take the coded table from the authors of "
+        "PrivMRF (github.com/caicre/PrivMRF).",
+        {2: {21: 20}},
+    ),
+}  # fmt: skip
+
+
+def load_asked(name: str) -> Coded:
+    """Read a table of `ASKED` from the folder that `SYNDIC_DATA` names; refuse one of another shape."""
+    asked, folder = ASKED[name], os.environ.get("SYNDIC_DATA")
+    path = Path(folder or ".") / asked.file
+    if folder is None or not path.exists():
+        raise InputError(f"{asked.file} was not found in the folder that SYNDIC_DATA names. {asked.where}")
+    return _read_asked(name, path)
+
+
+@lru_cache(maxsize=4)
+def _read_asked(name: str, path: Path) -> Coded:
+    asked = ASKED[name]
+    try:
+        table = csv.read_csv(path)
+        codes = [np.asarray(column.cast(pa.int64())) for column in table.columns]
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InputError(f"{path.name}: expected a header and integer codes separated by commas") from error
+    if (table.num_rows, len(codes)) != (asked.rows, len(asked.sizes)):
+        wanted = f"{asked.rows:,} rows of {len(asked.sizes)} columns"
+        raise InputError(f"{path.name}: expected {wanted}, found {table.num_rows:,} of {len(codes)}")
+    columns = {}
+    for place, (size, given) in enumerate(zip(asked.sizes, codes, strict=True)):
+        column = given.copy()
+        for code, other in asked.read_as.get(place, {}).items():
+            column[given == code] = other
+        if column.min() < 0 or column.max() >= size:
+            raise InputError(f"{path.name}: expected codes from 0 to {size - 1} in column {place + 1}")
+        columns[f"c{place:02d}"] = column
+    return Coded(name, Schema.from_domain(dict(zip(columns, asked.sizes, strict=True))), pa.table(columns))
 
 
 def codes_of(table: pa.Table, schema: Schema) -> dict[str, NDArray[np.int64]]:

@@ -6,6 +6,9 @@ A method's plain name is the authors' own variant, (epsilon, 1e-5) for each part
 
 import sys
 from collections.abc import Iterator, Mapping
+from math import sqrt
+
+from msgspec.structs import replace
 
 from syndic.errors import InputError
 from syndic.report.figure import Curve, Figure
@@ -28,7 +31,7 @@ _SPLITS = {
     "music": (25, 200),
 }
 # draws for Figure 2, those of sound methods, and those with the signs themselves
-_DRAWS, _FULL_DRAWS = (4000, 100, 100), (5000, 300, 500)
+_DRAWS, _FULL_DRAWS = (2500, 60, 60), (5000, 300, 500)
 _SCATTERED = (1000, 10_000)
 
 
@@ -88,13 +91,17 @@ def figure_2(quick: bool) -> Iterator[Row | tuple[str, Curve]]:
 def of_draws(people: int, epsilon: float, method: str, found: Found) -> Iterator[Row]:
     """Yield mean distance and, for printed methods, the chances that Figure 2 shows."""
     name = f"synthetic, n {people}, epsilon {epsilon:g}, {method}"
-    yield _row(name, "distance", found.mean, "length", published=_published_mean(people, epsilon, method))
+    mean = _row(name, "distance", found.mean, "length", published=_published_mean(people, epsilon, method))
+    yield replace(mean, error=found.error, runs=len(found.distances))
     yield _row(name, "distance, standard error", found.error, "length")
     if method not in PRINTED:
         return
     for distance in DISTANCES:
         published = _published_share(people, epsilon, method, distance)
-        yield _row(name, f"P(distance > {distance:g})", found.beyond(distance), "share", published=published)
+        share = found.beyond(distance)
+        error = sqrt(share * (1 - share) / len(found.distances))
+        row = _row(name, f"P(distance > {distance:g})", share, "share", published=published)
+        yield replace(row, error=error, runs=len(found.distances))
 
 
 def of_signs(people: int, epsilon: float, found: Found, limit: Found) -> Iterator[Row]:
@@ -133,13 +140,16 @@ def of_table(data: Data, found: Losses) -> Iterator[Row]:
     zero, ols = found.losses["predict zero", 0.0].mean, found.losses["ols", 0.0].mean
     for method in ("ols", "predict zero", "predict mean"):
         published = regression_published.OLS[data.name] if method == "ols" else None
-        yield _row(f"{data.name}, {method}", "loss", found.losses[method, 0.0].mean, published=published)
+        loss = found.losses[method, 0.0]
+        row = _row(f"{data.name}, {method}", "loss", loss.mean, published=published)
+        yield replace(row, error=loss.error, runs=loss.runs)
     for epsilon in EPSILONS:
         for method in PRIVATE:
             name, loss = f"{data.name}, {method}, epsilon {epsilon:g}", found.losses[method, epsilon]
             published = regression_published.loss(data.name, method, epsilon) if method in PRINTED else None
             baseline = found.losses["rmgm", epsilon].mean if method == "gram" else zero
-            yield _row(name, "loss", loss.mean, baseline=baseline, published=published)
+            row = _row(name, "loss", loss.mean, baseline=baseline, published=published)
+            yield replace(row, error=loss.error, runs=loss.runs)
             yield _row(name, "loss, standard error", loss.error)
         yield _row(f"{data.name}, rmgm, epsilon {epsilon:g}", "best k on the test rows", found.mixes[epsilon], "mixes")
         gram, printed = found.losses["gram", epsilon].mean, regression_published.loss(data.name, "rmgm", epsilon)

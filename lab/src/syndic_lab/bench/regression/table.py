@@ -32,6 +32,7 @@ class Loss:
 
     mean: float
     error: float
+    runs: int = 1
 
 
 @final
@@ -130,7 +131,8 @@ def _private(part: _Part, data: Data, epsilon: float, generator: np.random.Gener
 def _best(found: dict[tuple[str, float], list[float]]) -> Losses:
     """Return means, RMGM's being that of the number of mixes with the least mean loss on the test rows."""
     losses = {
-        key: Loss(float(np.mean(values)), float(np.std(values)) / sqrt(len(values))) for key, values in found.items()
+        key: Loss(float(np.mean(values)), float(np.std(values)) / sqrt(len(values)), len(values))
+        for key, values in found.items()
     }
     mixes = {}
     for epsilon in EPSILONS:

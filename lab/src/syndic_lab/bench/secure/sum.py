@@ -58,8 +58,11 @@ def rows(quick: bool) -> Iterator[Row]:
         yield from _coordinator(parties, _FEATURES)
 
 
-def _row(row: str, metric: str, value: float, unit: str, **beside: float) -> Row:
-    return Row(bench="secure", row=f"{_SECTION}, {row}", metric=metric, value=value, unit=unit, **beside)
+def _row(
+    row: str, metric: str, value: float, unit: str, *, baseline: float | None = None, published: float | None = None
+) -> Row:
+    name = f"{_SECTION}, {row}"
+    return Row(bench="secure", row=name, metric=metric, value=value, unit=unit, baseline=baseline, published=published)
 
 
 # The whole method, over sockets.

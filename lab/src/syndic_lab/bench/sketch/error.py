@@ -99,17 +99,18 @@ def oracle_error(responses: Sequence[RandomisedResponse], runs: int) -> float:
 
 def sketch_error(plan: SketchPlan, runs: int, decoder: Decoder = "likeliest") -> float:
     """Return the measured error of a cell of one table; cells of a run err alike, so many runs are needed."""
-    bare = msgspec.structs.replace(plan, phantoms=0)
-    randomness, found = SystemRandomness(), []
-    for _ in range(runs):
-        shape = (plan.repetitions, SIZE, SIZE)
-        cells = [largest_ranks(bare, int(count), plan.repetitions, randomness) for count in _CELLS.ravel()]
-        drawn = np.stack(cells, axis=1).reshape(shape)
-        phantoms = largest_ranks(plan, plan.phantoms, plan.repetitions * 2 * SIZE, randomness)
-        sides = phantoms.reshape(plan.repetitions, 2, SIZE)
-        columns = [np.maximum(drawn.max(axis=2 - place), sides[:, place]) for place in range(2)]
-        found.append(_squared(decoded_cells(columns, plan, PEOPLE, decoder)))
-    return float(np.mean(found) ** 0.5)
+    return float(np.mean([_squared(sketched_cells(plan, decoder)[0]) for _ in range(runs)]) ** 0.5)
+
+
+def sketched_cells(plan: SketchPlan, decoder: Decoder) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the cells of one table from sketches that are drawn anew, and the true ones."""
+    bare, randomness = msgspec.structs.replace(plan, phantoms=0), SystemRandomness()
+    cells = [largest_ranks(bare, int(count), plan.repetitions, randomness) for count in _CELLS.ravel()]
+    drawn = np.stack(cells, axis=1).reshape(plan.repetitions, SIZE, SIZE)
+    phantoms = largest_ranks(plan, plan.phantoms, plan.repetitions * 2 * SIZE, randomness)
+    sides = phantoms.reshape(plan.repetitions, 2, SIZE)
+    columns = [np.maximum(drawn.max(axis=2 - place), sides[:, place]) for place in range(2)]
+    return decoded_cells(columns, plan, PEOPLE, decoder), _CELLS
 
 
 def _codes() -> list[NDArray[np.int64]]:

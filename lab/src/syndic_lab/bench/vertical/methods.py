@@ -81,7 +81,15 @@ def privmrf(data: Coded, epsilon: str, seed: int) -> Made:
 @lru_cache(maxsize=1024)
 def found(data: Coded, method: str, epsilon: str, seed: int, parties: int = 2) -> Found:
     """Return distances, time and traffic of a method; a run that several experiments need is made once."""
-    return measured(data, made(data, method, epsilon, seed, parties))
+    if method in (CURATOR, PRIVMRF):
+        return measured(data, made(data, method, epsilon, seed, parties))
+    return found_with(data, _PROTOCOLS[method](), epsilon, seed, parties)
+
+
+@lru_cache(maxsize=1024)
+def found_with(data: Coded, protocol: AnyMethod, epsilon: str, seed: int, parties: int = 2) -> Found:
+    """Return the same of a protocol with these parameters."""
+    return measured(data, made_with(data, protocol, epsilon, seed, parties))
 
 
 def measured(data: Coded, rows: Made) -> Found:

@@ -11,17 +11,28 @@ from syndic.errors import InputError
 from syndic_lab.bench.model.synthesis_data import Coded, load
 from syndic_lab.bench.row import Row
 from syndic_lab.bench.vertical.advice import of_advice
-from syndic_lab.bench.vertical.claims import of_budget, of_consistency, of_cost, of_distance, of_local, of_recovery
+from syndic_lab.bench.vertical.claims import (
+    FEW_SHARES,
+    SHARES_OF_LOCAL,
+    of_budget,
+    of_consistency,
+    of_cost,
+    of_distance,
+    of_local,
+    of_recovery,
+)
 from syndic_lab.bench.vertical.methods import (
     CURATOR,
     GAN,
     GAN_SUITED,
     GLUED,
     METHODS,
+    ORACLE,
     ORACLE_PRINTED,
     PRIVMRF,
     SHARES,
     SKETCH,
+    TREE,
 )
 from syndic_lab.bench.vertical.run import EPSILON, PUBLISHED_SECONDS, of_processes, of_table, of_trusting
 from syndic_lab.bench.vertical.svm import of_svm
@@ -42,8 +53,8 @@ class Plan:
 
     @property
     def seeds(self) -> Sequence[int]:
-        """One run of everything, or two."""
-        return range(1 if self.quick else 2)
+        """Three runs of everything: what is compared has a spread."""
+        return range(3)
 
     @property
     def epsilons(self) -> Sequence[str]:
@@ -53,7 +64,7 @@ class Plan:
     @property
     def methods(self) -> tuple[str, ...]:
         """All that can run here; the slow ones only if there is time."""
-        slow = (GAN_SUITED, PRIVMRF) if self.quick else ()
+        slow = (GAN, GAN_SUITED, PRIVMRF, SKETCH, ORACLE, TREE) if self.quick else ()
         missing = () if find_spec("torch") else (GAN, GAN_SUITED)
         return tuple(name for name in METHODS if name not in (*slow, *missing))
 
@@ -98,7 +109,7 @@ def _distance(plan: Plan) -> Iterator[Row]:
 def _svm(plan: Plan) -> Iterator[Row]:
     label = plan.data.domain.names[-1]
     for epsilon in plan.epsilons:
-        yield from of_svm(plan.data, label, epsilon, plan.classified, folds=1 if plan.quick else 5)
+        yield from of_svm(plan.data, label, epsilon, plan.classified, folds=3 if plan.quick else 5)
 
 
 def _processes(plan: Plan) -> Iterator[Row]:
@@ -126,7 +137,9 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
     "svm": Experiment("misclassification of a classifier", _svm, 0.6, 90),
     "budget": Experiment(
         "part of the budget for local models",
-        lambda plan: of_budget(plan.data, EPSILON, plan.seeds, plan.ways),
+        lambda plan: of_budget(
+            plan.data, EPSILON, plan.seeds, plan.ways, FEW_SHARES if plan.quick else SHARES_OF_LOCAL
+        ),
         0.2,
         4,
     ),
@@ -152,9 +165,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
 
 def rows(quick: bool, only: Sequence[str] = (), table: Path | None = None) -> Iterator[Row]:
     """Yield the experiments in order: those named in `only`, else all, on Adult and Fire or on the table of a file."""
-    unknown = [name for name in only if name not in EXPERIMENTS]
-    if unknown:
-        raise InputError(f"there is no experiment '{unknown[0]}': choose from {', '.join(EXPERIMENTS)}")
+    _check(only)
     if table is not None:
         plan = Plan(coded_table(table), None, quick)
     else:
@@ -163,9 +174,21 @@ def rows(quick: bool, only: Sequence[str] = (), table: Path | None = None) -> It
         except InputError as error:
             sys.stderr.write(f"skipped: {error}\n")
             return
+    yield from rows_of(plan, only)
+
+
+def rows_of(plan: Plan, only: Sequence[str] = ()) -> Iterator[Row]:
+    """Yield the experiments of a plan in order: those named in `only`, else all."""
+    _check(only)
     chosen = [one for name, one in EXPERIMENTS.items() if not only or name in only]
-    minutes = [one.quick_minutes if quick else one.minutes for one in chosen]
+    minutes = [one.quick_minutes if plan.quick else one.minutes for one in chosen]
     for place, one in enumerate(chosen):
         left = f"about {max(1, round(sum(minutes[place:])))} minutes left on two free cores, for Adult"
         sys.stderr.write(f"experiment {place + 1} of {len(chosen)}, {one.title}: {left}\n")
         yield from one.rows(plan)
+
+
+def _check(only: Sequence[str]) -> None:
+    unknown = [name for name in only if name not in EXPERIMENTS]
+    if unknown:
+        raise InputError(f"there is no experiment '{unknown[0]}': choose from {', '.join(EXPERIMENTS)}")

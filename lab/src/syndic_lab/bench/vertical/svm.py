@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic_lab.bench.model.synthesis_data import Coded, codes_of
-from syndic_lab.bench.row import Row
+from syndic_lab.bench.row import Row, standard_error
 from syndic_lab.bench.vertical.methods import made
 
 FOLDS: Final = 5
@@ -39,6 +39,8 @@ def of_svm(
             value=float(np.mean(found)),
             unit=f"share, {folds} of {FOLDS} folds, {most} rows at most",
             baseline=real,
+            error=standard_error(found),
+            runs=len(found),
         )
 
 
