@@ -210,6 +210,8 @@ def test_every_page_is_sound(place: tuple[Study, dict[str, PartyFolder]], runnin
         ("/releases/one/compare?other=two", "No difference"),
         ("/login", "Sign in"),
         ("/ledger", "For the owner only"),
+        ("/users", "Administrators also manage users"),
+        ("/account", "Present password or token"),
     ):
         browser.open(running.place + path)
         assert wanted in browser.run("document.body.innerText"), path

@@ -8,6 +8,7 @@ import ipaddress
 import re
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
@@ -18,6 +19,7 @@ from syndic.console import users
 from syndic.console.users import User
 from syndic.console.views import Role
 from syndic.errors import InputError, RefusedError
+from syndic.privacy.audit import AuditLog
 from syndic.random import SystemRandomness
 
 _BYTES: Final = 32
@@ -81,6 +83,29 @@ class SignIn:
 def sign_in_of(folder: Path) -> SignIn:
     """Return the one place where users of a folder's console are asked for passwords."""
     return SignIn(folder)
+
+
+def signed_in(folder: Path, proxied: str, form: Mapping[str, str]) -> User | None:
+    """Return the user whom the proxy or the form names, and record the sign-in; None if something is wrong."""
+    if proxied:
+        user = users.find(folder, proxied)
+    elif form.get("secret"):
+        user = users.by_token(folder, form["secret"].strip())
+    else:
+        user = sign_in_of(folder).user(form.get("name", "").strip(), form.get("password", ""))
+    if user is not None:
+        AuditLog(folder).add("sign in", who=f"user {user.name}", why="by the proxy" if proxied else "")
+    elif proxied:
+        raise RefusedError("the proxy signed you in, but you are not a user of this console: ask its administrator")
+    return user
+
+
+def record_refusal(folder: Path, name: str, alert: str) -> None:
+    """Record that somebody could not sign in."""
+    # what was typed as an unknown name may be a password
+    known = users.find(folder, name)
+    who = f"user {known.name}" if known else "an unknown user"
+    AuditLog(folder).refuse("sign in", who=who, why=alert.partition(": wait")[0])
 
 
 def _wait(failed: int) -> float:

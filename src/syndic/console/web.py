@@ -29,7 +29,7 @@ from syndic.console.pages import Asked, Page, pages_of
 from syndic.console.users import User, UserRole
 from syndic.console.views import Fault, Role, UnknownError
 from syndic.document import from_json, to_json
-from syndic.errors import InputError, MissingExtraError, RefusedError, SyndicError
+from syndic.errors import InputError, MissingExtraError, SyndicError
 from syndic.privacy import shown
 from syndic.privacy.audit import AuditLog, acting
 from syndic.report.svg import STYLE
@@ -95,37 +95,16 @@ async def _login(site: Site, request: Request) -> Response:
         return _html(site, "login.html", {"title": "Sign in"})
     status, alert = 401, "Name, password or token is wrong."
     try:
-        user = await run_in_threadpool(_signed_in, site, proxied, form)
+        user = await run_in_threadpool(access.signed_in, site.folder, proxied, form)
     except SyndicError as error:
         user, status, alert = None, 403, str(error)
     if user is not None:
         return _begin(site, request, user)
     response = _html(site, "login.html", {"title": "Sign in", "alert": alert}, status)
     # after the answer, whose time would tell whether a line was written, and so whether the user exists
-    response.background = BackgroundTask(_record_refusal, site, proxied or form.get("name", "").strip(), alert)
+    name = proxied or form.get("name", "").strip()
+    response.background = BackgroundTask(access.record_refusal, site.folder, name, alert)
     return response
-
-
-def _signed_in(site: Site, proxied: str, form: dict[str, str]) -> User | None:
-    """Return the user whom the proxy or the form names, and record the sign-in; None if something is wrong."""
-    if proxied:
-        user = users.find(site.folder, proxied)
-    elif form.get("secret"):
-        user = users.by_token(site.folder, form["secret"].strip())
-    else:
-        user = access.sign_in_of(site.folder).user(form.get("name", "").strip(), form.get("password", ""))
-    if user is not None:
-        AuditLog(site.folder).add("sign in", who=f"user {user.name}", why="by the proxy" if proxied else "")
-    elif proxied:
-        raise RefusedError("the proxy signed you in, but you are not a user of this console: ask its administrator")
-    return user
-
-
-def _record_refusal(site: Site, name: str, alert: str) -> None:
-    # what was typed as an unknown name may be a password
-    known = users.find(site.folder, name)
-    who = f"user {known.name}" if known else "an unknown user"
-    AuditLog(site.folder).refuse("sign in", who=who, why=alert.partition(": wait")[0])
 
 
 def _begin(site: Site, request: Request, user: User) -> Response:
