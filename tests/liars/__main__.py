@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from liars.attack import Tally
+from liars.attack import Fresh, Tally
 from liars.targets import targets
 
 _ALARM = 1e-6
@@ -70,22 +70,21 @@ def by_method(tallies: dict[tuple[str, str], Tally]) -> Counter[str]:
 def _report(tallies: dict[tuple[str, str], Tally]) -> int:
     wrong = 0
     for (name, role), tally in tallies.items():
-        finding = tally.finding(_ALARM / len(tallies)) if tally.scores else None
-        shown = (
-            ""
-            if finding is None
-            else f"epsilon {finding.shown:.2f} of {finding.epsilon:.2f} at delta {finding.delta:g}"
+        shown = tally.shown(_ALARM / len(tallies))
+        text = (
+            "" if shown is None else f"mu^2 {shown.mu_squared:.2f}, at least {shown.least:.2f} of {shown.charged:.2f}"
         )
-        broken = bool(tally.violations) or (finding is not None and not finding.holds)
+        broken = bool(tally.violations) or (shown is not None and not shown.holds)
         wrong += broken
-        verdict = "BROKEN" if broken else "holds" if finding is not None else "not claimed"
-        opened = sum(here != there for here, there in tally.scores)
+        verdict = "BROKEN" if broken else "holds" if role in tally.target.claimed else "not claimed"
         sys.stdout.write(
-            f"{name:28} {role:12} {tally.count:6} deviations in {len(tally.scores):5} runs, {opened:5} opened  "
-            f"{verdict:12} {shown}\n"
+            f"{name:28} {role:12} {tally.count:6} deviations in {tally.seed:5} runs, {len(tally.seen):5} opened  "
+            f"{verdict:12} {text or ''}\n"
         )
         for each in tally.violations[:5]:
             sys.stdout.write(f"    {each}\n")
+    for method, count in by_method(tallies).items():
+        sys.stdout.write(f"{method:28} {count:6} deviations\n")
     return 1 if wrong else 0
 
 
@@ -100,7 +99,7 @@ def _read(state: Path) -> dict[tuple[str, str], Tally]:
                 role=role,
                 deviations=Counter(one.get("deviations", {})),
                 violations=one.get("violations", []),
-                scores=[(here, there) for here, there in one.get("scores", [])],
+                seen=[Fresh(*each) for each in one.get("seen", [])],
                 seed=one.get("seed", 0),
                 seconds=one.get("seconds", 0.0),
             )
@@ -112,7 +111,7 @@ def _write(state: Path, tallies: dict[tuple[str, str], Tally]) -> None:
         f"{name}/{role}": {
             "deviations": dict(tally.deviations),
             "violations": tally.violations,
-            "scores": tally.scores,
+            "seen": tally.seen,
             "seed": tally.seed,
             "seconds": tally.seconds,
         }

@@ -2,26 +2,23 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from random import Random
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
-import numpy as np
+from scipy.stats import chi2
 
-from liars.checks import Opening, opened, openings, violations
+from liars.checks import ROUNDING, Opening, charged, opened, openings, violations
 from liars.coordinator import LyingCoordinator
 from liars.party import LyingParty
 from liars.prefix import Mark, Prefix
 from liars.targets import Target
 from liars.world import Inside, World
 from syndic.model.markov import optimise
-from syndic_lab.audit.observation import Finding, Neighbours
-from syndic_lab.audit.verdict import judge
 
-_FEW: Final = 50
 TOGETHER: Final = 24
 """So many attacks of one role begin with the same honest run."""
 _PASSES: Final = 4
@@ -47,13 +44,13 @@ def quick_models() -> Iterator[None]:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Attack:
-    """What a liar did and got; `score` is its likelihood ratio under one table and under the other."""
+    """What a liar did and got; `fresh` is what opened with noise from after its first lie."""
 
     liar: Liar
     one: World
     other: World
     violations: list[str]
-    score: tuple[float, float]
+    fresh: "Fresh"
     mu_squared: float
     opened: frozenset[tuple[int, tuple[str, ...]]]
 
@@ -104,7 +101,7 @@ def attack(
         one=one,
         other=other,
         violations=violations(one, other, sums, seen),
-        score=_score(each for each in seen if each.at >= first.since),
+        fresh=Fresh.of([each for each in seen if each.at >= first.since]),
         mu_squared=sum(each.mu_squared for each in seen),
         opened=sums,
     )
@@ -156,28 +153,58 @@ def _repeat(one: World, since: int, other: World) -> None:
     other.released += [each for each in one.released if each.party not in one.target.victims and each.at >= since]
 
 
-def _score(seen: Iterable[Opening]) -> tuple[float, float]:
-    """Return the logarithm of the likelihood ratio of what opened, by the normal law, under both tables.
+@final
+class Fresh(NamedTuple):
+    """The mu^2 of what opened, and the squares of its noise in units of the stated variance, in so many cells."""
 
-    Without what has noise from before the first lie, which attacks share.
+    mu_squared: float
+    squares: float
+    cells: int
+
+    @classmethod
+    def of(cls, seen: Sequence[Opening]) -> "Fresh":
+        """Add up openings."""
+        squares = sum(float((each.noise**2 / each.variance).sum()) for each in seen)
+        return cls(sum(each.mu_squared for each in seen), squares, sum(each.noise.size for each in seen))
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What all openings show of the largest mu^2: an estimate, and a bound that is too large with a small chance only.
+
+    The mu^2 of a run follows from what opened and the stated noise. The noise itself is measured, in all cells.
     """
-    leans = mu_squared = 0.0
-    for each in seen:
-        leans += float((each.noise * each.apart / each.variance).sum())
-        mu_squared += each.mu_squared
-    return leans - mu_squared / 2, leans + mu_squared / 2
+
+    cells: int
+    mu_squared: float
+    least: float
+    charged: float
+
+    @classmethod
+    def of(cls, seen: Sequence[Fresh], charged: float, miss: float) -> "Shown":
+        """Hold openings against the charge; squares of normal noise add up to chi-square."""
+        cells, squares = sum(one.cells for one in seen), sum(one.squares for one in seen)
+        most = max(one.mu_squared for one in seen)
+        least = most * float(chi2.ppf(miss, cells)) / squares
+        return cls(cells=cells, mu_squared=most * cells / squares, least=least, charged=charged)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the charge, with room for variances from draws, is not below what is shown."""
+        return self.least <= self.charged * ROUNDING
 
 
 @final
 @dataclass
 class Tally:
-    """What many random attacks on one target came to: deviations by kind, violations, scores under both tables."""
+    """What many random attacks on one target came to: deviations by kind, violations, what opened."""
 
     target: Target
     role: str
     deviations: Counter[str] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
-    scores: list[tuple[float, float]] = field(default_factory=list)
+    seen: list[Fresh] = field(default_factory=list)
     seed: int = 0
     seconds: float = 0.0
 
@@ -195,21 +222,17 @@ class Tally:
         found = attack(self.target, self.seed, party=party, lies=lies, coins=self.seed // TOGETHER)
         self.deviations += found.liar.deviations
         self.violations += [f"seed {self.seed}: {each}" for each in found.violations]
-        self.scores.append(found.score)
+        if found.fresh.mu_squared:
+            self.seen.append(found.fresh)
         self.seed += 1
         self.seconds += time.process_time() - began
 
-    def finding(self, miss: float) -> Finding | None:
-        """Hold the scores against the charge, as the audit does; None where the study claims nothing, or for few."""
-        if self.role not in self.target.claimed or len(self.scores) < _FEW:
+    def shown(self, miss: float) -> Shown | None:
+        """Hold what opened against the charge; None where nothing is claimed or opened, or the noise is not normal.
+
+        Other noise is compared in every run, by its largest likelihood ratio.
+        """
+        most, _ = charged(self.target.cost)
+        if self.role not in self.target.claimed or not self.seen or not most:
             return None
-        study, (one, other) = self.target.study, np.array(self.scores, dtype=np.float64).T
-        trial = Neighbours(
-            view=f"a lying {self.role}",
-            one=one,
-            other=other,
-            cost=self.target.cost,
-            delta=float(study.budget.delta),
-        )
-        (found,) = judge(self.target.name, [trial], miss)
-        return found
+        return Shown.of(self.seen, most, miss)

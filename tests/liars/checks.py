@@ -29,7 +29,7 @@ from syndic.privacy.concentrated import PICO
 Sum = tuple[int, tuple[str, ...]]
 """The number of a sum, and the honest parties for which it opens."""
 
-_ROUNDING = 1.25
+ROUNDING = 1.25
 """Room for variances that are estimated from draws."""
 _ALIKE = 4.0
 """Estimates of one variance differ by less."""
@@ -279,9 +279,9 @@ def _too_little_noise(one: World, seen: Sequence[Opening]) -> Iterator[str]:
     """Hold the distance in units of the noise against the charge: squared for Gaussian noise, else by its scale."""
     gaussian, epsilon = charged(one.target.cost)
     mu_squared, ratio = sum(each.mu_squared for each in seen), sum(each.ratio for each in seen)
-    if gaussian and mu_squared > gaussian * _ROUNDING:
+    if gaussian and mu_squared > gaussian * ROUNDING:
         yield f"what opened has mu^2 {mu_squared:.3g}, and {gaussian:.3g} was charged"
-    if epsilon and ratio > epsilon * _ROUNDING**0.5:
+    if epsilon and ratio > epsilon * ROUNDING**0.5:
         yield f"what opened has epsilon {ratio:.3g}, and {epsilon:.3g} was charged"
 
 

@@ -222,7 +222,9 @@ class World:
             isinstance(values, np.ndarray) and isinstance(noisy, np.ndarray) and values.shape == noisy.shape
         ):
             return
-        noise = np.asarray(mechanism.apply(np.zeros_like(values), self._stream(*self._door)))
+        # what left, less the values in its units: the same coins give the same noise on other values
+        ours, none = (mechanism.apply(each, self._stream(*self._door)) for each in (values, np.zeros_like(values)))
+        noise = np.asarray(noisy - ours + none)
         self.drawn = Drawn(
             party=party,
             at=len(self.asked),
