@@ -63,6 +63,7 @@ coordinator init other --name health --host 127.0.0.1 --port 8002 --days 5
 coordinator approve site/request.json --home federation --out again.json --yes
 coordinator parties --home federation --json
 coordinator remove north --home federation
+coordinator fill bare.toml --home federation --people north=30 --out filled.toml
 coordinator renew federation --days 9
 coordinator authority federation --days 9
 party init site --name north --renew
@@ -74,6 +75,9 @@ report run --json
 compare run run --json
 export run --about about.toml --registry entry.yaml --croissant croissant.json --healthdcat health.json
 export run --dossier dossier --audit audit.json --log run/parties/north
+interval tables mean(age) mean(age,given=colour=='red') --confidence 0.9 --json
+log federation --json
+log homes/north
 ledger show {LEDGER} --calls --json
 ledger verify {LEDGER} --published 00
 ledger export {LEDGER} out.csv
@@ -84,8 +88,8 @@ plan study.toml -s north=north.csv --json
 """.strip().splitlines()
 )
 LEFT_OUT: Final = {
-    "advise", "audit", "bench", "console", "demo", "doctor", "evaluate", "fill", "interval", "join", "recompute",
-    "reproduce", "run", "start",
+    "advise", "audit", "bench", "console", "demo", "doctor", "evaluate", "join", "recompute", "reproduce", "run",
+    "start",
 }  # fmt: skip
 OPTIONS: Final = ("--json", "--help", "--nothing", "--seed", "--out", "--home", "-s", "--", "-h", "--yes", "--days")
 WORDS: Final = (
@@ -119,6 +123,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (folder / "about.toml").write_text(ABOUT)
     (folder / "audit.json").write_text('{"effort": "quick", "seed": 1, "findings": []}')
     (folder / "empty.toml").touch()
+    (folder / "bare.toml").write_text(study_text(parties=""))
+    tables = 'method = "marginals"\ncliques = [["colour", "age"]]'
+    (folder / "tables.toml").write_text(study_text(protocol=tables, budget="epsilon = 4\ndelta = 1e-5"))
     for party in ("north", "south"):
         table = two_parties()[party].to_pandas()
         table.loc[0, "colour"] = CANARY
@@ -130,6 +137,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (folder / "digest").write_text(study.digest)
     for line in (
         "simulate study.toml -s north=north.csv -s south=south.csv --out run",
+        "simulate tables.toml -s north=north.csv -s south=south.csv --out tables",
         "coordinator init federation --name health --host 127.0.0.1",
         "user add root --home homes/north --role administrator --sign-in token",
         "user add otto --home homes/north --role reader --sign-in token",

@@ -9,18 +9,18 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from liars.attack import Tally
+from liars.attack import Fresh, Tally
 from liars.targets import targets
 
 _ALARM = 1e-6
-_PIECE_SECONDS = 5.0
+_PIECE_SECONDS = 3.0
 
 
 def main() -> int:
     """Read the arguments and do it."""
     parser = argparse.ArgumentParser(prog="liars", description=__doc__)
     parser.add_argument("what", nargs="?", choices=["list", "run"], default="list")
-    parser.add_argument("--deviations", type=int, default=10_000, help="how many for each method and variant")
+    parser.add_argument("--deviations", type=int, default=10_000, help="how many for each method")
     parser.add_argument("--state", type=Path, default=Path(".liars.json"), help="what was seen so far")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so long, and go on the next time")
     given = parser.parse_args()
@@ -37,41 +37,54 @@ def main() -> int:
 def _run(deviations: int, state: Path, seconds: float) -> int:
     tallies, end = _read(state), time.monotonic() + seconds
     while time.monotonic() < end:
-        seen = Counter(
-            {name: sum(tallies[name, role].count for role in target.roles) for name, target in targets().items()}
-        )
-        name = min(seen, key=seen.__getitem__)
-        if seen[name] >= deviations:
+        seen = by_method(tallies)
+        method = min(seen, key=seen.__getitem__)
+        if seen[method] >= deviations:
             break
-        # a fifth by parties, whose deviations take longer
+        # the study of the method that had the least time; a fifth by parties, whose deviations take longer
+        studies = [name for name in targets() if method_of(name) == method]
+        name = min(studies, key=lambda name: sum(tallies[name, role].seconds for role in targets()[name].roles))
         role = targets()[name].roles[-1]
-        role = role if tallies[name, role].count < seen[name] / 5 else "coordinator"
-        piece = time.monotonic() + _PIECE_SECONDS
-        while time.monotonic() < piece and tallies[name, role].count < deviations:
+        count = sum(tallies[name, role].count for role in targets()[name].roles)
+        role = role if tallies[name, role].count < count / 5 else "coordinator"
+        piece = time.process_time() + _PIECE_SECONDS
+        while time.process_time() < piece:
             tallies[name, role].go_on()
         _write(state, tallies)
     return _report(tallies)
 
 
+def method_of(name: str) -> str:
+    """Return the method of a study."""
+    return name.partition(",")[0]
+
+
+def by_method(tallies: dict[tuple[str, str], Tally]) -> Counter[str]:
+    """Return how many deviations there were for each method."""
+    seen = Counter[str]({method_of(name): 0 for name in targets()})
+    for (name, _), tally in tallies.items():
+        seen[method_of(name)] += tally.count
+    return seen
+
+
 def _report(tallies: dict[tuple[str, str], Tally]) -> int:
     wrong = 0
     for (name, role), tally in tallies.items():
-        finding = tally.finding(_ALARM / len(tallies)) if tally.scores else None
-        shown = (
-            ""
-            if finding is None
-            else f"epsilon {finding.shown:.2f} of {finding.epsilon:.2f} at delta {finding.delta:g}"
+        shown = tally.shown(_ALARM / len(tallies))
+        text = (
+            "" if shown is None else f"mu^2 {shown.mu_squared:.2f}, at least {shown.least:.2f} of {shown.charged:.2f}"
         )
-        broken = bool(tally.violations) or (finding is not None and not finding.holds)
+        broken = bool(tally.violations) or (shown is not None and not shown.holds)
         wrong += broken
-        verdict = "BROKEN" if broken else "holds" if finding is not None else "not claimed"
-        opened = sum(here != there for here, there in tally.scores)
+        verdict = "BROKEN" if broken else "holds" if role in tally.target.claimed else "not claimed"
         sys.stdout.write(
-            f"{name:28} {role:12} {tally.count:6} deviations in {len(tally.scores):5} runs, {opened:5} opened  "
-            f"{verdict:12} {shown}\n"
+            f"{name:28} {role:12} {tally.count:6} deviations in {tally.seed:5} runs, {len(tally.seen):5} opened  "
+            f"{verdict:12} {text or ''}\n"
         )
         for each in tally.violations[:5]:
             sys.stdout.write(f"    {each}\n")
+    for method, count in by_method(tallies).items():
+        sys.stdout.write(f"{method:28} {count:6} deviations\n")
     return 1 if wrong else 0
 
 
@@ -86,8 +99,9 @@ def _read(state: Path) -> dict[tuple[str, str], Tally]:
                 role=role,
                 deviations=Counter(one.get("deviations", {})),
                 violations=one.get("violations", []),
-                scores=[(here, there) for here, there in one.get("scores", [])],
+                seen=[Fresh(*each) for each in one.get("seen", [])],
                 seed=one.get("seed", 0),
+                seconds=one.get("seconds", 0.0),
             )
     return tallies
 
@@ -97,8 +111,9 @@ def _write(state: Path, tallies: dict[tuple[str, str], Tally]) -> None:
         f"{name}/{role}": {
             "deviations": dict(tally.deviations),
             "violations": tally.violations,
-            "scores": tally.scores,
+            "seen": tally.seen,
             "seed": tally.seed,
+            "seconds": tally.seconds,
         }
         for (name, role), tally in tallies.items()
     }

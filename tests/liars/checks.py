@@ -7,7 +7,7 @@
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, final
@@ -23,14 +23,23 @@ from syndic.mpc.listing import marked
 from syndic.mpc.masked_sum import MaskedSums, _Met
 from syndic.mpc.ring import Ring
 from syndic.mpc.twoserver import TwoServers, _Noise
+from syndic.privacy import Cost
 from syndic.privacy.concentrated import PICO
 
-_ROUNDING = 1.25
+Sum = tuple[int, tuple[str, ...]]
+"""The number of a sum, and the honest parties for which it opens."""
+
+ROUNDING = 1.25
 """Room for variances that are estimated from draws."""
+_ALIKE = 4.0
+"""Estimates of one variance differ by less."""
 
 
-def violations(one: World, other: World) -> list[str]:
-    """Return what the liar got in one world that it must not get; `other` has the neighbouring table."""
+def violations(one: World, other: World, sums: Iterable[Sum], seen: Sequence["Opening"]) -> list[str]:
+    """Return what the liar got in one world that it must not get; `other` has the neighbouring table.
+
+    `sums` are those that opened, `seen` is all that opened with noise.
+    """
     found = list(one.failed)
     for (party, call), bodies in one.answers.items():
         if party in one.honest and len(bodies) > 1:
@@ -39,11 +48,11 @@ def violations(one: World, other: World) -> list[str]:
         found += _charges(one, name, one.nodes[name])
         one.nodes[name].state.ledger.verify()
     found += _same_orders(one)
-    found += [text for number, chosen in opened(one) for text in _forbidden(one, number, chosen)]
+    found += [text for number, chosen in sums for text in _forbidden(one, number, chosen)]
     if not _outside(one):
         found += _dependent(one, other)
     if ("coordinator" if one.inside is None else "party") in one.target.claimed:
-        found += _too_little_noise(one, other)
+        found += _too_little_noise(one, seen)
     return found
 
 
@@ -118,7 +127,7 @@ def _question(world: World, call: Call) -> bytes:
 # Sums: which sets of honest parties open.
 
 
-def opened(world: World) -> Iterator[tuple[int, tuple[str, ...]]]:
+def opened(world: World) -> Iterator[Sum]:
     """Yield the sums that open, and for which honest parties: all sets are tried."""
     sums = sums_of(world.target)
     if sums is None:
@@ -191,16 +200,27 @@ class Opening:
     apart: Numbers
     noise: Numbers
     variance: Numbers
+    at: int
+    """After how many calls the first of its noise was drawn."""
 
     @property
     def mu_squared(self) -> float:
         """The squared distance in units of the noise."""
         return float((self.apart**2 / self.variance).sum())
 
+    @property
+    def ratio(self) -> float:
+        """The largest logarithm of the likelihood ratio if the noise is geometric on both sides of 0."""
+        spread = self.variance.max() / self.variance.min()
+        half = (np.full_like(self.variance, self.variance.mean()) if spread < _ALIKE else self.variance) / 2
+        # of this law, half the variance is q / (1 - q)^2
+        q = (2 * half + 1 - np.sqrt(4 * half + 1)) / (2 * half)
+        return float(-(np.abs(self.apart) * np.log(q)).sum())
 
-def openings(one: World, other: World) -> Iterator[Opening]:
+
+def openings(one: World, other: World, sums: Iterable[Sum]) -> Iterator[Opening]:
     """Yield all that opened with noise in one world; the other has the same coins and the neighbouring table."""
-    for number, chosen in opened(one):
+    for number, chosen in sums:
         if all(other.hidden.get((number, name)) for name in chosen):
             here, there = ([world.hidden[number, name][0] for name in chosen] for world in (one, other))
             drawn = [each.drawn for each in here if each.drawn is not None]
@@ -212,7 +232,8 @@ def openings(one: World, other: World) -> Iterator[Opening]:
 
 def _of(apart: Any, drawn: list[Drawn]) -> Opening:
     noise, variance = (np.sum([getattr(each, name) for each in drawn], axis=0) for name in ("noise", "variance"))
-    return Opening(np.asarray(apart, dtype=np.float64).ravel(), noise, variance)
+    at = min((each.at for each in drawn), default=0)
+    return Opening(np.asarray(apart, dtype=np.float64).ravel(), noise, variance, at)
 
 
 def _products(one: World, other: World) -> Iterator[Opening]:
@@ -249,13 +270,22 @@ def _averages(one: World, other: World) -> Iterator[Opening]:
     noise = two.field.reduce(np.sum(shares, axis=0) + two.noise.reach).astype(np.int64) - two.noise.reach
     apart = sum(other.split[name] - one.split[name] for name in one.honest if name in one.split and name in other.split)
     variance = np.full(noise.size, two.noise.variance)
-    yield Opening(np.asarray(apart, dtype=np.float64), noise.astype(np.float64), variance)
+    # both servers toss their coins after they have the keys
+    at = next(place for place, each in enumerate(one.asked) if each.call.step != "ready")
+    yield Opening(np.asarray(apart, dtype=np.float64), noise.astype(np.float64), variance, at)
 
 
-def _too_little_noise(one: World, other: World) -> Iterator[str]:
-    """Hold the distance in units of the noise against the charge, where that is of Gaussian noise."""
-    cost = one.target.cost
-    charged = 2 * (cost.gaussian + cost.rho) / PICO
-    seen = sum(each.mu_squared for each in openings(one, other))
-    if charged and not cost.pure and seen > charged * _ROUNDING:
-        yield f"what opened has mu^2 {seen:.3g}, and {charged:.3g} was charged"
+def _too_little_noise(one: World, seen: Sequence[Opening]) -> Iterator[str]:
+    """Hold the distance in units of the noise against the charge: squared for Gaussian noise, else by its scale."""
+    gaussian, epsilon = charged(one.target.cost)
+    mu_squared, ratio = sum(each.mu_squared for each in seen), sum(each.ratio for each in seen)
+    if gaussian and mu_squared > gaussian * ROUNDING:
+        yield f"what opened has mu^2 {mu_squared:.3g}, and {gaussian:.3g} was charged"
+    if epsilon and ratio > epsilon * ROUNDING**0.5:
+        yield f"what opened has epsilon {ratio:.3g}, and {epsilon:.3g} was charged"
+
+
+def charged(cost: Cost) -> tuple[float, float]:
+    """Return the mu^2 that a cost of Gaussian noise allows, or else the epsilon of other noise; the other is 0."""
+    epsilon = (cost.pure + cost.epsilon_approximate) / PICO
+    return (0.0, epsilon) if epsilon else (2 * (cost.gaussian + cost.rho) / PICO, 0.0)

@@ -12,6 +12,7 @@ from typing import Any, Final, final
 import msgspec
 from msgspec.structs import replace
 
+from liars.prefix import Prefix, delivered
 from liars.world import World
 from syndic.kernel import Call, Delivery, Reply, Session, decode, encode, run
 from syndic.mpc.listing import bits, marked
@@ -46,14 +47,20 @@ class LyingCoordinator:
     first, with `liar.ask`.
     """
 
-    def __init__(self, world: World, seed: int, *, lies: float = 0.0, act: "Act | None" = None) -> None:
-        self.world, self.nodes, self.lies, self.act = world, world.nodes, lies, act
+    def __init__(
+        self, prefix: Prefix, seed: int, *, coins: int = 0, lies: float = 0.0, start: int = 0, act: "Act | None" = None
+    ) -> None:
+        """Run a study whose coins follow from `coins` until the first lie, not before the request `start`."""
+        self.prefix, self.world, self.nodes = prefix, prefix.world, prefix.world.nodes
+        self.lies, self.start, self.act = lies, start, act
         self.draws = random.Random(seed)
+        # few between the lines, so that the run goes on, or many
+        self.between = self.draws.choice(([0, 0, 1, 2], [0, 2, 4, 8]))
         self.deviations: Counter[str] = Counter()
         self.past: list[Call] = []
         self.lied: set[str] = set()
         self.requests = 0
-        self.ended = run_study(world, self, seed)
+        self.ended = run_study(self.world, self, coins)
 
     def ask(self, call: Call, to: str = "") -> Reply:
         """Deliver a call, to the party that it names or to another."""
@@ -69,15 +76,20 @@ class LyingCoordinator:
             party: replace(call, number=0, missed=b"") if party in self.lied else call for party, call in known.items()
         }
         self.requests += 1
+        self.prefix.reach(self.requests)
         told: Mapping[str, Call | None] = known if self.act is None else self.act(self, known)
-        said = self._deviate(known) if self.act is None else {}
+        said = self._deviate(known) if self.lies and self.requests > self.start else {}
+        if not self.prefix.live and not said and told == known:
+            self.past += known.values()
+            return delivered(self.prefix.replies[self.requests - 1], known)
+        self.prefix.leave()
         for party, call in told.items():
             if party not in said:
                 said[party] = None if call is None else self.ask(call)
             self.past.append(known[party])
         found = {party: reply for party, reply in said.items() if reply is not None}
-        replies = {party: encode(Reply(code=one.code, body=one.body, text=one.text)) for party, one in found.items()}
-        return Delivery(replies=replies, silent=dict.fromkeys(said.keys() - found.keys(), "dropped"))
+        self.prefix.record(found)
+        return delivered(found, known)
 
     def close(self) -> None:
         """Nothing to close."""
@@ -87,7 +99,7 @@ class LyingCoordinator:
         draws, said = self.draws, dict[str, Reply | None]()
         for party, call in known.items():
             # between the lines: mostly refused, so that the run goes on
-            for _ in range(draws.choice([0, 0, 1, 2]) if self.lies else 0):
+            for _ in range(draws.choice(self.between)):
                 way = draws.choice(list(EXTRA))
                 self.deviations[way] += 1
                 if EXTRA[way](self, call).code == "ok":

@@ -12,8 +12,9 @@ from typing import Final, final
 import numpy as np
 
 from liars.coordinator import altered_message, flipped, run_study
-from liars.world import Inside, Numbers, World
-from syndic.kernel import Call, Delivery, Reply, decode, encode
+from liars.prefix import Prefix, delivered
+from liars.world import Inside, Numbers
+from syndic.kernel import Call, Delivery, Reply, decode
 from syndic.mpc.seal import Place
 
 
@@ -25,43 +26,56 @@ class LyingParty:
     may change its reply.
     """
 
-    def __init__(self, world: World, seed: int, *, lies: float = 0.0, act: "Act | None" = None) -> None:
-        assert world.inside is not None
-        self.world, self.inside, self.lies, self.act = world, world.inside, lies, act
+    def __init__(
+        self, prefix: Prefix, seed: int, *, coins: int = 0, lies: float = 0.0, start: int = 0, act: "Act | None" = None
+    ) -> None:
+        """Run a study whose coins follow from `coins` until the first lie, not before the request `start`."""
+        assert prefix.world.inside is not None
+        self.prefix, self.world, self.inside = prefix, prefix.world, prefix.world.inside
+        self.lies, self.start, self.act = lies, start, act
         self.draws = random.Random(seed)
         self.deviations: Counter[str] = Counter()
         self.past: list[Reply] = []
         self.heard: dict[str, Reply] = {}
         self.requests = 0
-        self.ended = run_study(world, self, seed)
+        self.ended = run_study(self.world, self, coins)
 
     def send(self, calls: Mapping[str, bytes], *, seconds: float, arrived: Callable[[int], None]) -> Delivery:
         """Let honest parties answer first, then the liar, who may have seen what they said."""
         del seconds, arrived
         self.requests += 1
         known = {party: decode(data, Call) for party, data in calls.items()}
-        self.heard = {party: self.world.ask(call) for party, call in known.items() if party != self.inside.name}
-        if self.inside.name in known:
-            said = self._lied(known[self.inside.name])
-            if said is not None:
-                self.heard[self.inside.name] = said
-        replies = {
-            party: encode(Reply(code=one.code, body=one.body, text=one.text)) for party, one in self.heard.items()
-        }
-        return Delivery(replies=replies, silent=dict.fromkeys(known.keys() - replies.keys(), "silent"))
+        own = known.get(self.inside.name)
+        self.prefix.reach(self.requests)
+        act, late = self.act, self.requests - self.start
+        if self.lies and late > 0 and (late == 1 or self.draws.random() < self.lies):
+            act = _at_random
+            self.prefix.leave()
+        self.heard = self._others(known)
+        change = act(self, own) if own is not None and act is not None else None
+        if not self.prefix.live and (change is not None or self.inside != Inside(self.inside.name)):
+            self.prefix.leave()
+            # the same answers, now given
+            self.heard = self._others(known)
+        said = None if own is None else self._own(own, change)
+        if said is not None:
+            self.heard[self.inside.name] = said
+        self.prefix.record(self.heard)
+        return delivered(self.heard, known)
 
     def close(self) -> None:
         """Nothing to close."""
 
-    def _lied(self, call: Call) -> Reply | None:
-        change: Change | None = None
-        if self.act is not None:
-            change = self.act(self, call)
-        elif self.draws.random() < self.lies:
-            way = self.draws.choice(list(LIES))
-            self.deviations[way] += 1
-            change = LIES[way](self, call)
-        reply = self.world.ask(call)
+    def _others(self, known: Mapping[str, Call]) -> dict[str, Reply]:
+        """Return what the other parties answer."""
+        if not self.prefix.live:
+            replies = self.prefix.replies[self.requests - 1]
+            return {party: reply for party, reply in replies.items() if party != self.inside.name}
+        return {party: self.world.ask(call) for party, call in known.items() if party != self.inside.name}
+
+    def _own(self, call: Call, change: "Change | None") -> Reply | None:
+        recorded = None if self.prefix.live else self.prefix.replies[self.requests - 1]
+        reply = self.world.ask(call) if recorded is None else recorded[self.inside.name]
         self.inside.values = self.inside.text = self.inside.share = None
         self.inside.silent_noise = False
         said = reply if change is None else change(reply)
@@ -145,6 +159,21 @@ def _large(liar: LyingParty, _call: Call) -> Change | None:
 def _without_noise(liar: LyingParty, _call: Call) -> Change | None:
     liar.inside.silent_noise = True
     return None
+
+
+def _at_random(liar: LyingParty, call: Call) -> Change | None:
+    """Lie in one to three ways at once."""
+    ways = liar.draws.sample(list(LIES), liar.draws.choice([1, 2, 3]))
+    liar.deviations.update(ways)
+    changes = [change for way in ways if (change := LIES[way](liar, call)) is not None]
+
+    def changed(reply: Reply) -> Reply | None:
+        found: Reply | None = reply
+        for change in changes:
+            found = found and change(found)
+        return found
+
+    return changed
 
 
 LIES: Final[Mapping[str, Act]] = {

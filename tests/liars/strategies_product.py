@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from liars.coordinator import LyingCoordinator, new_id
 from liars.strategies import Strategy, again, before, early, tell
 from syndic.kernel import Call, Nothing, decode
-from syndic.mpc.product_messages import ProductStart, ProductTurn
+from syndic.mpc.product_messages import ProductChallenge, ProductStart, ProductTurn
 from syndic.mpc.seal import PublicKeys
 from syndic.mpc.twoserver import TwoKey
 
@@ -51,6 +51,15 @@ PRODUCT: Final = (
     ),
     Strategy(
         TABLES, "deal both parties the same seed", tell("product_keys", lambda told: replace(told, seed=bytes(32)))
+    ),
+    *(
+        Strategy(
+            target,
+            "have rows proven that are not there, after all were multiplied",
+            before("open_tables", early("product_proved", ProductChallenge(chunk=1, seed=bytes(64)))),
+            "there is no chunk 1",
+        )
+        for target in (TABLES, "crosstables, three servers")
     ),
     *(
         Strategy(

@@ -49,7 +49,7 @@ ELSEWHERE: Final = {
     # what needs other rows than the targets have
     "mpc/align/table.py": "tests/unit/mpc/test_align_table.py",
     "mpc/product.py SecureProduct.check_unchanged": "tests/unit/mpc/test_product.py",
-    "mpc/product.py _same_rows": "tests/unit/mpc/test_product_adversary.py",
+    "mpc/product_memory.py same_rows": "tests/unit/mpc/test_product_adversary.py",
     "mpc/threeserver.py": "tests/unit/mpc/test_threeserver.py",
     "methods/synthesis/measure.py check_question: : a parity": "tests/unit/methods/test_synthesis_questions.py",
     "methods/synthesis/measure.py _check_groups: : signs": "tests/unit/methods/test_synthesis_questions.py",
@@ -92,17 +92,18 @@ def sites() -> tuple[Site, ...]:
     files = [
         path for place in PLACES for path in sorted(ROOT.glob(place if place.endswith(".py") else f"{place}/**/*.py"))
     ]
-    return tuple(site for path in files for site in _sites_of(path))
-
-
-def _sites_of(path: Path) -> Iterator[Site]:
-    file, tree = path.relative_to(ROOT).as_posix(), ast.parse(path.read_text())
+    trees = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in files}
     # functions that return such an error, for others to raise
     made = {
         each.name
+        for tree in trees.values()
         for each in ast.walk(tree)
         if isinstance(each, ast.FunctionDef) and isinstance(each.returns, ast.Name) and each.returns.id in ERRORS
     }
+    return tuple(site for file, tree in trees.items() for site in _sites_of(file, tree, made))
+
+
+def _sites_of(file: str, tree: ast.Module, made: set[str]) -> Iterator[Site]:
 
     def walk(node: ast.AST, within: str) -> Iterator[Site]:
         name = getattr(node, "name", "") if isinstance(node, ast.FunctionDef | ast.ClassDef) else ""

@@ -21,6 +21,7 @@ from syndic.mpc.align import steps as align_steps
 from syndic.mpc.length import LengthProof, four_squares
 from syndic.mpc.masked_sum import MaskedSums, Masks, SumMasked, SumSurvivors, _Sent
 from syndic.mpc.product import SecureProduct
+from syndic.mpc.product_memory import KeptPair
 from syndic.mpc.ring import Integers, Ring
 from syndic.mpc.seal import Place, seal
 from syndic.mpc.threeserver import ServedProduct
@@ -140,6 +141,7 @@ class World:
         self.split: dict[str, Numbers] = {}
         self.opened_by: set[str] = set()
         self.failed: list[str] = []
+        self.leave: Callable[[], None] = lambda: None
         rows = target.tables(other, "" if inside is None else inside.name)
         self.nodes = {name: self._node(name, held) for name, held in rows.items()}
         self._sums = sums_of(target)
@@ -173,6 +175,7 @@ class World:
         """Deliver a call, to the party that it names or to another, and note what came back."""
         to = to or call.party
         node = self.nodes[to]
+        self.leave()
         self.plain = self.drawn = None
         self._covered = 0
         self.asking = to
@@ -214,15 +217,14 @@ class World:
         self._covered += count
 
     def note_drawn(self, party: str, mechanism: Any, values: Any, noisy: Any) -> None:
-        """Note the first noise that was drawn in a call: the same coins give it again.
-
-        A party that chooses by its own noisy counts what it counts next counts other things in another world.
-        """
+        """Note the first noise of a call; what a party counts next may differ in another world."""
         if self.drawn is not None or not (
             isinstance(values, np.ndarray) and isinstance(noisy, np.ndarray) and values.shape == noisy.shape
         ):
             return
-        noise = np.asarray(mechanism.apply(np.zeros_like(values), self._stream(*self._door)))
+        # what left, less the values in its units: the same coins give the same noise on other values
+        ours, none = (mechanism.apply(each, self._stream(*self._door)) for each in (values, np.zeros_like(values)))
+        noise = np.asarray(noisy - ours + none)
         self.drawn = Drawn(
             party=party,
             at=len(self.asked),
@@ -332,7 +334,7 @@ def _multiplying(world: World) -> Any:
     def multiplying(made: SecureProduct, party: Party, name: str, matrices: Any, message: Any) -> Any:
         kept = world.nodes[name].state.memory.kept(f"{made.label} own")
         if made.proven and party.name in world.honest and kept is not None:
-            own = decode(kept, product._Own)
+            own = decode(kept, KeptPair)
             stock = Stock(seed=own.seed, study=party.study, party=name, sizes=made.sizes, label=made.label)
             opened = matrices[2]
             rows = made.sizes.ring.add(opened, stock.mask(message.chunk, opened.shape[1])).astype(np.int64)
@@ -378,7 +380,7 @@ def _deviating(inside: Inside) -> Iterator[tuple[Any, str, Any]]:
 
             yield owner, step, deviating
         for module in (product, threeserver):
-            yield module, "_same_rows", lambda made, _party, chunk, rows: rows(*made.sizes.span(chunk))
+            yield module, "same_rows", lambda _label, _party, _chunk, matrix: matrix
         yield SecureProduct, "check_unchanged", lambda *_: None
         yield LengthProof, "completed", lambda proof, matrix: _completed(proof, matrix, wraps=inside.wraps)
     if inside.text is not None:

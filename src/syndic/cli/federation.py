@@ -9,7 +9,7 @@ import click
 
 from syndic.cli import show
 from syndic.cli.groups import Listed, example
-from syndic.cli.init import numbers
+from syndic.cli.init import numbers, text_of
 from syndic.cli.show import JSON, PATH
 from syndic.cli.study import STUDY, named, show_release, write_release
 from syndic.document import from_file, to_readable_json
@@ -143,7 +143,7 @@ def fill(draft_file: Path, folder: Path, people: tuple[str, ...], columns: tuple
     """
     held = {name: one.split(",") for name, one in named(columns, "--columns").items()}
     opened = coordinators.Coordinator.open(folder)
-    text = opened.fill(draft_file.read_text(encoding="utf-8"), people=numbers(people), columns=held)
+    text = opened.fill(text_of(draft_file), people=numbers(people), columns=held)
     study = Study.loads(text, draft_file.parent)
     study.check()
     with opened.audit.attempt(f"fill {study.name}", study=study.digest):

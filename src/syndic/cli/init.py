@@ -91,13 +91,18 @@ def numbers(people: tuple[str, ...]) -> dict[str, int]:
     return found
 
 
+def text_of(path: Path) -> str:
+    """Return the text of a draft, which is UTF-8."""
+    try:
+        return path.read_bytes().decode()
+    except UnicodeDecodeError:
+        raise InputError(f"{path.name}: cannot be read: it is not UTF-8") from None
+
+
 def _confirm(path: Path, out: Path, *, yes: bool) -> None:
     """Confirm the values of a draft, those of a column or party at once, and write the study."""
     _check_free(out)
-    try:
-        text = path.read_bytes().decode()
-    except UnicodeDecodeError:
-        raise InputError(f"{path.name}: cannot be read: it is not UTF-8") from None
+    text = text_of(path)
     values = unconfirmed(text)
     chosen = {one: one.value for one in values}
     if not yes and values:

@@ -18,20 +18,31 @@ same every time they are read: a party compares them with those that it masked. 
 matrices. They need a triple for every row and pair of columns, not one for a whole table: n times more traffic.
 """
 
-import hashlib
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import Message, Nothing, Party, SubProtocol, step
-from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, context, derive, key_pair
+from syndic.kernel import Nothing, Party, SubProtocol, step
+from syndic.mpc.key import KEY_BYTES, agree_with, context, derive, key_pair
 from syndic.mpc.length import WITNESSES, LengthProof
 from syndic.mpc.mask import expand
 from syndic.mpc.order import advance
+from syndic.mpc.product_memory import (
+    KeptDigest,
+    KeptKeys,
+    KeptPair,
+    KeptShare,
+    KeptSums,
+    Rows,
+    changed,
+    note_masked,
+    same_rows,
+)
 from syndic.mpc.product_messages import (
+    UNPROVEN,
     Pair,
     ProductChallenge,
     ProductCheck,
@@ -42,6 +53,8 @@ from syndic.mpc.product_messages import (
     ProductStart,
     ProductTest,
     ProductTurn,
+    check_seed,
+    entry_of,
     partners_of,
 )
 from syndic.mpc.proof import OneHotProof, Proof
@@ -49,38 +62,7 @@ from syndic.mpc.ring import Integers, Residues
 from syndic.mpc.seal import Place, seal, unseal
 from syndic.mpc.triple import ProductSizes, Stock, left_share, opening, right_share
 
-Rows = Callable[[int, int], NDArray[Any]]
-"""A function that returns the rows of a party's matrix from one index up to another. Private."""
-
-Entry = TypeVar("Entry")
-
 _EVERYONE: Final = "every partner"
-# the same whatever was wrong: a partner that checks cannot tell a party's lie from the dealer's
-_UNPROVEN: Final = (
-    "the proof that a partner's rows are one-hot does not hold, so nothing was opened or charged: a partner or the "
-    "coordinator deviates from the protocol. Find out who before you run the study again"
-)
-
-
-class _Own(Message):
-    seed: bytes
-    pair: KeyPair
-
-
-class _Met(Message):
-    keys: dict[str, bytes]
-
-
-class _Share(Message):
-    total: NDArray[np.uint64]
-
-
-class _Noted(Message):
-    data: bytes
-
-
-class _Sums(Message):
-    sums: NDArray[np.int64]
 
 
 class SecureProduct(SubProtocol):
@@ -146,6 +128,10 @@ class SecureProduct(SubProtocol):
         """Return whose keys a party needs."""
         return partners_of(self.pairs, name)
 
+    def place(self, party: Party, chunk: int, sender: str, receiver: str, what: str) -> Place:
+        """Return where a box belongs in this product: it opens nowhere else."""
+        return Place(study=party.study, label=f"{self.label} {what} {chunk}", sender=sender, receiver=receiver)
+
     def pair(self, one: str, other: str) -> Pair:
         """Return two partners, the left one first."""
         return (one, other) if (one, other) in self.pairs else (other, one)
@@ -155,9 +141,9 @@ class SecureProduct(SubProtocol):
         """Store the dealer's seed, create a key pair and publish the public key."""
         # a second seed would put two masks on the same product, and the dealer could separate them
         advance(party, self.label, 1)
-        _check_seed(message.seed)
+        check_seed(message.seed)
         pair = key_pair(party.key_randomness("product keys"))
-        party.remember(f"{self.label} own", _Own(seed=message.seed, pair=pair))
+        party.remember(f"{self.label} own", KeptPair(seed=message.seed, pair=pair))
         return ProductKey(public=pair.public)
 
     def mask(self, party: Party, message: ProductTurn, rows: Rows) -> ProductOpening:
@@ -170,32 +156,30 @@ class SecureProduct(SubProtocol):
 
     def _to_mask(self, party: Party, message: ProductTurn, rows: Rows) -> NDArray[Any]:
         """Return the rows of a chunk that is next; store the keys that come with it, and digests of the rows."""
-        chunk, chunks = message.chunk, self.sizes.chunks
-        self._advance(party, chunk, "product_masked")
+        chunk = message.chunk
+        self._take_turn(party, chunk, "product_masked")
         if not partners_of(self.pairs, party.name):
             raise RefusedError(f"no rows of {party.name} are multiplied")
-        if not 0 <= chunk < chunks:
-            raise RefusedError(f"this study has {chunks} chunks of rows; there is no chunk {chunk}")
         if message.keys.keys() != set(self.peers(party.name)):
             raise RefusedError("the message does not have one public key for each of this party's partners and servers")
         if chunk == 0:
-            party.remember(f"{self.label} met", _Met(keys=message.keys))
+            party.remember(f"{self.label} met", KeptKeys(keys=message.keys))
         matrix = rows(*self.sizes.span(chunk))
-        _note_masked(self, party, chunk, matrix)
+        note_masked(self.label, party, chunk, matrix)
         return matrix
 
     def test(self, party: Party, message: ProductChallenge, rows: Rows) -> ProductProof:
         """Share what shows that no number in the masked rows of one chunk wraps; seal one share for the partners."""
         proof, matrix = self._challenged(party, message, rows, "product_tested")
         bits = proof.tested(matrix, message.seed)
-        noted = _Noted(data=np.packbits(bits.astype(np.uint8)).tobytes())
+        noted = KeptDigest(data=np.packbits(bits.astype(np.uint8)).tobytes())
         party.remember(f"{self.label} tested {message.chunk}", noted)
         return _in_shares(self, party, message, proof.field.reduce(bits), "test")
 
     def prove(self, party: Party, message: ProductChallenge, rows: Rows) -> ProductProof:
         """Prove what the masked rows of one chunk are; seal one share of the proof for the partners."""
         proof, matrix = self._challenged(party, message, rows, "product_proved")
-        noted = party.recall(f"{self.label} tested {message.chunk}", _Noted).data if proof.tests else b""
+        noted = party.recall(f"{self.label} tested {message.chunk}", KeptDigest).data if proof.tests else b""
         bits = np.unpackbits(np.frombuffer(noted, dtype=np.uint8), count=proof.tests)
         fresh = party.key_randomness("product proof masks").bytes(KEY_BYTES)
         made = proof.prove(proof.joined(matrix, bits), message.seed, fresh)
@@ -203,16 +187,16 @@ class SecureProduct(SubProtocol):
 
     def _challenged(self, party: Party, asked: ProductChallenge, rows: Rows, what: str) -> tuple[Proof, NDArray[Any]]:
         """Return the proof of a chunk and its rows; refuse a second challenge: it would show what one hides."""
-        self._advance(party, asked.chunk, what)
-        _check_seed(asked.seed)
+        self._take_turn(party, asked.chunk, what)
+        check_seed(asked.seed)
         proof = self.proof(party.name, asked.chunk)
-        return proof, proof.completed(_same_rows(self, party, asked.chunk, rows))
+        return proof, proof.completed(same_rows(self.label, party, asked.chunk, rows(*self.sizes.span(asked.chunk))))
 
     def multiply(self, party: Party, message: ProductInbox, rows: Rows) -> Nothing:
         """Check the proofs of the chunk, and multiply it with every partner's masked rows."""
         chunk = message.chunk
-        self._advance(party, chunk, "product_multiplied")
-        matrix = _same_rows(self, party, chunk, rows)
+        self._take_turn(party, chunk, "product_multiplied")
+        matrix = same_rows(self.label, party, chunk, rows(*self.sizes.span(chunk)))
         # a party that is left of all its partners needs its mask no more
         needed = any(right == party.name for _, right in self.pairs)
         mask = _stock(self, party).mask(chunk, self.columns(party.name)) if needed else matrix
@@ -222,7 +206,7 @@ class SecureProduct(SubProtocol):
                 _check_proof(self, party, message, name, secret, opened)
             share = _multiplied(self, party, name, (matrix, mask, opened), message)
             total = self.sizes.ring.add(_total(self, party, name), share) if chunk else share
-            party.remember(f"{self.label} total {name}", _Share(total=total.astype(np.uint64)))
+            party.remember(f"{self.label} total {name}", KeptShare(total=total.astype(np.uint64)))
         return Nothing()
 
     def shares(self, party: Party) -> dict[str, NDArray[Any]]:
@@ -233,6 +217,12 @@ class SecureProduct(SubProtocol):
         self._advance(party, self.sizes.chunks, "product_masked")
         return {name: _total(self, party, name) for name in partners_of(self.pairs, party.name)}
 
+    def _take_turn(self, party: Party, chunk: int, what: str) -> None:
+        """Refuse a chunk of rows that the study does not have, and a step that is not the next one."""
+        if not 0 <= chunk < self.sizes.chunks:
+            raise RefusedError(f"this study has {self.sizes.chunks} chunks of rows; there is no chunk {chunk}")
+        self._advance(party, chunk, what)
+
     def _advance(self, party: Party, chunk: int, what: str) -> None:
         """Refuse a step that is not the next one: all chunks are masked, proven and multiplied in order, each once."""
         turns = self.rounds[1:]
@@ -240,8 +230,8 @@ class SecureProduct(SubProtocol):
 
     def check_unchanged(self, party: Party, sums: NDArray[np.int64]) -> None:
         """Refuse unless these column sums, from a later read of the rows, equal those of the masked matrix."""
-        if not np.array_equal(party.recall(f"{self.label} sums", _Sums).sums, sums):
-            raise _changed(party)
+        if not np.array_equal(party.recall(f"{self.label} sums", KeptSums).sums, sums):
+            raise changed(party)
 
     def hide(self, party: Party, partner: str, values: NDArray[np.int64], ring: Integers) -> NDArray[Any]:
         """Return the values to be opened, masked by the secret that this party shares with its partner."""
@@ -249,44 +239,6 @@ class SecureProduct(SubProtocol):
         left, right = self.pair(party.name, partner)
         mask = expand(secret, context(party.study, left, right), values.size, ring).reshape(values.shape)
         return (ring.add if party.name == left else ring.subtract)(ring.reduce(values), mask)
-
-
-def _check_seed(seed: bytes) -> None:
-    if len(seed) != KEY_BYTES:
-        raise RefusedError(f"the dealer's seed must have {KEY_BYTES} bytes")
-
-
-def _note_masked(product: SecureProduct, party: Party, chunk: int, matrix: NDArray[Any]) -> None:
-    """Store digests that show later whether the rows are still those that were masked.
-
-    If the rows changed, the product would contain the difference times the partner's mask, and the dealer knows that
-    mask.
-    """
-    sums = matrix.sum(axis=0, dtype=np.int64)
-    before = party.recall(f"{product.label} sums", _Sums).sums if chunk else np.zeros_like(sums)
-    party.remember(f"{product.label} sums", _Sums(sums=before + sums))
-    party.remember(f"{product.label} masked {chunk}", _Noted(data=_digest(matrix)))
-
-
-def _digest(matrix: NDArray[Any]) -> bytes:
-    digest = hashlib.sha256(context("product rows", str(matrix.dtype), *matrix.shape))
-    digest.update(np.ascontiguousarray(matrix).data)
-    return digest.digest()
-
-
-def _changed(party: Party) -> RefusedError:
-    return RefusedError(
-        f"the rows of {party.name} changed while they were multiplied; nothing was opened. Keep the source unchanged "
-        "during a run, and set a new edition"
-    )
-
-
-def _same_rows(product: SecureProduct, party: Party, chunk: int, rows: Rows) -> NDArray[Any]:
-    """Return the rows of a chunk; refuse if they are not those that were masked."""
-    matrix = rows(*product.sizes.span(chunk))
-    if party.recall(f"{product.label} masked {chunk}", _Noted).data != _digest(matrix):
-        raise _changed(party)
-    return matrix
 
 
 def _in_shares(
@@ -305,9 +257,9 @@ def _sealed(product: SecureProduct, party: Party, chunk: int, text: bytes, what:
     """Return a text sealed once, under a fresh key, and that key sealed for each partner."""
     randomness = party.key_randomness(f"product seal {what}")
     fresh = randomness.bytes(KEY_BYTES)
-    body = seal(fresh, text, _place(product, party, chunk, party.name, _EVERYONE, what), randomness)
+    body = seal(fresh, text, product.place(party, chunk, party.name, _EVERYONE, what), randomness)
     keys = {
-        name: seal(secret, fresh, _place(product, party, chunk, party.name, name, what), randomness)
+        name: seal(secret, fresh, product.place(party, chunk, party.name, name, what), randomness)
         for name, secret in _secrets(product, party).items()
     }
     return body, keys
@@ -316,7 +268,7 @@ def _sealed(product: SecureProduct, party: Party, chunk: int, text: bytes, what:
 def _opened(product: SecureProduct, party: Party, message: ProductInbox, name: str, secret: bytes) -> NDArray[Any]:
     """Return a partner's masked rows."""
     (start, stop), columns = product.sizes.span(message.chunk), product.columns(name)
-    sealed = _entry(message.bodies, name), _entry(message.keys, name)
+    sealed = entry_of(message.bodies, name), entry_of(message.keys, name)
     packed = _unsealed(product, party, message.chunk, (name, secret), sealed, "rows")
     return product.sizes.ring.unpack(packed, (stop - start) * columns).reshape(stop - start, columns)
 
@@ -331,18 +283,18 @@ def _unsealed(
 ) -> bytes:
     """Return a text that a partner sealed once for all; `sender` is its name and the secret with it."""
     (name, secret), (body, key) = sender, sealed
-    fresh = unseal(secret, key, _place(product, party, chunk, name, party.name, what))
-    return unseal(fresh, body, _place(product, party, chunk, name, _EVERYONE, what))
+    fresh = unseal(secret, key, product.place(party, chunk, name, party.name, what))
+    return unseal(fresh, body, product.place(party, chunk, name, _EVERYONE, what))
 
 
 def _check_proof(
     product: SecureProduct, party: Party, message: ProductInbox, name: str, secret: bytes, opened: NDArray[Any]
 ) -> None:
     """Refuse unless a partner's rows are proven, by the share here and the dealer's answer."""
-    check, proof = _entry(message.proofs, name), product.proof(name, message.chunk)
-    test = _entry(message.tests, name) if proof.tests else None
+    check, proof = entry_of(message.proofs, name), product.proof(name, message.chunk)
+    test = entry_of(message.tests, name) if proof.tests else None
 
-    field, unproven = proof.field, RefusedError(_UNPROVEN.replace("one-hot", proof.what))
+    field, unproven = proof.field, RefusedError(UNPROVEN.replace("one-hot", proof.what))
 
     def share(given: ProductCheck | ProductTest, count: int, what: str) -> NDArray[Any]:
         text = _unsealed(product, party, message.chunk, (name, secret), (given.body, given.key), what)
@@ -380,32 +332,22 @@ def _multiplied(
     if pair[0] == party.name:
         half = _stock(product, party).half(name, message.chunk, shape)
         return left_share(product.weighted(matrix, message.chunk), opened, half, sizes, cells)
-    half = sizes.ring.unpack(_entry(message.halves, name), int(np.prod(shape))).reshape(shape)
+    half = sizes.ring.unpack(entry_of(message.halves, name), int(np.prod(shape))).reshape(shape)
     return right_share(product.weighted(opened, message.chunk), mask, half, sizes, cells)
 
 
 def _total(product: SecureProduct, party: Party, name: str) -> NDArray[Any]:
     """Return this party's share of the product of all chunks so far with one partner."""
-    return party.recall(f"{product.label} total {name}", _Share).total.astype(product.sizes.ring.dtype)
+    return party.recall(f"{product.label} total {name}", KeptShare).total.astype(product.sizes.ring.dtype)
 
 
 def _secrets(product: SecureProduct, party: Party) -> dict[str, bytes]:
     """Return the secret with every partner, from the keys that came with the first chunk."""
-    own = party.recall(f"{product.label} own", _Own)
-    keys = party.recall(f"{product.label} met", _Met).keys
+    own = party.recall(f"{product.label} own", KeptPair)
+    keys = party.recall(f"{product.label} met", KeptKeys).keys
     return agree_with(party, own.pair.private, {name: keys[name] for name in partners_of(product.pairs, party.name)})
 
 
 def _stock(product: SecureProduct, party: Party) -> Stock:
-    seed = party.recall(f"{product.label} own", _Own).seed
+    seed = party.recall(f"{product.label} own", KeptPair).seed
     return Stock(seed=seed, study=party.study, party=party.name, sizes=product.sizes, label=product.label)
-
-
-def _place(product: SecureProduct, party: Party, chunk: int, sender: str, receiver: str, what: str) -> Place:
-    return Place(study=party.study, label=f"{product.label} {what} {chunk}", sender=sender, receiver=receiver)
-
-
-def _entry(entries: Mapping[str, Entry], name: str) -> Entry:
-    if name not in entries:
-        raise RefusedError(f"the message has no entry for {name}")
-    return entries[name]

@@ -1,10 +1,22 @@
 """The messages of a secure product."""
 
+from collections.abc import Mapping
+from typing import Final, TypeVar
+
 import msgspec
 
+from syndic.errors import RefusedError
 from syndic.kernel import Message
+from syndic.mpc.key import KEY_BYTES
 
 Pair = tuple[str, str]
+Entry = TypeVar("Entry")
+
+# the same whatever was wrong: a partner that checks cannot tell a party's lie from the dealer's
+UNPROVEN: Final = (
+    "the proof that a partner's rows are one-hot does not hold, so nothing was opened or charged: a partner or the "
+    "coordinator deviates from the protocol. Find out who before you run the study again"
+)
 
 
 class ProductStart(Message):
@@ -140,3 +152,16 @@ class ServerAnswers(Message):
 def partners_of(pairs: tuple[Pair, ...], name: str) -> tuple[str, ...]:
     """Return the partners of a party."""
     return tuple(right if left == name else left for left, right in pairs if name in (left, right))
+
+
+def entry_of(entries: Mapping[str, Entry], name: str) -> Entry:
+    """Return one party's entry in a message; refuse a message without it."""
+    if name not in entries:
+        raise RefusedError(f"the message has no entry for {name}")
+    return entries[name]
+
+
+def check_seed(seed: bytes) -> None:
+    """Refuse a seed of another length."""
+    if len(seed) != KEY_BYTES:
+        raise RefusedError(f"the dealer's seed must have {KEY_BYTES} bytes")

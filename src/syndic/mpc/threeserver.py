@@ -40,19 +40,10 @@ from syndic.mpc.key import KEY_BYTES, agree_with, context
 from syndic.mpc.limb import matrix_product
 from syndic.mpc.mask import expand
 from syndic.mpc.order import advance
-from syndic.mpc.product import (
-    _UNPROVEN,
-    Rows,
-    SecureProduct,
-    _check_seed,
-    _entry,
-    _Met,
-    _Own,
-    _place,
-    _same_rows,
-    _Share,
-)
+from syndic.mpc.product import SecureProduct
+from syndic.mpc.product_memory import KeptKeys, KeptPair, KeptShare, Rows, same_rows
 from syndic.mpc.product_messages import (
+    UNPROVEN,
     ProductChallenge,
     ProductInbox,
     ProductOpening,
@@ -65,6 +56,8 @@ from syndic.mpc.product_messages import (
     ServerQueries,
     ServerQuery,
     ServerTurn,
+    check_seed,
+    entry_of,
     partners_of,
 )
 from syndic.mpc.ring import Residues
@@ -121,8 +114,11 @@ class ServedProduct(SecureProduct):
     def prove(self, party: Party, message: ProductChallenge, rows: Rows) -> ProductProof:
         """Prove to each verifier that the rows of one chunk are one-hot; seal a share of the proofs for each server."""
         chunk = message.chunk
-        self._advance(party, chunk, "product_proved")
-        proof, matrix = self.proof(party.name, chunk), _same_rows(self, party, chunk, rows)
+        self._take_turn(party, chunk, "product_proved")
+        proof, matrix = (
+            self.proof(party.name, chunk),
+            same_rows(self.label, party, chunk, rows(*self.sizes.span(chunk))),
+        )
         texts = [message.seed] * len(self.servers)
         for place, seed in enumerate(_seeds(message.seed)):
             fresh = party.key_randomness(f"product proof {place}").bytes(KEY_BYTES)
@@ -135,15 +131,15 @@ class ServedProduct(SecureProduct):
         del rows
         self._advance(party, message.chunk, "product_multiplied")
         totals: dict[str, NDArray[Any]] = {}
-        keys = party.recall(f"{self.label} met", _Met).keys
+        keys = party.recall(f"{self.label} met", KeptKeys).keys
         for server, secret in _secrets(self, party, keys, self.servers).items():
-            place = _place(self, party, self.sizes.chunks, server, party.name, "share")
-            text = unseal(secret, _entry(message.halves, server), place)
+            place = self.place(party, self.sizes.chunks, server, party.name, "share")
+            text = unseal(secret, entry_of(message.halves, server), place)
             for partner in partners_of(self.pairs, party.name):
                 part, text = self._part(party, server, partner, text)
                 totals[partner] = self.field.add(totals[partner], part) if partner in totals else part
         for partner, total in totals.items():
-            party.remember(f"{self.label} total {partner}", _Share(total=total.astype(np.uint64)))
+            party.remember(f"{self.label} total {partner}", KeptShare(total=total.astype(np.uint64)))
         return Nothing()
 
     def _part(self, party: Party, server: str, partner: str, text: bytes) -> tuple[NDArray[Any], bytes]:
@@ -156,7 +152,7 @@ class ServedProduct(SecureProduct):
         return self.field.unpack(text[:size], int(np.prod(shape))).reshape(shape), text[size:]
 
     def _pad(self, party: Party, server: str, pair: tuple[str, str], seed: bytes) -> NDArray[Any]:
-        _check_seed(seed)
+        check_seed(seed)
         shape = self.shape(pair)
         place = context(self.label, party.study, "pad", server, *pair)
         return expand(seed, place, int(np.prod(shape)), self.field).reshape(shape)
@@ -174,7 +170,7 @@ class ServedProduct(SecureProduct):
 
     def _sealed(self, party: Party, chunk: int, what: str, texts: Sequence[bytes]) -> dict[str, bytes]:
         """Return a party's text for each server, sealed."""
-        secrets = _secrets(self, party, party.recall(f"{self.label} met", _Met).keys, self.servers)
+        secrets = _secrets(self, party, party.recall(f"{self.label} met", KeptKeys).keys, self.servers)
         return self._boxes(party, secrets, chunk, what, dict(zip(self.servers, texts, strict=True)))
 
     def _boxes(
@@ -183,7 +179,7 @@ class ServedProduct(SecureProduct):
         """Return texts sealed for their receivers."""
         randomness = party.key_randomness(f"product seal {what}")
         return {
-            name: seal(secrets[name], text, _place(self, party, chunk, party.name, name, what), randomness)
+            name: seal(secrets[name], text, self.place(party, chunk, party.name, name, what), randomness)
             for name, text in texts.items()
         }
 
@@ -221,7 +217,7 @@ class ServedProduct(SecureProduct):
         texts = {}
         for server in self.servers:
             rows, proofs = (
-                {name: _entry(_entry(digests, name), server) for name in self.provers}
+                {name: entry_of(entry_of(digests, name), server) for name in self.provers}
                 for digests in (asked.digests, message.digests)
             )
             texts[server] = encode(ServerQuery(seeds=asked.seeds, points=points, rows=rows, proofs=proofs))
@@ -248,11 +244,11 @@ class ServedProduct(SecureProduct):
         for name in self.servers:
             echo = decode(self._unsealed(party, secrets, chunk, name, message.boxes, "echo"), ServerEcho)
             if not _same_points(echo.points, queries):
-                raise RefusedError(_UNPROVEN)
+                raise RefusedError(UNPROVEN)
         answers: dict[str, dict[str, bytes]] = {name: {} for name in queries}
         shares = {}
         for name in self.provers:
-            key, proof = _entry(message.keys, name), self.proof(name, chunk)
+            key, proof = entry_of(message.keys, name), self.proof(name, chunk)
             text = self._unsealed(party, secrets, chunk, name, message.proofs, "proof")
             rows = self._unsealed(party, secrets, chunk, name, message.rows, "rows")
             count, width = len(range(*self.sizes.span(chunk))), self.columns(name)
@@ -261,10 +257,10 @@ class ServedProduct(SecureProduct):
             seeds, rest = _seeds(text[: VERIFIERS * KEY_BYTES]), text[VERIFIERS * KEY_BYTES :]
             size = KEY_BYTES if number == 0 else self.field.packed_bytes(proof.length)
             for place, (verifier, query) in enumerate(queries.items()):
-                point = self.field.unpack(_entry(query.points, name), DEGREE)
-                fixed = [_entry(each, name) for each in (query.seeds, query.rows, query.proofs)]
+                point = self.field.unpack(entry_of(query.points, name), DEGREE)
+                fixed = [entry_of(each, name) for each in (query.seeds, query.rows, query.proofs)]
                 if not _same(fixed, [seeds[place], *digests]) or not proof.outside(point):
-                    raise RefusedError(_UNPROVEN)
+                    raise RefusedError(UNPROVEN)
                 part = rest[place * size : (place + 1) * size]
                 share = self._opened(party, name, chunk, f"proof {place}", part, proof.length)
                 answers[verifier][name] = self.field.pack(proof.answer(shares[name], share, seeds[place], point))
@@ -280,8 +276,8 @@ class ServedProduct(SecureProduct):
                 product = product.reshape(-1)[self.cells[left, right]][:, None]
             kept = self._served((left, right))
             if chunk:
-                product = self.field.add(product, party.recall(kept, _Share).total.astype(self.field.dtype))
-            party.remember(kept, _Share(total=product.astype(np.uint64)))
+                product = self.field.add(product, party.recall(kept, KeptShare).total.astype(self.field.dtype))
+            party.remember(kept, KeptShare(total=product.astype(np.uint64)))
 
     def _check(self, party: Party, message: ServerTurn) -> Served:
         """Refuse unless all servers' answers are on a line, and its value at 0 shows one-hot rows."""
@@ -292,11 +288,11 @@ class ServedProduct(SecureProduct):
         ]
         for name in self.provers:
             proof = self.proof(name, message.chunk)
-            answers = [self.field.unpack(_entry(one.packed, name), proof.answer_length) for one in heard]
+            answers = [self.field.unpack(entry_of(one.packed, name), proof.answer_length) for one in heard]
             first, second, _ = answers
             start, nothing = self.field.subtract(self.field.add(first, first), second), np.zeros_like(first)
             if not _on_line(self.field, answers) or not proof.holds(start, nothing):
-                raise RefusedError(_UNPROVEN)
+                raise RefusedError(UNPROVEN)
         return Served(seeds={}, boxes={})
 
     def _share(self, party: Party, message: ServerTurn) -> Served:
@@ -309,7 +305,7 @@ class ServedProduct(SecureProduct):
             pair = self.pair(name, partner)
             if pair[0] == name:
                 return seeds[pair]
-            total = party.recall(self._served(pair), _Share).total.astype(np.int64)
+            total = party.recall(self._served(pair), KeptShare).total.astype(np.int64)
             return field.pack(
                 field.subtract(field.reduce(factor * total), self._pad(party, party.name, pair, seeds[pair]))
             )
@@ -325,13 +321,13 @@ class ServedProduct(SecureProduct):
         self, party: Party, secrets: Mapping[str, bytes], chunk: int, sender: str, boxes: Mapping[str, bytes], what: str
     ) -> bytes:
         """Return what a party or a server sealed for this one."""
-        return unseal(secrets[sender], _entry(boxes, sender), _place(self, party, chunk, sender, party.name, what))
+        return unseal(secrets[sender], entry_of(boxes, sender), self.place(party, chunk, sender, party.name, what))
 
     def _opened(self, party: Party, prover: str, chunk: int, what: str, text: bytes, count: int) -> NDArray[Any]:
         """Return this server's share of a party's rows or proof."""
         if party.name != self.servers[0]:
             return self.field.unpack(text, count)
-        _check_seed(text)
+        check_seed(text)
         return self._drawn(party, prover, chunk, what, text, count)
 
 
@@ -380,11 +376,11 @@ def _seeds(seed: bytes) -> list[bytes]:
     """Return the challenges of both verifiers."""
     found = [seed[:KEY_BYTES], seed[KEY_BYTES:]]
     for one in found:
-        _check_seed(one)
+        check_seed(one)
     return found
 
 
 def _secrets(product: ServedProduct, party: Party, keys: Mapping[str, bytes], names: Sequence[str]) -> dict[str, bytes]:
     """Return the secrets of a party with others."""
-    private = party.recall(f"{product.label} own", _Own).pair.private
-    return agree_with(party, private, {name: _entry(keys, name) for name in names})
+    private = party.recall(f"{product.label} own", KeptPair).pair.private
+    return agree_with(party, private, {name: entry_of(keys, name) for name in names})

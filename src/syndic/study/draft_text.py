@@ -100,7 +100,7 @@ def sections(text: str) -> tuple[Section, ...]:
     """Return the tables of a draft, in their order."""
     lines = text.split("\n")
     starts = [number for number, line in enumerate(lines) if _HEADING.fullmatch(line)]
-    return tuple(_section(lines, *one) for one in zip(starts, [*starts[1:], len(lines)], strict=True))
+    return tuple(_section(lines, *one) for one in zip(starts, [*starts, len(lines)][1:], strict=True))
 
 
 def with_values(text: str, section: Section, values: Mapping[str, str]) -> str:

@@ -244,8 +244,14 @@ def test_a_study_is_filled_with_the_parties_that_joined(
                 ["coordinator", "fill", "draft.toml", "--home", str(coordinator.folder)],
                 catch_exceptions=False,
             )
+        Path("draft.toml").write_bytes(b"\x8a")
+        with pytest.raises(InputError, match="not UTF-8"):
+            CliRunner().invoke(
+                cli, ["coordinator", "fill", "draft.toml", "--home", str(coordinator.folder)], catch_exceptions=False
+            )
         for text, words, told in (
             (ALIKE, ("--people", "east=9"), "east: not admitted"),
+            ("", (), "name"),
             (SPLIT.replace("people = 60", f"people = 60  {READ}"), (), "private draft"),
             (f"parties = []\n{ALIKE}", (), "must be tables|cannot be read or filled"),
             (SPLIT.replace("# its own", 'columns = [\n  "age",\n]'), ("--columns", "west=colour"), "stand on one line"),

@@ -10,22 +10,24 @@ from pathlib import Path
 from typing import TypeVar, final
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from support import rows, study_text
+from support import rows, study_text, two_parties
 from syndic import Study
 from syndic.data import SourceSpec, Table, open_source
 from syndic.errors import PartyError
 from syndic.kernel import Call, Delivery, Message, Node, Reply, decode, encode
 from syndic.methods.histogram.marginals import MarginalsPlan
+from syndic.methods.histogram.tables import MarginalTables
 from syndic.mpc.graph import Seats, SumGraph
 from syndic.mpc.listing import bits
-from syndic.mpc.masked_sum import SumDirectory, SumMasked, SumSurvivors, _Met, _Sent
-from syndic.mpc.ring import Ring
+from syndic.mpc.masked_sum import Masks, SumDirectory, SumMasked, SumSurvivors, _Met, _Sent
+from syndic.mpc.ring import OVERFLOW, Ring
 from syndic.runtime import Local
-from syndic.study import PartyFile, PartyFolder
+from syndic.study import PartyFile, PartyFolder, simulate
 from syndic.study.run import run_study
 
 Kept = TypeVar("Kept", bound=Message)
@@ -242,3 +244,31 @@ def test_too_few_keys_are_refused_before_anything_is_charged(tmp_path: Path) -> 
     assert "has 27 parties" in str(failed)
     assert made.charged == []
     assert not any(step == "count" for step, _ in made.heard)
+
+
+SPOILED = study_text(protocol='method = "marginals"\ncliques = [["colour"]]', budget="epsilon = 1\ndelta = 1e-5")
+
+
+def spoiled(monkeypatch: pytest.MonkeyPatch, shift: int, *, red: bool = False) -> NDArray[np.int64]:
+    """Return a seeded table of 60 + 40 people; north has red rows only, or adds a number to what it masks."""
+    tables, lies, hide = two_parties(), iter([shift, 0]), Masks.hide
+    if red:
+        values = pa.array(["red"] * tables["north"].num_rows)
+        tables["north"] = tables["north"].set_column(0, "colour", values)
+    with monkeypatch.context() as patch:
+        patch.setattr(Masks, "hide", lambda masks, numbers: hide(masks, numbers + next(lies)))
+        found = simulate(Study.loads(SPOILED), tables, seed=1).result
+    assert isinstance(found, MarginalTables)
+    return np.asarray(found.tables[0].values, dtype=np.int64)
+
+
+def test_how_far_a_party_moves_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By false rows as far as its people; by false sums three times what all people and the noise can be."""
+    plan, honest, people = Study.loads(SPOILED).plan_as(MarginalsPlan), spoiled(monkeypatch, 0), 60
+    moved = np.abs(spoiled(monkeypatch, 0, red=True) - honest)
+    assert 0 < moved.max() <= people
+    assert moved.sum() <= 2 * people
+    room = 100 + plan.noise.tail(OVERFLOW / plan.noise.dimension, plan.noise.parties)
+    ring = plan.masked_sum.ring
+    moved = np.stack([np.abs(spoiled(monkeypatch, 2**power) - honest) for power in range(ring.bits + 2)])
+    assert room < moved.max() <= 3 * room

@@ -18,7 +18,8 @@ from syndic.methods import Crosstables
 from syndic.methods.histogram.crosstables_plan import CrosstablesPlan
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.key import agree
-from syndic.mpc.product import SecureProduct, _Own
+from syndic.mpc.product import SecureProduct
+from syndic.mpc.product_memory import KeptPair
 from syndic.mpc.product_messages import ProductChallenge, ProductInbox, ProductStart, ProductTurn
 from syndic.mpc.ring import Residues
 from syndic.mpc.seal import Place, unseal
@@ -263,7 +264,7 @@ def test_dealer_and_one_party_together_read_the_other_as_the_statement_says() ->
     coordinate(study, carrier)
     sizes = study.plan_as(CrosstablesPlan).product.sizes
     # the dealer knows p0's seed, p1 can open what p0 sealed for it
-    own = carrier.members["p1"].recall("product own", _Own)
+    own = carrier.members["p1"].recall("product own", KeptPair)
     public = next(reply.public for step, name, _, reply in seen if step == "product_keys" and name == "p0")
     sealed = next(reply for step, name, _, reply in seen if step == "product_masked" and name == "p0")
     place = Place(study=study.digest, label="product rows 0", sender="p0", receiver="p1")

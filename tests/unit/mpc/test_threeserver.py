@@ -21,7 +21,8 @@ from syndic.methods.histogram.crosstables_plan import CrosstablesPlan
 from syndic.mpc import threeserver
 from syndic.mpc.extension import DEGREE, Extension
 from syndic.mpc.key import agree_with
-from syndic.mpc.product import SecureProduct, _Own, _place, _Share
+from syndic.mpc.product import SecureProduct
+from syndic.mpc.product_memory import KeptPair, KeptShare
 from syndic.mpc.product_messages import Served, ServerTurn
 from syndic.mpc.proof import OneHotProof
 from syndic.mpc.seal import seal, unseal
@@ -197,11 +198,11 @@ def test_a_share_that_is_made_after_the_challenge(
         if step != "product_served" or message.stage != "answer" or name != server:
             return message
         party, label = self.members["p0"], {"rows": "rows", "proofs": "proof"}[what]
-        private = party.recall(f"{PRODUCT.label} own", _Own).pair.private
+        private = party.recall(f"{PRODUCT.label} own", KeptPair).pair.private
         secret = agree_with(party, private, {name: message.keys[name]})[name]
         receiver = self.members[name]
-        opener = agree_with(receiver, receiver.recall("product own", _Own).pair.private, {"p0": message.keys["p0"]})
-        place = _place(PRODUCT, party, 0, "p0", name, label)
+        opener = agree_with(receiver, receiver.recall("product own", KeptPair).pair.private, {"p0": message.keys["p0"]})
+        place = PRODUCT.place(party, 0, "p0", name, label)
         text = unseal(opener["p0"], getattr(message, what)["p0"], place)
         again = seal(secret, text, place, party.randomness)
         return msgspec.structs.replace(message, **{what: {**getattr(message, what), "p0": again}})
@@ -321,8 +322,8 @@ def test_a_server_that_sends_another_term_shifts_the_table_by_what_it_chose(monk
 
     def lying(self: ServedProduct, party: Any, message: ServerTurn) -> Any:
         if party.name == "p2":
-            kept = party.recall(self._served(("p0", "p1")), _Share)
-            party.remember(self._served(("p0", "p1")), _Share(total=kept.total + np.uint64(5)))
+            kept = party.recall(self._served(("p0", "p1")), KeptShare)
+            party.remember(self._served(("p0", "p1")), KeptShare(total=kept.total + np.uint64(5)))
         return part(self, party, message)
 
     monkeypatch.setattr(ServedProduct, "_share", lying)
