@@ -45,7 +45,8 @@ def check(folder: Path) -> None:
     bare = {"PATH": f"{home / 'bin'}:/usr/bin:/bin", "HOME": str(place), "PYTHONDONTWRITEBYTECODE": "1"}
     subprocess.run(["syndic", "demo", "--out", "demo"], check=True, cwd=place, env=bare)
     subprocess.run([home / "bin" / "python", "-c", "import nvflare, starlette"], check=True, cwd=place, env=bare)
-    if subprocess.run([home / "bin" / "python", "-c", "import pip"], cwd=place, env=bare, check=False).returncode == 0:
+    asked = [str(home / "bin" / "python"), "-c", "import pip"]
+    if subprocess.run(asked, cwd=place, env=bare, capture_output=True, check=False).returncode == 0:
         raise SystemExit("the image would contain pip")
     size = sum(path.stat().st_size for path in home.rglob("*") if path.is_file() and not path.is_symlink()) / 1e6
     print(f"the image adds {size:.0f} MB to Python's")
