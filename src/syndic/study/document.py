@@ -21,14 +21,17 @@ from syndic.kernel import (
     PublicIdentity,
     Step,
     budgets_of,
+    groups_of,
     make_plan,
     people_of,
+    shared_people,
     steps_of_run,
 )
 from syndic.methods import Align, AnyMethod
 from syndic.privacy import Budget, Cost, Event, Price, Unit, check_delta, default_delta, joint_cost
 
 Kind = TypeVar("Kind", bound=Plan)
+Partition = Literal["horizontal", "vertical", "mixed"]
 
 # Part of every digest: increased when the meaning of a study file changes.
 _FORMAT = b"syndic study 1\n"
@@ -74,6 +77,12 @@ class Study(Document):
     def _check_unit_parties(self) -> None:
         if self.unit.parties > len(self.parties) > 0:
             raise ValueError(f"unit.parties ({self.unit.parties}) must be at most the {len(self.parties)} parties")
+        groups = len({party.group or f"party {party.name}" for party in self.parties})
+        if self.unit.parties > groups > 0:
+            raise ValueError(
+                f"unit.parties ({self.unit.parties}) must be at most the {groups} groups: it says in how many of them "
+                "a person may be"
+            )
 
     def _check_alignment(self) -> None:
         if self.alignment is not None and not re.fullmatch("[0-9a-f]{64}", self.alignment):
@@ -156,6 +165,25 @@ class Study(Document):
         return max(budget.delta for budget in budgets_of(self))
 
     @property
+    def partition(self) -> Partition:
+        """How people and columns are cut: as the method needs it, or as the parties say if it takes any cut."""
+        if not self.protocol.requires.any_cut:
+            return self.protocol.partition
+        if not shared_people(self):
+            return "horizontal"
+        return "vertical" if len(groups_of(self)) == 1 else "mixed"
+
+    @property
+    def people(self) -> int | None:
+        """A public bound on the number of all people, those of a group counted once; None if a party gives none."""
+        added = people_of(self)
+        if added is None or self.partition == "horizontal":
+            return added
+        if self.partition == "vertical":
+            return max(party.people or 0 for party in self.parties)
+        return sum(group.people for group in groups_of(self))
+
+    @property
     def plan(self) -> Plan:
         """The method's plan for this study, computed once in a process: noise, events, resources, who sees what.
 
@@ -170,12 +198,6 @@ class Study(Document):
         if not isinstance(plan, kind):
             raise InputError(f"the plan of {self.protocol.title} is not a {kind.__name__}: it has another method")
         return plan
-
-    @property
-    def partition(self) -> Literal["horizontal", "vertical"]:
-        """How the parties' data are divided: a method for rows may also run where columns are at different parties."""
-        apart = any(party.columns is not None for party in self.parties)
-        return "vertical" if apart else self.protocol.partition
 
     @property
     def steps(self) -> dict[str, Step]:
@@ -203,14 +225,11 @@ class Study(Document):
             )
 
     def _check_deltas(self) -> None:
-        people = people_of(self)
+        people = self.people
         if self.delta == 0:
             return
         if people is None:
             raise InputError("delta above 0 needs a public number of people: set people for every party")
-        if self.partition == "vertical":
-            # all parties have the same people
-            people = max(party.people or 0 for party in self.parties)
         try:
             check_delta(self.delta, people)
         except InputError as error:
@@ -231,6 +250,11 @@ _UNUSED: Final[Mapping[str, tuple[Any, ...]]] = {
     "zone": ("UTC",),
 }
 
+_NEWER: Final[Mapping[str, Mapping[str, Any]]] = {
+    "marginals": {"adversary": None, "servers": []},
+}
+"""Parameters that later versions added to a method, with the value that means what there was before."""
+
 
 def _meaning(study: Study) -> dict[str, Any]:
     """Return what the digest covers: the whole study, without unused keys that later versions added."""
@@ -242,8 +266,13 @@ def _meaning(study: Study) -> dict[str, Any]:
     if study.coordinator is None:
         del content["coordinator"]
     for party in content["parties"]:
-        if party["identity"] is None:
-            del party["identity"]
+        for key in ("identity", "group"):
+            if party[key] is None:
+                del party[key]
+    protocol = content["protocol"]
+    for key, unused in _NEWER.get(protocol["method"], {}).items():
+        if protocol[key] == unused:
+            del protocol[key]
     columns = content["schema"]["columns"]
     content["schema"]["columns"] = [
         {key: one[key] for key in one if one[key] not in _UNUSED.get(key, ())} for one in columns

@@ -19,7 +19,7 @@ from syndic import Study
 from syndic.data import SourceSpec, Table, open_source
 from syndic.errors import PartyError
 from syndic.kernel import Call, Delivery, Message, Node, Reply, decode, encode
-from syndic.methods.histogram.marginals import MarginalsPlan
+from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.mpc.graph import Seats, SumGraph
 from syndic.mpc.listing import bits
 from syndic.mpc.masked_sum import SumDirectory, SumMasked, SumSurvivors, _Met, _Sent

@@ -18,7 +18,7 @@ from support import CASES, THREE_VERTICAL, _across, vertical_study
 from syndic.errors import PartyError, RefusedError
 from syndic.kernel import Call, Delivery, Member, Node, Reply, decode, encode
 from syndic.kernel.view import View, told
-from syndic.methods.histogram.marginals import MarginalsPlan
+from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.methods.learning.learn import Ask
 from syndic.methods.learning.noise import SharedNoise
 from syndic.methods.learning.plan import LearnPlan

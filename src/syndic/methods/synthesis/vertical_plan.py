@@ -12,6 +12,7 @@ from syndic.kernel import (
     ALIGNED,
     DEALER_AND_PARTY,
     GROUPS,
+    PARTNERS,
     Disclosure,
     Plan,
     Resources,
@@ -22,10 +23,11 @@ from syndic.kernel import (
     product_sees,
     trust_in,
 )
+from syndic.methods.layout import Names, layout_of, same_people
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import Question, check_question
 from syndic.methods.synthesis.size import Size, list_notes, most_rows
-from syndic.methods.synthesis.vertical_rounds import PARTNERS, Names, Round, alone, layout_of, opens_in_word, plan_round
+from syndic.methods.synthesis.vertical_rounds import Round, alone, opens_in_word, plan_round, room_for
 from syndic.methods.synthesis.zeros import Zeros
 from syndic.model.markov import Adaptive, Impossible
 from syndic.mpc.threeserver import STAGES
@@ -78,12 +80,12 @@ class VerticalPlan(Plan):
         """Return whether a round can count all these tables over groups of levels."""
         if any(self.noisier(domain.project(names)) is None for names in tables):
             return False
-        layout = layout_of(self.holder, tables, domain)
+        layout = layout_of(same_people(self.terms, self.holder), tables, domain)
         if not layout.across:
             return True
         noise = self.account.noise_of(number, len(tables), layout.dimension)
         try:
-            sizes = layout.sizes(self.terms, noise, proven=self.proven)
+            sizes = layout.sizes(self.terms, room_for(noise, layout), proven=self.proven)
         except InputError:  # more noise than any field has room for
             return False
         return opens_in_word(sizes, noise) and layout.traffic(sizes) <= self.size.rooms[number - 1].traffic
@@ -109,7 +111,7 @@ class VerticalPlan(Plan):
         domain = question.grouping(self.terms.schema.domain).domain_of_groups
         # partners who were asked different things cannot read each other's mail; a part of a digest can be made equal
         label = f"round {question.number}, {question.digest.hex()}"
-        layout = layout_of(self.holder, question.tables, domain)
+        layout = layout_of(same_people(self.terms, self.holder), question.tables, domain)
         return plan_round(
             self.terms, self.account, question.number, layout, label, proven=self.proven, servers=self.servers
         )
@@ -213,10 +215,11 @@ def _pairs_traffic(terms: Terms, account: Account, selector: Adaptive, *, proven
     domain = terms.schema.domain
     grouped = Domain(domain.names, tuple(min(size, selector.most_levels) for size in domain.sizes))
     tables = [names for names in selector.pairs(grouped) if min(grouped.project(names).sizes) > 1]
-    layout = layout_of(holders(terms), tables, grouped)
+    layout = layout_of(same_people(terms, holders(terms)), tables, grouped)
     if not layout.across:
         return 0
-    return layout.traffic(layout.sizes(terms, account.noise_of(2, len(tables), layout.dimension), proven=proven))
+    room = room_for(account.noise_of(2, len(tables), layout.dimension), layout)
+    return layout.traffic(layout.sizes(terms, room, proven=proven))
 
 
 # Of all methods whose partners share the noise of tables from secure products.
