@@ -70,6 +70,7 @@ from syndic.kernel.terms import Terms as Terms
 from syndic.kernel.terms import adversary_of as adversary_of
 from syndic.kernel.terms import budget_of as budget_of
 from syndic.kernel.terms import budgets_of as budgets_of
+from syndic.kernel.terms import check_digest as check_digest
 from syndic.kernel.terms import identified as identified
 from syndic.kernel.terms import member as member
 from syndic.kernel.terms import most_rows as most_rows

@@ -1,7 +1,6 @@
 """Define the agreed document: who takes part, what is protected, what may be spent, by which method."""
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
@@ -21,8 +20,10 @@ from syndic.kernel import (
     PublicIdentity,
     Step,
     budgets_of,
+    check_digest,
     groups_of,
     make_plan,
+    member,
     people_of,
     shared_people,
     steps_of_run,
@@ -85,8 +86,7 @@ class Study(Document):
             )
 
     def _check_alignment(self) -> None:
-        if self.alignment is not None and not re.fullmatch("[0-9a-f]{64}", self.alignment):
-            raise ValueError("alignment must be the digest of an alignment study: 64 hexadecimal digits")
+        check_digest(self.alignment)
 
     def _check_person(self) -> None:
         if self.unit.person is not None and self.unit.person in (*self.schema.names, *self.schema.inputs):
@@ -174,6 +174,12 @@ class Study(Document):
         return "vertical" if len(groups_of(self)) == 1 else "mixed"
 
     @property
+    def by_place(self) -> bool:
+        """Whether rows of different parties are matched by their places."""
+        needs = self.protocol.requires
+        return needs.people == "same" or (needs.any_cut and shared_people(self))
+
+    @property
     def people(self) -> int | None:
         """A public bound on the number of all people, those of a group counted once; None if a party gives none."""
         added = people_of(self)
@@ -209,6 +215,13 @@ class Study(Document):
         self._check_deltas()
         if self.alignment and (self.partition != "vertical" or isinstance(self.protocol, Align)):
             raise InputError("alignment is only for vertical studies that read aligned rows: leave it out")
+        for group in groups_of(self):
+            found = {member(self, name).alignment for name in group.parties}
+            if len(found) > 1 or (found != {None} and (self.partition != "mixed" or len(group.parties) == 1)):
+                raise InputError(
+                    f"alignment of the parties of group '{group.name}': give each the same, and only where a study has "
+                    "several groups, to a group with several parties"
+                )
         try:
             self.plan.check()
             epsilon = self.joint.epsilon(self.delta)
@@ -250,10 +263,10 @@ _UNUSED: Final[Mapping[str, tuple[Any, ...]]] = {
     "zone": ("UTC",),
 }
 
-_NEWER: Final[Mapping[str, Mapping[str, Any]]] = {
-    "marginals": {"adversary": None, "servers": []},
+_NEWER: Final[Mapping[str, Mapping[str, tuple[Any, ...]]]] = {
+    "marginals": {"adversary": (None,), "servers": ((), [])},
 }
-"""Parameters that later versions added to a method, with the value that means what there was before."""
+"""Parameters that later versions added to a method, with the values that mean what there was before."""
 
 
 def _meaning(study: Study) -> dict[str, Any]:
@@ -266,12 +279,12 @@ def _meaning(study: Study) -> dict[str, Any]:
     if study.coordinator is None:
         del content["coordinator"]
     for party in content["parties"]:
-        for key in ("identity", "group"):
+        for key in ("identity", "group", "alignment"):
             if party[key] is None:
                 del party[key]
     protocol = content["protocol"]
     for key, unused in _NEWER.get(protocol["method"], {}).items():
-        if protocol[key] == unused:
+        if protocol[key] in unused:
             del protocol[key]
     columns = content["schema"]["columns"]
     content["schema"]["columns"] = [
@@ -308,12 +321,18 @@ def prices_of(study: Study) -> dict[str, Price]:
 
 def disclosures_of(study: Study) -> tuple[str, ...]:
     """Return what the study shows exactly, outside any epsilon; most studies show nothing."""
-    aligned = () if study.alignment is None else (_aligned(study.alignment),)
-    return (*study.plan.disclosure.discloses, *aligned)
+    found = dict.fromkeys(alignment_of(study, party.name) for party in study.parties)
+    return (*study.plan.disclosure.discloses, *(_aligned(one, study) for one in found if one is not None))
 
 
-def _aligned(alignment: str) -> str:
+def alignment_of(study: Study, party: str) -> str | None:
+    """Return the digest of the study that aligned a party's people, if they were."""
+    return member(study, party).alignment or study.alignment
+
+
+def _aligned(alignment: str, study: Study) -> str:
+    who = "all parties" if alignment == study.alignment else "the parties of its group"
     return (
         f"its people were aligned by study {alignment[:12]}: every party knows exactly which of its people are common "
-        "to all parties"
+        f"to {who}"
     )

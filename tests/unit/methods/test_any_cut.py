@@ -7,11 +7,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from support import charges, rows, study_text
+from aligning import carried
+from support import across_study, charges, rows, study_text
 from syndic import Study, simulate
 from syndic.data import Table, open_source
-from syndic.errors import InputError
+from syndic.errors import InputError, PartyError
+from syndic.kernel import Call, Reply, decode
+from syndic.methods import Marginals
 from syndic.methods.histogram.marginals_plan import MarginalsPlan
+from syndic.methods.layout import Counts
+from syndic.mpc.masked_sum import SumMasked
 from syndic.noise import GaussianShare
 from syndic.noise.gaussian import DiscreteGaussian
 from syndic.random import Randomness
@@ -161,8 +166,8 @@ def test_a_person_in_two_groups_moves_the_sum_by_no_more_than_is_paid_for() -> N
     agreed = study(unit=f"{REPLACE}\nparties = 2")
     noise = agreed.plan_as(MarginalsPlan).noise
     assert isinstance(noise, GaussianShare)
-    far = {"colour": ["red"], "age": [0], "score": [-1.0]}
-    near = {"colour": ["blue"], "age": [99], "score": [1.0]}
+    far: dict[str, list[Any]] = {"colour": ["red"], "age": [0], "score": [-1.0]}
+    near: dict[str, list[Any]] = {"colour": ["blue"], "age": [99], "score": [1.0]}
 
     def opened(person: dict[str, list[Any]]) -> Any:
         given = {}
@@ -202,3 +207,99 @@ def test_methods_that_take_no_groups_say_so() -> None:
     text = study_text(protocol='method = "homm"', parties='[[parties]]\nname = "a"\ngroup = "x"\n')
     with pytest.raises(InputError, match="does not take groups"):
         Study.loads(text).check()
+
+
+@pytest.mark.usefixtures("silent")
+def test_the_coordinator_opens_the_sum_of_all_parties_and_of_no_group(tmp_path: Path) -> None:
+    agreed = study('cliques = [["colour", "age"]]')
+    carrier, session = carried(agreed, sources(), tmp_path)
+    result: Any = Marginals(cliques=(("colour", "age"),)).coordinate(session)  # type: ignore[arg-type]
+    counts = {group: exact(agreed, ("colour", "age"), group).ravel() for group in PEOPLE}
+    assert result.tables[0].values.ravel().tolist() == (counts["north"] + counts["south"]).tolist()
+    ring, sent = agreed.plan_as(MarginalsPlan).masked_sum.ring, {}
+    for asked, told in zip(carrier.seen[::2], carrier.seen[1::2], strict=True):
+        call = decode(asked, Call)
+        if call.step == "count":
+            packed = decode(decode(told, Reply).body, SumMasked).values
+            sent[call.party] = ring.unpack(packed, counts["north"].size)
+    for group, pair in (("north", "ab"), ("south", "cd")):
+        # the pair's shares of its product add up to the group's counts; under masks of all parties they do not
+        opened = ring.lift(ring.add(*(sent[name] for name in pair)))
+        assert (opened != counts[group]).sum() > len(opened) // 2
+    carrier.close()
+
+
+@pytest.mark.parametrize("adversary", ["active", "passive"])
+def test_a_party_that_enters_large_numbers_in_a_row_opens_nothing(
+    adversary: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = Counts.rows
+
+    def large(self: Counts, party: Any, span: tuple[int, int], recode: Any) -> Any:
+        found = honest(self, party, span, recode)
+        if party.name == "b":
+            found[0] = 200
+        return found
+
+    monkeypatch.setattr(Counts, "rows", large)
+    monkeypatch.setattr("syndic.mpc.product.SecureProduct.check_unchanged", lambda *_: None)
+    agreed = study(f'adversary = "{adversary}"')
+    if adversary == "passive":
+        simulate(agreed, sources(), seed=1, folder=tmp_path)
+        return
+    with pytest.raises(PartyError, match="proof that a partner's rows are one-hot does not hold"):
+        simulate(agreed, sources(), seed=1, folder=tmp_path)
+    assert [charges(tmp_path, name) for name in HELD] == [[], [], [], []]
+
+
+def test_rows_of_a_group_are_matched_by_places_that_no_value_can_move(tmp_path: Path) -> None:
+    agreed = study()
+    given: dict[str, Any] = dict(sources())
+    (tmp_path / "a.csv").write_text("colour,age\nred,1\n")
+    given["a"] = {"path": str(tmp_path / "a.csv"), "multiline": True}
+    with pytest.raises(PartyError, match="multiline: a wrong quote moves all rows"):
+        simulate(agreed, given, seed=1)
+
+
+@pytest.mark.usefixtures("silent")
+def test_every_group_has_an_alignment_of_its_own(tmp_path: Path) -> None:
+    given, digests = {}, {}
+    for place, (group, people) in enumerate(PEOPLE.items()):
+        ids = [f"Id {number:03d}" for number in range(len(people))]
+        order = np.random.default_rng(place).permutation(len(people))
+        first, second = (name for name, (own, _) in HELD.items() if own == group)
+        table = people.append_column("id", pa.array(ids))
+        given[first] = table.select([*HELD[first][1], "id"])
+        given[second] = table.take(order).select([*HELD[second][1], "id"])
+        members = {name: HELD[name] for name in (first, second)}
+        text = parties(members).replace(f'group = "{group}"\n', "")
+        aligning = across_study("align", parties=text, budget=BUDGET)
+        simulate(aligning, {name: given[name] for name in members}, seed=1, folder=tmp_path)
+        digests[group] = aligning.digest
+    text = parties(HELD)
+    for group, digest in digests.items():
+        text = text.replace(f'group = "{group}"', f'group = "{group}"\nalignment = "{digest}"')
+    protocol = 'method = "marginals"\ncliques = [["colour", "score"], ["age", "score"]]'
+    agreed = Study.loads(study_text(protocol=protocol, unit=REPLACE, budget=BUDGET, parties=text))
+    assert len([one for one in plan(agreed).statement.discloses if "parties of its group" in one]) == 2
+    for table in simulate(agreed, given, seed=1, folder=tmp_path).result.tables:  # type: ignore[attr-defined]
+        assert table.values.tolist() == exact(agreed, table.domain.names, "north", "south").tolist()
+    text = text.replace("alignment", "#", 1)
+    half = Study.loads(study_text(protocol=protocol, unit=REPLACE, budget=BUDGET, parties=text))
+    with pytest.raises(InputError, match="alignment of the parties of group 'north'"):
+        half.check()
+
+
+@pytest.mark.usefixtures("silent")
+def test_survival_runs_where_time_and_treatment_are_at_different_parties() -> None:
+    options = 'method = "survival"\ntime = "age"\nevent = "colour"\ncensored = "red"\nby = ["score"]'
+    agreed = Study.loads(study_text(protocol=options, unit=REPLACE, budget=BUDGET, parties=parties(HELD)))
+    result: Any = simulate(agreed, sources(), seed=1).result
+    assert result.table.values.tolist() == exact(agreed, ("score", "age", "colour"), "north", "south").tolist()
+
+
+def test_a_study_without_groups_keeps_its_digest() -> None:
+    before = "aa93343157c0"
+    plain = Study.loads(study_text(protocol='method = "marginals"', budget=BUDGET))
+    assert isinstance(plain.protocol, Marginals)
+    assert plain.digest.startswith(before)
