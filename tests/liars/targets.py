@@ -52,7 +52,7 @@ class Target:
     @property
     def horizontal(self) -> bool:
         """Whether no party's rows travel to another, so that one world's calls make sense in another."""
-        return self.study.protocol.partition == "horizontal"
+        return self.study.partition == "horizontal"
 
     @property
     def roles(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from syndic.kernel import Party
 from syndic.methods.layout import Counts
 from syndic.methods.survival.result import EVERYBODY, SurvivalResult
 from syndic.methods.survival.survival import SurvivalPlan
+from syndic.noise import GaussianShare
 from syndic.report import report
 from syndic.study import Release
 
@@ -210,6 +211,7 @@ def test_columns_at_two_parties_have_the_same_table_and_the_same_release(
     study = Study.loads(ACROSS)
     assert study.partition == "vertical"
     noise = study.plan_as(SurvivalPlan).noise
+    assert isinstance(noise, GaussianShare)
     assert noise.sensitivity_squared == 2
     assert noise.honest == 1, "one partner's share is enough"
     assert study.costs["clinic"] == study.costs["registry"] == study.joint
