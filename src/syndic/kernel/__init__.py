@@ -33,6 +33,7 @@ from syndic.kernel.disclosure import everybody as everybody
 from syndic.kernel.disclosure import of_products as of_products
 from syndic.kernel.disclosure import product_sees as product_sees
 from syndic.kernel.disclosure import trust_in as trust_in
+from syndic.kernel.disclosure import trust_with_groups as trust_with_groups
 from syndic.kernel.disclosure import units_of as units_of
 from syndic.kernel.identity import PublicIdentity as PublicIdentity
 from syndic.kernel.in_memory import in_memory_node as in_memory_node

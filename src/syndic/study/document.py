@@ -264,6 +264,7 @@ _UNUSED: Final[Mapping[str, tuple[Any, ...]]] = {
 }
 
 _NEWER: Final[Mapping[str, Mapping[str, tuple[Any, ...]]]] = {
+    "synthesis": {"adversary": (None,), "traffic": (1400,)},
     "marginals": {"adversary": (None,), "servers": ((), [])},
 }
 """Parameters that later versions added to a method, with the values that mean what there was before."""

@@ -18,6 +18,7 @@ from syndic.kernel import (
     covered,
     not_covered,
     picture,
+    trust_with_groups,
     units_of,
 )
 from syndic.methods.layout import Counts, Drawn, TableLayout, TableNoise
@@ -179,7 +180,9 @@ class MarginalsPlan(Plan):
                 "which parties take part or drop out, the columns, bounds and numbers of people: they are public",
                 *self._of_products,
             ),
-            trust=self._trust,
+            trust=trust_with_groups(self.masked_sum.graph.colluding, proven=self.product.proven, servers=self._served)
+            if self.product
+            else "",
         )
 
     @property
@@ -196,24 +199,6 @@ class MarginalsPlan(Plan):
             WRONG_TRIPLES,
             ALIGNED,
         )
-
-    @property
-    def _trust(self) -> str:
-        """What the study assumes about the roles, where parties of a group multiply."""
-        if self.product is None:
-            return ""
-        who = f"at most {self.masked_sum.graph.colluding} parties collude"
-        dealer = (
-            "two servers never collude"
-            if self._served
-            else "the coordinator, who deals the triples, colludes with no party of a group that has several"
-        )
-        active = (
-            "either may deviate from the protocol: they learn only the noisy tables, plus shifts that they chose, and "
-            "can stop or falsify the run"
-        )
-        deviates = active if self.product.proven else "every role follows the protocol"
-        return f"{who}; {dealer}; {deviates}. Unless the study lists identities, the coordinator must not forge keys"
 
     @property
     def rounds(self) -> tuple[str, ...]:

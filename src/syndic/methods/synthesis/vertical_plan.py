@@ -14,6 +14,7 @@ from syndic.kernel import (
     GROUPS,
     PARTNERS,
     Disclosure,
+    Group,
     Plan,
     Resources,
     Terms,
@@ -196,29 +197,39 @@ def holders(terms: Terms) -> dict[str, str]:
 
 
 def limit_traffic(
-    terms: Terms, account: Account, selector: Adaptive, size: Size, traffic: int, *, proven: bool
+    terms: Terms,
+    account: Account,
+    selector: Adaptive,
+    size: Size,
+    traffic: int,
+    *,
+    proven: bool,
+    groups: Sequence[Group] = (),
 ) -> Size:
     """Give the round of pairs what it takes, at most half of the traffic, and the rest evenly to chosen tables.
 
-    The first round is counted at home. `traffic` is in bytes a person.
+    The first round is counted at home. `traffic` is in bytes a person. `groups` are those of any cut, whose tables are
+    added; without them all parties hold columns of the same people.
     """
     whole = traffic * most_rows(terms)
-    chosen, second = len(size.rooms) - 2, min(_pairs_traffic(terms, account, selector, proven=proven), whole // 2)
+    pairs = _pairs_traffic(terms, account, selector, proven=proven, groups=groups)
+    chosen, second = len(size.rooms) - 2, min(pairs, whole // 2)
     parts = (0, second, *[(whole - second) // chosen] * chosen)
     rooms = tuple(replace(room, traffic=part) for room, part in zip(size.rooms, parts, strict=True))
     held = _ENTRY_BYTES * min(_CHUNK_ENTRIES, max(parts))
     return replace(size, rooms=rooms, memory_bytes=size.memory_bytes + held)
 
 
-def _pairs_traffic(terms: Terms, account: Account, selector: Adaptive, *, proven: bool) -> int:
+def _pairs_traffic(terms: Terms, account: Account, selector: Adaptive, *, proven: bool, groups: Sequence[Group]) -> int:
     """Return about how many bytes all pairs of columns across parties take, at most, once rare levels are grouped."""
     domain = terms.schema.domain
     grouped = Domain(domain.names, tuple(min(size, selector.most_levels) for size in domain.sizes))
     tables = [names for names in selector.pairs(grouped) if min(grouped.project(names).sizes) > 1]
-    layout = layout_of(same_people(terms, holders(terms)), tables, grouped)
+    layout = layout_of(groups or same_people(terms, holders(terms)), tables, grouped)
     if not layout.across:
         return 0
     room = room_for(account.noise_of(2, len(tables), layout.dimension), layout)
+    room += sum(group.people for group in groups)
     return layout.traffic(layout.sizes(terms, room, proven=proven))
 
 
