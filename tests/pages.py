@@ -46,10 +46,10 @@ VARIANTS = {
     "marginals": ("missing=1 parties=5", "groups=2"),
     "mixing": ('scheme="dgm"',),
     "survival": ("missing=1 parties=5", "groups=2"),
-    "synthesis": ("missing=1 parties=5", "parties=1"),
+    "synthesis": ("missing=1 parties=5", "parties=1", "groups=2"),
     "vertimrf": ('way="sketch"',),
 }
-CUT = ("marginals", "survival")
+CUT = ("marginals", "survival", "synthesis")
 PUBLIC = "anyone with the release"
 PRODUCT = "as in every [secure product](index.md#roles)"
 _BLOCK = re.compile(r"^<!-- generated: (\w+) ([^\n]+) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)

@@ -268,6 +268,7 @@ CASES = (
         protocol='method = "describe"\ngroup = "colour"\nstratum = "party"\n'
         'regressions = [{ kind = "linear", outcome = "age", on = ["colour"] }]',
     ),
+    _groups("synthesis groups", 'method = "synthesis"\nmodel_cells = 60\nrows = 30'),
     Case(
         "synthesis weighted",
         Study.loads(

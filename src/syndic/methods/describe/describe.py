@@ -35,9 +35,9 @@ from syndic.kernel import (
     Terms,
     budgets_of,
     change_of,
+    groups_of,
     most_rows,
     step,
-    groups_of,
 )
 from syndic.methods.describe.blocks import BITS, MOST_BINS, MOST_LEVELS, ONE, Block, Readings, is_number
 from syndic.methods.describe.opened import DescribeNote, Fit

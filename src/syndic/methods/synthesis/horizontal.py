@@ -269,8 +269,8 @@ class Synthesis(Method, tag="synthesis"):
         if total is None:
             return Answer(values=np.zeros(dimension), variance=UNKNOWN, present=())
         if now is not None:
-            values, variances = now.scaled_up(total.values / noise.scale)
-            return Answer(values=values, variance=max(variances), present=total.present, variances=variances)
+            counts, variances = now.scaled_up(total.values / noise.scale)
+            return Answer(values=counts, variance=max(variances), present=total.present, variances=variances)
         variance = noise.variance(len(total.present))
         return Answer(values=total.values / noise.scale, variance=variance, present=total.present)
 
