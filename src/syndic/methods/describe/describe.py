@@ -194,6 +194,7 @@ class Describe(Method, tag="describe"):
             terms=terms,
             domains=tuple(schema.domain.project(one) for one in cliques),
             cut=layout_of(groups_of(terms), cliques, schema.domain),
+            product=None,
             noise=noise,
             masked_sum=MaskedSum(label="describe", graph=graph, count=noise.dimension, ring=ring),
             note=DescribeNote(

@@ -52,7 +52,7 @@ class MarginalsPlan(Plan):
     noise: Share
     masked_sum: MaskedSum
     cut: TableLayout
-    product: SecureProduct | None = None
+    product: SecureProduct | None
 
     @property
     def cliques(self) -> tuple[tuple[str, ...], ...]:
