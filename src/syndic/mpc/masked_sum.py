@@ -38,14 +38,14 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from syndic.errors import InputError, PartyError, RefusedError
+from syndic.errors import PartyError, RefusedError
 from syndic.kernel import Message, Nothing, Party, Session, SubProtocol, step
 from syndic.mpc.graph import Seats, SumGraph
 from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, context, key_pair
 from syndic.mpc.listing import bits, marked, pieces
 from syndic.mpc.mask import expand
 from syndic.mpc.order import advance
-from syndic.mpc.ring import Integers, Ring
+from syndic.mpc.ring import Integers, Residues, Ring
 
 Asked = TypeVar("Asked", bound=Message)
 
@@ -114,8 +114,13 @@ class _Sent(Message):
     number: int
     count: int
     bits: int
+    modulus: int
     view: bytes
     answered: bool
+
+    @property
+    def ring(self) -> Integers:
+        return Residues(self.modulus) if self.modulus else Ring(self.bits)
 
 
 @final
@@ -201,13 +206,18 @@ class MaskedSums(SubProtocol):
                 f"sum {number} of '{label}' was requested after sum {sent.number if sent else 0}: each is answered "
                 "once, in order"
             )
-        if self.graph.missing and not isinstance(ring, Ring):
-            raise InputError("sums modulo other numbers than powers of two open only if no party may be missing")
         seats, place = self._seats(party)
         met = party.recall(f"sums {label} met", _Met)
         party.remember(
             f"sums {label} sent",
-            _Sent(number=number, count=count, bits=ring.bits, view=party.view, answered=self.graph.missing == 0),
+            _Sent(
+                number=number,
+                count=count,
+                bits=ring.bits,
+                modulus=ring.modulus if isinstance(ring, Residues) else 0,
+                view=party.view,
+                answered=self.graph.missing == 0,
+            ),
         )
         own = _own_mask(seats, place, met, number, count, ring)
         return Masks(seats.add_pairs(own, place, met.pairs, seats.bound("values", number, party.view), ring), ring)
@@ -229,7 +239,7 @@ class MaskedSums(SubProtocol):
                 f"the values of {len(arrived)} parties arrived for sum {number} of '{label}', but the study's noise "
                 f"suffices only for {self.graph.least} or more: the sum stays closed, and its charge remains"
             )
-        met, ring = party.recall(f"sums {label} met", _Met), Ring(sent.bits)
+        met, ring = party.recall(f"sums {label} met", _Met), sent.ring
         strangers = arrived - set(marked(list(range(len(seats.names))), met.present))
         if strangers:
             # two lists that omit different parties could leave only colluding parties to hide an answer from

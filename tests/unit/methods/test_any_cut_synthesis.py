@@ -11,7 +11,7 @@ from aligning import carried
 from support import study_text
 from syndic import Study, simulate
 from syndic.data import Table, open_source
-from syndic.errors import InputError, PartyError
+from syndic.errors import InputError, PartyError, RefusedError
 from syndic.kernel import decode, encode
 from syndic.methods import Synthesis
 from syndic.methods.layout import TableNoise
@@ -19,6 +19,7 @@ from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.rounds import Answer
 from syndic.model.markov import Grouping
+from syndic.mpc.product_messages import ProductStart
 from syndic.study import plan
 
 COLUMNS = "".join(
@@ -148,3 +149,17 @@ def test_a_round_is_counted_as_it_was_asked(tmp_path: Path) -> None:
 def test_what_no_cut_allows_is_refused(held: dict[str, tuple[str, str]], more: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
         study(held, more).check()
+
+
+def test_questions_that_no_group_can_count_and_idle_products_are_refused(tmp_path: Path) -> None:
+    held = {"p": ("north", "a"), "q": ("north", "b"), "r": ("north", "cd")}
+    agreed = study(held)
+    with pytest.raises(RefusedError, match="no group has at one or two parties"):
+        agreed.plan_as(SynthesisPlan).check_question(Question(number=3, tables=(("a", "b", "c"),)))
+    carrier, session = carried(agreed, sources(held), tmp_path)
+    method = agreed.protocol
+    assert isinstance(method, Synthesis)
+    session.ask(method.ask_round, Question(number=1, tables=(("a",),)))
+    with pytest.raises(PartyError, match="no table across parties: nothing is multiplied"):
+        session.ask(method.product_keys, ProductStart(seed=bytes(32)))
+    carrier.close()
