@@ -43,12 +43,13 @@ VARIANTS = {
     "describe": ("missing=1 parties=5",),
     "estimate": ('scheme="masked" groups=[]',),
     "learn": ("missing=1 parties=5", 'scheme="local_grad"', 'scheme="distributed"'),
-    "marginals": ("missing=1 parties=5",),
+    "marginals": ("missing=1 parties=5", "groups=2"),
     "mixing": ('scheme="dgm"',),
-    "survival": ("missing=1 parties=5",),
-    "synthesis": ("missing=1 parties=5", "parties=1"),
+    "survival": ("missing=1 parties=5", "groups=2"),
+    "synthesis": ("missing=1 parties=5", "parties=1", "groups=2"),
     "vertimrf": ('way="sketch"',),
 }
+CUT = ("marginals", "survival", "synthesis")
 PUBLIC = "anyone with the release"
 PRODUCT = "as in every [secure product](index.md#roles)"
 _BLOCK = re.compile(r"^<!-- generated: (\w+) ([^\n]+) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
@@ -118,6 +119,8 @@ def study_of(what: str) -> Study:
         for content in studies_of(page):
             if content.get("protocol", {}).get("method") == method:
                 content["parties"] = _resized(content["parties"], changes.pop("parties", len(content["parties"])))
+                if "groups" in changes and method in CUT:
+                    content.update(_grouped(content, changes.pop("groups")))
                 content["protocol"] |= changes
                 return from_builtins(content, Study, where=page.name)
     return Study.load(DEMO / "study.toml")
@@ -126,6 +129,18 @@ def study_of(what: str) -> Study:
 def _resized(parties: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
     """Return so many parties: the first ones, and copies of the last."""
     return [*parties, *({**parties[-1], "name": f"p{number}"} for number in range(len(parties), count))][:count]
+
+
+def _grouped(content: dict[str, Any], count: int) -> dict[str, Any]:
+    """Return so many groups of two parties, which have every other column of the same people."""
+    content["protocol"].pop("cliques", None)
+    names = [column["name"] for column in content["schema"]["columns"]]
+    parties = [
+        {"name": f"p{group}{half}", "people": 1000, "group": f"g{group}", "columns": names[half::2]}
+        for group in range(count)
+        for half in range(2)
+    ]
+    return {"parties": parties, "unit": {"neighbours": "replace"}}
 
 
 def _paper(method: str) -> Iterator[str]:

@@ -129,6 +129,17 @@ columns = ["score"]
 """
 
 
+GROUPS = "".join(
+    f'[[parties]]\nname = "{name}"\npeople = {people}\ngroup = "{group}"\ncolumns = {columns}\n'
+    for name, people, group, columns in (
+        ("north", 60, "first", '["colour", "age"]'),
+        ("south", 60, "first", '["score"]'),
+        ("east", 40, "second", '["colour"]'),
+        ("west", 40, "second", '["age", "score"]'),
+    )
+)
+
+
 THREE_VERTICAL = (
     VERTICAL.replace('"colour", "age"', '"colour"') + '[[parties]]\nname = "east"\npeople = 60\ncolumns = ["age"]\n'
 )
@@ -176,6 +187,14 @@ def vertimrf_study(options: str = "", *, neighbours: str = "replace", **parts: s
 def _across(name: str, study: Study) -> Case:
     table = rows(60, 3)
     return Case(name, study, {party.name: table.select(list(party.columns or ())) for party in study.parties})
+
+
+def _groups(name: str, protocol: str, *, unit: str = 'neighbours = "replace"') -> Case:
+    study = Study.loads(study_text(protocol=protocol, unit=unit, budget=ONE, parties=GROUPS))
+    people = {"first": rows(60, 3), "second": rows(40, 4)}
+    return Case(
+        name, study, {one.name: people[one.group or ""].select(list(one.columns or ())) for one in study.parties}
+    )
 
 
 def _columns_apart(method: str, addition: str = "", options: str = "", *, parties: str = VERTICAL) -> Case:
@@ -236,6 +255,7 @@ CASES = (
         budget="epsilon = 1.0\ndelta = 1e-5",
         protocol='method = "marginals"\nnoise = "skellam"\ncell_cap = 5',
     ),
+    _groups("marginals groups", 'method = "marginals"', unit='neighbours = "replace"\nparties = 2'),
     _case(
         "survival",
         budget="epsilon = 1.0\ndelta = 1e-5",
@@ -248,6 +268,7 @@ CASES = (
         protocol='method = "describe"\ngroup = "colour"\nstratum = "party"\n'
         'regressions = [{ kind = "linear", outcome = "age", on = ["colour"] }]',
     ),
+    _groups("synthesis groups", 'method = "synthesis"\nmodel_cells = 60\nrows = 30'),
     Case(
         "synthesis weighted",
         Study.loads(

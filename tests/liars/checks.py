@@ -21,7 +21,7 @@ from syndic.mpc.align.work import ORDER_NAME, StoredOrder
 from syndic.mpc.graph import Seats
 from syndic.mpc.listing import marked
 from syndic.mpc.masked_sum import MaskedSums, _Met
-from syndic.mpc.ring import Ring
+from syndic.mpc.ring import Integers
 from syndic.mpc.twoserver import TwoServers, _Noise
 from syndic.privacy import Cost
 from syndic.privacy.concentrated import PICO
@@ -144,9 +144,9 @@ def opened(world: World) -> Iterator[Sum]:
 
 def _opens(world: World, sums: MaskedSums, number: int, chosen: tuple[str, ...]) -> bool:
     values = [world.hidden[number, name][0] for name in chosen]
-    if len({(one.sent.count, one.sent.bits) for one in values}) > 1:
+    if len({(one.sent.count, one.sent.bits, one.sent.modulus) for one in values}) > 1:
         return False
-    ring = Ring(values[0].sent.bits)
+    ring = values[0].sent.ring
     total = ring.reduce(np.zeros(values[0].sent.count, dtype=np.int64))
     for name in chosen:
         total = ring.add(total, _unmasked(world, sums, number, name, ring))
@@ -154,7 +154,7 @@ def _opens(world: World, sums: MaskedSums, number: int, chosen: tuple[str, ...])
     return bool(np.array_equal(total, plain))
 
 
-def _unmasked(world: World, sums: MaskedSums, number: int, name: str, ring: Ring) -> Numbers:
+def _unmasked(world: World, sums: MaskedSums, number: int, name: str, ring: Integers) -> Numbers:
     """Return a party's values less its answer, less the masks that the liar or the colluding party knows."""
     names = tuple(member.name for member in world.study.parties)
     seats = Seats(study=world.study.digest, label=sums.label, names=names, graph=sums.graph)

@@ -27,6 +27,10 @@ THREE: Final = (
     VERTICAL.replace('["colour", "age"]', '["colour"]')
     + f'[[parties]]\nname = "p2"\npeople = {PEOPLE}\ncolumns = ["age"]\n'
 )
+GROUPED: Final = "".join(
+    f'[[parties]]\nname = "p{place}"\npeople = {PEOPLE}\ngroup = "g{place // 2}"\ncolumns = {held}\n'
+    for place, held in enumerate(2 * ('["colour", "age"]', '["score"]'))
+)
 LABELLED: Final = VERTICAL.replace('["score"]', '["score", "colour"]')
 EXTREMES: Final = (("red", 0, -1.0), ("blue", 99, 1.0))
 """The record of the person who is attacked, in the two neighbouring tables."""
@@ -52,7 +56,7 @@ class Target:
     @property
     def horizontal(self) -> bool:
         """Whether no party's rows travel to another, so that one world's calls make sense in another."""
-        return self.study.protocol.partition == "horizontal"
+        return self.study.partition == "horizontal"
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -172,6 +176,8 @@ def targets() -> Mapping[str, Target]:
         ),
         _vertical("crosstables, three servers", 'servers = ["p0", "p1", "p2"]', parties=THREE),
         _vertical("crosstables", "local = true"),
+        _vertical("marginals, groups", 'cliques = [["colour", "score"], ["age"]]', parties=GROUPED),
+        _vertical("synthesis, groups", 'model_cells = 60\nkeep = [["colour", "score"]]', parties=GROUPED),
         _vertical("survival, across", 'time = "age"\nevent = "colour"\ncensored = "red"\nby = ["score"]'),
         _vertical(
             "vertical, three servers",

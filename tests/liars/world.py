@@ -22,7 +22,7 @@ from syndic.mpc.length import LengthProof, four_squares
 from syndic.mpc.masked_sum import MaskedSums, Masks, SumMasked, SumSurvivors, _Sent
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_memory import KeptPair
-from syndic.mpc.ring import Integers, Ring
+from syndic.mpc.ring import Integers
 from syndic.mpc.seal import Place, seal
 from syndic.mpc.threeserver import ServedProduct
 from syndic.mpc.triple import Stock
@@ -199,7 +199,7 @@ class World:
         sent = None if self._sums is None else kept_of(node, self._sums, "sent", _Sent)
         if sent is None or not (self.plain is not None or call.step == "sum_open"):
             return
-        masked = Ring(sent.bits).unpack(decode(reply.body, SumMasked).values, sent.count)
+        masked = sent.ring.unpack(decode(reply.body, SumMasked).values, sent.count)
         if call.step == "sum_open":
             told = decode(call.body, SumSurvivors)
             entry = Answered(masked=masked, arrived=told.arrived, view=node.state.view.digest)

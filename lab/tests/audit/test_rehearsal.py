@@ -10,7 +10,7 @@ from syndic.data import Table
 from syndic.data.sparse import SparseCounts
 from syndic.errors import InputError
 from syndic.methods import AnyMethod, Homm, Marginals
-from syndic.methods.histogram.marginals import MarginalsPlan
+from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.mpc.product import SecureProduct
 from syndic.noise import GaussianShare
 from syndic.privacy import Budget, Cost

@@ -32,7 +32,7 @@ from syndic.advice.survival import forecast_survival
 from syndic.data import Boolean, Domain
 from syndic.data.schema import Column
 from syndic.errors import InputError, SyndicError
-from syndic.kernel import Plan, people_of
+from syndic.kernel import PARTNERS, Plan
 from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan
 from syndic.methods.comparison.glued_plan import GluedPlan
 from syndic.methods.describe.describe import DescribePlan
@@ -40,15 +40,14 @@ from syndic.methods.estimate.plan import EstimatePlan
 from syndic.methods.histogram.average import AveragePlan
 from syndic.methods.histogram.crosstables_plan import CrosstablesPlan
 from syndic.methods.histogram.homm import HommPlan
-from syndic.methods.histogram.marginals import MarginalsPlan
+from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.methods.learning.plan import LearnPlan
 from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.regression.mixing_plan import MixingPlan
 from syndic.methods.regression.pooled_gram import PooledGramPlan
-from syndic.methods.survival.survival import AcrossPlan, SurvivalPlan
+from syndic.methods.survival.survival import SurvivalPlan
 from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
 from syndic.methods.synthesis.vertical_plan import VerticalPlan
-from syndic.methods.synthesis.vertical_rounds import PARTNERS
 from syndic.methods.vertimrf.plan import VertimrfPlan
 from syndic.model.markov.score import MEAN_ABSOLUTE
 from syndic.study import Study
@@ -100,11 +99,9 @@ def warning(study: Study) -> str:
 
 def _people(study: Study) -> int:
     """Return the public number of people in all rows together."""
-    if any(party.people is None for party in study.parties):
+    if study.people is None:
         raise InputError("advise needs every party's public number of people: set people for each in the study")
-    if study.partition == "vertical":
-        return max(1, *(party.people or 0 for party in study.parties))
-    return max(1, people_of(study) or 0)
+    return max(1, study.people)
 
 
 # Tables that are published as they were counted.
@@ -135,8 +132,9 @@ def _counted(tables: Sequence[tuple[Domain, float]], people: int) -> list[Publis
 
 def _marginals(public: Public) -> list[PublishedError]:
     plan = public.study.plan_as(MarginalsPlan)
-    deviation = plan.noise.total_variance(len(public.study.parties)) ** 0.5
-    return _counted([(domain, deviation) for domain in plan.domains], public.people)
+    scale = public.study.unit.scale
+    deviations = [one * scale for one in plan.deviations(len(public.study.parties))]
+    return _counted(list(zip(plan.domains, deviations, strict=True)), public.people)
 
 
 def _crosstables(public: Public) -> list[PublishedError]:
@@ -258,9 +256,7 @@ def _learning(public: Public) -> list[PublishedError]:
 
 
 _FAMILIES: Final[Mapping[type[Plan], tuple[Callable[[Public], list[PublishedError]], str]]] = {
-    **dict.fromkeys(
-        (SurvivalPlan, AcrossPlan), (forecast_survival, "use fewer bins for the time, or fewer columns in `by`")
-    ),
+    SurvivalPlan: (forecast_survival, "use fewer bins for the time, or fewer columns in `by`"),
     DescribePlan: (forecast_describe, "use fewer columns, groups and regressions, or narrower bounds"),
     MarginalsPlan: (_marginals, "name fewer `cliques`, or use fewer bins or values"),
     CrosstablesPlan: (_crosstables, "name fewer `pairs`, or use fewer bins or values"),

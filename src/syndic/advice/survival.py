@@ -11,9 +11,8 @@ from syndic.advice.assume import shares_of
 from syndic.advice.drawn import Public
 from syndic.advice.scale import listed
 from syndic.data import Factor
-from syndic.errors import InputError
 from syndic.methods.survival.result import EVERYBODY, SurvivalNote, SurvivalResult
-from syndic.methods.survival.survival import AcrossPlan, Survival, SurvivalPlan
+from syndic.methods.survival.survival import SurvivalPlan
 from syndic.model.markov.score import MEAN_ABSOLUTE
 
 _NORMAL = 1.959964
@@ -55,15 +54,14 @@ def forecast_survival(public: Public) -> list[PublishedError]:
 
 
 def _expected(public: Public) -> SurvivalResult:
-    protocol, plan, schema = public.study.protocol, public.study.plan, public.study.schema
-    if not isinstance(protocol, Survival) or not isinstance(plan, SurvivalPlan | AcrossPlan):
-        raise InputError("this forecast is for survival studies only")
-    domain = schema.domain.project(protocol.columns)
+    plan = public.study.plan_as(SurvivalPlan)
+    domain, schema = plan.domains[0], public.study.schema
     shares: list[NDArray[np.float64]] = []
     for name in domain.names:
         column = schema[name]
         known = shares_of(column, public.assumptions) if listed(column) else np.full(column.levels, 1 / column.levels)
         shares.append(np.append(known, np.zeros(column.size - known.size)))
     counts = public.people * reduce(np.multiply.outer, shares)
-    note = SurvivalNote(layout=plan.layout, present=(), standard_deviation=plan.deviation(len(public.study.parties)))
+    deviation = max(plan.deviations(len(public.study.parties)))
+    note = SurvivalNote(layout=plan.layout, present=(), standard_deviation=deviation)
     return SurvivalResult(note=note, table=Factor(domain, counts))

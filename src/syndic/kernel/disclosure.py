@@ -99,6 +99,20 @@ def trust_in(*, proven: bool, servers: tuple[str, ...] = ()) -> str:
     return SERVED_ROWS if servers else PROVEN_ROWS if proven else ""
 
 
+def trust_with_groups(colluding: int, *, proven: bool, servers: tuple[str, ...] = ()) -> str:
+    """Return what a study assumes about the roles where one sum opens and parties of a group multiply for it."""
+    dealer = "the coordinator, who deals the triples, colludes with no party of a group that has several"
+    active = (
+        "either may deviate from the protocol: they learn only the noisy tables, plus shifts that they chose, and can "
+        "stop or falsify the run"
+    )
+    return (
+        f"at most {colluding} parties collude; {'two servers never collude' if servers else dealer}; "
+        f"{active if proven else 'every role follows the protocol'}. Unless the study lists identities, the "
+        "coordinator must not forge keys"
+    )
+
+
 def against_partners(outside: float, partner: float) -> dict[str, float]:
     """Return the epsilons of a method in which the two partners of a table each know a share of its noise."""
     return {

@@ -85,6 +85,16 @@ class Plan(Document, dict=True):
         """Who sees what, and the argument for the cost."""
 
     @property
+    def held(self) -> tuple[str, ...]:
+        """Who holds what, in lines, where groups of people have several parties or lack columns."""
+        return ()
+
+    @property
+    def uncovered(self) -> tuple[str, ...]:
+        """Tables that cannot be counted, or only for a part of the people."""
+        return ()
+
+    @property
     def too_large(self) -> tuple[str, str]:
         """What is too large if the run exceeds the limits (start of a sentence), and what to change."""
         return "a run", "use fewer columns"

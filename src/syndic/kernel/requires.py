@@ -1,9 +1,12 @@
 """The requirements of a method on the terms of a study. Methods declare them; the kernel checks them."""
 
-from typing import Literal
+from typing import Any, Literal
+
+from msgspec.structs import replace
 
 from syndic.document import Document
 from syndic.errors import InputError
+from syndic.kernel.cut import check_held, groups_of, shared_people
 from syndic.kernel.terms import Member, Terms
 
 
@@ -15,7 +18,8 @@ class Requires(Document):
     all columns (`all`), each column is at exactly one party (`apart`), or the method checks it itself (`any`). `delta`:
     what needs a delta above 0, in words, or "". `neighbours`, `rows` and `parties`: the required unit, or None if the
     study may choose; `because` says why. `least_parties`: the least number of parties. `free_columns`: names of
-    columns that the method adds. `weights`: whether it counts rows with weights (`choose = "weighted"`).
+    columns that the method adds. `weights`: whether it counts rows with weights (`choose = "weighted"`). `any_cut`:
+    whether it takes groups of people with several parties each; it then requires of these what `SHARED` says.
     """
 
     people: Literal["none", "replace", "bound", "same"] = "none"
@@ -28,9 +32,24 @@ class Requires(Document):
     least_parties: int = 1
     free_columns: tuple[str, ...] = ()
     weights: bool = False
+    any_cut: bool = False
 
     def check(self, terms: Terms) -> None:
         """Raise `InputError` for the first requirement that is not met; the text says what to set."""
+        if self.any_cut:
+            check_held(groups_of(terms), terms.schema.names)
+            replace(self, any_cut=False, **(SHARED if shared_people(terms) else {"columns": "any"})).check_cut(terms)
+            return
+        named = [party.name for party in terms.parties if party.group is not None]
+        if named:
+            raise InputError(
+                f"party '{named[0]}': this method does not take groups of people; `marginals` and `synthesis` do. "
+                "Use one of them, or remove `group`"
+            )
+        self.check_cut(terms)
+
+    def check_cut(self, terms: Terms) -> None:
+        """Check everything but which cuts the method takes."""
         self._check_unit(terms)
         if len(terms.parties) < self.least_parties:
             raise InputError(
@@ -40,8 +59,8 @@ class Requires(Document):
             self._check_party(terms, party)
         if self.delta and terms.budget.delta == 0:
             raise InputError(f"{self.delta} needs delta above 0: set delta in the study's budget")
-        if self.people == "same" and len({party.people for party in terms.parties}) > 1:
-            raise InputError("all parties hold the same people: set the same number `people` for each party")
+        if self.people == "same":
+            _check_same(terms)
         if self.people == "same" and terms.unit.person is not None:
             raise InputError(
                 "rows of the same people are matched by their places, so none may be left out: remove `person` from "
@@ -98,6 +117,30 @@ SAME_PEOPLE = Requires(
     least_parties=2,
 )
 """Requirements of a method on aligned rows with Gaussian noise: the same people, different columns at each party."""
+
+
+SHARED: dict[str, Any] = {
+    "people": "same",
+    "columns": "any",
+    "neighbours": "replace",
+    "rows": 1,
+    "weights": False,
+    "because": "parties that hold columns of the same people know who is in the data",
+}
+"""What a method that takes any cut requires where several parties hold columns of the same people."""
+
+
+def _check_same(terms: Terms) -> None:
+    known = {party.name: party.people for party in terms.parties}
+    if not any(party.group for party in terms.parties):
+        if len(set(known.values())) > 1:
+            raise InputError("all parties hold the same people: set the same number `people` for each party")
+        return
+    for group in groups_of(terms):
+        if len({known[name] for name in group.parties}) > 1:
+            raise InputError(
+                f"the parties of group '{group.name}' hold the same people: set the same number `people` for each"
+            )
 
 
 def _check_apart(terms: Terms) -> None:

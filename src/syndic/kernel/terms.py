@@ -1,5 +1,6 @@
 """The public terms of a study: all parties agreed to them, and every protocol may read them."""
 
+import re
 import typing
 
 from syndic.data import Schema
@@ -17,7 +18,8 @@ class Member(Document):
 
     `people` is a public bound on the number of its people (under `replace`: their exact number).
     `budget` is the privacy budget that this organisation grants its own people, if not the study's.
-    `columns` are the columns of the schema that it holds, if not all (vertical studies).
+    `columns` are the columns of the schema that it holds, if not all. `group` is the name of a group of people: parties
+    of one group hold columns of the same people, and `alignment` is the digest of the study that aligned them.
     `identity` is its public keys, for studies between organisations: `syndic identity` prints the line.
     """
 
@@ -26,16 +28,26 @@ class Member(Document):
     budget: Budget | None = None
     columns: tuple[str, ...] | None = None
     identity: str | None = None
+    group: str | None = None
+    alignment: str | None = None
 
     def __post_init__(self) -> None:
-        """Check that the name can be a folder name and that the bound is a number of people."""
-        allowed = self.name and all(letter.isalnum() or letter in "-_" for letter in self.name)
-        if not allowed or not self.name.isascii() or len(self.name) > 64:
-            raise ValueError(f"name ({self.name!r}) must be 1 to 64 ASCII letters, digits, '-' or '_'")
+        """Check that names can be folder names and that the bound is a number of people."""
+        for what, name in (("name", self.name), ("group", self.group)):
+            allowed = name and all(letter.isalnum() or letter in "-_" for letter in name)
+            if name is not None and (not allowed or not name.isascii() or len(name) > 64):
+                raise ValueError(f"{what} ({name!r}) must be 1 to 64 ASCII letters, digits, '-' or '_'")
         if self.people is not None and self.people < 1:
             raise ValueError(f"people ({self.people}) must be at least 1")
+        check_digest(self.alignment)
         if self.identity is not None:
             PublicIdentity.read(self.identity)
+
+
+def check_digest(alignment: str | None) -> None:
+    """Raise `ValueError` unless this is the digest of a study, or None."""
+    if alignment is not None and not re.fullmatch("[0-9a-f]{64}", alignment):
+        raise ValueError("alignment must be the digest of an alignment study: 64 hexadecimal digits")
 
 
 class CoordinatorKey(Document):

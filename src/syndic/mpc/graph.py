@@ -20,7 +20,7 @@ from syndic.document import Document
 from syndic.errors import InputError
 from syndic.mpc.key import context, derive
 from syndic.mpc.mask import expand, stream
-from syndic.mpc.ring import Ring
+from syndic.mpc.ring import Integers
 
 MOST_PARTIES: Final = 50_000
 _COMPLETE: Final = 32
@@ -103,7 +103,7 @@ class Seats:
         return context("sums", self.study, self.label, what, number, more)
 
     def add_pairs(
-        self, start: NDArray[Any], place: int, pairs: Mapping[int, bytes], bound: bytes, ring: Ring
+        self, start: NDArray[Any], place: int, pairs: Mapping[int, bytes], bound: bytes, ring: Integers
     ) -> NDArray[Any]:
         """Return `start` with the masks of some pairs: added by the earlier party, subtracted by the later one."""
         total = start

@@ -45,7 +45,7 @@ from syndic.mpc.key import KEY_BYTES, KeyPair, agree_with, context, key_pair
 from syndic.mpc.listing import bits, marked, pieces
 from syndic.mpc.mask import expand
 from syndic.mpc.order import advance
-from syndic.mpc.ring import Ring
+from syndic.mpc.ring import Integers, Residues, Ring
 
 Asked = TypeVar("Asked", bound=Message)
 
@@ -114,8 +114,13 @@ class _Sent(Message):
     number: int
     count: int
     bits: int
+    modulus: int
     view: bytes
     answered: bool
+
+    @property
+    def ring(self) -> Integers:
+        return Residues(self.modulus) if self.modulus else Ring(self.bits)
 
 
 @final
@@ -124,7 +129,7 @@ class Masks:
     """The masks of one party's values for one sum. Private."""
 
     values: NDArray[Any]
-    ring: Ring
+    ring: Integers
 
     def hide(self, values: NDArray[np.int64]) -> SumMasked:
         """Return the values, including their share of the noise, masked: uniform without the others' replies."""
@@ -188,7 +193,7 @@ class MaskedSums(SubProtocol):
         party.remember(f"sums {label} met", met)
         return Nothing()
 
-    def masks_for(self, party: Party, number: int, count: int, ring: Ring) -> Masks:
+    def masks_for(self, party: Party, number: int, count: int, ring: Integers) -> Masks:
         """Return the masks of this party's `count` values for a sum; later sums have higher numbers, from 1.
 
         Each sum is answered once. Nothing is charged yet. Masks cancel between parties with the same view, so that a
@@ -205,7 +210,14 @@ class MaskedSums(SubProtocol):
         met = party.recall(f"sums {label} met", _Met)
         party.remember(
             f"sums {label} sent",
-            _Sent(number=number, count=count, bits=ring.bits, view=party.view, answered=self.graph.missing == 0),
+            _Sent(
+                number=number,
+                count=count,
+                bits=ring.bits,
+                modulus=ring.modulus if isinstance(ring, Residues) else 0,
+                view=party.view,
+                answered=self.graph.missing == 0,
+            ),
         )
         own = _own_mask(seats, place, met, number, count, ring)
         return Masks(seats.add_pairs(own, place, met.pairs, seats.bound("values", number, party.view), ring), ring)
@@ -227,7 +239,7 @@ class MaskedSums(SubProtocol):
                 f"the values of {len(arrived)} parties arrived for sum {number} of '{label}', but the study's noise "
                 f"suffices only for {self.graph.least} or more: the sum stays closed, and its charge remains"
             )
-        met, ring = party.recall(f"sums {label} met", _Met), Ring(sent.bits)
+        met, ring = party.recall(f"sums {label} met", _Met), sent.ring
         strangers = arrived - set(marked(list(range(len(seats.names))), met.present))
         if strangers:
             # two lists that omit different parties could leave only colluding parties to hide an answer from
@@ -282,7 +294,7 @@ class MaskedSum(MaskedSums):
     """
 
     count: int
-    ring: Ring
+    ring: Integers
 
     def masks(self, party: Party) -> Masks:
         """Return the masks of this party's values. Nothing is charged yet; a second request is refused."""
@@ -303,7 +315,7 @@ class MaskedSum(MaskedSums):
         contribute: Callable[[Any, Asked], SumMasked],
         message: Asked,
         count: int,
-        ring: Ring,
+        ring: Integers,
     ) -> Total:
         """Open the next of several sums after one `start`; like `open`."""
         sent = sums.send(contribute, lambda _: message)
@@ -324,7 +336,7 @@ class MaskedSum(MaskedSums):
         return max(self.ring.packed_bytes(self.count), self.graph.neighbours * KEY_BYTES) + 64
 
 
-def _own_mask(seats: Seats, place: int, met: _Met, number: int, count: int, ring: Ring) -> NDArray[Any]:
+def _own_mask(seats: Seats, place: int, met: _Met, number: int, count: int, ring: Integers) -> NDArray[Any]:
     if seats.graph.missing == 0:
         return ring.reduce(np.zeros(count, dtype=np.int64))
     return expand(met.root, context("own", seats.bound("values", number), seats.names[place]), count, ring)
@@ -345,7 +357,7 @@ class SumCoordinator(Generic[Asked]):
         self._silences = dict.fromkeys(members, 0)
 
     def total(
-        self, contribute: Callable[[Any, Asked], SumMasked], ask: Callable[[int], Asked], *, count: int, ring: Ring
+        self, contribute: Callable[[Any, Asked], SumMasked], ask: Callable[[int], Asked], *, count: int, ring: Integers
     ) -> Total | None:
         """Open the next sum: `contribute` is the parties' step, `ask` makes its message from the sum's number.
 
@@ -382,13 +394,13 @@ class SumCoordinator(Generic[Asked]):
         survivors = SumSurvivors(label=self._sums.label, number=self.number, arrived=arrived)
         return self._session.ask(self._sums.sum_open, dict.fromkeys(sent, survivors), missing=missing)
 
-    def opened(self, sent: Replies, answers: Replies, count: int, ring: Ring) -> Total:
+    def opened(self, sent: Replies, answers: Replies, count: int, ring: Integers) -> Total:
         """Return the total of values whose masks were all answered."""
         total = ring.subtract(_added(sent, count, ring), _added(answers, count, ring))
         return Total(values=ring.lift(total), present=tuple(name for name in self._session.parties if name in sent))
 
 
-def _added(sent: Replies, count: int, ring: Ring) -> NDArray[Any]:
+def _added(sent: Replies, count: int, ring: Integers) -> NDArray[Any]:
     total = ring.reduce(np.zeros(count, dtype=np.int64))
     for each in sent.values():
         total = ring.add(total, ring.unpack(each.values, count))

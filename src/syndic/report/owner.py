@@ -16,6 +16,7 @@ from syndic.report.figure import Series
 from syndic.report.page import Grid, Section
 from syndic.report.pictures import Coded, marginal
 from syndic.report.svg import number
+from syndic.study.document import alignment_of
 from syndic.study.release import Release
 
 _MOST_ENTRIES = 20
@@ -40,7 +41,9 @@ def own_columns_section(release: Release, table: Coded | None, party: str, sourc
         synthetic = one.count(table.codes[one.column.name], table.weights)
         series = (Series("synthetic", _shares(synthetic)), Series(f"{party}, exact", _shares(exact)))
         figures.append(marginal(one, series, percent=True))
-    aligned = " Rows of people whom the alignment left out are counted too." if release.study.alignment else ""
+    aligned = (
+        " Rows of people whom the alignment left out are counted too." if alignment_of(release.study, party) else ""
+    )
     return Section(
         title=f"{party}'s own rows beside the synthetic table",
         paragraphs=(

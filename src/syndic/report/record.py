@@ -85,6 +85,7 @@ def _split(partition: str) -> str:
     return {
         "horizontal": "people (every party has different people, the same columns)",
         "vertical": "columns (every party has different columns, the same people)",
+        "mixed": "people and columns (parties of a group have different columns of the same people)",
     }.get(partition, partition)
 
 

@@ -14,7 +14,6 @@ from typing import Any
 from syndic.data import ReleasedTable
 from syndic.document import to_readable_json
 from syndic.errors import InputError
-from syndic.kernel import people_of
 from syndic.methods import Learn
 from syndic.privacy import at_delta, shown
 from syndic.report.about import About, refuse_unprotected
@@ -86,10 +85,7 @@ def _domain(release: Release) -> str:
 
 
 def _privacy_loss(release: Release) -> dict[str, Any]:
-    statement, people = release.statement, people_of(release.study)
-    if release.study.partition == "vertical" and people is not None:
-        # all parties have the same people
-        people = max(party.people or 0 for party in release.study.parties)
+    statement, people = release.statement, release.study.people
     delta = {} if statement.delta == 0 else {"delta": statement.delta}
     costs = "; ".join(f"{party.party}: {at_delta(party.epsilon, party.delta)}" for party in statement.parties)
     return {
@@ -106,6 +102,7 @@ def _model(release: Release) -> dict[str, Any]:
     split = {
         "horizontal": "each with rows about different people",
         "vertical": "each with different columns about the same people",
+        "mixed": "in groups, each with different columns about the people of its group",
     }[statement.partition]
     alone = "One organisation with its own rows."
     return {

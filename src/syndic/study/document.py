@@ -1,7 +1,6 @@
 """Define the agreed document: who takes part, what is protected, what may be spent, by which method."""
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
@@ -21,14 +20,19 @@ from syndic.kernel import (
     PublicIdentity,
     Step,
     budgets_of,
+    check_digest,
+    groups_of,
     make_plan,
+    member,
     people_of,
+    shared_people,
     steps_of_run,
 )
 from syndic.methods import Align, AnyMethod
 from syndic.privacy import Budget, Cost, Event, Price, Unit, check_delta, default_delta, joint_cost
 
 Kind = TypeVar("Kind", bound=Plan)
+Partition = Literal["horizontal", "vertical", "mixed"]
 
 # Part of every digest: increased when the meaning of a study file changes.
 _FORMAT = b"syndic study 1\n"
@@ -74,10 +78,15 @@ class Study(Document):
     def _check_unit_parties(self) -> None:
         if self.unit.parties > len(self.parties) > 0:
             raise ValueError(f"unit.parties ({self.unit.parties}) must be at most the {len(self.parties)} parties")
+        groups = len({party.group or f"party {party.name}" for party in self.parties})
+        if self.unit.parties > groups > 0:
+            raise ValueError(
+                f"unit.parties ({self.unit.parties}) must be at most the {groups} groups: it says in how many of them "
+                "a person may be"
+            )
 
     def _check_alignment(self) -> None:
-        if self.alignment is not None and not re.fullmatch("[0-9a-f]{64}", self.alignment):
-            raise ValueError("alignment must be the digest of an alignment study: 64 hexadecimal digits")
+        check_digest(self.alignment)
 
     def _check_person(self) -> None:
         if self.unit.person is not None and self.unit.person in (*self.schema.names, *self.schema.inputs):
@@ -156,6 +165,31 @@ class Study(Document):
         return max(budget.delta for budget in budgets_of(self))
 
     @property
+    def partition(self) -> Partition:
+        """How people and columns are cut: as the method needs it, or as the parties say if it takes any cut."""
+        if not self.protocol.requires.any_cut:
+            return self.protocol.partition
+        if not shared_people(self):
+            return "horizontal"
+        return "vertical" if len(groups_of(self)) == 1 else "mixed"
+
+    @property
+    def by_place(self) -> bool:
+        """Whether rows of different parties are matched by their places."""
+        needs = self.protocol.requires
+        return needs.people == "same" or (needs.any_cut and shared_people(self))
+
+    @property
+    def people(self) -> int | None:
+        """A public bound on the number of all people, those of a group counted once; None if a party gives none."""
+        added = people_of(self)
+        if added is None or self.partition == "horizontal":
+            return added
+        if self.partition == "vertical":
+            return max(party.people or 0 for party in self.parties)
+        return sum(group.people for group in groups_of(self))
+
+    @property
     def plan(self) -> Plan:
         """The method's plan for this study, computed once in a process: noise, events, resources, who sees what.
 
@@ -172,12 +206,6 @@ class Study(Document):
         return plan
 
     @property
-    def partition(self) -> Literal["horizontal", "vertical"]:
-        """How the parties' data are divided: a method for rows may also run where columns are at different parties."""
-        apart = any(party.columns is not None for party in self.parties)
-        return "vertical" if apart else self.protocol.partition
-
-    @property
     def steps(self) -> dict[str, Step]:
         """The steps of a run, in their order."""
         return {name: each for name, (each, _owner) in steps_of_run(self.protocol, self.plan).items()}
@@ -187,6 +215,13 @@ class Study(Document):
         self._check_deltas()
         if self.alignment and (self.partition != "vertical" or isinstance(self.protocol, Align)):
             raise InputError("alignment is only for vertical studies that read aligned rows: leave it out")
+        for group in groups_of(self):
+            found = {member(self, name).alignment for name in group.parties}
+            if len(found) > 1 or (found != {None} and (self.partition != "mixed" or len(group.parties) == 1)):
+                raise InputError(
+                    f"alignment of the parties of group '{group.name}': give each the same, and only where a study has "
+                    "several groups, to a group with several parties"
+                )
         try:
             self.plan.check()
             epsilon = self.joint.epsilon(self.delta)
@@ -203,14 +238,11 @@ class Study(Document):
             )
 
     def _check_deltas(self) -> None:
-        people = people_of(self)
+        people = self.people
         if self.delta == 0:
             return
         if people is None:
             raise InputError("delta above 0 needs a public number of people: set people for every party")
-        if self.partition == "vertical":
-            # all parties have the same people
-            people = max(party.people or 0 for party in self.parties)
         try:
             check_delta(self.delta, people)
         except InputError as error:
@@ -231,6 +263,12 @@ _UNUSED: Final[Mapping[str, tuple[Any, ...]]] = {
     "zone": ("UTC",),
 }
 
+_NEWER: Final[Mapping[str, Mapping[str, tuple[Any, ...]]]] = {
+    "synthesis": {"adversary": (None,), "traffic": (1400,)},
+    "marginals": {"adversary": (None,), "servers": ((), [])},
+}
+"""Parameters that later versions added to a method, with the values that mean what there was before."""
+
 
 def _meaning(study: Study) -> dict[str, Any]:
     """Return what the digest covers: the whole study, without unused keys that later versions added."""
@@ -242,8 +280,13 @@ def _meaning(study: Study) -> dict[str, Any]:
     if study.coordinator is None:
         del content["coordinator"]
     for party in content["parties"]:
-        if party["identity"] is None:
-            del party["identity"]
+        for key in ("identity", "group", "alignment"):
+            if party[key] is None:
+                del party[key]
+    protocol = content["protocol"]
+    for key, unused in _NEWER.get(protocol["method"], {}).items():
+        if protocol[key] in unused:
+            del protocol[key]
     columns = content["schema"]["columns"]
     content["schema"]["columns"] = [
         {key: one[key] for key in one if one[key] not in _UNUSED.get(key, ())} for one in columns
@@ -279,12 +322,18 @@ def prices_of(study: Study) -> dict[str, Price]:
 
 def disclosures_of(study: Study) -> tuple[str, ...]:
     """Return what the study shows exactly, outside any epsilon; most studies show nothing."""
-    aligned = () if study.alignment is None else (_aligned(study.alignment),)
-    return (*study.plan.disclosure.discloses, *aligned)
+    found = dict.fromkeys(alignment_of(study, party.name) for party in study.parties)
+    return (*study.plan.disclosure.discloses, *(_aligned(one, study) for one in found if one is not None))
 
 
-def _aligned(alignment: str) -> str:
+def alignment_of(study: Study, party: str) -> str | None:
+    """Return the digest of the study that aligned a party's people, if they were."""
+    return member(study, party).alignment or study.alignment
+
+
+def _aligned(alignment: str, study: Study) -> str:
+    who = "all parties" if alignment == study.alignment else "the parties of its group"
     return (
         f"its people were aligned by study {alignment[:12]}: every party knows exactly which of its people are common "
-        "to all parties"
+        f"to {who}"
     )

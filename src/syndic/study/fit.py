@@ -27,7 +27,7 @@ from syndic.errors import InputError, MissingExtraError
 from syndic.kernel import member, schema_of
 from syndic.methods import Align
 from syndic.privacy import Unit
-from syndic.study.document import Study
+from syndic.study.document import Study, alignment_of
 from syndic.study.fit_rows import CUT, PRIVATE, BoundLine, bounds_of, number_of_rows, percent, rows_cut
 from syndic.study.party_folder import PartyFile, PartyFolder, beside, stored_alignment
 
@@ -123,7 +123,7 @@ def fit_of(study: Study, name: str, source: Any) -> Fit:
     """
     try:
         # the people of an alignment are compared by their ids
-        by_ids = isinstance(study.protocol, Align) or study.alignment is not None
+        by_ids = isinstance(study.protocol, Align) or alignment_of(study, name) is not None
         people = None if by_ids else member(study, name).people
         return fit(schema_of(study, name), _opened(source), unit=study.unit, people=people, party=name)
     except InputError as error:
@@ -320,10 +320,11 @@ def _common(home: PartyFolder, study: Study, party: PartyFile) -> list[str]:
         ids = distinct_ids(source, party.id_columns or study.protocol.id, study.protocol.rule)
         text = f"your source has {len(ids):,} ids, and the study says people = {people}: the last ones are left out"
         return [f"{text} {PRIVATE}"] if len(ids) > people else []
-    if study.alignment is None:
+    alignment = alignment_of(study, party.name)
+    if alignment is None:
         return []
     try:
-        stored = stored_alignment(home.ledger, study.alignment, None)
+        stored = stored_alignment(home.ledger, alignment, None)
     except InputError:  # it comes later, or is of a rehearsal
         return []
     columns = party.id_columns or stored.columns

@@ -28,7 +28,7 @@ from syndic.mpc.align.work import ORDER_NAME, StoredOrder
 from syndic.privacy import Budget, Called, Ledger
 from syndic.privacy.audit import AuditLog
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
-from syndic.study.document import Study, coordinator_of, price_of
+from syndic.study.document import Study, alignment_of, coordinator_of, price_of
 from syndic.study.identity import Identity, rehearsed_bonds
 from syndic.study.study_folder import StudyFolder, write_whole
 
@@ -281,14 +281,15 @@ def open_table(
     """
     try:
         rows, schema = open_source(source), schema_of(study, name)
-        if study.protocol.requires.people == "same" and study.alignment is None:
+        alignment = alignment_of(study, name)
+        if study.by_place and alignment is None:
             rows = _placed(rows, schema)
         return Table(
             schema=schema,
-            source=rows if study.alignment is None else _aligned(study.alignment, rows, ledger, id_columns, seed),
+            source=rows if alignment is None else _aligned(alignment, rows, ledger, id_columns, seed),
             person=study.unit.person,
             rows_per_person=study.unit.rows,
-            id_columns=id_columns_of(study, id_columns, ledger, seed),
+            id_columns=id_columns_of(study, name, id_columns, ledger, seed),
             choose=study.unit.choose,
             key=key,
             size=public_rows(study, name),
@@ -323,11 +324,14 @@ def _placed(rows: Source, schema: Schema) -> Source:
     return replace(rows, fixed=studied)
 
 
-def id_columns_of(study: Study, id_columns: tuple[str, ...], ledger: Path, seed: int | None) -> tuple[str, ...]:
+def id_columns_of(
+    study: Study, party: str, id_columns: tuple[str, ...], ledger: Path, seed: int | None
+) -> tuple[str, ...]:
     """Return the id columns that a study reads: none unless it aligns people or uses an alignment."""
     if isinstance(study.protocol, Align):
         return id_columns or study.protocol.id
-    return () if study.alignment is None else id_columns or stored_alignment(ledger, study.alignment, seed).columns
+    alignment = alignment_of(study, party)
+    return () if alignment is None else id_columns or stored_alignment(ledger, alignment, seed).columns
 
 
 def stored_alignment(ledger: Path, alignment: str, seed: int | None) -> Alignment:

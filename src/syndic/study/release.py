@@ -14,7 +14,7 @@ import pyarrow as pa
 from syndic.data import ReleasedTable
 from syndic.document import from_file, to_readable_json
 from syndic.errors import InputError
-from syndic.kernel import Exchange, Method, Result, people_of
+from syndic.kernel import Exchange, Method, Result
 from syndic.methods.comparison.glued import GluedNote, reliability_of_glued
 from syndic.methods.comparison.glued_result import PublishedRows
 from syndic.methods.histogram.crosstables_result import CrossTables
@@ -109,17 +109,20 @@ class Release:
     def measured(self) -> Measured:
         """What noisy tables say, for methods that publish them."""
         study, result, unit = self.study, self.result, self.study.unit
-        same_people = study.partition == "vertical"
-        repeated = unit.whole_rows * (1 if same_people else unit.parties)
-        rows = study.parties[0].people if same_people else people_of(study) if unit.sizes_are_public else None
+        repeated = unit.whole_rows * unit.parties
+        rows = study.people if unit.sizes_are_public else None
         if isinstance(result, SyntheticTable):
             # nobody knows whose rows are missing
             public = rows is not None and getattr(study.protocol, "missing", 0) == 0
             return measured_by_model(result, public=public, repeated=repeated)
         if isinstance(result, MarginalTables):
-            rows = rows if len(result.note.present) == len(study.parties) else None
-            variances = [result.note.standard_deviation**2] * len(result.tables)
-            return measured_by_tables(study.schema, result.tables, variances, rows=rows, repeated=repeated)
+            note, count = result.note, len(result.tables)
+            rows = rows if len(note.present) == len(study.parties) else None
+            deviations = note.deviations or (note.standard_deviation,) * count
+            # a table of a part of the people says nothing of the rest
+            known = [place for place in range(count) if not note.covers or note.covers[place] == 1]
+            tables, variances = [result.tables[one] for one in known], [deviations[one] ** 2 for one in known]
+            return measured_by_tables(study.schema, tables, variances, rows=rows, repeated=repeated)
         if isinstance(result, CrossTables):
             held = [set(party.columns or ()) for party in study.parties]
             within = [any(set(one.domain.names) <= columns for columns in held) for one in result.tables]

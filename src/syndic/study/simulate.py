@@ -100,7 +100,7 @@ def _open(
         if rows is not None and runtime == "processes":
             path = home.folder / "rows.arrow"
             stack.callback(path.unlink, missing_ok=True)
-            id_columns = id_columns_of(study, party.id_columns, home.ledger, seed)
+            id_columns = id_columns_of(study, party.name, party.id_columns, home.ledger, seed)
             _write_rows(rows, path, _columns(study, name, id_columns))
             home.keep(study, msgspec.structs.replace(party, source=SourceSpec(path=str(path))))
         elif rows is not None:

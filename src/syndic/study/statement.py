@@ -20,6 +20,7 @@ _DELTAS = tuple(Fraction(1, 10**power) for power in range(3, 13))
 _PARTITIONS: Final = {
     "horizontal": "horizontal partition (different people, same columns)",
     "vertical": "vertical partition (same people, different columns)",
+    "mixed": "mixed partition (groups of people; different columns of a group at different parties)",
 }
 _WIDTH: Final = 13
 _MOST_NAMED: Final = 20
@@ -125,8 +126,10 @@ def words_for(unit: Unit, partition: str) -> str:
     """Return the unit in plain words."""
     rows = "one row" if unit.rows == 1 else f"up to {unit.rows} rows"
     places = "at one party" if unit.parties == 1 else f"at each of up to {unit.parties} parties"
-    if partition == "vertical":
+    if partition != "horizontal":
         places = "whose values are spread over the parties, all of them protected together"
+    if partition == "mixed" and unit.parties > 1:
+        places = f"in each of up to {unit.parties} groups, {places}"
     counted = (
         f"rows with the same '{unit.person}' belong to one person, and {_LEFT_OUT[unit.choose]}"
         if unit.person
@@ -222,7 +225,8 @@ class PlannedStep(Document):
 class PlanSummary(Document):
     """Everything that an owner needs to decide; `str(plan)` is for reading.
 
-    `reads` are the columns, those that are computed from others with their expression.
+    `reads` are the columns, those that are computed from others with their expression. `held` shows who holds what
+    where people and columns are cut, `uncovered` what cannot be counted for everybody.
     """
 
     study: str
@@ -231,6 +235,8 @@ class PlanSummary(Document):
     statement: Statement
     steps: tuple[PlannedStep, ...]
     resources: Resources
+    held: tuple[str, ...] = ()
+    uncovered: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         statement, needs = self.statement, self.resources
@@ -239,6 +245,8 @@ class PlanSummary(Document):
             _line("method", f"{statement.method}; {_PARTITIONS[statement.partition]}"),
             _line("protects", statement.unit_in_words),
             _line("reads", ", ".join(self.reads)),
+            *(_line("" if place else "holds", line) for place, line in enumerate(self.held)),
+            *(_line("NOT COVERED", text) for text in self.uncovered),
             *(_line("costs", text) for text in costs_of(statement)),
             *(_line("DISCLOSES", f"{text}; exactly, and outside any epsilon") for text in statement.discloses),
             *(_line("charges", text) for text in _charges(statement.parties)),
@@ -274,6 +282,8 @@ def plan(study: Study) -> PlanSummary:
             PlannedStep(step=name, reveals=each.reveals, means=each.means) for name, each in study.steps.items()
         ),
         resources=study.plan.resources,
+        held=study.plan.held,
+        uncovered=study.plan.uncovered,
     )
 
 

@@ -14,7 +14,7 @@ from syndic.data import Table, open_source
 from syndic.errors import InputError, PartyError
 from syndic.kernel import Call, Reply, answer, decode, encode
 from syndic.methods import Marginals
-from syndic.methods.histogram.marginals import MarginalsPlan
+from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.methods.histogram.tables import MarginalTables
 from syndic.mpc.masked_sum import SumStart
 from syndic.privacy import PureEvent, rho_for

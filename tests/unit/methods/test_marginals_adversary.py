@@ -20,12 +20,12 @@ from syndic import Study
 from syndic.data import SourceSpec, Table, open_source
 from syndic.errors import PartyError
 from syndic.kernel import Call, Delivery, Message, Node, Reply, decode, encode
-from syndic.methods.histogram.marginals import MarginalsPlan
+from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.methods.histogram.tables import MarginalTables
 from syndic.mpc.graph import Seats, SumGraph
 from syndic.mpc.listing import bits
 from syndic.mpc.masked_sum import Masks, SumDirectory, SumMasked, SumSurvivors, _Met, _Sent
-from syndic.mpc.ring import OVERFLOW, Ring
+from syndic.mpc.ring import OVERFLOW, Integers
 from syndic.runtime import Local
 from syndic.study import PartyFile, PartyFolder, simulate
 from syndic.study.run import run_study
@@ -97,7 +97,7 @@ class Liar:
         tables = [Table(self.study.schema, open_source(rows(30, place))) for place in range(len(self.nodes))]
         return np.stack([table.count(("colour",)).values.ravel() for table in tables])
 
-    def _without_known_masks(self, place: int, ring: Ring) -> NDArray[np.int64]:
+    def _without_known_masks(self, place: int, ring: Integers) -> NDArray[np.int64]:
         """Return a party's values less its answer, less the masks that it shares with the colluding party."""
         masked_sum, names = self.study.plan_as(MarginalsPlan).masked_sum, tuple(self.nodes)
         seats = Seats(study=self.study.digest, label="marginals", names=names, graph=masked_sum.graph)

@@ -13,9 +13,10 @@ from syndic.advice.published import advise_published
 from syndic.data import Table, open_source
 from syndic.errors import InputError, PartyError
 from syndic.kernel import Party
-from syndic.methods.histogram.crosstables import onehot_rows
+from syndic.methods.layout import Counts
 from syndic.methods.survival.result import EVERYBODY, SurvivalResult
-from syndic.methods.survival.survival import AcrossPlan
+from syndic.methods.survival.survival import SurvivalPlan
+from syndic.noise import GaussianShare
 from syndic.report import report
 from syndic.study import Release
 
@@ -209,7 +210,8 @@ def test_columns_at_two_parties_have_the_same_table_and_the_same_release(
 ) -> None:
     study = Study.loads(ACROSS)
     assert study.partition == "vertical"
-    noise = study.plan_as(AcrossPlan).noise
+    noise = study.plan_as(SurvivalPlan).noise
+    assert isinstance(noise, GaussianShare)
     assert noise.sensitivity_squared == 2
     assert noise.honest == 1, "one partner's share is enough"
     assert study.costs["clinic"] == study.costs["registry"] == study.joint
@@ -234,17 +236,19 @@ def test_a_party_that_counts_one_person_often_is_refused(monkeypatch: pytest.Mon
     """The clinic puts a person into its matrix many times: without the proof the noise no longer hides the time."""
     victim = 7
 
-    def heavy(party: Party[AcrossPlan], start: int, stop: int) -> Any:
-        found = onehot_rows(party, start, stop).astype(np.int64)
-        if party.name == "clinic" and start <= victim < stop:
-            found[victim - start] *= 100
+    honest = Counts.rows
+
+    def heavy(self: Counts, party: Party, span: tuple[int, int], recode: Any) -> Any:
+        found = honest(self, party, span, recode).astype(np.int64)
+        if party.name == "clinic" and span[0] <= victim < span[1]:
+            found[victim - span[0]] *= 100
         return found
 
-    monkeypatch.setattr("syndic.methods.survival.survival.onehot_rows", heavy)
+    monkeypatch.setattr(Counts, "rows", heavy)
     monkeypatch.setattr("syndic.mpc.product.SecureProduct.check_unchanged", lambda *_: None)
     monkeypatch.setattr("syndic.noise.GaussianShare.draw", lambda *given: np.zeros(given[1], np.int64))
     if not proven:
-        monkeypatch.setattr("syndic.methods.histogram.crosstables.adversary_of", lambda *_: "passive")
+        monkeypatch.setattr("syndic.methods.histogram.marginals.adversary_of", lambda *_: "passive")
     study = Study.loads(ACROSS.replace('name = "cohort"', f'name = "cohort-{proven}"'))
     if proven:
         with pytest.raises(PartyError, match="rows are one-hot does not hold"):
@@ -259,9 +263,8 @@ def test_a_party_that_counts_one_person_often_is_refused(monkeypatch: pytest.Mon
     ("old", "new", "said"),
     [
         ('"replace"', '"add_remove"', "replace"),
-        ("columns = ['arm', 'age']", "columns = ['arm', 'age', 'months']", "held by several"),
-        ('by = ["arm", "age"]', "by = []", "exactly two parties"),
-        ('by = ["arm", "age"]', 'by = ["arm", "age"]\ncolluding = 2', "colluding must be 1"),
+        ("columns = ['months', 'ended']", "columns = ['months']", "held by no party"),
+        ('by = ["arm", "age"]', 'by = ["arm", "age"]\ncolluding = 2', "colluding must be from 0 to one less"),
         ("people = 3000\ncolumns = ['months'", "people = 2999\ncolumns = ['months'", "same number"),
     ],
 )

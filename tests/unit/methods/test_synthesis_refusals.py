@@ -57,7 +57,7 @@ def test_a_column_that_does_not_fit_is_refused_with_the_number_it_would_need() -
         plan(study(columns=wide))
 
 
-def test_people_are_needed_and_columns_must_not_be_split() -> None:
+def test_people_are_needed_and_public_where_columns_are_split() -> None:
     without = study_text(protocol='method = "synthesis"', budget=ONE, parties='[[parties]]\nname = "a"\n')
     with pytest.raises(InputError, match="people"):
         Study.loads(without).check()
@@ -66,7 +66,7 @@ def test_people_are_needed_and_columns_must_not_be_split() -> None:
         budget=ONE,
         parties='[[parties]]\nname = "a"\npeople = 9\ncolumns = ["age"]\n[[parties]]\nname = "b"\npeople = 9\n',
     )
-    with pytest.raises(InputError, match="remove `columns`"):
+    with pytest.raises(InputError, match="know who is in the data: set neighbours"):
         Study.loads(split).check()
 
 

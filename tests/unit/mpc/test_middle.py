@@ -18,7 +18,7 @@ from support import CASES, THREE_VERTICAL, _across, vertical_study
 from syndic.errors import PartyError, RefusedError
 from syndic.kernel import Call, Delivery, Member, Node, Reply, decode, encode
 from syndic.kernel.view import View, told
-from syndic.methods.histogram.marginals import MarginalsPlan
+from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.methods.learning.learn import Ask
 from syndic.methods.learning.noise import SharedNoise
 from syndic.methods.learning.plan import LearnPlan
@@ -28,7 +28,7 @@ from syndic.mpc.key import agree, context, derive, key_pair
 from syndic.mpc.mask import expand
 from syndic.mpc.masked_sum import SumKey, SumMasked
 from syndic.mpc.product_messages import ProductKey, ProductOpening
-from syndic.mpc.ring import Ring
+from syndic.mpc.ring import Integers
 from syndic.mpc.seal import Mail, Place, unseal
 from syndic.mpc.secret import SecretOffer, SharedSecret
 from syndic.mpc.twoserver import TwoKey, TwoShares
@@ -118,7 +118,7 @@ def view_of(middle: Middle, study: Study, last: str) -> bytes:
     return view.digest
 
 
-def takes_masks_off(middle: Middle, study: Study, step: str, sum_of: tuple[str, Ring, int, int]) -> bool:
+def takes_masks_off(middle: Middle, study: Study, step: str, sum_of: tuple[str, Integers, int, int]) -> bool:
     label, ring, count, spare = sum_of
     values = ring.unpack(decode(middle.told[step, "north"], SumMasked).values, count)
     bound = context("sums", study.digest, label, "values", 1, view_of(middle, study, step))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from syndic.methods import Average, Estimate, Homm, Marginals, PooledGram
 from syndic.methods.estimate.plan import FINE, EstimatePlan
-from syndic.methods.histogram.marginals import MarginalsPlan
+from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.methods.regression.pooled_gram import PooledGramPlan
 from syndic.model.families.discrete import Multinomial, Poisson
 from syndic.privacy import Budget, Unit

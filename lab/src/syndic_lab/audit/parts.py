@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from syndic.document import exact
 from syndic.methods import Homm, Marginals
-from syndic.methods.histogram.marginals import MarginalsPlan
+from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.methods.vertimrf.sketch.cost import phantoms_needed, sketch_cost
 from syndic.methods.vertimrf.sketch.encode import People, encode, person_digests
 from syndic.methods.vertimrf.sketch.plan import SketchPlan

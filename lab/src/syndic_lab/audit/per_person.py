@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from syndic.methods import Crosstables, Homm, Marginals, Mixing
 from syndic.methods.histogram.crosstables_plan import CrosstablesPlan, TableNoise
-from syndic.methods.histogram.marginals import MarginalsPlan
+from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.privacy import Budget, Unit, default_delta
 from syndic.random import Randomness
 from syndic.study import Study

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.kernel import Method, decode
+from syndic.kernel import PARTNERS, Method, decode
 from syndic.methods import Distdiffgen, Dplt, Glued, Synthesis, Vertical
 from syndic.methods.comparison.distdiffgen import Chosen
 from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan
@@ -19,7 +19,7 @@ from syndic.methods.comparison.dplt_plan import DpltPlan
 from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
 from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.vertical_plan import VerticalPlan
-from syndic.methods.synthesis.vertical_rounds import PARTNERS, MixedNoise, Round
+from syndic.methods.synthesis.vertical_rounds import MixedNoise, Round
 from syndic.model.latent.diffgen import max_scores
 from syndic.model.markov.curator import SCORE_STEP, independence_gap
 from syndic_lab.audit.horizontal import APPROXIMATE, REPLACE

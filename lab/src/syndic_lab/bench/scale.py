@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from syndic.cli.main import cli
 from syndic.data import Schema, Table, open_source
 from syndic.kernel import Call, Delivery, Session, decode, in_memory_node, run
-from syndic.methods.histogram.marginals import MarginalsPlan
+from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.random import SystemRandomness
 from syndic.runtime.local import Local
 from syndic.study import Release, Study

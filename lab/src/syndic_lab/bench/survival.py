@@ -98,7 +98,7 @@ def _sets(table: pa.Table, deviation: float, generator: np.random.Generator) -> 
 
 def _repeated(people: int, repeats: int) -> Iterator[Row]:
     """Yield coverage and false alarms over many tables with the study's noise, drawn as real numbers and rounded."""
-    deviation = cohort_study(people).plan_as(SurvivalPlan).deviation(PARTIES)
+    deviation = max(cohort_study(people).plan_as(SurvivalPlan).deviations(PARTIES))
     generator = np.random.default_rng(people)
     points, bands, alarms, ratios, widths = [], [], [], [], []
     for _ in range(repeats):

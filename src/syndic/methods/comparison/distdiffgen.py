@@ -36,13 +36,14 @@ from numpy.typing import NDArray
 
 from syndic.data import decode_codes
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import SAME_PEOPLE, Message, Method, Nothing, Party, Requires, Session, Terms, encode, step
+from syndic.kernel import PARTNERS, SAME_PEOPLE, Message, Method, Nothing, Party, Requires, Session, Terms, encode, step
 from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan, Taxonomy, score_noise
 from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, notes_of, read_rows
+from syndic.methods.layout import Names
 from syndic.methods.onehot import hot_rows
 from syndic.methods.synthesis.account import account_of
 from syndic.methods.synthesis.rounds import Answer
-from syndic.methods.synthesis.vertical_rounds import PARTNERS, Names, OpenedRound, Round
+from syndic.methods.synthesis.vertical_rounds import OpenedRound, Round
 from syndic.model.latent.diffgen import Cut, balanced, max_scores, specialised, tree_of
 from syndic.model.latent.groups import positive
 from syndic.model.markov import Measurement

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from syndic.data import Domain, Schema
 from syndic.document import Document
 from syndic.errors import InputError
-from syndic.kernel import TOGETHER, Disclosure, Plan, Resources
+from syndic.kernel import PARTNERS, TOGETHER, Disclosure, Plan, Resources
+from syndic.methods.layout import layout_of, same_people
 from syndic.methods.synthesis.account import Account, RoundNoise
 from syndic.methods.synthesis.vertical_plan import disclosure_of, epsilons_of
-from syndic.methods.synthesis.vertical_rounds import PARTNERS, Round, layout_of, plan_round
+from syndic.methods.synthesis.vertical_rounds import Round, plan_round
 from syndic.model.latent.diffgen import Cut, Nested, Tree, tree_of
 from syndic.noise import FineGaussian
 from syndic.privacy import Event
@@ -118,7 +119,7 @@ class DistdiffgenPlan(Plan):
         """Return the plan for counting the table of both sides; partners with different cuts cannot read each other."""
         sides = tuple(self.trees)
         domain = Domain(sides, tuple(self.width(party, cut) for party in sides))
-        layout = layout_of({party: party for party in sides}, (sides,), domain)
+        layout = layout_of(same_people(self.terms, {party: party for party in sides}), (sides,), domain)
         return plan_round(self.terms, self.account, 2, layout, f"leaves {digest}")
 
     @property

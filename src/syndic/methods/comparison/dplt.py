@@ -38,6 +38,7 @@ from syndic.data import Coded, Domain, Table, decode_codes
 from syndic.data.counting import DenseCounter
 from syndic.errors import InputError
 from syndic.kernel import (
+    PARTNERS,
     SAME_PEOPLE,
     Message,
     Method,
@@ -58,9 +59,10 @@ from syndic.methods.comparison.dplt_plan import (
     useful_levels,
 )
 from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, notes_of, read_rows
+from syndic.methods.layout import Names
 from syndic.methods.onehot import hot_rows
 from syndic.methods.synthesis.account import account_of
-from syndic.methods.synthesis.vertical_rounds import PARTNERS, Names, OpenedRound, alone
+from syndic.methods.synthesis.vertical_rounds import OpenedRound, alone
 from syndic.model.latent.groups import Latent, latent_of, packed, regrouped
 from syndic.model.latent.tree import latent_tree
 from syndic.model.markov import Measurement

@@ -8,10 +8,11 @@ from math import isqrt
 from typing import Final, final
 
 from syndic.data import Domain
-from syndic.kernel import TOGETHER, Disclosure, Plan, Resources, Terms, schema_of
+from syndic.kernel import PARTNERS, TOGETHER, Disclosure, Plan, Resources, Terms, schema_of
+from syndic.methods.layout import Names, layout_of, same_people
 from syndic.methods.synthesis.account import Account, RoundNoise
 from syndic.methods.synthesis.vertical_plan import disclosure_of, epsilons_of
-from syndic.methods.synthesis.vertical_rounds import PARTNERS, Names, Round, alone, layout_of, plan_round
+from syndic.methods.synthesis.vertical_rounds import Round, alone, plan_round
 from syndic.model.markov.curator import SCORE_STEP
 from syndic.noise import FineGaussian
 from syndic.privacy import Event, GaussianEvent
@@ -174,5 +175,5 @@ def plan_pairs(terms: Terms, account: Account, packed: Mapping[str, tuple[Names,
     """Return the plan for counting the tables of all pairs of latent attributes, like tables of columns."""
     holder = {latent: name for name, groups in packed.items() for latent in name_latents(name, len(groups))}
     domain = Domain(tuple(holder), (levels,) * len(holder))
-    layout = layout_of(holder, list(combinations(holder, 2)), domain)
+    layout = layout_of(same_people(terms, holder), list(combinations(holder, 2)), domain)
     return plan_round(terms, account, len(account.events), layout, "latent attributes")

@@ -35,13 +35,15 @@ from syndic.kernel import (
     Terms,
     budgets_of,
     change_of,
+    groups_of,
     most_rows,
     step,
 )
 from syndic.methods.describe.blocks import BITS, MOST_BINS, MOST_LEVELS, ONE, Block, Readings, is_number
 from syndic.methods.describe.opened import DescribeNote, Fit
 from syndic.methods.describe.result import DescribeResult, read_describe
-from syndic.methods.histogram.marginals import MarginalsPlan
+from syndic.methods.histogram.marginals_plan import MarginalsPlan
+from syndic.methods.layout import layout_of
 from syndic.model.describe import Kind
 from syndic.mpc.graph import sum_graph
 from syndic.mpc.masked_sum import MaskedSum, SumMasked
@@ -82,6 +84,10 @@ class DescribePlan(MarginalsPlan):
     def deviation(self, present: int) -> float:
         """Return the standard deviation of the noise on a count, in people, when so many parties contributed."""
         return float(self.noise.total_variance(present) ** 0.5) / ONE
+
+    def deviations(self, present: int) -> tuple[float, ...]:
+        """Return that number; it is the same for all sums."""
+        return (self.deviation(present),)
 
     @property
     def disclosure(self) -> Disclosure:
@@ -183,9 +189,12 @@ class Describe(Method, tag="describe"):
         rows = sum(most_rows(terms, party.name) for party in terms.parties)
         # room for all people with the largest reading in one sum, and for the noise
         ring = ring_for((rows << BITS) + noise.tail(OVERFLOW / noise.dimension, noise.parties))
+        cliques = tuple(dict.fromkeys(block.clique for block in blocks))
         return DescribePlan(
             terms=terms,
-            domains=tuple(schema.domain.project(one) for one in dict.fromkeys(block.clique for block in blocks)),
+            domains=tuple(schema.domain.project(one) for one in cliques),
+            cut=layout_of(groups_of(terms), cliques, schema.domain),
+            product=None,
             noise=noise,
             masked_sum=MaskedSum(label="describe", graph=graph, count=noise.dimension, ring=ring),
             note=DescribeNote(

@@ -1,147 +1,146 @@
-"""Noisy marginal tables of all parties' rows together, with one copy of noise for everybody.
+"""Noisy marginal tables of all parties' rows together, over any cut, with one copy of noise for everybody.
 
 Every party counts its rows in public sets of columns, adds its share of integer noise and masks the result
 (`syndic.mpc.masked_sum`). Only the sum over the parties is opened: the counts of all rows, with the noise that one
 trusted curator would add. Publishing counts party by party, each with its own noise, multiplies the variance by the
 number of parties.
 
-*Neighbours*: as the study says, a person's rows at up to `unit.parties` parties added, removed or replaced.
-*Sensitivity*: a row is in one cell of each table, and changes at several parties add up in the one sum, to which the
-noise is calibrated. *Cost*: one release of all tables.
+*Any cut.* Where parties of a group hold different columns of the same people, two of them count a table of their
+columns by a secure product (`syndic.mpc.product`), and each adds its share of it to the same sum: different people is
+the case of a group for each party, different columns that of one group. A table that one party counts has the whole
+noise of that party; all parties share the noise of the others.
+
+*Neighbours*: as the study says, a person's rows at up to `unit.parties` parties added, removed or replaced; with
+groups of several parties, all values of a person in up to `unit.parties` groups replaced. *Sensitivity*: a row is in
+one cell of each table, and a group counts a table once. Changes at several parties or groups add up in the one sum, to
+which the noise is calibrated. *Cost*: one release of all tables.
 
 *Who sees what*: everybody sees the noisy tables of all parties together. The coordinator sees masked counts, which look
 uniform. A party knows its own share of the noise: parties - `colluding` - `missing` shares are enough. Whatever the
-coordinator sends, no sum over fewer parties than stated opens.
+coordinator sends, no sum over fewer parties than stated opens. Where parties multiply, the coordinator deals the
+triples: with one party of a group it could read the rows of the party's partners.
 """
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from syndic.data import Domain
 from syndic.errors import InputError
 from syndic.kernel import (
-    GROUPS,
-    MADE_UP,
     UNDER_MASKS,
-    Disclosure,
+    Adversary,
     Method,
     Nothing,
     Party,
-    Plan,
     Requires,
-    Resources,
     Session,
     Terms,
-    beyond_unit,
+    adversary_of,
     budgets_of,
-    change_of,
+    covered,
+    groups_of,
+    member,
     most_rows,
-    people_of,
     step,
-    units_of,
 )
+from syndic.methods.histogram.marginals_plan import MarginalsPlan, Share
 from syndic.methods.histogram.tables import MarginalsNote, MarginalTables, cut, read_marginals
+from syndic.methods.layout import Names, TableLayout, layout_of
+from syndic.mpc.dealer import deal_products
 from syndic.mpc.graph import sum_graph
 from syndic.mpc.masked_sum import MaskedSum, SumMasked
+from syndic.mpc.product import SecureProduct
+from syndic.mpc.product_messages import ProductChallenge, ProductInbox, ProductOpening, ProductProof, ProductTurn
 from syndic.mpc.ring import OVERFLOW, ring_for
+from syndic.mpc.threeserver import check_servers, product_by
 from syndic.noise import GaussianShare, LaplaceShare, SkellamShare
-from syndic.privacy import Event, rho_for
+from syndic.privacy import rho_for
 from syndic.privacy.concentrated import part_of
 
-Share = GaussianShare | LaplaceShare | SkellamShare
 
+class CountsTables(Method):
+    """The parties' steps of a method that opens one sum of tables, over any cut; keys are those of sum and product."""
 
-class MarginalsPlan(Plan):
-    """Which tables are counted, every party's share of their noise, and the one sum that opens them."""
+    @step(reveals="sealed")
+    def product_masked(self, party: Party[MarginalsPlan], message: ProductTurn) -> ProductOpening:
+        """Mask the rows of one chunk and seal them for the partners."""
+        return _product(party).mask(party, message, partial(_rows, party))
 
-    domains: tuple[Domain, ...]
-    noise: Share
-    masked_sum: MaskedSum
+    @step(reveals="sealed")
+    def product_proved(self, party: Party[MarginalsPlan], message: ProductChallenge) -> ProductProof:
+        """Prove that the masked rows of one chunk are one-hot."""
+        return _product(party).prove(party, message, partial(_rows, party))
 
-    @property
-    def cliques(self) -> tuple[tuple[str, ...], ...]:
-        """The sets of columns that are counted."""
-        return tuple(domain.names for domain in self.domains)
+    @step(reveals="sealed")
+    def product_multiplied(self, party: Party[MarginalsPlan], message: ProductInbox) -> Nothing:
+        """Check the partners' proofs of the chunk and multiply it by their masked rows."""
+        return _product(party).multiply(party, message, partial(_rows, party))
 
-    def deviation(self, present: int) -> float:
-        """Return the standard deviation of the noise on a count, in rows, when so many parties contributed."""
-        return float(self.noise.total_variance(present) ** 0.5) / self.terms.unit.scale
+    @step(reveals="masked")
+    def count(self, party: Party[MarginalsPlan], message: Nothing) -> SumMasked:
+        """Count the tables, add this party's share of the noise, and mask the result."""
+        del message
+        plan = party.plan
+        masks = plan.masked_sum.masks(party)
+        values = plan.counts.of(party, partial(_count, party))
+        noise, why = plan.noise_at(party.name), "noisy marginal tables, one sum over all parties"
+        return masks.hide(party.contribute(noise, values, why=why))
 
-    def events(self, party: str) -> tuple[Event, ...]:
-        """One release of all tables, charged in full to every party."""
-        self.check_party(party)
-        return (self.noise.event,)
-
-    @property
-    def resources(self) -> Resources:
-        """Bytes of the largest reply, memory at the coordinator, time for counting and masks."""
-        cells, graph, ring = self.masked_sum.count, self.masked_sum.graph, self.masked_sum.ring
-        parties, people = len(self.terms.parties), people_of(self.terms) or 0
-        deviation = self.deviation(parties)
-        return Resources(
-            memory_bytes=8 * cells * (parties + 8) + 10**8,
-            reply_bytes=self.masked_sum.message_bytes,
-            rounds=1 + len(self.rounds),
-            seconds=round(1.0 + people / 1e6 + parties * graph.neighbours * (2e-4 + cells * 2e-8), 1),
-            notes=(
-                f"{len(self.domains):,} tables, {cells:,} cells, {ring.bits} bits per masked cell",
-                f"standard deviation {deviation:.3g} on every count of all parties together",
-                f"each party shares masks with {graph.neighbours} others",
-            ),
+    def opened(self, session: Session[MarginalsPlan]) -> MarginalTables:
+        """Open the noisy sum of all parties' tables."""
+        plan, sums = session.plan, session.plan.masked_sum.start(session)
+        if plan.product is not None:
+            deal_products(session, self, plan.product)
+        total = plan.masked_sum.open_next(sums, self.count, Nothing(), plan.masked_sum.count, plan.masked_sum.ring)
+        scale, deviations = plan.terms.unit.scale, plan.deviations(len(total.present))
+        note = MarginalsNote(
+            present=total.present,
+            standard_deviation=max(deviations),
+            tables=plan.cliques,
+            deviations=deviations if len(set(deviations)) > 1 else (),
+            covers=plan.covers(),
         )
+        counts = total.values if scale == 1 else total.values / scale
+        return MarginalTables(note=note, tables=cut(plan.domains, counts))
 
-    @property
-    def disclosure(self) -> Disclosure:
-        """What every role sees."""
-        unit, graph = self.terms.unit, self.masked_sum.graph
-        noisy = "the noisy tables of all parties together"
-        return Disclosure(
-            sees={
-                "coordinator": f"every party's masked tables, which look uniform, who dropped out, and {noisy}",
-                "other parties": f"public keys, and {noisy}; each knows its own counts and share of the noise",
-                "anyone with the release": noisy,
-            },
-            sensitivity=(
-                f"{change_of(unit)} one person's {unit.rows} row(s) at one party changes each of {len(self.domains)} "
-                f"table(s) by at most {unit.l1_of_counts()} in l1 and {unit.l2_squared_of_counts()} in squared l2"
-                f"{units_of(unit)}; at "
-                f"up to {unit.parties} of the parties the changes add up in the same sum, so the noise is calibrated "
-                f"to {unit.parties} time(s) that, and each of these parties is charged 1/{unit.parties} of the budget"
-            ),
-            not_protected=(
-                GROUPS,
-                beyond_unit(unit),
-                f"against more than {graph.colluding} colluding parties, who know their shares of the noise, or more "
-                f"than {graph.missing} parties that omit theirs: less noise remains than stated",
-                MADE_UP,
-                "which parties take part or drop out, the columns, bounds and numbers of people: they are public",
-            ),
-        )
 
-    @property
-    def rounds(self) -> tuple[str, ...]:
-        """Keys, the masked counts, the opening of their sum."""
-        return self.masked_sum.rounds("count")
+def _product(party: Party[MarginalsPlan]) -> SecureProduct:
+    product = party.plan.product
+    assert product is not None  # noqa: S101 (these steps are asked of parties that multiply only)
+    return product
 
-    @property
-    def too_large(self) -> tuple[str, str]:
-        """What is too large if the run does not fit, and what to change."""
-        return f"the tables have {self.masked_sum.count:,} cells; a run", "name fewer cliques or lower cell_cap"
+
+def _rows(party: Party[MarginalsPlan], start: int, stop: int) -> NDArray[np.uint8]:
+    """Return rows of the party's one-hot matrix. Private."""
+    return party.plan.counts.rows(party, (start, stop), lambda coded: coded)
+
+
+def _count(party: Party[MarginalsPlan], tables: Sequence[Names]) -> list[NDArray[np.int64]]:
+    """Return exact counts of a party's own columns, in one pass. Private."""
+    # the bound is public, and clipping counts to it never increases the distance between neighbours
+    most = most_rows(party.terms, party.name)
+    return [np.minimum(table.values, most) for table in party.table.marginals(tables)]
 
 
 @final
-class Marginals(Method, tag="marginals"):
+class Marginals(CountsTables, tag="marginals"):
     """Parameters of the noisy marginal tables.
 
     `cliques`: the sets of columns to count; by default every column and every pair with at most `cell_cap` cells.
     `colluding`: how many parties may collude, with the coordinator or with each other; at least 1, since every party
     knows its own share of the noise. `missing`: how many parties may drop out. Both add noise: it is calibrated so that
     parties - colluding - missing shares are enough.
+    Where parties of a group multiply, none may be missing. `adversary`: "active" lets them prove that their rows have
+    at most a single one in each column, so that a party that deviates cannot read a partner's record; "passive" leaves
+    the proof out. `servers`: three parties that multiply in place of the coordinator, so that it may collude with one
+    party or server; two of them together can read all rows.
     """
 
     title: ClassVar[str] = "Marginal tables from a masked sum"
@@ -154,8 +153,11 @@ class Marginals(Method, tag="marginals"):
     noise: Literal["gaussian", "skellam", "laplace"] = "gaussian"
     colluding: int = 1
     missing: int = 0
+    adversary: Adversary | None = None
+    servers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        check_servers(self.servers, adversary_of(self.adversary, self.colluding))
         if self.colluding < 1 or self.missing < 0:
             raise ValueError(
                 f"colluding ({self.colluding}) must be at least 1, missing ({self.missing}) must not be negative"
@@ -176,28 +178,48 @@ class Marginals(Method, tag="marginals"):
             parties=1 if self.noise == "skellam" else None,
             because="skellam noise does not cover people at several parties",
             weights=self.noise != "skellam",
+            any_cut=True,
         )
 
     def plan(self, terms: Terms) -> MarginalsPlan:
         """Choose the tables, calibrate the noise to the strictest budget, and size the ring for both."""
+        groups = groups_of(terms)
         domains = self._domains(terms)
+        layout = layout_of(groups, [domain.names for domain in domains], terms.schema.domain)
         graph = sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)
         noise = self._noise(terms, domains)
-        rows = sum(most_rows(terms, party.name) for party in terms.parties)
-        # room for all rows of all parties in one cell, and for the noise
-        ring = ring_for(rows + noise.tail(OVERFLOW / noise.dimension, noise.parties))
+        # room for all rows of all people in one cell, and for the noise
+        room = sum(group.people for group in groups) * terms.unit.most
+        room += noise.tail(OVERFLOW / noise.dimension, noise.parties)
+        product = self._multiplied(terms, layout, room)
+        ring = product.sizes.ring if product else ring_for(room)
         masked_sum = MaskedSum(label="marginals", graph=graph, count=noise.dimension, ring=ring)
-        return MarginalsPlan(terms=terms, domains=domains, noise=noise, masked_sum=masked_sum)
+        return MarginalsPlan(
+            terms=terms, domains=domains, noise=noise, masked_sum=masked_sum, cut=layout, product=product
+        )
 
-    @step(reveals="masked")
-    def count(self, party: Party[MarginalsPlan], message: Nothing) -> SumMasked:
-        """Count the tables, add this party's share of the noise, and mask the result."""
-        del message
-        return count_tables(party)
+    def _multiplied(self, terms: Terms, layout: TableLayout, room: int) -> SecureProduct | None:
+        """Return the product of all tables that two parties count together, in a ring with room for the sum."""
+        if not layout.across:
+            return None
+        if self.missing:
+            raise InputError("parties that multiply must all answer: set missing = 0, or name no table of two parties")
+        for name in self.servers:
+            member(terms, name)
+        proven = adversary_of(self.adversary, self.colluding) == "active"
+        return product_by(
+            self.servers,
+            label="product",
+            sizes=layout.sizes(terms, room, proven=proven),
+            pairs=tuple(layout.across),
+            groups=layout.widths,
+            proven=proven,
+            cells={pair: layout.cells(pair) for pair in layout.across},
+        )
 
     def coordinate(self, session: Session[MarginalsPlan]) -> MarginalTables:
         """Open the noisy sum of all parties' tables."""
-        return open_tables(session, self.count)
+        return self.opened(session)
 
     def read(self, plan: MarginalsPlan, folder: Path) -> MarginalTables:
         """Read back `marginals.parquet` and `marginals.json`."""
@@ -205,11 +227,18 @@ class Marginals(Method, tag="marginals"):
 
     def _domains(self, terms: Terms) -> tuple[Domain, ...]:
         """Return the domain of every table that is counted."""
-        names, domain = terms.schema.names, terms.schema.domain
+        names, domain, groups = terms.schema.names, terms.schema.domain, groups_of(terms)
+        for columns in self.cliques:
+            domain.axes(columns)
+            if not covered(groups, columns):
+                raise InputError(
+                    f"cliques: no group has {', '.join(columns)} at one or two parties: nobody can count them together"
+                )
         if self.cliques:
             return tuple(domain.project(columns) for columns in self.cliques)
         wanted = [*((name,) for name in names), *itertools.combinations(names, 2)]
-        found = tuple(each for each in map(domain.project, wanted) if each.size <= self.cell_cap)
+        counted = (columns for columns in wanted if covered(groups, columns))
+        found = tuple(each for each in map(domain.project, counted) if each.size <= self.cell_cap)
         if not found:
             raise InputError(f"no column has at most cell_cap ({self.cell_cap}) cells: raise it or name cliques")
         return found
@@ -217,10 +246,10 @@ class Marginals(Method, tag="marginals"):
     def _noise(self, terms: Terms, domains: tuple[Domain, ...]) -> Share:
         """Return the share of the noise that every party adds, the same for all, calibrated to the strictest budget.
 
-        Let a person change one party's counts by at most s in l2 (d in l1) over all tables, and be at r parties:
-        the sum changes by at most r s. The whole budget is rho, and each of r ledgers is charged rho / r, so the
-        variance is (r s)^2 / (2 rho) = r s^2 / (2 rho / r): a share for r s^2 at rho / r. With Laplace noise the
-        scale is r d / epsilon = d / (epsilon / r): a share for d at epsilon / r.
+        Let a person change one party's counts by at most s in l2 (d in l1) over all tables, and be at r parties, or
+        change those of one group and be in r groups: the sum changes by at most r s. The whole budget is rho, and each
+        of r ledgers is charged rho / r, so the variance is (r s)^2 / (2 rho) = r s^2 / (2 rho / r): a share for r s^2
+        at rho / r. With Laplace noise the scale is r d / epsilon = d / (epsilon / r): a share for d at epsilon / r.
         """
         unit, tables = terms.unit, len(domains)
         who = {
@@ -238,25 +267,3 @@ class Marginals(Method, tag="marginals"):
             return GaussianShare(sensitivity_squared=squared, rho=rho, **who)
         sensitivity = tables * unit.l1_of_counts()
         return SkellamShare(sensitivity=sensitivity, sensitivity_squared=squared, rho=rho, **who)
-
-
-def count_tables(party: Party[MarginalsPlan]) -> SumMasked:
-    """Count the plan's tables, add this party's share of the noise, and mask the result."""
-    plan = party.plan
-    masks = plan.masked_sum.masks(party)
-    tables = party.table.marginals(plan.cliques)
-    counts = np.concatenate([table.values.ravel() for table in tables])
-    # the bound is public, and clipping counts to it never increases the distance between neighbours
-    clipped = np.minimum(counts, most_rows(party.terms, party.name))
-    noisy = party.contribute(plan.noise, clipped, why="noisy marginal tables, one sum over all parties")
-    return masks.hide(noisy)
-
-
-def open_tables(session: Session[MarginalsPlan], count: Callable[..., SumMasked]) -> MarginalTables:
-    """Open the noisy sum of all parties' tables."""
-    plan = session.plan
-    total = plan.masked_sum.open(session, count)
-    scale, deviation = plan.terms.unit.scale, plan.deviation(len(total.present))
-    note = MarginalsNote(present=total.present, standard_deviation=deviation, tables=plan.cliques)
-    counts = total.values if scale == 1 else total.values / scale
-    return MarginalTables(note=note, tables=cut(plan.domains, counts))

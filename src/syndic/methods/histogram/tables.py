@@ -18,11 +18,17 @@ from syndic.model.markov.measurement import Measurement, estimate_total, onto_si
 
 
 class MarginalsNote(Document):
-    """What was opened: the parties whose rows are counted, and the standard deviation of the noise on every count."""
+    """What was opened: the parties whose rows are counted, and the largest standard deviation of the noise on a count.
+
+    `deviations` has that of every table where they differ, `covers` the share of the people that each table counts
+    where some are not counted; else they are empty.
+    """
 
     present: tuple[str, ...]
     standard_deviation: float
     tables: tuple[tuple[str, ...], ...]
+    deviations: tuple[float, ...] = ()
+    covers: tuple[float, ...] = ()
 
 
 @final

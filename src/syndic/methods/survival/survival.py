@@ -5,43 +5,24 @@ once under one copy of noise, as in `marginals`. The coordinator derives from th
 (Kaplan-Meier) and cumulative incidences with intervals, medians and restricted means, the log-rank test, hazard ratios
 (Cox). Every variance has a part for sampling and a part for the noise.
 
-Two parties may hold different columns of the same people instead, such as times here and groups there. Then the table
-is the product of their one-hot matrices, counted and opened as in `crosstables`.
+Parties may hold different columns of the same people, such as times here and groups there: see `marginals`.
 
 *Neighbours*: as the study says, one row for each person. *Sensitivity*: a person is in one cell of one table. *Cost*:
 one release of the table; what is derived from it is free.
 
-*Who sees what*: as in `marginals`, or `crosstables`. Everybody sees the noisy table, the coordinator masked counts.
+*Who sees what*: as in `marginals`. Everybody sees the noisy table, the coordinator masked counts.
 """
 
-from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, final
-
-import msgspec
+from typing import ClassVar, Literal, final
 
 from syndic.data import Column, Date, Integer, Real, Schema
 from syndic.data.lists import OTHER
 from syndic.errors import InputError
-from syndic.kernel import (
-    SAME_PEOPLE,
-    UNDER_MASKS,
-    Method,
-    Nothing,
-    Party,
-    Requires,
-    Session,
-    Terms,
-    schema_of,
-    step,
-)
-from syndic.methods.histogram.crosstables import Crosstables, OpenedTables, onehot_rows, open_shares, tables_from
-from syndic.methods.histogram.crosstables_plan import CrosstablesPlan
-from syndic.methods.histogram.marginals import Marginals, MarginalsPlan, count_tables, open_tables
+from syndic.kernel import UNDER_MASKS, Requires, Session, Terms
+from syndic.methods.histogram.marginals import CountsTables, Marginals
+from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.methods.survival.result import Covariate, SurvivalLayout, SurvivalNote, SurvivalResult
-from syndic.mpc.dealer import deal_products
-from syndic.mpc.masked_sum import SumMasked
-from syndic.mpc.product_messages import ProductChallenge, ProductInbox, ProductOpening, ProductProof, ProductTurn
 
 
 @final
@@ -57,32 +38,14 @@ class SurvivalPlan(MarginalsPlan):
 
 
 @final
-class AcrossPlan(CrosstablesPlan):
-    """The one table, counted across two parties with different columns, and how its cells are read."""
-
-    layout: SurvivalLayout
-
-    def deviation(self, present: int) -> float:
-        """Return the standard deviation of the noise on a count; both parties contribute."""
-        del present
-        return self.note.across
-
-    @property
-    def too_large(self) -> tuple[str, str]:
-        """What is too large if the run does not fit, and what to change."""
-        return f"the table has {self.noise.dimension:,} cells; a run", "use fewer bins, or fewer columns in `by`"
-
-
-@final
-class Survival(Method, tag="survival"):
+class Survival(CountsTables, tag="survival"):
     """Parameters of a survival study.
 
     `time`: the column with the time to the end, an integer or real. Its bins are the time grid. Its last bin stands
     for "this long or longer": curves end where it begins. `event`: the column that says how the time ended. `censored`:
     its value for people to whom nothing happened; every other value is a cause. `by`: columns whose groups are compared
     and whose hazard ratios are fitted. `entry`: the column with the time at which a person was first observed, with
-    the same bins as `time`, for delayed entry. `colluding` and `missing` as in `marginals`; where two parties hold
-    different columns, `colluding` is 1 and `missing` is 0.
+    the same bins as `time`, for delayed entry. `colluding` and `missing` as in `marginals`.
     """
 
     title: ClassVar[str] = "Survival curves, comparisons and hazard ratios from a masked table"
@@ -114,13 +77,13 @@ class Survival(Method, tag="survival"):
         """Public bounds on people, delta for Gaussian noise, and one row for each person."""
         return Requires(
             people="bound",
-            columns="any",
             delta="Gaussian noise",
             rows=1,
             because="a person has one time and one end",
+            any_cut=True,
         )
 
-    def plan(self, terms: Terms) -> SurvivalPlan | AcrossPlan:
+    def plan(self, terms: Terms) -> SurvivalPlan:
         """Check the columns, calibrate the noise to one table, and size the ring."""
         layout = self._layout(terms.schema)
         cells = terms.schema.domain.project(self.columns).size
@@ -129,78 +92,25 @@ class Survival(Method, tag="survival"):
                 f"the table of {', '.join(self.columns)} has {cells:,} cells, and at most cell_cap ({self.cell_cap:,}) "
                 "are counted: use fewer bins for the time, or fewer columns in `by`"
             )
-        if any(party.columns is not None for party in terms.parties):
-            return self._across(terms, layout)
         counted = Marginals(cliques=(self.columns,), colluding=self.colluding, missing=self.missing).plan(terms)
-        return SurvivalPlan(
-            terms=terms, domains=counted.domains, noise=counted.noise, masked_sum=counted.masked_sum, layout=layout
+        return SurvivalPlan(layout=layout, **{name: getattr(counted, name) for name in counted.__struct_fields__})
+
+    def coordinate(self, session: Session[SurvivalPlan]) -> SurvivalResult:
+        """Open the noisy sum of all parties' tables."""
+        opened = self.opened(session)
+        note = SurvivalNote(
+            layout=session.plan.layout,
+            present=opened.note.present,
+            standard_deviation=opened.note.standard_deviation,
         )
+        return SurvivalResult(note=note, table=opened.tables[0])
 
-    @step(reveals="masked")
-    def count(self, party: Party[SurvivalPlan], message: Nothing) -> SumMasked:
-        """Count the people by group, time and end, add this party's share of the noise, and mask the result."""
-        del message
-        return count_tables(party)
-
-    # Where two parties hold different columns; keys are those of the secure product.
-
-    @step(reveals="sealed")
-    def product_masked(self, party: Party[AcrossPlan], message: ProductTurn) -> ProductOpening:
-        """Mask the rows of one chunk and seal them for the partner."""
-        return party.plan.product.mask(party, message, partial(onehot_rows, party))
-
-    @step(reveals="sealed")
-    def product_proved(self, party: Party[AcrossPlan], message: ProductChallenge) -> ProductProof:
-        """Prove that the masked rows of one chunk are one-hot."""
-        return party.plan.product.prove(party, message, partial(onehot_rows, party))
-
-    @step(reveals="sealed")
-    def product_multiplied(self, party: Party[AcrossPlan], message: ProductInbox) -> Nothing:
-        """Check the partner's proof of the chunk and multiply it by its masked rows."""
-        return party.plan.product.multiply(party, message, partial(onehot_rows, party))
-
-    @step(reveals="masked")
-    def open_tables(self, party: Party[AcrossPlan], message: Nothing) -> OpenedTables:
-        """Reconstruct the table from the shares, add this party's share of the noise, and mask the result."""
-        del message
-        return open_shares(party)
-
-    def coordinate(self, session: Session[Any]) -> SurvivalResult:
-        """Open the noisy sum of all parties' tables, or the noisy table across two parties."""
-        plan: SurvivalPlan | AcrossPlan = session.plan
-        if isinstance(plan, AcrossPlan):
-            deal_products(session, self, plan.product)
-            shares = session.ask(self.open_tables, Nothing())
-            table, present = tables_from(plan, shares)[0].transpose(self.columns), tuple(shares)
-        else:
-            opened = open_tables(session, self.count)
-            table, present = opened.tables[0], opened.note.present
-        note = SurvivalNote(layout=plan.layout, present=present, standard_deviation=plan.deviation(len(present)))
-        return SurvivalResult(note=note, table=table)
-
-    def read(self, plan: SurvivalPlan | AcrossPlan, folder: Path) -> SurvivalResult:
+    def read(self, plan: SurvivalPlan, folder: Path) -> SurvivalResult:
         """Read back `survival.parquet` and `survival.json`."""
-        found = SurvivalResult.read(plan.terms.schema.domain.project(self.columns), folder)
+        found = SurvivalResult.read(plan.domains[0], folder)
         if found.note.layout != plan.layout:
             raise InputError(f"{folder.name}: survival.json does not belong to this study")
         return found
-
-    def _across(self, terms: Terms, layout: SurvivalLayout) -> AcrossPlan:
-        """Return the plan of a table across two parties; each counts its own columns of it as one."""
-        SAME_PEOPLE.check(terms)
-        held = {party.name: schema_of(terms, party.name).names for party in terms.parties}
-        own = {party: tuple(name for name in self.columns if name in names) for party, names in held.items()}
-        if len(own) != 2 or not all(own.values()):
-            raise InputError(
-                "time, event, entry and by must be columns of exactly two parties, or all of them of every party: a "
-                "table across three parties cannot be counted"
-            )
-        if self.colluding != 1 or self.missing:
-            raise InputError("where two parties hold different columns, colluding must be 1 and missing 0")
-        (left, right), (first, second) = own, own.values()
-        sent = {party: (names,) for party, names in own.items()}
-        plan = Crosstables().plan_of(terms, {(left, right): ((first, second),)}, {left: (), right: ()}, sent)
-        return AcrossPlan(**msgspec.structs.asdict(plan), layout=layout)
 
     def _layout(self, schema: Schema) -> SurvivalLayout:
         """Return how the cells are read; raise `InputError` for columns that cannot be read as times and ends."""

@@ -18,6 +18,7 @@ The method follows PrivMRF (Cai, Lei, Wei and Xiao 2021) and AIM (McKenna, Mulli
 masks allow linear statistics only, so tables are chosen by what opened tables say, never by exact scores.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal, final
@@ -26,18 +27,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import UNDER_MASKS, Method, Party, Requires, Session, Terms, most_rows, people_of, step
+from syndic.kernel import (
+    UNDER_MASKS,
+    Adversary,
+    Method,
+    Nothing,
+    Party,
+    Requires,
+    Session,
+    Terms,
+    adversary_of,
+    covered,
+    groups_of,
+    most_rows,
+    schema_of,
+    shared_people,
+    step,
+)
+from syndic.methods.layout import Names
 from syndic.methods.synthesis.account import RoundNoise, account_of
+from syndic.methods.synthesis.cut_rounds import CutReach
 from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
-from syndic.methods.synthesis.measure import Question, answer_of, check_question
+from syndic.methods.synthesis.measure import Question, answer_of
 from syndic.methods.synthesis.result import SyntheticTable, read_synthesis
 from syndic.methods.synthesis.rounds import Answer, Opened, RemoteCounts
 from syndic.methods.synthesis.size import check_choices, choosing, size_of
+from syndic.methods.synthesis.vertical_plan import limit_traffic
 from syndic.methods.synthesis.zeros import Zeros
+from syndic.model.markov import Grouping
 from syndic.model.markov.measurement import UNKNOWN
+from syndic.mpc.dealer import deal_products
 from syndic.mpc.graph import sum_graph
 from syndic.mpc.masked_sum import MaskedSums, SumCoordinator, SumMasked
 from syndic.mpc.order import advance
+from syndic.mpc.product import SecureProduct
+from syndic.mpc.product_messages import (
+    ProductChallenge,
+    ProductInbox,
+    ProductKey,
+    ProductOpening,
+    ProductProof,
+    ProductStart,
+    ProductTurn,
+)
+
+_ASKED = "round asked"
 
 
 @final
@@ -54,6 +88,9 @@ class Synthesis(Method, tag="synthesis"):
     `colluding` and `missing` are as in the masked tables: parties - colluding - missing shares of the noise are
     enough. With `colluding` 0 the guarantee is for everybody but the parties, of which each can subtract its own
     share.
+    Where parties of a group hold different columns of the same people, `adversary` "active" lets them prove that their
+    rows are one-hot, `traffic` is about how many bytes a person the products may take, `missing` is 0, and there is no
+    round of parities.
     """
 
     title: ClassVar[str] = "Synthesis by a graphical model"
@@ -73,8 +110,13 @@ class Synthesis(Method, tag="synthesis"):
     target: str | None = None
     keep: tuple[tuple[str, ...], ...] = ()
     interactions: bool = True
+    adversary: Adversary | None = None
+    traffic: int = 1400
 
     def __post_init__(self) -> None:
+        if self.traffic < 1:
+            raise ValueError(f"traffic ({self.traffic}) must be at least 1")
+        adversary_of(self.adversary, self.colluding)
         if self.colluding < 0 or self.missing < 0:
             raise ValueError(f"colluding ({self.colluding}) and missing ({self.missing}) must not be negative")
         check_choices(
@@ -88,10 +130,15 @@ class Synthesis(Method, tag="synthesis"):
     @property
     def requires(self) -> Requires:
         """Public bounds on people, to size the ring; Gaussian noise needs delta."""
-        return Requires(people="bound", delta="Gaussian noise", weights=True)
+        return Requires(people="bound", delta="Gaussian noise", weights=True, any_cut=True)
 
     def plan(self, terms: Terms) -> SynthesisPlan:
         """Cut the strictest budget into rounds, and make the model as large as the study's limits allow."""
+        groups = groups_of(terms)
+        people = sum(group.people for group in groups)
+        lacking = any(covered(groups, (name,)) < people for name in terms.schema.names)
+        apart = shared_people(terms) or lacking
+        self._check_apart(terms, apart=apart)
         select = partial(
             choosing,
             self.selector,
@@ -99,25 +146,67 @@ class Synthesis(Method, tag="synthesis"):
             schema=terms.schema,
             target=self.target,
             keep=self.keep,
-            with_target=True,
-            interactions=self.interactions,
+            with_target=not apart,
+            interactions=self.interactions and not apart,
         )
         account = account_of(terms, select(1).budgets, colluding=self.colluding, missing=self.missing)
         impossible = [one.mask(terms.schema) for one in self.zeros]
         size = size_of(terms, account, select, impossible, model_cells=self.model_cells, rows=self.rows)
+        selector, reach = select(size.model_cells), None
+        if apart:
+            proven = adversary_of(self.adversary, self.colluding) == "active"
+            size = limit_traffic(terms, account, selector, size, self.traffic, proven=proven, groups=groups)
+            reach = CutReach(terms=terms, groups=groups, account=account, proven=proven, rooms=size.rooms)
         return SynthesisPlan(
             terms=terms,
-            selector=select(size.model_cells),
+            selector=selector,
             account=account,
             size=size,
+            reach=reach,
             masked_sums=self._masked_sums(terms) if len(terms.parties) > 1 else None,
             zeros=self.zeros,
             # nobody knows whose rows are missing
-            people=people_of(terms) if terms.unit.sizes_are_public and self.missing == 0 else None,
+            people=people if terms.unit.sizes_are_public and self.missing == 0 else None,
             wanted=self.rows,
         )
 
-    # The parties' side; keys and openings are those of the masked sums.
+    def _check_apart(self, terms: Terms, *, apart: bool) -> None:
+        """Refuse what cannot be where groups have several parties, or lack columns."""
+        if apart and (self.missing or not terms.unit.sizes_are_public or len(terms.parties) == 1):
+            raise InputError(
+                "where parties hold different columns, numbers of people are public and all parties answer: set "
+                'neighbours = "replace", rows = 1 and missing = 0, and name at least two parties'
+            )
+
+    # The parties' side; keys and openings are those of the masked sums. Groups of several parties multiply first.
+
+    @step(reveals="public")
+    def ask_round(self, party: Party[SynthesisPlan], message: Question) -> Nothing:
+        """Check what the next round asks against this party's own study, and keep it."""
+        party.plan.check_question(message)
+        advance(party, "rounds asked", message.number)
+        party.remember(_ASKED, message)
+        return Nothing()
+
+    @step(reveals="public")
+    def product_keys(self, party: Party[SynthesisPlan], message: ProductStart) -> ProductKey:
+        """Take the dealer's seed, make a key pair, publish the public key."""
+        return _product(party).product_keys(party, message)
+
+    @step(reveals="sealed")
+    def product_masked(self, party: Party[SynthesisPlan], message: ProductTurn) -> ProductOpening:
+        """Mask the rows of one chunk and seal them for the partners."""
+        return _product(party).mask(party, message, partial(_rows, party))
+
+    @step(reveals="sealed")
+    def product_proved(self, party: Party[SynthesisPlan], message: ProductChallenge) -> ProductProof:
+        """Prove that the masked rows of one chunk are one-hot."""
+        return _product(party).prove(party, message, partial(_rows, party))
+
+    @step(reveals="sealed")
+    def product_multiplied(self, party: Party[SynthesisPlan], message: ProductInbox) -> Nothing:
+        """Check the partners' proofs of the chunk and multiply it by their masked rows."""
+        return _product(party).multiply(party, message, partial(_rows, party))
 
     @step(reveals="masked")
     def count(self, party: Party[SynthesisPlan], message: Question) -> SumMasked:
@@ -125,6 +214,8 @@ class Synthesis(Method, tag="synthesis"):
         plan, noise = party.plan, _noise(party, message)
         sums = plan.masked_sums
         assert sums is not None  # noqa: S101 (this step is asked of several parties only)
+        if plan.reach is not None:
+            return _count_apart(party, sums, plan.reach, message)
         dimension = message.dimension(party.terms.schema.domain)
         ring = noise.ring(plan.most_rows, dimension)
         masks = sums.masks_for(party, message.number, dimension, ring)
@@ -151,6 +242,7 @@ class Synthesis(Method, tag="synthesis"):
             rooms=plan.size.rooms,
             people=plan.people,
             ask=lambda question: self._open(session, sums, question),
+            reach=plan.reach,
         )
         fitted = plan.selector.run(counts, plan.account.whole, zeros=plan.impossible)  # SELECT and MEASURE
         return counts.drawn(fitted, plan.drawn(fitted.total), plan.selector)  # GENERATE
@@ -167,10 +259,18 @@ class Synthesis(Method, tag="synthesis"):
             if values.shape != (dimension,):
                 raise InputError(f"{party} answered round {question.number} with {values.size} numbers")
             return Answer(values=values / noise.scale, variance=noise.variance(1), present=(party,))
-        ring = noise.ring(plan.most_rows, dimension)
+        now = plan.reach.round_of(question) if plan.reach else None
+        if now is not None:
+            session.ask(self.ask_round, question)
+            if now.product is not None:
+                deal_products(session, self, now.product)
+        ring = now.ring if now else noise.ring(plan.most_rows, dimension)
         total = sums.total(self.count, lambda _: question, count=dimension, ring=ring)
         if total is None:
             return Answer(values=np.zeros(dimension), variance=UNKNOWN, present=())
+        if now is not None:
+            counts, variances = now.scaled_up(total.values / noise.scale)
+            return Answer(values=counts, variance=max(variances), present=total.present, variances=variances)
         variance = noise.variance(len(total.present))
         return Answer(values=total.values / noise.scale, variance=variance, present=total.present)
 
@@ -185,16 +285,53 @@ class Synthesis(Method, tag="synthesis"):
 
 def _noise(party: Party[SynthesisPlan], question: Question) -> RoundNoise:
     """Return the noise of a question that this party's own study lets be asked."""
-    plan, rooms = party.plan, party.plan.size.rooms
-    if not 1 <= question.number <= len(rooms):
-        raise RefusedError(f"round {question.number} was asked, and the study has {len(rooms)} rounds")
-    check_question(question, party.terms.schema.domain, rooms[question.number - 1])
-    return plan.account.noise(question)
+    party.plan.check_question(question)
+    return party.plan.account.noise(question)
 
 
 def _counts(party: Party[SynthesisPlan], question: Question) -> NDArray[np.int64]:
     """Return the exact counts of what is asked, cut to a public bound. Private."""
     return answer_of(question, party.table, most_rows(party.terms, party.name))
+
+
+# Where groups of people have several parties, or lack columns.
+
+
+def _count_apart(party: Party[SynthesisPlan], sums: MaskedSums, reach: CutReach, question: Question) -> SumMasked:
+    """Return a party's masked part of the sum: own counts, and shares of what it counts with partners."""
+    if party.recall(_ASKED, Question) != question:
+        raise RefusedError(f"round {question.number} is counted as it was asked first: set a new edition")
+    now = reach.round_of(question)
+    masks = sums.masks_for(party, question.number, now.layout.dimension, now.ring)
+    values = now.counts.of(party, partial(_own_tables, party, question))
+    return masks.hide(party.contribute(now.noise_at(party.name), values, why=_why(question)))
+
+
+def _own_groups(party: Party[SynthesisPlan], question: Question) -> Grouping:
+    """Return the groups of levels of a party's own columns."""
+    whole, own = question.grouping(party.terms.schema.domain), schema_of(party.terms, party.name).domain
+    return Grouping(own, tuple(whole.groups[place] for place in whole.domain.axes(own.names)))
+
+
+def _own_tables(party: Party[SynthesisPlan], question: Question, tables: Sequence[Names]) -> list[NDArray[np.int64]]:
+    """Return exact counts of a party's own columns, in one pass. Private."""
+    return [one.values for one in party.table.marginals(tables, _own_groups(party, question))]
+
+
+def _rows(party: Party[SynthesisPlan], start: int, stop: int) -> NDArray[np.uint8]:
+    """Return rows of the one-hot matrix of a party's blocks of columns. Private."""
+    asked, reach = party.recall(_ASKED, Question), party.plan.reach
+    assert reach is not None  # noqa: S101 (these steps are asked of parties that multiply only)
+    return reach.round_of(asked).counts.rows(party, (start, stop), _own_groups(party, asked).recode)
+
+
+def _product(party: Party[SynthesisPlan]) -> SecureProduct:
+    """Return the product of the round that was asked last."""
+    reach = party.plan.reach
+    product = reach.round_of(party.recall(_ASKED, Question)).product if reach else None
+    if product is None:
+        raise RefusedError("this round has no table across parties: nothing is multiplied")
+    return product
 
 
 def _why(question: Question) -> str:

@@ -1,11 +1,29 @@
 """What the synthesis works out from a study before any row is read: rounds, noise, sizes, masks, and what it says."""
 
 from functools import cached_property
-from typing import final
+from typing import Final, final
 
-from syndic.kernel import GROUPS, Disclosure, Plan, Resources, beyond_unit, change_of, people_of, units_of
+from syndic.errors import RefusedError
+from syndic.kernel import (
+    ALIGNED,
+    DEALER_AND_PARTY,
+    GROUPS,
+    SHOWN_RECORD,
+    UNCHECKED_ROWS,
+    WRONG_TRIPLES,
+    Disclosure,
+    Plan,
+    Resources,
+    beyond_unit,
+    change_of,
+    not_covered,
+    picture,
+    trust_with_groups,
+    units_of,
+)
 from syndic.methods.synthesis.account import Account
-from syndic.methods.synthesis.measure import Question
+from syndic.methods.synthesis.cut_rounds import CutReach
+from syndic.methods.synthesis.measure import Question, check_question
 from syndic.methods.synthesis.size import Size, list_notes, most_drawn, most_rows
 from syndic.methods.synthesis.zeros import Zeros
 from syndic.model.markov import Adaptive, Impossible
@@ -13,12 +31,15 @@ from syndic.mpc.graph import SumGraph
 from syndic.mpc.masked_sum import MaskedSums
 from syndic.privacy import Event
 
+_CHUNK_BYTES: Final = 1 << 24
+
 
 @final
 class SynthesisPlan(Plan):
     """What chooses the tables, what each round costs and may ask, and the masks, which a single party does not need.
 
-    `people`: the number of rows where it is public. `wanted`: how many rows the study wants, if it says so.
+    `people`: the number of rows where it is public. `wanted`: how many rows the study wants, if it says so. `reach`:
+    what groups of people can count, where they have several parties or lack columns.
     """
 
     selector: Adaptive
@@ -28,6 +49,7 @@ class SynthesisPlan(Plan):
     zeros: tuple[Zeros, ...]
     people: int | None
     wanted: int | None
+    reach: CutReach | None = None
 
     @cached_property
     def impossible(self) -> tuple[Impossible, ...]:
@@ -50,8 +72,36 @@ class SynthesisPlan(Plan):
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """One party is asked for tables with the whole noise, several for masked ones."""
-        return self.masked_sums.rounds("count") if self.masked_sums else ("measure",)
+        """One party is asked for tables with the whole noise, several for masked ones, and groups multiply first."""
+        if self.masked_sums is None:
+            return ("measure",)
+        keys, meet, *rest = self.masked_sums.rounds("count")
+        proved = ("product_proved",) if self.reach and self.reach.proven else ()
+        products = ("ask_round", "product_keys", "product_masked", *proved, "product_multiplied")
+        return (keys, meet, *(products if self.reach else ()), *rest)
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """Who holds what, in lines."""
+        return picture(self.reach.groups, self.terms.schema.names) if self.reach else ()
+
+    @property
+    def uncovered(self) -> tuple[str, ...]:
+        """Which columns and pairs cannot be counted, or for a part of the people, who stand for the others."""
+        return not_covered(self.reach.groups, self.terms.schema.names) if self.reach else ()
+
+    def check_question(self, question: Question) -> None:
+        """Raise `RefusedError` unless this study lets the question be asked in its round."""
+        rooms, domain = self.size.rooms, self.terms.schema.domain
+        if not 1 <= question.number <= len(rooms):
+            raise RefusedError(f"round {question.number} was asked, and the study has {len(rooms)} rounds")
+        check_question(question, domain, rooms[question.number - 1])
+        grouped = question.grouping(domain).domain_of_groups
+        if self.reach and not self.reach.takes(question.number, question.tables, grouped):
+            raise RefusedError(
+                f"round {question.number}: a table is of columns that no group has at one or two parties, or has a "
+                "side of one value, or the tables across parties take more traffic than the study allows"
+            )
 
     def events(self, party: str) -> tuple[Event, ...]:
         """One event a round, the same for every party."""
@@ -62,18 +112,21 @@ class SynthesisPlan(Plan):
     def resources(self) -> Resources:
         """Memory at the coordinator, bytes of the largest reply, and about how long it takes."""
         terms, size, graph, rounds = self.terms, self.size, self.graph, len(self.account.events)
-        parties, people, columns = len(terms.parties), people_of(terms) or 0, len(terms.schema.columns)
+        parties, people, columns = len(terms.parties), self.most_rows, len(terms.schema.columns)
         noise = self.account.noise(Question(number=rounds, tables=((terms.schema.names[0],),)))
         deviation = noise.variance(parties) ** 0.5
         bits = noise.ring(self.most_rows, size.round_cells).bits if graph else 64
         # a round may ask up to round_cells, but what helps at this noise is far less: a tenth of a count per cell
         typical = min(size.round_cells, int(10 * self.most_rows / deviation) + 1000)
         masked = parties * graph.neighbours * typical * 2e-8 if graph else 0.0
+        traffic = sum(room.traffic for room in size.rooms)
+        fitting = 1.5e-6 * size.model_cells + columns**2 / 600 + 6e-8 * traffic
+        largest = min(max(room.traffic for room in size.rooms), _CHUNK_BYTES)
         return Resources(
             memory_bytes=size.memory_bytes,
-            reply_bytes=typical * bits // 8 + 64,
-            rounds=rounds + (3 if graph else 1),
-            seconds=round(2.0 + rounds * (people / 1e6 + masked) + 1.5e-6 * size.model_cells + columns**2 / 600, 1),
+            reply_bytes=max(typical * bits // 8 + 64, largest),
+            rounds=rounds * (len(self.rounds) - 2 if self.reach else 1) + (3 if graph else 1),
+            seconds=round(2.0 + rounds * (people / 1e6 + masked) + fitting, 1),
             notes=(
                 f"{rounds} rounds; a model of at most {size.model_cells:,} cells, rounds of at most "
                 f"{size.round_cells:,}",
@@ -93,8 +146,11 @@ class SynthesisPlan(Plan):
         parities = f"noisy parities of at most {sets:,} set(s) of columns, " if sets else ""
         opened = f"the noisy tables of {tables} rounds, {parities}the model fitted to them and the rows drawn from it"
         moved = f", each parity by at most {unit.l1_of_counts()}{units_of(unit)}" if sets else ""
-        asked = f"{opened}, and what was asked; each knows its own counts and share of noise"
-        masked = "every party's masked answers, which look uniform, who dropped out, and "
+        rows = "masked rows of its group, which look uniform, " if self.reach else ""
+        asked = f"{rows}{opened}, and what was asked; each knows its own counts and share of noise"
+        sealed = "sealed rows that it cannot read, " if self.reach else ""
+        masked = f"{sealed}every party's masked answers, which look uniform, who dropped out, and "
+        party = "group" if self.reach else "party"
         return Disclosure(
             sees={
                 "coordinator": f"{masked if graph else ''}{opened}",
@@ -102,9 +158,9 @@ class SynthesisPlan(Plan):
                 "anyone with the release": opened,
             },
             sensitivity=(
-                f"{change_of(unit)} one person's {unit.rows} row(s) at one party changes each table by at most "
+                f"{change_of(unit)} one person's {unit.rows} row(s) at one {party} changes each table by at most "
                 f"{unit.l2_squared_of_counts()} in squared l2{units_of(unit)}{moved}; the noise of a round is "
-                f"calibrated to as many as it asks; at up to {unit.parties} of the parties the changes add up in the "
+                f"calibrated to as many as it asks; at up to {unit.parties} of them the changes add up in the "
                 f"same sum, so the noise is calibrated to {unit.parties} time(s) that, and each of these parties is "
                 f"charged 1/{unit.parties} of the round's part of the budget"
             ),
@@ -112,10 +168,23 @@ class SynthesisPlan(Plan):
                 GROUPS,
                 beyond_unit(unit),
                 *(_of_masks(graph) if graph else ()),
+                *(_of_products(self.reach) if self.reach else ()),
                 "the columns, bounds, labels and people, and which combinations of values were declared impossible: "
                 "they are public",
             ),
+            trust=trust_with_groups(self.account.colluding, proven=self.reach.proven) if self.reach else "",
         )
+
+
+def _of_products(reach: CutReach) -> tuple[str, ...]:
+    some = "people that a table does not count: they are assumed to be like those that it counts"
+    return (
+        DEALER_AND_PARTY,
+        SHOWN_RECORD if reach.proven else UNCHECKED_ROWS,
+        WRONG_TRIPLES,
+        ALIGNED,
+        *((some,) if not_covered(reach.groups, reach.terms.schema.names) else ()),
+    )
 
 
 def _of_masks(graph: SumGraph) -> tuple[str, ...]:

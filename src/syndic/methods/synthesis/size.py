@@ -13,7 +13,7 @@ from syndic.data import Categorical, Ordinal, Schema
 from syndic.data.ranged import Ranged
 from syndic.document import Document
 from syndic.errors import InputError
-from syndic.kernel import Terms, people_of
+from syndic.kernel import Terms, groups_of
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import RoundLimits
 from syndic.methods.synthesis.zeros import check_possible
@@ -191,10 +191,8 @@ def _check_known(schema: Schema, target: str | None, keep: Sequence[tuple[str, .
 
 
 def most_rows(terms: Terms) -> int:
-    """Return the public bound on the rows: of all parties, or of each where all hold columns of the same people."""
-    if all(party.columns for party in terms.parties):
-        return max(party.people or 0 for party in terms.parties)
-    return (people_of(terms) or 0) * terms.unit.whole_rows
+    """Return the public bound on the rows of all groups of people."""
+    return sum(group.people for group in groups_of(terms)) * terms.unit.whole_rows
 
 
 def most_drawn(terms: Terms) -> int:

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from syndic.data import Coded
 from syndic.errors import RefusedError
 from syndic.kernel import (
+    PARTNERS,
     SAME_PEOPLE,
     Adversary,
     Method,
@@ -46,6 +47,7 @@ from syndic.kernel import (
     schema_of,
     step,
 )
+from syndic.methods.layout import Names
 from syndic.methods.onehot import hot_rows
 from syndic.methods.synthesis.account import account_of
 from syndic.methods.synthesis.measure import Question
@@ -54,7 +56,7 @@ from syndic.methods.synthesis.rounds import Answer, RemoteCounts
 from syndic.methods.synthesis.size import check_choices, choosing, size_of
 from syndic.methods.synthesis.vertical_agree import RoundClose, RoundKey, RoundKeys, check_vouchers, key_of, vouchers_of
 from syndic.methods.synthesis.vertical_plan import VerticalPlan, limit_traffic
-from syndic.methods.synthesis.vertical_rounds import PARTNERS, Names, OpenedRound, alone
+from syndic.methods.synthesis.vertical_rounds import OpenedRound, alone
 from syndic.methods.synthesis.zeros import Zeros
 from syndic.model.markov import Grouping
 from syndic.mpc.dealer import deal_products

@@ -12,7 +12,9 @@ from syndic.kernel import (
     ALIGNED,
     DEALER_AND_PARTY,
     GROUPS,
+    PARTNERS,
     Disclosure,
+    Group,
     Plan,
     Resources,
     Terms,
@@ -22,10 +24,11 @@ from syndic.kernel import (
     product_sees,
     trust_in,
 )
+from syndic.methods.layout import Names, layout_of, same_people
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import Question, check_question
 from syndic.methods.synthesis.size import Size, list_notes, most_rows
-from syndic.methods.synthesis.vertical_rounds import PARTNERS, Names, Round, alone, layout_of, opens_in_word, plan_round
+from syndic.methods.synthesis.vertical_rounds import Round, alone, opens_in_word, plan_round, room_for
 from syndic.methods.synthesis.zeros import Zeros
 from syndic.model.markov import Adaptive, Impossible
 from syndic.mpc.threeserver import STAGES
@@ -78,12 +81,12 @@ class VerticalPlan(Plan):
         """Return whether a round can count all these tables over groups of levels."""
         if any(self.noisier(domain.project(names)) is None for names in tables):
             return False
-        layout = layout_of(self.holder, tables, domain)
+        layout = layout_of(same_people(self.terms, self.holder), tables, domain)
         if not layout.across:
             return True
         noise = self.account.noise_of(number, len(tables), layout.dimension)
         try:
-            sizes = layout.sizes(self.terms, noise, proven=self.proven)
+            sizes = layout.sizes(self.terms, room_for(noise, layout), proven=self.proven)
         except InputError:  # more noise than any field has room for
             return False
         return opens_in_word(sizes, noise) and layout.traffic(sizes) <= self.size.rooms[number - 1].traffic
@@ -109,7 +112,7 @@ class VerticalPlan(Plan):
         domain = question.grouping(self.terms.schema.domain).domain_of_groups
         # partners who were asked different things cannot read each other's mail; a part of a digest can be made equal
         label = f"round {question.number}, {question.digest.hex()}"
-        layout = layout_of(self.holder, question.tables, domain)
+        layout = layout_of(same_people(self.terms, self.holder), question.tables, domain)
         return plan_round(
             self.terms, self.account, question.number, layout, label, proven=self.proven, servers=self.servers
         )
@@ -194,29 +197,40 @@ def holders(terms: Terms) -> dict[str, str]:
 
 
 def limit_traffic(
-    terms: Terms, account: Account, selector: Adaptive, size: Size, traffic: int, *, proven: bool
+    terms: Terms,
+    account: Account,
+    selector: Adaptive,
+    size: Size,
+    traffic: int,
+    *,
+    proven: bool,
+    groups: Sequence[Group] = (),
 ) -> Size:
     """Give the round of pairs what it takes, at most half of the traffic, and the rest evenly to chosen tables.
 
-    The first round is counted at home. `traffic` is in bytes a person.
+    The first round is counted at home. `traffic` is in bytes a person. `groups` are those of any cut, whose tables are
+    added; without them all parties hold columns of the same people.
     """
     whole = traffic * most_rows(terms)
-    chosen, second = len(size.rooms) - 2, min(_pairs_traffic(terms, account, selector, proven=proven), whole // 2)
+    pairs = _pairs_traffic(terms, account, selector, proven=proven, groups=groups)
+    chosen, second = len(size.rooms) - 2, min(pairs, whole // 2)
     parts = (0, second, *[(whole - second) // chosen] * chosen)
     rooms = tuple(replace(room, traffic=part) for room, part in zip(size.rooms, parts, strict=True))
     held = _ENTRY_BYTES * min(_CHUNK_ENTRIES, max(parts))
     return replace(size, rooms=rooms, memory_bytes=size.memory_bytes + held)
 
 
-def _pairs_traffic(terms: Terms, account: Account, selector: Adaptive, *, proven: bool) -> int:
+def _pairs_traffic(terms: Terms, account: Account, selector: Adaptive, *, proven: bool, groups: Sequence[Group]) -> int:
     """Return about how many bytes all pairs of columns across parties take, at most, once rare levels are grouped."""
     domain = terms.schema.domain
     grouped = Domain(domain.names, tuple(min(size, selector.most_levels) for size in domain.sizes))
     tables = [names for names in selector.pairs(grouped) if min(grouped.project(names).sizes) > 1]
-    layout = layout_of(holders(terms), tables, grouped)
+    layout = layout_of(groups or same_people(terms, holders(terms)), tables, grouped)
     if not layout.across:
         return 0
-    return layout.traffic(layout.sizes(terms, account.noise_of(2, len(tables), layout.dimension), proven=proven))
+    room = room_for(account.noise_of(2, len(tables), layout.dimension), layout)
+    room += sum(group.people for group in groups)
+    return layout.traffic(layout.sizes(terms, room, proven=proven))
 
 
 # Of all methods whose partners share the noise of tables from secure products.

@@ -1,11 +1,6 @@
-"""One round of tables of columns that different parties hold: who counts what, in which rings, with what noise.
+"""One round of tables of columns that different parties hold of the same people: rings, noise, and what is opened."""
 
-A table of columns at one party is counted there. A table of columns at two parties is the product of two one-hot
-matrices: of what the one party's columns say together, and of what the other's do. Only the cells that some table
-needs are shared. A table of columns at three or more parties would need products of three matrices, and is not asked.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, final
@@ -13,28 +8,19 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.data import Domain
 from syndic.errors import InputError
-from syndic.kernel import Message, Party, Terms
+from syndic.kernel import PARTNERS, Message, Party, Terms
+from syndic.methods.layout import CountTables, Names, TableLayout
 from syndic.methods.onehot import completed
 from syndic.methods.synthesis.account import Account, RoundNoise
 from syndic.methods.synthesis.rounds import Answer
-from syndic.mpc.extension import DEGREE
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.product_messages import Pair
-from syndic.mpc.proof import POINTS
 from syndic.mpc.ring import OVERFLOW, Integers, Residues
 from syndic.mpc.threeserver import product_by
-from syndic.mpc.triple import ProductSizes, product_sizes
+from syndic.mpc.triple import ProductSizes
 from syndic.privacy import Event
 from syndic.random import Randomness
 
-Names = tuple[str, ...]
-CountTables = Callable[[Sequence[Names]], Sequence[NDArray[np.int64]]]
-"""Returns the exact counts of some tables of a party's own columns. Private."""
-
-PARTNERS: Final = 2
-_CHUNK_BYTES: Final = 1 << 24
 # Shares fill their ring, and noise is added to them as 64-bit numbers.
 _MOST_BITS: Final = 62
 
@@ -71,120 +57,9 @@ class MixedNoise:
         return np.concatenate([noisy, self.within.apply(own, randomness)])
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class Cross:
-    """A table across two parties: its place in the round and the columns of each side, in the table's order."""
-
-    place: int
-    left: Names
-    right: Names
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class RoundLayout:
-    """Public. `across` has the tables of each pair of parties, `within` the places of each party's own tables.
-
-    `blocks` are the sets of columns of which a party sends one-hot matrices, without the last level of each.
-    """
-
-    tables: tuple[Names, ...]
-    domain: Domain
-    across: Mapping[Pair, tuple[Cross, ...]]
-    within: Mapping[str, tuple[int, ...]]
-    blocks: Mapping[str, tuple[Names, ...]]
-
-    @cached_property
-    def widths(self) -> dict[str, tuple[int, ...]]:
-        """How many columns every block of every party has in its matrix."""
-        return {name: tuple(self.size(block) - 1 for block in blocks) for name, blocks in self.blocks.items()}
-
-    @cached_property
-    def dimension(self) -> int:
-        """How many counts all tables have."""
-        return sum(self.size(names) for names in self.tables)
-
-    def size(self, names: Names) -> int:
-        """Return the number of cells of some columns."""
-        return self.domain.project(names).size
-
-    def count(self, pair: Pair) -> int:
-        """Return how many counts a pair of parties opens."""
-        return sum(self.size(self.tables[one.place]) for one in self.across[pair])
-
-    def cells(self, pair: Pair) -> NDArray[np.int64]:
-        """Return the cells of the product of a pair's matrices that its tables need, table after table."""
-        left, right = pair
-        rows, columns = self._starts(left), self._starts(right)
-        width = sum(self.widths[right])
-        found = [
-            (
-                (rows[one.left] + np.arange(self.size(one.left) - 1))[:, None] * width
-                + (columns[one.right] + np.arange(self.size(one.right) - 1))[None, :]
-            ).ravel()
-            for one in self.across[pair]
-        ]
-        return np.concatenate(found).astype(np.int64)
-
-    def sizes(self, terms: Terms, noise: RoundNoise, *, proven: bool) -> ProductSizes:
-        """Return a ring with room for this noise on every count, or a field for rows that are proven."""
-        columns = [sum(widths) for widths in self.widths.values()] or [1]
-        return product_sizes(
-            rows=terms.parties[0].people or 1,
-            entry=1,
-            signed=False,
-            headroom=-(-noise.tail(OVERFLOW / self.dimension) // noise.scale),
-            columns=columns,
-            proven=proven,
-            chunk_bytes=min(_CHUNK_BYTES, terms.limits.message_mb * 10**6 // (4 * len(columns))),
-        )
-
-    def traffic(self, sizes: ProductSizes) -> int:
-        """Return about how many bytes the products take, each message counted once."""
-        entries = sizes.rows * sum(sum(widths) for widths in self.widths.values())
-        shares = self._wanted * sizes.chunks
-        if isinstance(sizes.ring, Residues):  # of a proof, and of the dealer's answer to it
-            entries += sizes.rows * sum(map(len, self.widths.values())) * 2 * DEGREE // POINTS
-        return (entries + shares) * sizes.ring.bits // 8
-
-    @cached_property
-    def _wanted(self) -> int:
-        """How many cells of products are shared."""
-        tables = [one for tables in self.across.values() for one in tables]
-        return sum((self.size(one.left) - 1) * (self.size(one.right) - 1) for one in tables)
-
-    def _starts(self, party: str) -> dict[Names, int]:
-        starts = np.cumsum([0, *self.widths[party][:-1]]).tolist()
-        return dict(zip(self.blocks[party], starts, strict=True))
-
-
-def layout_of(holder: Mapping[str, str], tables: Sequence[Names], domain: Domain) -> RoundLayout:
-    """Lay out a round's tables, each of columns at one or two parties; `holder` has the party of every column.
-
-    Columns may be groups of levels, or whatever else parties code their rows by; `domain` has their sizes.
-    """
-    order = list(dict.fromkeys(holder.values()))
-    across: dict[Pair, list[Cross]] = {}
-    within: dict[str, list[int]] = {name: [] for name in order}
-    blocks: dict[str, dict[Names, None]] = {}
-    for place, names in enumerate(tables):
-        parties = sorted({holder[name] for name in names}, key=order.index)
-        if len(parties) == 1:
-            within[parties[0]].append(place)
-            continue
-        left, right = parties
-        sides = [tuple(name for name in names if holder[name] == party) for party in (left, right)]
-        across.setdefault((left, right), []).append(Cross(place=place, left=sides[0], right=sides[1]))
-        for party, block in zip(parties, sides, strict=True):
-            blocks.setdefault(party, {})[block] = None
-    return RoundLayout(
-        tables=tuple(tables),
-        domain=domain,
-        across={pair: tuple(found) for pair, found in across.items()},
-        within={name: tuple(places) for name, places in within.items()},
-        blocks={name: tuple(found) for name, found in blocks.items()},
-    )
+def room_for(noise: RoundNoise, layout: TableLayout) -> int:
+    """Return the largest noise on any count of a round, in rows."""
+    return -(-noise.tail(OVERFLOW / layout.dimension) // noise.scale)
 
 
 def opens_in_word(sizes: ProductSizes, noise: RoundNoise) -> bool:
@@ -198,7 +73,7 @@ class Round:
     """What everybody works out alike from the study and what is counted; `label` tells its product from others."""
 
     label: str
-    layout: RoundLayout
+    layout: TableLayout
     sizes: ProductSizes
     across: RoundNoise
     within: RoundNoise
@@ -297,7 +172,7 @@ def plan_round(
     terms: Terms,
     account: Account,
     number: int,
-    layout: RoundLayout,
+    layout: TableLayout,
     label: str,
     *,
     proven: bool = False,
@@ -310,7 +185,7 @@ def plan_round(
     """
     across, within = (one.noise_of(number, len(layout.tables), layout.dimension) for one in (account, alone(account)))
     # a round without products needs no field, which may have no room for its noise
-    sizes = layout.sizes(terms, across, proven=proven and bool(layout.across))
+    sizes = layout.sizes(terms, room_for(across, layout), proven=proven and bool(layout.across))
     if layout.across and not opens_in_word(sizes, across):
         raise InputError("counts and their noise do not fit 64 bits: raise epsilon or delta, or ask for fewer cells")
     return Round(label=label, layout=layout, sizes=sizes, across=across, within=within, servers=servers)

@@ -1,0 +1,105 @@
+"""How a study's data are cut: groups of people, and which party holds each column of a group.
+
+Parties that name the same `group` hold columns of the same people, in the same order. If no party names one, parties
+that list their `columns` are one group, and parties that hold all columns have different people: a group each. A table
+of counts is the sum over groups of what one party counts, or two parties together; more than two cannot.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Final, final
+
+from syndic.document import Document
+from syndic.errors import InputError
+from syndic.kernel.terms import Terms
+
+PARTNERS: Final = 2
+"""How many parties can count a table together: a secure product has two factors."""
+
+
+@final
+class Group(Document):
+    """The people of one group. `holders`: the party that a column is read from, the first of those that hold it."""
+
+    name: str
+    parties: tuple[str, ...]
+    people: int
+    holders: Mapping[str, str]
+
+    def counted_by(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the parties that count a table of some columns, in the study's order; empty if they cannot."""
+        found = {self.holders.get(name) for name in names}
+        parties = tuple(party for party in self.parties if party in found)
+        return parties if None not in found and len(parties) <= PARTNERS else ()
+
+
+def groups_of(terms: Terms) -> tuple[Group, ...]:
+    """Return the groups of people, in the order of their first parties."""
+    listed = any(party.columns is not None for party in terms.parties)
+    together = listed and not any(party.group for party in terms.parties)
+    members: dict[tuple[bool, str], list[str]] = {}
+    for party in terms.parties:
+        own = (True, party.group) if party.group else (False, "all" if together else party.name)
+        members.setdefault(own, []).append(party.name)
+    every = {party.name: party for party in terms.parties}
+    found = []
+    for (_, name), parties in members.items():
+        holders: dict[str, str] = {}
+        for one in parties:
+            columns = every[one].columns
+            for column in terms.schema.names if columns is None else columns:
+                holders.setdefault(column, one)
+        people = max(every[one].people or 0 for one in parties)
+        found.append(Group(name=name, parties=tuple(parties), people=people, holders=holders))
+    return tuple(found)
+
+
+def shared_people(terms: Terms) -> bool:
+    """Return whether some group has several parties: who is in it is then known to them."""
+    return any(len(group.parties) > 1 for group in groups_of(terms))
+
+
+def covered(groups: Sequence[Group], names: Iterable[str]) -> int:
+    """Return how many people a table of some columns can count."""
+    wanted = tuple(names)
+    return sum(group.people for group in groups if group.counted_by(wanted))
+
+
+def check_held(groups: Sequence[Group], names: Iterable[str]) -> None:
+    """Raise `InputError` for a column that no party holds."""
+    for name in names:
+        if not any(name in group.holders for group in groups):
+            raise InputError(f"column '{name}' is held by no party: give it to one, or remove it from the schema")
+
+
+def picture(groups: Sequence[Group], names: Sequence[str]) -> tuple[str, ...]:
+    """Return lines that show who holds what: a line for each column, a place for each group."""
+    cells = [
+        ("", *(f"{group.name} ({group.people:,})" for group in groups)),
+        *((name, *(group.holders.get(name, "-") for group in groups)) for name in names),
+    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return tuple(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells
+    )
+
+
+def not_covered(groups: Sequence[Group], names: Sequence[str], *, most: int = 6) -> tuple[str, ...]:
+    """Return which columns and pairs of columns cannot be counted, or for a part of the people; few of many.
+
+    A pair is named if it is counted for fewer people than each of its columns.
+    """
+    whole = sum(group.people for group in groups)
+    single = {name: covered(groups, (name,)) for name in names}
+    pairs = {f"{one} x {other}": covered(groups, (one, other)) for one, other in combinations(names, 2)}
+    least = {f"{one} x {other}": min(single[one], single[other]) for one, other in combinations(names, 2)}
+    lacking = {what: people for what, people in single.items() if people < whole}
+    lacking |= {what: people for what, people in pairs.items() if people < least[what]}
+    by_people: dict[int, list[str]] = {}
+    for what, people in lacking.items():
+        by_people.setdefault(people, []).append(what)
+    return tuple(
+        f"{', '.join(found[:most])}{f' and {len(found) - most:,} more' if len(found) > most else ''}: "
+        + (f"counted for {people / whole:.0%} of the people" if people else "cannot be counted")
+        for people, found in sorted(by_people.items())
+    )

@@ -1,0 +1,212 @@
+"""The plan of noisy tables over any cut: what is counted by whom, the one sum that opens it, and its noise."""
+
+from functools import cached_property
+
+from syndic.data import Domain
+from syndic.kernel import (
+    ALIGNED,
+    GROUPS,
+    MADE_UP,
+    SHOWN_RECORD,
+    UNCHECKED_ROWS,
+    WRONG_TRIPLES,
+    Disclosure,
+    Plan,
+    Resources,
+    beyond_unit,
+    change_of,
+    covered,
+    not_covered,
+    picture,
+    trust_with_groups,
+    units_of,
+)
+from syndic.methods.layout import Counts, Drawn, TableLayout, TableNoise
+from syndic.mpc.masked_sum import MaskedSum
+from syndic.mpc.product import SecureProduct
+from syndic.mpc.threeserver import STAGES, servers_of
+from syndic.noise import DiscreteGaussian, GaussianShare, LaplaceShare, SkellamShare
+from syndic.privacy import Event
+
+Share = GaussianShare | LaplaceShare | SkellamShare
+
+
+def whole_noise(share: GaussianShare) -> DiscreteGaussian:
+    """Return the noise of a table that one party counts: a discrete Gaussian with that of all honest shares together.
+
+    It is not calibrated to the budget: shares have a minimum size, so there may be more noise than the budget needs.
+    The charge covers all tables alike, and so needs the same noise on all of them.
+    """
+    sigma_squared = share.honest * share.sigma_squared
+    square = share.sensitivity_squared
+    return DiscreteGaussian(sensitivity_squared=square, rho=square / (2 * sigma_squared))
+
+
+class MarginalsPlan(Plan):
+    """Which tables are counted by whom, every party's share of their noise, and the one sum that opens them.
+
+    `product`, where parties of a group count tables together; its shares are in the ring of the sum.
+    """
+
+    domains: tuple[Domain, ...]
+    noise: Share
+    masked_sum: MaskedSum
+    cut: TableLayout
+    product: SecureProduct | None
+
+    @property
+    def cliques(self) -> tuple[tuple[str, ...], ...]:
+        """The sets of columns that are counted."""
+        return tuple(domain.names for domain in self.domains)
+
+    @property
+    def counts(self) -> Counts:
+        """What each party adds to the sum."""
+        return Counts(layout=self.cut, product=self.product)
+
+    @cached_property
+    def alone(self) -> tuple[bool, ...]:
+        """Whether each table is counted by one party, which adds the whole Gaussian noise."""
+        gaussian = isinstance(self.noise, GaussianShare)
+        return tuple(gaussian and len(parties) == 1 for parties in self.cut.counting)
+
+    def noise_at(self, party: str) -> Share | TableNoise:
+        """Return the noise that a party adds."""
+        if not any(self.alone) or not isinstance(self.noise, GaussianShare):
+            return self.noise
+        whole: Drawn = whole_noise(self.noise)
+        shared, own = (self.cut.marked(lambda who: len(who) > 1), self.cut.marked(lambda who: who == {party}))
+        return TableNoise(self.noise.event, self.noise, whole, shared, own)
+
+    def deviations(self, present: int) -> tuple[float, ...]:
+        """Return the standard deviation of a count of every table, in rows, when so many parties contributed."""
+        shared = float(self.noise.total_variance(present) ** 0.5)
+        alone = whole_noise(self.noise).variance ** 0.5 if isinstance(self.noise, GaussianShare) else shared
+        return tuple((alone if one else shared) / self.terms.unit.scale for one in self.alone)
+
+    def deviation(self, present: int) -> float:
+        """Return the largest of them."""
+        return max(self.deviations(present))
+
+    def covers(self) -> tuple[float, ...]:
+        """Return which share of the people every table counts; empty if each counts all."""
+        groups = self.cut.groups
+        whole = sum(group.people for group in groups)
+        shares = tuple(covered(groups, names) / whole for names in self.cliques)
+        return () if all(share == 1 for share in shares) else shares
+
+    def events(self, party: str) -> tuple[Event, ...]:
+        """One release of all tables, charged in full to every party."""
+        self.check_party(party)
+        return (self.noise.event,)
+
+    @property
+    def resources(self) -> Resources:
+        """Bytes of the largest reply, memory at the coordinator, time for counting and masks."""
+        cells, graph, ring = self.masked_sum.count, self.masked_sum.graph, self.masked_sum.ring
+        parties, people = len(self.terms.parties), sum(group.people for group in self.cut.groups)
+        deviations = sorted(set(self.deviations(parties)))
+        chunk, entries, trips = self._product
+        return Resources(
+            memory_bytes=8 * cells * (parties + 8) + 10**8 + 16 * parties * chunk,
+            reply_bytes=max(self.masked_sum.message_bytes, chunk),
+            rounds=1 + len(self.masked_sum.rounds("count")) + trips,
+            seconds=round(1.0 + people / 1e6 + parties * graph.neighbours * (2e-4 + cells * 2e-8) + entries * 8e-8, 1),
+            notes=(
+                f"{len(self.domains):,} tables, {cells:,} cells, {ring.bits} bits per masked cell",
+                f"standard deviation {' or '.join(f'{one:.3g}' for one in deviations)} on every count of all parties "
+                f"together{', the least where one party counts a table' if len(deviations) > 1 else ''}",
+                f"each party shares masks with {graph.neighbours} others",
+            ),
+        )
+
+    @property
+    def _product(self) -> tuple[int, int, int]:
+        """Bytes of the largest message of the product, entries of all matrices, and messages to a party."""
+        if self.product is None:
+            return 0, 0, 0
+        sizes, widths = self.product.sizes, [sum(each) for each in self.product.groups.values()]
+        chunk = sizes.ring.packed_bytes(sizes.chunk * max(widths)) + 4000
+        stages = STAGES if servers_of(self.product) else 0
+        return (2 if stages else 1) * chunk, sizes.rows * sum(widths), 1 + (2 + stages) * sizes.chunks
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """Who holds what, in lines."""
+        return picture(self.cut.groups, self.terms.schema.names) if self.product or self.covers() else ()
+
+    @property
+    def uncovered(self) -> tuple[str, ...]:
+        """Which pairs of columns cannot be counted, or only for a part of the people."""
+        return not_covered(self.cut.groups, self.terms.schema.names) if self.held else ()
+
+    @property
+    def largest_message(self) -> int:
+        """The bytes of what a party gets from all partners at once."""
+        partners = max(len(group.parties) for group in self.cut.groups) if self.product else 1
+        return max(partners, len(self.terms.parties) if self._served else 0) * self.resources.reply_bytes
+
+    @property
+    def _served(self) -> tuple[str, ...]:
+        return servers_of(self.product) if self.product else ()
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """What every role sees."""
+        unit, graph, noisy = self.terms.unit, self.masked_sum.graph, "the noisy tables of all parties together"
+        rows = "masked rows of its group, which look uniform, " if self.product else ""
+        sealed = "sealed rows that it cannot read, " if self.product else ""
+        party = "group" if self.product else "party"
+        return Disclosure(
+            sees={
+                "coordinator": f"{sealed}every party's masked tables, which look uniform, who dropped out, and {noisy}",
+                "other parties": f"public keys, {rows}and {noisy}; each knows its own counts and share of the noise",
+                "anyone with the release": noisy,
+            },
+            sensitivity=(
+                f"{change_of(unit)} one person's {unit.rows} row(s) at one {party} changes each of {len(self.domains)} "
+                f"table(s) by at most {unit.l1_of_counts()} in l1 and {unit.l2_squared_of_counts()} in squared l2"
+                f"{units_of(unit)}; at "
+                f"up to {unit.parties} of the {'groups' if self.product else 'parties'} the changes add up in the same "
+                f"sum, so the noise is calibrated to {unit.parties} time(s) that, and each of these parties is charged "
+                f"1/{unit.parties} of the budget"
+            ),
+            not_protected=(
+                GROUPS,
+                f"people in more than {unit.parties} of the groups" if self.product else beyond_unit(unit),
+                f"against more than {graph.colluding} colluding parties, who know their shares of the noise, or more "
+                f"than {graph.missing} parties that omit theirs: less noise remains than stated",
+                MADE_UP,
+                "which parties take part or drop out, the columns, bounds and numbers of people: they are public",
+                *self._of_products,
+            ),
+            trust=trust_with_groups(self.masked_sum.graph.colluding, proven=self.product.proven, servers=self._served)
+            if self.product
+            else "",
+        )
+
+    @property
+    def _of_products(self) -> tuple[str, ...]:
+        if self.product is None:
+            return ()
+        if self._served:
+            together = f"two of the servers {', '.join(self._served)}"
+            return (f"against {together} together: they can read all rows that parties multiply", ALIGNED)
+        proven = self.product.proven
+        return (
+            "against the coordinator and one party together: they can read the rows of that party's partners",
+            SHOWN_RECORD if proven else UNCHECKED_ROWS,
+            WRONG_TRIPLES,
+            ALIGNED,
+        )
+
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        """Keys, the products of groups with several parties, the masked counts, the opening of their sum."""
+        keys, meet, *rest = self.masked_sum.rounds("count")
+        return (keys, meet, *(self.product.rounds if self.product else ()), *rest)
+
+    @property
+    def too_large(self) -> tuple[str, str]:
+        """What is too large if the run does not fit, and what to change."""
+        return f"the tables have {self.masked_sum.count:,} cells; a run", "name fewer cliques or lower cell_cap"

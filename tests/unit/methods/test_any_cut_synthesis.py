@@ -1,0 +1,165 @@
+"""Synthesis over any cut: groups of people, different columns of a group at different parties."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from aligning import carried
+from support import study_text
+from syndic import Study, simulate
+from syndic.data import Table, open_source
+from syndic.errors import InputError, PartyError, RefusedError
+from syndic.kernel import decode, encode
+from syndic.methods import Synthesis
+from syndic.methods.layout import TableNoise
+from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
+from syndic.methods.synthesis.measure import Question
+from syndic.methods.synthesis.rounds import Answer
+from syndic.model.markov import Grouping
+from syndic.mpc.product_messages import ProductStart
+from syndic.study import plan
+
+COLUMNS = "".join(
+    f'[[schema.columns]]\nname = "{name}"\nkind = "integer"\nlower = 0\nupper = 3\nmissing = {{ value = 0 }}\n'
+    for name in "abcd"
+)
+HELD = {"p": ("north", "ab"), "q": ("north", "cd"), "r": ("south", "abc"), "s": ("south", "d")}
+
+
+def people(count: int, seed: int) -> pa.Table:
+    generator = np.random.default_rng(seed)
+    base, noise = generator.integers(0, 4, count), generator.integers(0, 4, (3, count))
+    other = [np.where(generator.random(count) < 0.7, base, one) for one in noise]
+    return pa.table(dict(zip("abcd", (base, *other), strict=True)))
+
+
+PEOPLE = {"north": people(180, 1), "south": people(100, 2)}
+
+
+def study(held: dict[str, tuple[str, str]] = HELD, more: str = "", unit: str = 'neighbours = "replace"') -> Study:
+    parties = "".join(
+        f'[[parties]]\nname = "{name}"\npeople = {len(PEOPLE[group])}\ngroup = "{group}"\ncolumns = {list(own)}\n'
+        for name, (group, own) in held.items()
+    )
+    protocol, budget = f'method = "synthesis"\nmodel_cells = 256\n{more}', "epsilon = 8.0\ndelta = 1e-6"
+    return Study.loads(study_text(protocol=protocol, unit=unit, budget=budget, parties=parties, columns=COLUMNS))
+
+
+def sources(held: dict[str, tuple[str, str]] = HELD) -> dict[str, pa.Table]:
+    return {name: PEOPLE[group].select(list(own)) for name, (group, own) in held.items()}
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take all noise away."""
+    monkeypatch.setattr(TableNoise, "apply", lambda self, values, _: values * self.scale)
+
+
+def counted(agreed: Study, question: Any, names: tuple[str, ...], *groups: str) -> Any:
+    table = Table(agreed.schema, open_source(pa.concat_tables([PEOPLE[group] for group in groups])))
+    domain = agreed.schema.domain
+    grouping = Grouping(domain, question.groups) if question.groups else Grouping.none(domain)
+    return table.marginals([names], grouping)[0].values
+
+
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize("more", ["", 'adversary = "passive"\nselector = "adaptive"\nrounds = 2'])
+def test_without_noise_every_table_is_the_count_of_all_people(more: str) -> None:
+    agreed = study(more=more)
+    result: Any = simulate(agreed, sources(), seed=1).result
+    asked = [(one, names) for one in result.note.rounds for names in one.tables]
+    assert {len(names) for _, names in asked} >= {1, 2}
+    for (question, names), opened in zip(asked, result.tables, strict=True):
+        assert opened.values.tolist() == counted(agreed, question, names, "north", "south").tolist()
+    assert len(result.table) == 280
+
+
+@pytest.mark.usefixtures("silent")
+def test_people_whom_a_table_lacks_count_as_the_others_do() -> None:
+    held = {**HELD, "r": ("south", "a")}
+    agreed = study(held)
+    told = plan(agreed)
+    assert told.uncovered == ("b, c: counted for 64% of the people",)
+    assert any("assumed to be like" in one for one in told.statement.not_protected)
+    result: Any = simulate(agreed, sources(held), seed=1).result
+    asked = [(one, names) for one in result.note.rounds for names in one.tables]
+    for (question, names), opened in zip(asked, result.tables, strict=True):
+        part = {"b", "c"} & set(names)
+        exact = counted(agreed, question, names, *(["north"] if part else ["north", "south"]))
+        assert opened.values == pytest.approx(exact * (280 / 180 if part else 1))
+
+
+def test_noise_and_charges_are_those_of_all_parties_and_groups() -> None:
+    one, two = (study(unit=f'neighbours = "replace"\nparties = {count}') for count in (1, 2))
+    assert one.costs["p"] == one.costs["s"] == one.joint
+    account, wider = (each.plan_as(SynthesisPlan).account for each in (one, two))
+    assert (account.parties, account.colluding) == (4, 1)
+    assert wider.variance(wider.whole) == pytest.approx(4 * account.variance(account.whole), rel=0.05)
+
+
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize("forked", [True, False])
+def test_a_coordinator_that_asks_parties_different_things_opens_nothing(forked: bool, tmp_path: Path) -> None:
+    agreed = study()
+    carrier, session = carried(agreed, sources(), tmp_path)
+    method, every = agreed.protocol, (("a",), ("b",), ("c",), ("d",))
+    assert isinstance(method, Synthesis)
+    sums = agreed.plan_as(SynthesisPlan).masked_sums
+    assert sums is not None
+
+    def change(step: str, party: str, body: bytes) -> bytes:
+        if forked and step in {"ask_round", "count"} and party == "s":
+            return encode(Question(number=decode(body, Question).number, tables=every[::-1]))
+        return body
+
+    carrier.change = change
+    opened: Answer = method._open(session, sums.start(session), Question(number=1, tables=every))  # type: ignore[arg-type]
+    exact = counted(agreed, Question(number=1, tables=every), ("a",), "north", "south")
+    assert (opened.values[:4].tolist() == exact.tolist()) is not forked
+    if forked:
+        assert (opened.values % 1 != 0).mean() > 0.9, "masks that do not cancel"
+    carrier.close()
+
+
+def test_a_round_is_counted_as_it_was_asked(tmp_path: Path) -> None:
+    agreed = study()
+    carrier, session = carried(agreed, sources(), tmp_path)
+    method = agreed.protocol
+    assert isinstance(method, Synthesis)
+
+    def change(step: str, party: str, body: bytes) -> bytes:
+        return encode(Question(number=1, tables=(("a",),))) if step == "count" else body
+
+    carrier.change = change
+    with pytest.raises(PartyError, match="counted as it was asked first"):
+        method.coordinate(session)  # type: ignore[arg-type]
+    carrier.close()
+
+
+@pytest.mark.parametrize(
+    ("held", "more", "words"),
+    [
+        (HELD, "missing = 1", "missing = 0"),
+        ({"p": ("north", "ab"), "q": ("north", "cd"), "r": ("south", "a")}, "colluding = 3", "collu"),
+    ],
+)
+def test_what_no_cut_allows_is_refused(held: dict[str, tuple[str, str]], more: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        study(held, more).check()
+
+
+def test_questions_that_no_group_can_count_and_idle_products_are_refused(tmp_path: Path) -> None:
+    held = {"p": ("north", "a"), "q": ("north", "b"), "r": ("north", "cd")}
+    agreed = study(held)
+    with pytest.raises(RefusedError, match="no group has at one or two parties"):
+        agreed.plan_as(SynthesisPlan).check_question(Question(number=3, tables=(("a", "b", "c"),)))
+    carrier, session = carried(agreed, sources(held), tmp_path)
+    method = agreed.protocol
+    assert isinstance(method, Synthesis)
+    session.ask(method.ask_round, Question(number=1, tables=(("a",),)))
+    with pytest.raises(PartyError, match="no table across parties: nothing is multiplied"):
+        session.ask(method.product_keys, ProductStart(seed=bytes(32)))
+    carrier.close()
