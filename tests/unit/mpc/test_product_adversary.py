@@ -21,7 +21,7 @@ from syndic.kernel import Call, Nothing, Reply, answer, decode, encode
 from syndic.methods import Crosstables
 from syndic.methods.histogram.crosstables_plan import CrosstablesPlan
 from syndic.methods.synthesis import vertical
-from syndic.mpc import dealer, product
+from syndic.mpc import dealer, product, product_memory
 from syndic.mpc.extension import Extension
 from syndic.mpc.key import context, derive
 from syndic.mpc.mask import expand
@@ -233,7 +233,7 @@ def test_a_party_that_lies_in_its_own_product_shows_the_dealer_a_record_as_the_s
     cheating(
         monkeypatch, TRUE + many * (np.arange(200) == VICTIM)[:, None] * np.array([1, 0, 0]), when="product_multiplied"
     )
-    monkeypatch.setattr(product, "_digest", lambda _: b"")
+    monkeypatch.setattr(product_memory, "_digest", lambda _: b"")
     looks = Dealer(carrier_of(STUDY, PARTS), unchanged)
     shift = surplus(looks)[0, :3]
     seed = looks.sent["product_keys", "p1"].seed
@@ -395,7 +395,7 @@ def test_rows_that_changed_before_the_proof(weak: bool, monkeypatch: pytest.Monk
             coordinate(STUDY, seen)
         assert not totals
         return
-    monkeypatch.setattr(product, "_digest", lambda _: b"")
+    monkeypatch.setattr(product_memory, "_digest", lambda _: b"")
     with pytest.raises(RefusedError, match=UNPROVEN):
         coordinate(STUDY, seen)
     seed = seen.sent["product_proved", "p0"].seed
