@@ -24,6 +24,7 @@ from syndic.report.promise import guess, percent
 from syndic.report.record import sentence
 from syndic.report.svg import HARD
 from syndic.study import Release, Study
+from syndic.study.document import alignment_of
 from syndic.study.statement import Statement, events_in_words, meaning_of, overstates, plan
 
 _NOT_GIVEN: Final = "(not given)"
@@ -267,7 +268,11 @@ def _tables(case: Case) -> dict[str, Grid]:
         "columns": Grid(
             caption="Columns; bounds and lists were declared before any row was read",
             head=("column", "kind", "values or bins"),
-            rows=tuple((one.name, str(type(one).__struct_config__.tag), str(one.size)) for one in study.schema.columns),
+            rows=(
+                *((one.name, str(type(one).__struct_config__.tag), str(one.size)) for one in study.schema.columns),
+                *((name, "read at the party only, for other columns", "") for name in _only_read(study)),
+                *((name, "read at the party only, to tell people apart", "") for name in _identifying(study)),
+            ),
             numbers=(2,),
         ),
         "costs": Grid(
@@ -291,6 +296,16 @@ def _tables(case: Case) -> dict[str, Grid]:
             ),
         ),
     }
+
+
+def _only_read(study: Study) -> tuple[str, ...]:
+    """Return the columns of sources that others are derived from."""
+    return tuple(name for name in study.schema.inputs if name not in study.schema.names)
+
+
+def _identifying(study: Study) -> tuple[str, ...]:
+    aligned = any(alignment_of(study, party.name) for party in study.parties)
+    return tuple(filter(None, (study.unit.person, "each party's ids of the alignment" if aligned else None)))
 
 
 def _risks(case: Case) -> Grid:

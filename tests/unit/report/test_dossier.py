@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from support import study_text
 from syndic import Release, Study, simulate
 from syndic.cli.main import cli
 from syndic.errors import InputError, IntegrityError, RefusedError
@@ -201,3 +202,14 @@ def test_a_long_log_says_that_it_was_cut(tmp_path: Path) -> None:
     text = texts(case(log=(record,) * 501), tmp_path / "dossier")["ehds-minimisation.md"]
     assert "501 records about this study" in text
     assert "(500 listed)" in text
+
+
+def test_no_column_that_is_read_is_left_out(tmp_path: Path) -> None:
+    """Also what others are derived from, and what tells people apart."""
+    derived = '[[schema.columns]]\nkind = "integer"\nname = "bmi"\nderive = "weight / height"\nlower = 10\nupper = 60'
+    unit = 'neighbours = "add_remove"\nrows = 2\nperson = "insurance_number"'
+    one = Study.loads(study_text(unit=unit, columns=derived))
+    page = texts(case(study=one, statement=plan(one).statement), tmp_path)["dpia-annex.md"]
+    assert "and no others" in page
+    for name in ("weight", "height", r"insurance\_number"):
+        assert f"| {name} | read at the party only" in page
