@@ -74,7 +74,7 @@ report run --party north --source north.csv --ledger {LEDGER} --out run/parties/
 report run --json
 compare run run --json
 export run --about about.toml --registry entry.yaml --croissant croissant.json --healthdcat health.json
-export run --dossier dossier --audit audit.json --log run/parties/north
+export run --dossier dossier --audit audit.json --log homes/north
 interval tables mean(age) mean(age,given=colour=='red') --confidence 0.9 --json
 log federation --json
 log homes/north

@@ -16,6 +16,7 @@ from syndic.cli.show import JSON, PATH
 from syndic.cli.study import OUT_HELP, facts_of, spendings_of, write_release
 from syndic.data import Table, open_source
 from syndic.document import Document
+from syndic.errors import InputError
 from syndic.evaluation.distance import column_sets, distances
 from syndic.evaluation.rows import kept, pooled, released
 from syndic.privacy import Spending, cost_sentence
@@ -91,9 +92,13 @@ def _write_files(folder: Path) -> list[str]:
     for one in reversed(sections(texts["study.toml"])):
         if one.table == "parties":
             del lines[one.first : one.end]
-    for name, text in {**texts, "draft.toml": "\n".join(lines)}.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return [*texts, "draft.toml"]
+    texts["draft.toml"] = "\n".join(lines)
+    for name, text in texts.items():
+        if (folder / name).exists() and (folder / name).read_bytes() != text.encode():
+            raise InputError(f"{folder / name} is not the demo's: choose another folder. Nothing was written")
+    for name, text in texts.items():
+        (folder / name).write_bytes(text.encode())
+    return list(texts)
 
 
 def _gains(study: Study, sources: Mapping[str, Path], joint: Release) -> tuple[Gain, ...]:

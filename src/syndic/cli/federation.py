@@ -24,6 +24,7 @@ from syndic.federation.run import run_federated
 from syndic.federation.token import TokenKey
 from syndic.kernel import PublicIdentity
 from syndic.study import PartyFolder, Study, verify
+from syndic.study.agreement import studies
 from syndic.study.release import Release
 from syndic.study.study_folder import write_new
 
@@ -105,8 +106,14 @@ def _approve(opened: coordinators.Coordinator, request_file: Path, target: Path 
     if not yes and not show.confirmed("Did the party read out the same fingerprints to you?"):
         raise RefusedError(f"{request.party} was not admitted; nothing was signed")
     approval = opened.approve(request, days=days)
-    target = target or request_file.with_name(f"approval-{request.party}.json")
-    target.write_bytes(to_readable_json(approval))
+    if target is None:
+        target = request_file.with_name(f"approval-{request.party}.json")
+        # others may write there: a link would lead to a file of this account
+        target.unlink(missing_ok=True)
+        with target.open("xb") as file:
+            file.write(to_readable_json(approval))
+    else:
+        target.write_bytes(to_readable_json(approval))
     click.echo(f"wrote {target}: send it to {request.party}, which is now admitted")
 
 
@@ -211,8 +218,12 @@ def _asked(what: str) -> str:
 
 def _new(wanted: bool) -> str:
     """Return a new passphrase if one is wanted."""
-    if not wanted or PASSPHRASE in os.environ:
-        return os.environ[PASSPHRASE] if wanted else ""
+    if not wanted:
+        return ""
+    if PASSPHRASE in os.environ:
+        if not os.environ[PASSPHRASE]:
+            raise InputError(f"{PASSPHRASE} is empty: the new key would not be encrypted")
+        return os.environ[PASSPHRASE]
     return str(click.prompt("New passphrase", hide_input=True, confirmation_prompt=True))
 
 
@@ -289,8 +300,18 @@ def join(context: click.Context, folder: Path, approval: Path | None, study_file
     if study_file is not None:
         from syndic.cli.agree import agree  # noqa: PLC0415  # a site that only answers needs no forecasts
 
+        if yes:
+            _check_undecided(folder, study_file)
         context.invoke(agree, study_file=study_file, folder=folder, yes=yes)
     _join(folder)
+
+
+def _check_undecided(folder: Path, study_file: Path) -> None:
+    """Refuse if the owner said no: a command that starts again by itself must not say yes."""
+    study = Study.load(study_file)
+    for one in studies(PartyFolder(folder=folder)):
+        if one.run == study.digest and one.state in {"declined", "withdrawn"}:
+            raise RefusedError(f"{study.name} is {one.state}: only `syndic agree` can change that")
 
 
 def _join(folder: Path) -> None:

@@ -29,7 +29,9 @@ _MOST_SESSIONS: Final = 64
 _FREE_FAILURES: Final = 5
 _LONGEST_WAIT: Final = 900.0
 _BUSY_SECONDS: Final = 2.0
+_MOST_WAITING: Final = 8
 _MOST_NAMES: Final = 4096
+_BUSY: Final = "too many people sign in at the moment: try again"
 
 
 def role_of(folder: Path) -> Role:
@@ -50,6 +52,8 @@ class SignIn:
         self._folder = folder
         self._failures: dict[str, tuple[int, float]] = {}
         self._lock = threading.Lock()
+        # of the forty threads that also make pages
+        self._places = threading.Semaphore(_MOST_WAITING)
 
     def user(self, name: str, password: str) -> User | None:
         """Return the user if the password is right.
@@ -57,12 +61,17 @@ class SignIn:
         Raises:
             RefusedError: if the name must wait, or too many others try to sign in now.
         """
-        if not self._lock.acquire(timeout=_BUSY_SECONDS):
-            raise RefusedError("too many people sign in at the moment: try again")
+        if not self._places.acquire(blocking=False):
+            raise RefusedError(_BUSY)
         try:
-            return self._user(_digest(name.lower()), name, password)
+            if not self._lock.acquire(timeout=_BUSY_SECONDS):
+                raise RefusedError(_BUSY)
+            try:
+                return self._user(_digest(name.lower()), name, password)
+            finally:
+                self._lock.release()
         finally:
-            self._lock.release()
+            self._places.release()
 
     def _user(self, key: str, name: str, password: str) -> User | None:
         failed, last = self._failures.get(key, (0, 0.0))

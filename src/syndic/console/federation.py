@@ -118,7 +118,7 @@ def _start(coordinator: Coordinator, content: Study, digest: str, asked: Run) ->
     stored.put_study(content)
     target = folder / "releases" / (digest[:16] + ("" if asked.rehearsal is None else "-rehearsal"))
     target.parent.mkdir(exist_ok=True, mode=0o700)
-    command = [sys.executable, "-m", "syndic", "run", str(stored.folder / "study.json"), "--home", str(folder)]
+    command = [sys.executable, "-P", "-m", "syndic", "run", str(stored.folder / "study.json"), "--home", str(folder)]
     command += ["--out", str(target), "--json"]
     command += [] if asked.rehearsal is None else ["--rehearsal", str(asked.rehearsal)]
     with (stored.folder / "run.log").open("wb") as log:

@@ -244,7 +244,9 @@ def _password(folder: Path, asked: Asked) -> str:
         raise RefusedError("the present password or token is wrong")
     if asked.form.get("new") != asked.form.get("again"):
         raise InputError("the two new passwords differ")
-    users.put(folder, users.with_password(user.name, user.role, asked.form.get("new", "")))
+    changed = users.with_password(user.name, user.role, asked.form.get("new", ""))
+    # a password takes time, in which an administrator may remove the user
+    users.put(folder, changed, instead_of=user)
     return "/login"
 
 

@@ -86,17 +86,17 @@ def with_token(name: str, role: UserRole) -> tuple[User, str]:
     return User(name=name, role=role, token=_digest(token)), token
 
 
-def put(folder: Path, user: User) -> None:
+def put(folder: Path, user: User, *, instead_of: User | None = None) -> None:
     """Add a user, or replace the one of this name and end its sessions.
 
     Raises:
         InputError: if the name is not valid.
-        RefusedError: if no administrator would be left.
+        RefusedError: if no administrator would be left, or the user to replace is no longer `instead_of`.
     """
     if not _NAME.fullmatch(user.name):
         raise InputError("a user's name has 1 to 64 letters, digits and . @ _ + -, and begins with a letter or digit")
     with AuditLog(folder).attempt(f"add user {user.name} as {user.role}"):
-        _change(folder, lambda known: (*_without(known, user.name), user))
+        _change(folder, lambda known: (*_without(known, user.name), user), unchanged=instead_of)
 
 
 def remove(folder: Path, name: str) -> None:
@@ -157,12 +157,17 @@ def _random(size: int) -> str:
 _NOBODY: Final = f"$argon2id$v=19$m={_KIBIBYTES},t={_PASSES},p={_LANES}${_random(16)}${_random(_BYTES)}"
 
 
-def _change(folder: Path, change: Callable[[tuple[User, ...]], Iterable[User]]) -> None:
+def _change(
+    folder: Path, change: Callable[[tuple[User, ...]], Iterable[User]], *, unchanged: User | None = None
+) -> None:
     """Replace the users in one step; of two processes, one waits for the other."""
     folder_handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(folder_handle, fcntl.LOCK_EX)
-        changed = tuple(sorted(change(users(folder)), key=lambda one: one.name.lower()))
+        known = users(folder)
+        if unchanged is not None and unchanged not in known:
+            raise RefusedError("an administrator has changed or removed this user: sign in again")
+        changed = tuple(sorted(change(known), key=lambda one: one.name.lower()))
         if not any(one.may("administrator") for one in changed):
             raise RefusedError("the console needs an administrator: add one first")
         draft = folder / f"{_FILE}.{os.getpid()}"

@@ -221,7 +221,7 @@ def _endpoint_route(site: Site, endpoints: list[Endpoint]) -> Route:
 async def _answer(site: Site, methods: dict[str, Endpoint], request: Request) -> Response:
     endpoint = methods["GET" if request.method == "HEAD" else request.method]
     try:
-        user = _caller(site, request, endpoint.needs)
+        user = _caller(site, request, endpoint.needs, endpoint.path)
         if isinstance(user, Response):
             return user
         given = [site.folder, *request.path_params.values()]
@@ -241,13 +241,13 @@ async def _answer(site: Site, methods: dict[str, Endpoint], request: Request) ->
 
 
 def _described(site: Site, request: Request) -> Response:
-    caller = _caller(site, request, "reader")
+    caller = _caller(site, request, "reader", "/openapi.json")
     if isinstance(caller, Response):
         return caller
     return Response(to_json(description(site.role)), media_type="application/json")
 
 
-def _caller(site: Site, request: Request, needed: UserRole) -> User | Response:
+def _caller(site: Site, request: Request, needed: UserRole, path: str) -> User | Response:
     """Return who asks; or the refusal of a stranger, of a session without its token, or of a lower role."""
     scheme, _, offered = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
@@ -263,7 +263,8 @@ def _caller(site: Site, request: Request, needed: UserRole) -> User | Response:
             visit.token, request.headers.get("x-syndic-token", "")
         ):
             return _fault(403, "send the session's token: X-Syndic-Token")
-    refusal = _refusal(site, user, needed, f"{request.method} {request.url.path}")
+    # without the names in the address: a user can make up any number, each a new line of the log
+    refusal = _refusal(site, user, needed, f"{request.method} {BASE}{path}")
     return _fault(403, refusal) if refusal else user
 
 

@@ -64,10 +64,16 @@ class Authority:
         self._put_root(certificates.make_root(f"{name} root", key, days=ROOT_DAYS))
 
     def issue(self, name: str, public_key: rsa.RSAPublicKey, *, host: str | None, days: int) -> str:
-        """Return a certificate in PEM, with that of the issuing authority if there is one."""
+        """Return a certificate in PEM, with that of the issuing authority if there is one.
+
+        Raises:
+            InputError: if nobody would accept it.
+        """
         chain = self._issuing()
         issuer, key = (chain[0], self._key("issuing")) if chain else (self.certificate, self._key("root"))
         signed = certificates.make_certificate(name, public_key, root=issuer, root_key=key, host=host, days=days)
+        # the key may belong to another certificate, and the issuing authority may have expired
+        certificates.check_chain([signed, *chain], self.certificate, name=name)
         return "".join(map(certificates.pem, [signed, *chain]))
 
     @property

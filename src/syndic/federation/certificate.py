@@ -87,7 +87,7 @@ def make_issuing(
 ) -> x509.Certificate:
     """Make the certificate of an issuing authority, which signs those of server and sites and no other authority's."""
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    builder = _builder(subject, root.subject, public_key, days)
+    builder = _builder(subject, root.subject, public_key, days, root)
     for extension, critical in (
         (x509.BasicConstraints(ca=True, path_length=0), True),
         (_usage(signs_certificates=True), True),
@@ -130,7 +130,7 @@ def make_certificate(
     """Sign a certificate: of a server if it has a `host`, of a site if not."""
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     purpose = ExtendedKeyUsageOID.CLIENT_AUTH if host is None else ExtendedKeyUsageOID.SERVER_AUTH
-    builder = _builder(subject, root.subject, public_key, days)
+    builder = _builder(subject, root.subject, public_key, days, root)
     for extension, critical in (
         (x509.BasicConstraints(ca=False, path_length=None), True),
         (_usage(signs_certificates=False), True),
@@ -218,8 +218,18 @@ def _spki(key: object) -> bytes:
     )
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, public_key: rsa.RSAPublicKey, days: int) -> x509.CertificateBuilder:
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    public_key: rsa.RSAPublicKey,
+    days: int,
+    above: x509.Certificate | None = None,
+) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
+    end = now + datetime.timedelta(days=days)
+    if above is not None:
+        # a certificate is of no use after the one that signed it
+        end = min(end, above.not_valid_after_utc)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -227,7 +237,7 @@ def _builder(subject: x509.Name, issuer: x509.Name, public_key: rsa.RSAPublicKey
         .public_key(public_key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _EARLIER)
-        .not_valid_after(now + datetime.timedelta(days=days))
+        .not_valid_after(end)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
     )
 

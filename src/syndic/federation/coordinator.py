@@ -3,7 +3,10 @@
 `authority` signs certificates and is needed for nothing else.
 """
 
+import ctypes
+import fcntl
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -160,17 +163,17 @@ class Coordinator:
         key = certificates.read_request(request.certificate_request, name=request.party)
         chain = self.authority.issue(request.party, key, host=None, days=days)
         signed = certificates.read_certificate(chain.encode(), "the new certificate")
-        with self.audit.attempt(f"approve {request.party}"):
+        with self.audit.attempt(f"approve {request.party}"), self._alone():
             self._check_same(request)
-        entry = Admitted(
-            party=request.party,
-            certificate_sha256=signed.fingerprint(hashes.SHA256()).hex(),
-            expires=f"{signed.not_valid_after_utc:%Y-%m-%d}",
-            identity=request.identity,
-            former_sha256=self._certificate(request.party),
-        )
-        write_whole(self._entry(request.party), to_readable_json(entry))
-        self._write_list()
+            entry = Admitted(
+                party=request.party,
+                certificate_sha256=signed.fingerprint(hashes.SHA256()).hex(),
+                expires=f"{signed.not_valid_after_utc:%Y-%m-%d}",
+                identity=request.identity,
+                former_sha256=self._certificate(request.party),
+            )
+            write_whole(self._entry(request.party), to_readable_json(entry))
+            self._write_list()
         federation = self.federation
         return Approval(
             party=request.party,
@@ -208,7 +211,7 @@ class Coordinator:
         if not self._entry(party).is_file():
             known = ", ".join(one.party for one in self.admitted()) or "nobody"
             raise InputError(f"party '{party}' is not admitted; admitted are {known}")
-        with self.audit.attempt(f"remove {party}"):
+        with self.audit.attempt(f"remove {party}"), self._alone():
             self._entry(party).unlink()
             self._write_list()
         # a server that is not running has no connections
@@ -231,6 +234,16 @@ class Coordinator:
     def _entry(self, party: str) -> Path:
         return self.folder / "parties" / f"{check_name(party)}.json"
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Let other processes wait: a list that one writes late would admit again whom another has removed."""
+        handle = os.open(self.folder / "parties", os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
     def _write_kit(self) -> None:
         """Write the files of the engine's server, except keys and certificates."""
         place = self.federation
@@ -245,6 +258,16 @@ class Coordinator:
         write_whole(self.workspace / "admitted.json", json.dumps(names, indent=2).encode())
 
 
+_PR_SET_PDEATHSIG: Final = 1
+_SYSTEM: Final = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+def _ends_with_its_parent() -> None:
+    """Let Linux stop this process when its parent is killed."""
+    if _SYSTEM is not None:
+        _SYSTEM.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 @contextmanager
 def serving(coordinator: Coordinator) -> Iterator[None]:
     """Run the coordinator's server as another process; it is stopped at the end.
@@ -256,7 +279,13 @@ def serving(coordinator: Coordinator) -> Iterator[None]:
     command = [sys.executable, "-P", "-m", "syndic", "coordinator", "start", str(coordinator.folder)]
     with printed.open("wb") as file:
         printed.chmod(0o600)
-        process = subprocess.Popen(command, stdout=file, stderr=file, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command,
+            stdout=file,
+            stderr=file,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=_ends_with_its_parent,  # noqa: PLW1509
+        )
     # else it would outlive this process
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:

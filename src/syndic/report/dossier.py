@@ -24,7 +24,8 @@ from syndic.report.promise import guess, percent
 from syndic.report.record import sentence
 from syndic.report.svg import HARD
 from syndic.study import Release, Study
-from syndic.study.statement import Statement, events_in_words, meaning_of, plan
+from syndic.study.document import alignment_of
+from syndic.study.statement import Statement, events_in_words, meaning_of, overstates, plan
 
 _NOT_GIVEN: Final = "(not given)"
 _FIRST_LINES: Final = 500
@@ -120,6 +121,8 @@ class Case:
             raise RefusedError(f"{self.statement.study}: an alignment is outside differential privacy")
         if self.statement.digest != self.study.digest:
             raise RefusedError(f"{self.statement.study}: statement and study do not match; nothing was written")
+        if overstates(self.statement, self.study):
+            raise RefusedError(f"{self.statement.study}: the statement promises more than the study gives")
 
     @classmethod
     def load(
@@ -135,9 +138,7 @@ class Case:
             released=release is not None,
             about=about,
             attacks=attacks,
-            log=None
-            if log_of is None
-            else tuple(one for one in AuditLog(log_of).verify() if one.study == study.digest),
+            log=None if log_of is None else _log(log_of, study.digest),
         )
 
     @property
@@ -151,6 +152,13 @@ class Case:
     def bounds(self) -> tuple[Attack, ...]:
         """Those that bound an epsilon."""
         return tuple(one for one in self.own_attacks if one.epsilon is not None)
+
+
+def _log(folder: Path, digest: str) -> tuple[Record, ...]:
+    book = AuditLog(folder)
+    if not book.path.is_file():
+        raise InputError(f"{folder}: there is no audit log here: give the party folder or the coordinator's")
+    return tuple(one for one in book.verify() if one.study == digest)
 
 
 def templates() -> tuple[Template, ...]:
@@ -212,10 +220,11 @@ def _fields(case: Case) -> dict[str, str]:
     statement, about = case.statement, case.about
     names = ", ".join(party.name for party in case.study.parties)
     lines = case.log or ()
+    cut = f" ({_FIRST_LINES} listed)" if len(lines) > _FIRST_LINES else ""
     return {
         "purpose": case.study.purpose or (about.intended_use if about else "") or _NOT_GIVEN,
         "parties": f"{len(case.study.parties)} organisation(s): {names}",
-        "status": "The release was made." if case.released else "The study is planned; no row was read.",
+        "status": "The release was made." if case.released else "This is the plan; no row was read for it.",
         "released": (about.description if about else "") or "What the study publishes: see the method.",
         "meaning": meaning_of(statement),
         "plainly": f"is right at most {percent(guess(statement.epsilon, statement.delta))} of the time. "
@@ -223,9 +232,9 @@ def _fields(case: Case) -> dict[str, str]:
         "epsilon": shown(statement.epsilon),
         "delta": f"{statement.delta:g}",
         "attacked": _attacked(case),
-        "logged": "No log was given: syndic export --log audit.jsonl."
+        "logged": "No log was given: syndic export --log FOLDER."
         if case.log is None
-        else f"{len(lines)} records about this study, from a verified audit log; accounts are those of the machine.",
+        else f"{len(lines)} records about this study{cut}, from a verified log; accounts are those of the machine.",
         **{
             name: getattr(statement, name)
             for name in ("method", "paper", "trust", "sensitivity", "accountant", "randomness")
@@ -259,7 +268,11 @@ def _tables(case: Case) -> dict[str, Grid]:
         "columns": Grid(
             caption="Columns; bounds and lists were declared before any row was read",
             head=("column", "kind", "values or bins"),
-            rows=tuple((one.name, str(type(one).__struct_config__.tag), str(one.size)) for one in study.schema.columns),
+            rows=(
+                *((one.name, str(type(one).__struct_config__.tag), str(one.size)) for one in study.schema.columns),
+                *((name, "read at the party only, for other columns", "") for name in _only_read(study)),
+                *((name, "read at the party only, to tell people apart", "") for name in _identifying(study)),
+            ),
             numbers=(2,),
         ),
         "costs": Grid(
@@ -283,6 +296,16 @@ def _tables(case: Case) -> dict[str, Grid]:
             ),
         ),
     }
+
+
+def _only_read(study: Study) -> tuple[str, ...]:
+    """Return the columns of sources that others are derived from."""
+    return tuple(name for name in study.schema.inputs if name not in study.schema.names)
+
+
+def _identifying(study: Study) -> tuple[str, ...]:
+    aligned = any(alignment_of(study, party.name) for party in study.parties)
+    return tuple(filter(None, (study.unit.person, "each party's ids of the alignment" if aligned else None)))
 
 
 def _risks(case: Case) -> Grid:

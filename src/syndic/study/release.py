@@ -160,7 +160,7 @@ class Release:
         try:
             earlier = Release.load(folder)
         except InputError:
-            # there is none, or none that can be read
+            self._move_unread(folder)
             return
         if self._is_in(folder):
             return
@@ -170,6 +170,19 @@ class Release:
         written = [path.relative_to(kept) for path in earlier.write(kept)]
         for path in (*written, Path("report.html")):
             if (folder / path).exists():
+                (folder / path).replace(kept / path)
+
+    def _move_unread(self, folder: Path) -> None:
+        """Move what would be overwritten of a release that cannot be read, unless it is a part of this one."""
+        study = folder / "study.json"
+        if not study.is_file() or study.read_bytes() == to_readable_json(self.study):
+            return
+        kept = next(place for number in count(1) if not (place := folder / "earlier" / f"unread-{number}").exists())
+        with TemporaryDirectory() as draft:
+            files = [path.relative_to(draft) for path in self._write(Path(draft))]
+        for path in (*files, Path("report.html")):
+            if (folder / path).exists():
+                (kept / path).parent.mkdir(parents=True, exist_ok=True)
                 (folder / path).replace(kept / path)
 
     def _is_in(self, folder: Path) -> bool:

@@ -16,6 +16,7 @@ from syndic.version import __version__
 
 WHOLE_RELEASE: Final = "The whole release, all parties together"
 OTHER_ADVERSARIES: Final = "Against other adversaries"
+_ROUNDING: Final = 0.999
 _DELTAS = tuple(Fraction(1, 10**power) for power in range(3, 13))
 _PARTITIONS: Final = {
     "horizontal": "horizontal partition (different people, same columns)",
@@ -265,6 +266,18 @@ class PlanSummary(Document):
             *(_line("note", note) for note in needs.notes),
         ]
         return "\n".join(lines)
+
+
+def overstates(statement: Statement, study: Study) -> bool:
+    """Return whether a statement that somebody else wrote claims more protection than its study gives."""
+    due = state(study, simulated=not statement.protects, version=statement.syndic)
+    # versions round a little differently
+    pairs = [(statement.epsilon, due.epsilon), (statement.delta, due.delta)]
+    found = {party.party: party.epsilon for party in statement.parties}
+    pairs += [(found.get(party.party, 0.0), party.epsilon) for party in due.parties]
+    pairs += [(statement.against.get(who, 0.0), epsilon) for who, epsilon in due.against.items()]
+    less = any(stated < true * _ROUNDING for stated, true in pairs)
+    return less or statement.unit != due.unit or bool(set(due.discloses) - set(statement.discloses))
 
 
 def plan(study: Study) -> PlanSummary:

@@ -190,3 +190,24 @@ def test_a_run_that_cannot_reach_its_server_says_so(federation: tuple[Coordinato
         assert time.monotonic() < end
         time.sleep(0.3)
     assert "syndic coordinator start" in visitor.get(f"{place}/progress")
+
+
+def test_a_run_is_not_made_of_files_where_the_console_was_started(
+    federation: tuple[Coordinator, Study], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever can write there would else run programs as the coordinator."""
+    coordinator, study = federation
+    (tmp_path / "shared" / "syndic").mkdir(parents=True)
+    (tmp_path / "shared" / "syndic" / "__main__.py").write_text("open('ran', 'w').close()")
+    (tmp_path / "shared" / "syndic" / "__init__.py").touch()
+    monkeypatch.chdir(tmp_path / "shared")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    visitor = Visitor(coordinator.folder)
+    place = visitor.post("/studies", action="receive", text=study_file(study))
+    visitor.post(place, action="run")
+    state = read_state(coordinator.folder, study.digest)
+    assert state is not None
+    end = time.monotonic() + 60
+    while state.alive and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not (tmp_path / "shared" / "ran").exists()

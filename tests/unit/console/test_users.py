@@ -463,3 +463,63 @@ def test_two_processes_add_users_at_the_same_time(
     for thread in threads:
         thread.join()
     assert len(quick(folder)) == 9
+
+
+def test_who_is_removed_while_a_password_is_set_stays_removed(
+    place: tuple[Study, PartyFolder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The digest of a password takes long enough for an administrator to act in between."""
+    folder = place[1].folder
+    put(folder, with_token("root", "administrator")[0])
+    form = {"present": PASSWORD, "new": f"{PASSWORD} two", "again": f"{PASSWORD} two"}
+    slow = users.with_password
+    reader = slow("eve", "reader", PASSWORD)
+    for meanwhile, role in ((lambda: remove(folder, "eve"), None), (lambda: put(folder, reader), "reader")):
+        put(folder, slow("eve", "administrator", PASSWORD))
+
+        def setting(*given: Any, meanwhile: Any = meanwhile) -> users.User:
+            meanwhile()
+            return slow(*given)
+
+        monkeypatch.setattr(users, "with_password", setting)
+        with pytest.raises(RefusedError, match="changed or removed"):
+            _password(folder, Asked(path={}, user="eve", form=form))
+        found = find(folder, "eve")
+        assert (found.role if found else None) == role
+
+
+def test_a_reader_does_not_fill_the_log_with_made_up_addresses(place: tuple[Study, PartyFolder]) -> None:
+    folder = place[1].folder
+    put(folder, with_token("root", "administrator")[0])
+    visitor = Visitor(folder, name="eve", role="reader")
+    before = len(AuditLog(folder).records())
+    for number in range(20):
+        visitor.ask("POST", f"/studies/{number:064x}/agreement", 403, body={})
+    assert len(AuditLog(folder).records()) == before + 1
+
+
+def test_a_flood_of_sign_ins_leaves_room_for_those_who_are_signed_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each sign-in that waits takes one of the forty threads that also make pages."""
+    desk, go = access.SignIn(tmp_path), threading.Event()
+    monkeypatch.setattr(users, "by_password", lambda *_given: go.wait(20) and None)
+    refused: list[float] = []
+
+    def one(number: int) -> None:
+        began = time.monotonic()
+        try:
+            desk.user(f"name{number}", PASSWORD)
+        except RefusedError:
+            refused.append(time.monotonic() - began)
+
+    flood = [threading.Thread(target=one, args=(number,)) for number in range(40)]
+    for each in flood:
+        each.start()
+    time.sleep(0.5)
+    waiting = sum(each.is_alive() for each in flood)
+    go.set()
+    for each in flood:
+        each.join()
+    assert waiting <= 10
+    assert len(refused) >= 30

@@ -1,7 +1,9 @@
 """Root and issuing authority: passphrases, a root that is elsewhere, other authorities, replaced keys, tokens."""
 
+import json
 import ssl
 import subprocess
+import threading
 from itertools import count
 from pathlib import Path
 
@@ -13,10 +15,12 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from syndic.cli.main import cli
 from syndic.errors import InputError
 from syndic.federation import certificate as certificates
+from syndic.federation import coordinator as coordinators
 from syndic.federation.coordinator import Coordinator
 from syndic.federation.party import accept, check_site, prepare, workspace_of
 from syndic.federation.requests import Request
 from syndic.federation.token import TokenKey
+from syndic.study.study_folder import write_whole
 
 PARTY = 'name = "{}"\ndataset = "people"\nsource = {{ path = "rows.csv" }}\ncap = {{ epsilon = 2, delta = 1e-6 }}\n'
 SOFTHSM = next((path for path in Path("/usr/lib").glob("**/libsofthsm2.so")), None)
@@ -224,3 +228,65 @@ def test_a_root_key_in_a_token(token: TokenKey, tmp_path: Path) -> None:
     (made.folder / "authority" / "token.json").write_text('{"module": "/nowhere.so", "token": "x", "label": "y"}')
     with pytest.raises(InputError, match="check the module"):
         made.appoint()
+
+
+def test_what_nobody_would_accept_is_not_signed(coordinator: Coordinator, tmp_path: Path) -> None:
+    """An issuing authority that has expired, or whose key was taken for another one's, signs nothing."""
+    startup, folder = coordinator.workspace / "startup", coordinator.folder / "authority"
+    before = (startup / "server.crt").read_bytes()
+    coordinator.appoint()
+    good = (folder / "issuing.crt").read_bytes(), (folder / "issuing.key").read_bytes()
+    root_key = certificates.read_key(folder / "root.key")
+    mine = certificates.read_key(folder / "issuing.key")
+    old = certificates.make_issuing(
+        "health issuing", mine.public_key(), root=coordinator.authority.certificate, root_key=root_key, days=0
+    )
+    (folder / "issuing.crt").write_text(certificates.pem(old))
+    for told in ("check the clock", "not signed by"):
+        with pytest.raises(InputError, match=told):
+            coordinator.renew()
+        with pytest.raises(InputError, match=told):
+            coordinator.approve(prepare(tmp_path / "north", name="north"))
+        assert (startup / "server.crt").read_bytes() == before
+        assert coordinator.admitted() == ()
+        (folder / "issuing.crt").write_bytes(good[0])
+        (folder / "issuing.key").write_bytes((folder / "root.key").read_bytes())
+    (folder / "issuing.key").write_bytes(good[1])
+    coordinator.renew()
+
+
+def test_no_certificate_outlives_the_one_that_signed_it(coordinator: Coordinator, tmp_path: Path) -> None:
+    """The list of parties and `doctor` show when a party must renew: not a day on which it is refused already."""
+    coordinator.appoint(days=3)
+    leaf, issuing = certificates.read_chain(
+        coordinator.approve(prepare(tmp_path / "north", name="north"), days=365).certificate.encode(), ""
+    )
+    assert leaf.not_valid_after_utc == issuing.not_valid_after_utc
+    assert coordinator.admitted()[0].expires == f"{issuing.not_valid_after_utc:%Y-%m-%d}"
+
+
+def test_an_empty_passphrase_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SYNDIC_PASSPHRASE", "")
+    words = ["coordinator", "init", str(tmp_path / "c"), "--name", "health", "--host", "127.0.0.1", "--passphrase"]
+    assert isinstance(CliRunner().invoke(cli, words).exception, InputError)
+    assert not (tmp_path / "c").exists()
+
+
+def test_who_is_removed_while_another_is_admitted_stays_removed(
+    coordinator: Coordinator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One administrator approves while another removes: the list that is written last is right."""
+    coordinator.approve(prepare(tmp_path / "evil", name="evil"))
+    request = prepare(tmp_path / "north", name="north")
+    removing = threading.Thread(target=coordinator.remove, args=("evil",))
+
+    def slowly(path: Path, content: bytes) -> None:
+        if path.name == "admitted.json" and not removing.ident:
+            removing.start()
+            removing.join(timeout=1)
+        write_whole(path, content)
+
+    monkeypatch.setattr(coordinators, "write_whole", slowly)
+    coordinator.approve(request)
+    removing.join()
+    assert list(json.loads((coordinator.workspace / "admitted.json").read_text())) == ["north"]

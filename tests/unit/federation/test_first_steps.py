@@ -1,6 +1,10 @@
 """The short way to a first release: the demo's files, party.toml from options, several approvals, a server."""
 
 import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +15,7 @@ from syndic.errors import InputError, RefusedError
 from syndic.federation import coordinator as coordinators
 from syndic.federation.coordinator import Coordinator
 from syndic.study import PartyFolder, Study
-from syndic.study.agreement import studies
+from syndic.study.agreement import studies, withdraw
 
 
 def syndic(*words: str | Path, typed: str = "") -> Result:
@@ -105,3 +109,69 @@ def test_a_server_that_does_not_start_is_named(place: Path, monkeypatch: pytest.
     opened = Coordinator.open(place / "federation")
     with pytest.raises(InputError, match=r"server\.out"), coordinators.serving(opened):
         pytest.fail("there is no server")
+
+
+def test_files_of_the_demo_overwrite_no_others(tmp_path: Path) -> None:
+    """Somebody's own rows or study may have the same name; the demo's own files may be written again."""
+    own = tmp_path / "north.csv"
+    own.write_text("age\n44\n")
+    assert isinstance(syndic("demo", "--files", tmp_path).exception, InputError)
+    assert [path.name for path in tmp_path.iterdir()] == ["north.csv"]
+    assert own.read_text() == "age\n44\n"
+    own.unlink()
+    for _ in range(2):
+        assert syndic("demo", "--files", tmp_path).exit_code == 0
+
+
+def test_a_join_that_starts_again_does_not_undo_a_withdrawal(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study, home = place / "study.toml", PartyFolder(folder=place / "south")
+    connected: list[Path] = []
+    monkeypatch.setattr("syndic.cli.federation._join", connected.append)
+    given = ("join", home.folder, "--approval", home.folder / "approval-south.json", "--agree", study, "--yes")
+    for _ in range(2):
+        assert syndic(*given).exit_code == 0
+    withdraw(home, Study.load(study).digest)
+    assert isinstance(syndic(*given).exception, RefusedError)
+    assert len(connected) == 2
+    assert [one.state for one in studies(home)] == ["withdrawn"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux stops the child")
+def test_a_server_ends_with_a_run_that_was_killed(place: Path, tmp_path: Path) -> None:
+    """SIGKILL leaves no time to stop it."""
+    fake = tmp_path / "python"
+    fake.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 60\n")
+    fake.chmod(0o700)
+    code = (
+        "import sys; from pathlib import Path; from syndic.federation import coordinator as c\n"
+        f"sys.executable = {str(fake)!r}\n"
+        f"with c.serving(c.Coordinator.open(Path({str(place / 'federation')!r}))): pass"
+    )
+    running = subprocess.Popen([sys.executable, "-c", code])
+    until(lambda: (tmp_path / "pid").is_file() and (tmp_path / "pid").read_text().endswith("\n"))
+    running.kill()
+    running.wait()
+    server = Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}/status")
+    until(lambda: not server.exists() or "State:\tZ" in server.read_text())
+
+
+def until(met: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not met():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_an_approval_beside_a_request_follows_no_link(place: Path, tmp_path: Path) -> None:
+    """Whoever can write where requests lie could else have the coordinator overwrite its own keys."""
+    opened = Coordinator.create(tmp_path / "federation", name="other", host="127.0.0.1", port=1)
+    key, exchange = opened.authority.keys[0], tmp_path / "exchange"
+    exchange.mkdir()
+    (exchange / "north.json").write_bytes((place / "north" / "request.json").read_bytes())
+    before, approval = key.read_bytes(), exchange / "approval-north.json"
+    approval.symlink_to(key)
+    for _ in range(2):
+        ran = syndic("coordinator", "approve", exchange / "north.json", "--home", opened.folder, "--yes")
+        assert ran.exit_code == 0, ran.output
+        assert not approval.is_symlink()
+    assert key.read_bytes() == before

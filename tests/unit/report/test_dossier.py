@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from support import study_text
 from syndic import Release, Study, simulate
 from syndic.cli.main import cli
 from syndic.errors import InputError, IntegrityError, RefusedError
@@ -117,6 +118,7 @@ def test_a_broken_claim_stands_first_in_every_document(tmp_path: Path) -> None:
     [
         (lambda one: {"statement": state(one, simulated=True, version="1")}, "seed"),
         (lambda one: {"study": msgspec.structs.replace(one, edition=2)}, "do not match"),
+        (lambda one: {"statement": msgspec.structs.replace(plan(one).statement, epsilon=0.1)}, "promises more"),
     ],
 )
 def test_documents_that_would_be_untrue_are_refused(change: Callable[[Study], dict[str, Any]], says: str) -> None:
@@ -185,3 +187,29 @@ def test_an_audit_that_is_none_is_refused(tmp_path: Path) -> None:
 def test_the_report_of_the_lab_can_be_read() -> None:
     observation = pytest.importorskip("syndic_lab.audit.observation")
     assert set(Attack.__struct_fields__) <= set(observation.Finding.__struct_fields__)
+
+
+def test_a_log_that_is_not_there_is_not_called_verified(tmp_path: Path) -> None:
+    AuditLog(tmp_path).add("agree", study=study().digest)
+    for wrong in (tmp_path / "audit.jsonl", tmp_path / "nowhere"):
+        with pytest.raises(InputError, match="no audit log"):
+            Case.load(DEMO / "study.toml", log_of=wrong)
+
+
+def test_a_long_log_says_that_it_was_cut(tmp_path: Path) -> None:
+    AuditLog(tmp_path).add("agree", study=study().digest)
+    (record,) = AuditLog(tmp_path).records()
+    text = texts(case(log=(record,) * 501), tmp_path / "dossier")["ehds-minimisation.md"]
+    assert "501 records about this study" in text
+    assert "(500 listed)" in text
+
+
+def test_no_column_that_is_read_is_left_out(tmp_path: Path) -> None:
+    """Also what others are derived from, and what tells people apart."""
+    derived = '[[schema.columns]]\nkind = "integer"\nname = "bmi"\nderive = "weight / height"\nlower = 10\nupper = 60'
+    unit = 'neighbours = "add_remove"\nrows = 2\nperson = "insurance_number"'
+    one = Study.loads(study_text(unit=unit, columns=derived))
+    page = texts(case(study=one, statement=plan(one).statement), tmp_path)["dpia-annex.md"]
+    assert "and no others" in page
+    for name in ("weight", "height", r"insurance\_number"):
+        assert f"| {name} | read at the party only" in page

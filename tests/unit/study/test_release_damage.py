@@ -71,3 +71,18 @@ def test_a_digest_that_somebody_wrote_names_no_folder_elsewhere(tmp_path: Path) 
     second.write(tmp_path / "a" / "b")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert (tmp_path / "a" / "b" / "earlier" / first.study.digest[:16] / "study.json").is_file()
+
+
+def test_a_release_that_cannot_be_read_is_kept(tmp_path: Path) -> None:
+    """Such as one of another version of Syndic."""
+    first, second = (
+        simulate(Study.loads(study_text(top=f"edition = {edition}")), two_parties(), seed=1) for edition in (1, 2)
+    )
+    first.write(tmp_path)
+    for file, kept in (("study.json", "unread-1"), ("statement.json", "unread-2")):
+        (tmp_path / file).write_bytes((tmp_path / file).read_bytes().replace(b"{", b'{"of a later version": 1,', 1))
+        before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+        second.write(tmp_path)
+        assert {path.name: path.read_bytes() for path in (tmp_path / "earlier" / kept).iterdir()} == before
+        assert Release.load(tmp_path).statement == second.statement
+        first, second = second, first
