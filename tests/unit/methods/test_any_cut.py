@@ -336,3 +336,17 @@ def test_whether_people_are_the_same_is_never_guessed() -> None:
     agreed = Study.loads(study_text(protocol='method = "marginals"', unit=REPLACE, budget=BUDGET, parties=text))
     with pytest.raises(InputError, match="party 'b' lists no `columns`, but others do"):
         agreed.check()
+
+
+def test_people_that_one_study_aligned_are_the_same_in_every_group_that_names_it() -> None:
+    def agreed(most: int, *digests: str) -> Study:
+        text = parties(HELD).replace("60", "45")
+        for group, digest in zip(PEOPLE, digests, strict=True):
+            text = text.replace(f'group = "{group}"', f'group = "{group}"\nalignment = "{digest * 64}"')
+        unit = f"{REPLACE}\nparties = {most}"
+        return Study.loads(study_text(protocol='method = "marginals"', unit=unit, budget=BUDGET, parties=text))
+
+    with pytest.raises(InputError, match="2 groups have the people of the same alignment"):
+        agreed(1, "a", "a").check()
+    agreed(2, "a", "a").check()
+    agreed(1, "a", "b").check()

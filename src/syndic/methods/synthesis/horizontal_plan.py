@@ -159,7 +159,7 @@ class SynthesisPlan(Plan):
         asked = f"{rows}{opened}, and what was asked; each knows its own counts and share of noise"
         sealed = "sealed rows that it cannot read, " if self.shared else ""
         masked = f"{sealed}every party's masked answers, which look uniform, who dropped out, and "
-        party = "group" if self.shared else "party"
+        party, places = ("group", "groups") if self.shared else ("party", "parties")
         return Disclosure(
             sees={
                 "coordinator": f"{masked if graph else ''}{opened}",
@@ -169,9 +169,9 @@ class SynthesisPlan(Plan):
             sensitivity=(
                 f"{change_of(unit)} one person's {unit.rows} row(s) at one {party} changes each table by at most "
                 f"{unit.l2_squared_of_counts()} in squared l2{units_of(unit)}{moved}; the noise of a round is "
-                f"calibrated to as many as it asks; at up to {unit.parties} of them the changes add up in the "
-                f"same sum, so the noise is calibrated to {unit.parties} time(s) that, and each of these parties is "
-                f"charged 1/{unit.parties} of the round's part of the budget"
+                f"calibrated to as many as it asks; at up to {unit.parties} of the {places} the changes add up "
+                f"in the same sum, so the noise is calibrated to {unit.parties} time(s) that, and each of these "
+                f"parties is charged 1/{unit.parties} of the round's part of the budget"
             ),
             not_protected=(
                 GROUPS,
