@@ -11,6 +11,7 @@ import pytest
 from aligning import carried
 from support import study_text
 from syndic import Study, simulate
+from syndic.advice import NoiseAdvice, advise
 from syndic.data import Table, open_source
 from syndic.errors import InputError, PartyError, RefusedError
 from syndic.kernel import decode, encode
@@ -201,3 +202,20 @@ def test_people_of_a_group_are_one_each_in_a_catalogue() -> None:
     curator = Curator(name="North", kind="Nonprofit")
     about = About(curators=(curator,), authors=("A",), description="d", region="r", published="2026-01-01")
     assert healthdcat(published, about)["healthdcatap:numberOfUniqueIndividuals"]["@value"] == "280"
+
+
+@pytest.mark.parametrize("held", [HELD, {"p": ("north", "ab"), "q": ("south", "abcd")}])
+def test_no_party_is_told_what_it_gains_over_columns_that_it_lacks(held: dict[str, tuple[str, str]]) -> None:
+    assert isinstance(advise(study(held)), NoiseAdvice)
+
+
+def test_intervals_follow_only_from_tables_of_all_people() -> None:
+    held = {"p": ("north", "ab"), "q": ("south", "abc"), "r": ("south", "d")}
+    release = simulate(study(held), sources(held), seed=1)
+    assert {name for one in release.measured.tables for name in one.names} == {"a", "b"}
+    assert release.interval("mean(a)").low is not None
+    # c is known of 100 of 280 people: an interval as if of all would be too narrow
+    assert release.interval("mean(c)").low is None
+    assert release.interval("linear(c, a)").low is None
+    with pytest.raises(InputError, match="no noisy table has both a and c"):
+        release.chi_squared("a", "c")
