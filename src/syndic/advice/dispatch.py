@@ -29,9 +29,9 @@ def advise(
     """Predict what a study would be worth. Reads no row, spends nothing.
 
     For the methods `homm`, `estimate` and, where parties hold all columns, `synthesis`: each party's error alone and
-    jointly, as an `Advice`. For
-    methods that synthesise different columns of the same people: which method to use and how close its table would be,
-    as a `VerticalAdvice`. For all others: what noise does to the numbers they publish, as a `NoiseAdvice`.
+    jointly, as an `Advice`. For methods that synthesise different columns of the same people only: which method to use
+    and how close its table would be, as a `VerticalAdvice`. For all others: what noise does to the numbers they
+    publish, as a `NoiseAdvice`.
 
     Args:
         study: the agreed document; every party must declare its number of `people`.
