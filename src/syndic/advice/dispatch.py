@@ -13,6 +13,7 @@ from syndic.advice.width import epsilon_for
 from syndic.errors import InputError
 from syndic.kernel import Progress, silent_progress
 from syndic.methods import Estimate, Homm, Synthesis
+from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
 from syndic.study import Study
 
 
@@ -27,9 +28,10 @@ def advise(
 ) -> Advice | VerticalAdvice | NoiseAdvice:
     """Predict what a study would be worth. Reads no row, spends nothing.
 
-    For the methods `homm`, `estimate` and `synthesis`: each party's error alone and jointly, as an `Advice`. For
-    methods that synthesise different columns of the same people: which method to use and how close its table would be,
-    as a `VerticalAdvice`. For all others: what noise does to the numbers they publish, as a `NoiseAdvice`.
+    For the methods `homm`, `estimate` and, where parties hold all columns, `synthesis`: each party's error alone and
+    jointly, as an `Advice`. For methods that synthesise different columns of the same people only: which method to use
+    and how close its table would be, as a `VerticalAdvice`. For all others: what noise does to the numbers they
+    publish, as a `NoiseAdvice`.
 
     Args:
         study: the agreed document; every party must declare its number of `people`.
@@ -61,7 +63,8 @@ def advise(
         raise InputError(f"tasks are for the method homm; leave them out for {_tag(type(protocol))}")
     if isinstance(protocol, Estimate):
         return advise_estimate(study, assumptions)
-    if isinstance(protocol, Synthesis):
+    # where a party lacks columns, its error alone would be of other tables
+    if isinstance(protocol, Synthesis) and study.plan_as(SynthesisPlan).reach is None:
         return advise_synthesis(study, assumptions, progress, seed)
     if isinstance(protocol, VERTICAL):
         return advise_vertical(study, assumptions=assumptions, progress=progress, seed=seed)

@@ -132,8 +132,7 @@ def _counted(tables: Sequence[tuple[Domain, float]], people: int) -> list[Publis
 
 def _marginals(public: Public) -> list[PublishedError]:
     plan = public.study.plan_as(MarginalsPlan)
-    scale = public.study.unit.scale
-    deviations = [one * scale for one in plan.deviations(len(public.study.parties))]
+    deviations = plan.deviations(len(public.study.parties))
     return _counted(list(zip(plan.domains, deviations, strict=True)), public.people)
 
 

@@ -15,6 +15,7 @@ from syndic.kernel.cut import groups_of as groups_of
 from syndic.kernel.cut import not_covered as not_covered
 from syndic.kernel.cut import picture as picture
 from syndic.kernel.cut import shared_people as shared_people
+from syndic.kernel.cut import some_lack as some_lack
 from syndic.kernel.disclosure import ALIGNED as ALIGNED
 from syndic.kernel.disclosure import DEALER_AND_PARTY as DEALER_AND_PARTY
 from syndic.kernel.disclosure import GROUPS as GROUPS

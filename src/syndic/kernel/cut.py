@@ -84,10 +84,19 @@ def picture(groups: Sequence[Group], names: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def not_covered(groups: Sequence[Group], names: Sequence[str], *, most: int = 6) -> tuple[str, ...]:
-    """Return which columns and pairs of columns cannot be counted, or for a part of the people; few of many.
+def some_lack(groups: Sequence[Group], names: Sequence[str]) -> bool:
+    """Return whether some table of some columns counts a part of the people only."""
+    spread = any(len(set(group.holders.values())) > PARTNERS for group in groups)
+    return bool(not_covered(groups, names)) or (spread and len(groups) > 1)
 
-    A pair is named if it is counted for fewer people than each of its columns.
+
+def not_covered(
+    groups: Sequence[Group], names: Sequence[str], tables: Sequence[Sequence[str]] = (), *, most: int = 6
+) -> tuple[str, ...]:
+    """Return which columns, pairs and larger `tables` cannot be counted, or for a part of the people; few of many.
+
+    A pair is named if it is counted for fewer people than each of its columns, a larger table if for fewer than each
+    of its pairs.
     """
     whole = sum(group.people for group in groups)
     single = {name: covered(groups, (name,)) for name in names}
@@ -95,6 +104,10 @@ def not_covered(groups: Sequence[Group], names: Sequence[str], *, most: int = 6)
     least = {f"{one} x {other}": min(single[one], single[other]) for one, other in combinations(names, 2)}
     lacking = {what: people for what, people in single.items() if people < whole}
     lacking |= {what: people for what, people in pairs.items() if people < least[what]}
+    for table in tables:
+        people = covered(groups, table)
+        if people < min((covered(groups, pair) for pair in combinations(table, 2)), default=0):
+            lacking[" x ".join(table)] = people
     by_people: dict[int, list[str]] = {}
     for what, people in lacking.items():
         by_people.setdefault(people, []).append(what)

@@ -37,14 +37,15 @@ class Requires(Document):
     def check(self, terms: Terms) -> None:
         """Raise `InputError` for the first requirement that is not met; the text says what to set."""
         if self.any_cut:
+            _check_named(terms)
             check_held(groups_of(terms), terms.schema.names)
             replace(self, any_cut=False, **(SHARED if shared_people(terms) else {"columns": "any"})).check_cut(terms)
             return
         named = [party.name for party in terms.parties if party.group is not None]
         if named:
             raise InputError(
-                f"party '{named[0]}': this method does not take groups of people; `marginals` and `synthesis` do. "
-                "Use one of them, or remove `group`"
+                f"party '{named[0]}': this method does not take groups of people; `marginals`, `survival` and "
+                "`synthesis` do. Use one of them, or remove `group`"
             )
         self.check_cut(terms)
 
@@ -128,6 +129,16 @@ SHARED: dict[str, Any] = {
     "because": "parties that hold columns of the same people know who is in the data",
 }
 """What a method that takes any cut requires where several parties hold columns of the same people."""
+
+
+def _check_named(terms: Terms) -> None:
+    """Refuse to guess whether a party that lists no columns has the people of those that list some."""
+    without = [party.name for party in terms.parties if party.columns is None]
+    if 0 < len(without) < len(terms.parties) and not any(party.group for party in terms.parties):
+        raise InputError(
+            f"party '{without[0]}' lists no `columns`, but others do: set `group` for each party, the same for parties "
+            "with the same people"
+        )
 
 
 def _check_same(terms: Terms) -> None:

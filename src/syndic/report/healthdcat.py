@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from syndic.document import to_readable_json
 from syndic.errors import InputError
-from syndic.kernel import people_of
 from syndic.privacy import shown
 from syndic.report.about import About, refuse_unprotected
 from syndic.study.release import Release
@@ -33,7 +32,7 @@ _EHDS: Final = "http://data.europa.eu/eli/reg/2025/327/oj"
 def healthdcat(release: Release, about: About) -> dict[str, Any]:
     """Return the metadata of a release's table; raise `RefusedError` if nobody is protected."""
     refuse_unprotected(release)
-    statement, people = release.statement, people_of(release.study)
+    statement, people = release.statement, release.study.people
     odds = odds_for(statement.epsilon, statement.delta)
     promise = f"epsilon {shown(statement.epsilon)}, delta {statement.delta:g} for one person: {odds}"
     found: dict[str, Any] = {

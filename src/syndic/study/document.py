@@ -222,6 +222,13 @@ class Study(Document):
                     f"alignment of the parties of group '{group.name}': give each the same, and only where a study has "
                     "several groups, to a group with several parties"
                 )
+        times = Counter(member(self, group.parties[0]).alignment for group in groups_of(self))
+        same = max((count for digest, count in times.items() if digest), default=0)
+        if same > self.unit.parties:
+            raise InputError(
+                f"{same} groups have the people of the same alignment, so a person is in each of them: make them one "
+                f"group, or set parties = {same} in [unit]"
+            )
         try:
             self.plan.check()
             epsilon = self.joint.epsilon(self.delta)

@@ -1,7 +1,7 @@
 """Hold what is published: the result, the statement of what it protects, and a transcript of the messages."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from itertools import count
@@ -14,7 +14,7 @@ import pyarrow as pa
 from syndic.data import ReleasedTable
 from syndic.document import from_file, to_readable_json
 from syndic.errors import InputError
-from syndic.kernel import Exchange, Method, Result
+from syndic.kernel import Exchange, Method, Result, covered, groups_of
 from syndic.methods.comparison.glued import GluedNote, reliability_of_glued
 from syndic.methods.comparison.glued_result import PublishedRows
 from syndic.methods.histogram.crosstables_result import CrossTables
@@ -114,15 +114,19 @@ class Release:
         if isinstance(result, SyntheticTable):
             # nobody knows whose rows are missing
             public = rows is not None and getattr(study.protocol, "missing", 0) == 0
-            return measured_by_model(result, public=public, repeated=repeated)
+            found, groups = measured_by_model(result, public=public, repeated=repeated), groups_of(study)
+            everybody = sum(group.people for group in groups)
+            # a table of a part of the people, scaled up, says less than its counts, and nothing of the rest
+            tables = tuple(one for one in found.tables if covered(groups, one.names) == everybody)
+            return replace(found, tables=tables)
         if isinstance(result, MarginalTables):
             note, count = result.note, len(result.tables)
             rows = rows if len(note.present) == len(study.parties) else None
             deviations = note.deviations or (note.standard_deviation,) * count
             # a table of a part of the people says nothing of the rest
             known = [place for place in range(count) if not note.covers or note.covers[place] == 1]
-            tables, variances = [result.tables[one] for one in known], [deviations[one] ** 2 for one in known]
-            return measured_by_tables(study.schema, tables, variances, rows=rows, repeated=repeated)
+            counted, variances = [result.tables[one] for one in known], [deviations[one] ** 2 for one in known]
+            return measured_by_tables(study.schema, counted, variances, rows=rows, repeated=repeated)
         if isinstance(result, CrossTables):
             held = [set(party.columns or ()) for party in study.parties]
             within = [any(set(one.domain.names) <= columns for columns in held) for one in result.tables]

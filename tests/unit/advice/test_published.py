@@ -157,6 +157,18 @@ def test_widths_of_tables_and_coefficients() -> None:
     assert told.wider == pytest.approx(wider, rel=0.5)
 
 
+def test_weighted_rows_are_forecast_in_people() -> None:
+    def found(unit: str) -> tuple[PublishedError, ...]:
+        parties = "".join(f'[[parties]]\nname = "{name}"\npeople = 5000\n' for name in "abc")
+        budget = "epsilon = 1.0\ndelta = 1e-7"
+        text = study_text(protocol='method = "marginals"', unit=unit, budget=budget, parties=parties)
+        return advise_published(Study.loads(text)).errors
+
+    linked = 'neighbours = "add_remove"\nperson = "id"\nrows = 3\nchoose = "weighted"'
+    plain, weighted = found('neighbours = "add_remove"'), found(linked)
+    assert [one.error for one in weighted] == pytest.approx([one.error for one in plain], rel=0.01)
+
+
 def test_averages() -> None:
     study = together("average", 'servers = ["north", "south"]', columns=NUMBERS)
     measured = []

@@ -303,3 +303,50 @@ def test_a_study_without_groups_keeps_its_digest() -> None:
     plain = Study.loads(study_text(protocol='method = "marginals"', budget=BUDGET))
     assert isinstance(plain.protocol, Marginals)
     assert plain.digest.startswith(before)
+
+
+# three parties of a group count every pair of columns but not all three together; the other group's party does
+SPREAD = {"a": ("north", ["colour"]), "b": ("north", ["age"]), "c": ("north", ["score"])}
+SPREAD |= {"d": ("south", ["colour", "age", "score"])}
+
+
+def test_a_table_that_a_group_has_at_three_parties_is_said_to_lack_it() -> None:
+    cliques = 'cliques = [["colour", "age"], ["colour", "age", "score"]]'
+    assert plan(study(cliques, SPREAD)).uncovered == ("colour x age x score: counted for 43% of the people",)
+    options = 'method = "survival"\ntime = "age"\nevent = "colour"\ncensored = "red"\nby = ["score"]'
+    agreed = Study.loads(study_text(protocol=options, unit=REPLACE, budget=BUDGET, parties=parties(SPREAD)))
+    assert plan(agreed).uncovered == ("score x age x colour: counted for 43% of the people",)
+    result: Any = simulate(agreed, sources(SPREAD), seed=1).result
+    assert result.note.covers == pytest.approx(45 / 105)
+    assert result.summary()["share of the people"] == "43%"
+
+
+@pytest.mark.parametrize("more", ["", 'cliques = [["colour"]]'])
+def test_people_of_a_group_are_said_to_be_protected_at_all_its_parties(more: str) -> None:
+    told = plan(study(more)).statement
+    assert "people in more than 1 of the groups" in told.not_protected
+    assert not any("of the parties" in one for one in told.not_protected)
+    assert any("which rows belong together" in one for one in told.not_protected)
+    assert "at one group" in told.sensitivity
+
+
+def test_whether_people_are_the_same_is_never_guessed() -> None:
+    # the same people, or others, of whom the first party knows less?
+    text = '[[parties]]\nname = "a"\npeople = 60\ncolumns = ["colour"]\n[[parties]]\nname = "b"\npeople = 60\n'
+    agreed = Study.loads(study_text(protocol='method = "marginals"', unit=REPLACE, budget=BUDGET, parties=text))
+    with pytest.raises(InputError, match="party 'b' lists no `columns`, but others do"):
+        agreed.check()
+
+
+def test_people_that_one_study_aligned_are_the_same_in_every_group_that_names_it() -> None:
+    def agreed(most: int, *digests: str) -> Study:
+        text = parties(HELD).replace("60", "45")
+        for group, digest in zip(PEOPLE, digests, strict=True):
+            text = text.replace(f'group = "{group}"', f'group = "{group}"\nalignment = "{digest * 64}"')
+        unit = f"{REPLACE}\nparties = {most}"
+        return Study.loads(study_text(protocol='method = "marginals"', unit=unit, budget=BUDGET, parties=text))
+
+    with pytest.raises(InputError, match="2 groups have the people of the same alignment"):
+        agreed(1, "a", "a").check()
+    agreed(2, "a", "a").check()
+    agreed(1, "a", "b").check()

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from aligning import carried
 from support import study_text
 from syndic import Study, simulate
+from syndic.advice import NoiseAdvice, advise
 from syndic.data import Table, open_source
 from syndic.errors import InputError, PartyError, RefusedError
 from syndic.kernel import decode, encode
@@ -20,7 +22,10 @@ from syndic.methods.synthesis.measure import Question
 from syndic.methods.synthesis.rounds import Answer
 from syndic.model.markov import Grouping
 from syndic.mpc.product_messages import ProductStart
+from syndic.report import About, healthdcat
+from syndic.report.about import Curator
 from syndic.study import plan
+from syndic.study.release import Release
 
 COLUMNS = "".join(
     f'[[schema.columns]]\nname = "{name}"\nkind = "integer"\nlower = 0\nupper = 3\nmissing = {{ value = 0 }}\n'
@@ -163,3 +168,54 @@ def test_questions_that_no_group_can_count_and_idle_products_are_refused(tmp_pat
     with pytest.raises(PartyError, match="no table across parties: nothing is multiplied"):
         session.ask(method.product_keys, ProductStart(seed=bytes(32)))
     carrier.close()
+
+
+def test_tables_of_three_columns_are_said_to_lack_a_group_that_has_them_at_three_parties() -> None:
+    held, keep = (
+        {"p": ("north", "a"), "q": ("north", "b"), "r": ("north", "cd"), "s": ("south", "abcd")},
+        '["a", "b", "c"]',
+    )
+    assert plan(study(held, f"keep = [{keep}]")).uncovered == ("a x b x c: counted for 36% of the people",)
+    # the model may choose them too
+    assert any("assumed to be like" in one for one in plan(study(held)).statement.not_protected)
+    assert not any("assumed to be like" in one for one in plan(study()).statement.not_protected)
+
+
+def test_people_of_a_group_are_said_to_be_protected_at_all_its_parties() -> None:
+    told = plan(study()).statement
+    assert "people in more than 1 of the groups" in told.not_protected
+    assert not any("of the parties" in one for one in told.not_protected)
+
+
+def test_where_groups_only_lack_columns_no_rows_are_said_to_be_multiplied() -> None:
+    told = plan(study({"p": ("north", "ab"), "q": ("south", "abcd")})).statement
+    assert "sealed" not in str(told.sees)
+    assert "triples" not in told.trust + str(told.not_protected)
+    assert any("assumed to be like" in one for one in told.not_protected)
+    assert any("1 of the parties" in one for one in told.not_protected)
+
+
+def test_people_of_a_group_are_one_each_in_a_catalogue() -> None:
+    release = simulate(study(), sources(), seed=1)
+    statement = msgspec.structs.replace(release.statement, protects=True)
+    published = Release(study=release.study, result=release.result, statement=statement, transcript=release.transcript)
+    curator = Curator(name="North", kind="Nonprofit")
+    about = About(curators=(curator,), authors=("A",), description="d", region="r", published="2026-01-01")
+    assert healthdcat(published, about)["healthdcatap:numberOfUniqueIndividuals"]["@value"] == "280"
+
+
+@pytest.mark.parametrize("held", [HELD, {"p": ("north", "ab"), "q": ("south", "abcd")}])
+def test_no_party_is_told_what_it_gains_over_columns_that_it_lacks(held: dict[str, tuple[str, str]]) -> None:
+    assert isinstance(advise(study(held)), NoiseAdvice)
+
+
+def test_intervals_follow_only_from_tables_of_all_people() -> None:
+    held = {"p": ("north", "ab"), "q": ("south", "abc"), "r": ("south", "d")}
+    release = simulate(study(held), sources(held), seed=1)
+    assert {name for one in release.measured.tables for name in one.names} == {"a", "b"}
+    assert release.interval("mean(a)").low is not None
+    # c is known of 100 of 280 people: an interval as if of all would be too narrow
+    assert release.interval("mean(c)").low is None
+    assert release.interval("linear(c, a)").low is None
+    with pytest.raises(InputError, match="no noisy table has both a and c"):
+        release.chi_squared("a", "c")

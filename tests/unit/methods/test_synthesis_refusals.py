@@ -64,7 +64,8 @@ def test_people_are_needed_and_public_where_columns_are_split() -> None:
     split = study_text(
         protocol='method = "synthesis"',
         budget=ONE,
-        parties='[[parties]]\nname = "a"\npeople = 9\ncolumns = ["age"]\n[[parties]]\nname = "b"\npeople = 9\n',
+        parties='[[parties]]\nname = "a"\npeople = 9\ncolumns = ["age"]\n'
+        '[[parties]]\nname = "b"\npeople = 9\ncolumns = ["colour", "score"]\n',
     )
     with pytest.raises(InputError, match="know who is in the data: set neighbours"):
         Study.loads(split).check()

@@ -18,6 +18,7 @@ from syndic.kernel import (
     covered,
     not_covered,
     picture,
+    shared_people,
     trust_with_groups,
     units_of,
 )
@@ -137,8 +138,8 @@ class MarginalsPlan(Plan):
 
     @property
     def uncovered(self) -> tuple[str, ...]:
-        """Which pairs of columns cannot be counted, or only for a part of the people."""
-        return not_covered(self.cut.groups, self.terms.schema.names) if self.held else ()
+        """Which columns, pairs and larger tables cannot be counted, or only for a part of the people."""
+        return not_covered(self.cut.groups, self.terms.schema.names, self.cliques) if self.held else ()
 
     @property
     def largest_message(self) -> int:
@@ -156,7 +157,8 @@ class MarginalsPlan(Plan):
         unit, graph, noisy = self.terms.unit, self.masked_sum.graph, "the noisy tables of all parties together"
         rows = "masked rows of its group, which look uniform, " if self.product else ""
         sealed = "sealed rows that it cannot read, " if self.product else ""
-        party = "group" if self.product else "party"
+        shared = shared_people(self.terms)
+        party, places = ("group", "groups") if shared else ("party", "parties")
         return Disclosure(
             sees={
                 "coordinator": f"{sealed}every party's masked tables, which look uniform, who dropped out, and {noisy}",
@@ -167,18 +169,19 @@ class MarginalsPlan(Plan):
                 f"{change_of(unit)} one person's {unit.rows} row(s) at one {party} changes each of {len(self.domains)} "
                 f"table(s) by at most {unit.l1_of_counts()} in l1 and {unit.l2_squared_of_counts()} in squared l2"
                 f"{units_of(unit)}; at "
-                f"up to {unit.parties} of the {'groups' if self.product else 'parties'} the changes add up in the same "
+                f"up to {unit.parties} of the {places} the changes add up in the same "
                 f"sum, so the noise is calibrated to {unit.parties} time(s) that, and each of these parties is charged "
                 f"1/{unit.parties} of the budget"
             ),
             not_protected=(
                 GROUPS,
-                f"people in more than {unit.parties} of the groups" if self.product else beyond_unit(unit),
+                f"people in more than {unit.parties} of the groups" if shared else beyond_unit(unit),
                 f"against more than {graph.colluding} colluding parties, who know their shares of the noise, or more "
                 f"than {graph.missing} parties that omit theirs: less noise remains than stated",
                 MADE_UP,
                 "which parties take part or drop out, the columns, bounds and numbers of people: they are public",
                 *self._of_products,
+                *((ALIGNED,) if shared else ()),
             ),
             trust=trust_with_groups(self.masked_sum.graph.colluding, proven=self.product.proven, servers=self._served)
             if self.product
@@ -191,13 +194,12 @@ class MarginalsPlan(Plan):
             return ()
         if self._served:
             together = f"two of the servers {', '.join(self._served)}"
-            return (f"against {together} together: they can read all rows that parties multiply", ALIGNED)
+            return (f"against {together} together: they can read all rows that parties multiply",)
         proven = self.product.proven
         return (
             "against the coordinator and one party together: they can read the rows of that party's partners",
             SHOWN_RECORD if proven else UNCHECKED_ROWS,
             WRONG_TRIPLES,
-            ALIGNED,
         )
 
     @property

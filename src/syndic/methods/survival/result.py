@@ -87,11 +87,15 @@ class SurvivalLayout(Document):
 
 @final
 class SurvivalNote(Document):
-    """What was opened: the layout, the parties whose people are counted, and the standard deviation of a count."""
+    """What was opened: the layout, the parties whose people are counted, and the standard deviation of a count.
+
+    `covers` is the share of the people that are counted: in some groups the columns may be at too many parties.
+    """
 
     layout: SurvivalLayout
     present: tuple[str, ...]
     standard_deviation: float
+    covers: float = 1.0
 
 
 @final
@@ -227,6 +231,7 @@ class SurvivalResult(Result):
             "median time": "not reached" if median.value is None else median.value,
             **{f"log-rank test by {name}": f"p = {test.p_value:.3g}" for name, test in tests.items() if test},
             "parties in the sum": len(self.note.present),
+            **({"share of the people": f"{self.note.covers:.0%}"} if self.note.covers < 1 else {}),
             "standard deviation of a count": round(self.note.standard_deviation, 3),
         }
 

@@ -102,6 +102,7 @@ class Survival(CountsTables, tag="survival"):
             layout=session.plan.layout,
             present=opened.note.present,
             standard_deviation=opened.note.standard_deviation,
+            covers=min(opened.note.covers, default=1.0),
         )
         return SurvivalResult(note=note, table=opened.tables[0])
 

@@ -18,6 +18,8 @@ from syndic.kernel import (
     change_of,
     not_covered,
     picture,
+    shared_people,
+    some_lack,
     trust_with_groups,
     units_of,
 )
@@ -78,7 +80,13 @@ class SynthesisPlan(Plan):
         keys, meet, *rest = self.masked_sums.rounds("count")
         proved = ("product_proved",) if self.reach and self.reach.proven else ()
         products = ("ask_round", "product_keys", "product_masked", *proved, "product_multiplied")
-        return (keys, meet, *(products if self.reach else ()), *rest)
+        asked = products if self.shared else products[:1]
+        return (keys, meet, *(asked if self.reach else ()), *rest)
+
+    @property
+    def shared(self) -> bool:
+        """Whether parties multiply: some hold columns of the same people."""
+        return shared_people(self.terms)
 
     @property
     def held(self) -> tuple[str, ...]:
@@ -87,8 +95,9 @@ class SynthesisPlan(Plan):
 
     @property
     def uncovered(self) -> tuple[str, ...]:
-        """Which columns and pairs cannot be counted, or for a part of the people, who stand for the others."""
-        return not_covered(self.reach.groups, self.terms.schema.names) if self.reach else ()
+        """Which columns, pairs and tables to keep cannot be counted, or for a part, who stand for the others."""
+        names, keep = self.terms.schema.names, self.selector.keep
+        return not_covered(self.reach.groups, names, keep) if self.reach else ()
 
     def check_question(self, question: Question) -> None:
         """Raise `RefusedError` unless this study lets the question be asked in its round."""
@@ -146,11 +155,11 @@ class SynthesisPlan(Plan):
         parities = f"noisy parities of at most {sets:,} set(s) of columns, " if sets else ""
         opened = f"the noisy tables of {tables} rounds, {parities}the model fitted to them and the rows drawn from it"
         moved = f", each parity by at most {unit.l1_of_counts()}{units_of(unit)}" if sets else ""
-        rows = "masked rows of its group, which look uniform, " if self.reach else ""
+        rows = "masked rows of its group, which look uniform, " if self.shared else ""
         asked = f"{rows}{opened}, and what was asked; each knows its own counts and share of noise"
-        sealed = "sealed rows that it cannot read, " if self.reach else ""
+        sealed = "sealed rows that it cannot read, " if self.shared else ""
         masked = f"{sealed}every party's masked answers, which look uniform, who dropped out, and "
-        party = "group" if self.reach else "party"
+        party, places = ("group", "groups") if self.shared else ("party", "parties")
         return Disclosure(
             sees={
                 "coordinator": f"{masked if graph else ''}{opened}",
@@ -160,31 +169,32 @@ class SynthesisPlan(Plan):
             sensitivity=(
                 f"{change_of(unit)} one person's {unit.rows} row(s) at one {party} changes each table by at most "
                 f"{unit.l2_squared_of_counts()} in squared l2{units_of(unit)}{moved}; the noise of a round is "
-                f"calibrated to as many as it asks; at up to {unit.parties} of them the changes add up in the "
-                f"same sum, so the noise is calibrated to {unit.parties} time(s) that, and each of these parties is "
-                f"charged 1/{unit.parties} of the round's part of the budget"
+                f"calibrated to as many as it asks; at up to {unit.parties} of the {places} the changes add up "
+                f"in the same sum, so the noise is calibrated to {unit.parties} time(s) that, and each of these "
+                f"parties is charged 1/{unit.parties} of the round's part of the budget"
             ),
             not_protected=(
                 GROUPS,
-                beyond_unit(unit),
+                f"people in more than {unit.parties} of the groups" if self.shared else beyond_unit(unit),
                 *(_of_masks(graph) if graph else ()),
-                *(_of_products(self.reach) if self.reach else ()),
+                *(_of_products(self.reach) if self.reach and self.shared else ()),
+                *(_of_lacking(self.reach) if self.reach else ()),
                 "the columns, bounds, labels and people, and which combinations of values were declared impossible: "
                 "they are public",
             ),
-            trust=trust_with_groups(self.account.colluding, proven=self.reach.proven) if self.reach else "",
+            trust=trust_with_groups(self.account.colluding, proven=self.reach.proven)
+            if self.reach and self.shared
+            else "",
         )
 
 
 def _of_products(reach: CutReach) -> tuple[str, ...]:
+    return (DEALER_AND_PARTY, SHOWN_RECORD if reach.proven else UNCHECKED_ROWS, WRONG_TRIPLES, ALIGNED)
+
+
+def _of_lacking(reach: CutReach) -> tuple[str, ...]:
     some = "people that a table does not count: they are assumed to be like those that it counts"
-    return (
-        DEALER_AND_PARTY,
-        SHOWN_RECORD if reach.proven else UNCHECKED_ROWS,
-        WRONG_TRIPLES,
-        ALIGNED,
-        *((some,) if not_covered(reach.groups, reach.terms.schema.names) else ()),
-    )
+    return (some,) if some_lack(reach.groups, reach.terms.schema.names) else ()
 
 
 def _of_masks(graph: SumGraph) -> tuple[str, ...]:
