@@ -107,3 +107,12 @@ def real_edges(lower: float, upper: float, bins: int, scale: Scale) -> NDArray[n
     edges[0], edges[-1] = bounds
     edges.flags.writeable = False
     return edges
+
+
+def apart(numbers: Sequence[float], digits: int) -> list[str]:
+    """Return increasing numbers to so many digits, or to as many more as make all texts different."""
+    for more in range(digits, 17):
+        texts = [f"{one:.{more}g}" for one in numbers]
+        if len(set(texts)) == len(texts):
+            return texts
+    return [f"{one:.17g}" for one in numbers]

@@ -14,6 +14,7 @@ from syndic.data import values as read
 from syndic.data.bins import (
     FINE_BINS,
     Scale,
+    apart,
     check_edges,
     check_few,
     check_scale,
@@ -343,8 +344,7 @@ class Real(Ranged, frozen=True, kw_only=True, tag_field="kind", tag="real"):
 
     def labels(self) -> tuple[str, ...]:
         """Return "[0, 0.5)" for each bin, and "(missing)"."""
-        texts = [f"{edge:.6g}" for edge in self.bin_edges]
-        labels = [f"[{a}, {b})" for a, b in pairwise(texts)]
+        labels = [f"[{a}, {b})" for a, b in pairwise(apart(self.bin_edges.tolist(), 6))]
         labels[-1] = labels[-1][:-1] + "]"
         return self._with_missing(labels)
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Boolean, Categorical, Column, Date, Integer, Ordinal, Real, Table
+from syndic.data.bins import apart
 from syndic.data.column import MISSING_LABEL, Listed
 from syndic.data.lists import OTHER
 from syndic.model.interval import quoted
@@ -131,17 +132,22 @@ def _summed(places: NDArray[np.int64], weights: NDArray[np.int64] | None, size: 
 
 
 def _between(column: Column, first: int, last: int) -> str:
-    """Return the values of the bins `first` to `last`, without writing out all bins: there may be billions."""
+    """Return the values of the bins `first` to `last`, without writing out all bins of equal width: maybe billions."""
     match column:
         case Integer() | Date():
             lower, width = int(column.lowest()), int(column.beyond() - column.lowest())
             low, high = (lower + place * width // column.levels for place in (first, last + 1))
+            if column.edges is not None or column.scale != "linear":
+                low, high = (int(edge) for edge in column.bin_edges[[first, last + 1]].astype(np.int64))
             if isinstance(column, Date):
                 return " to ".join(str(np.int64(step).astype(column.clock)) for step in (low, high - 1))
             return f"{low}-{high - 1}" if high - 1 > low else str(low)
         case Real():
             step = (column.upper - column.lower) / column.levels
-            return f"{column.lower + first * step:.4g} to {column.lower + (last + 1) * step:.4g}"
+            start, end = (column.lower + place * step for place in (first, last + 1))
+            if column.edges is not None or column.scale != "linear":
+                start, end = column.bin_edges[[first, last + 1]].tolist()
+            return " to ".join(apart([start, end], 4))
         case Ordinal():
             names = (*column.values, OTHER)
             return f"{names[first]} to {names[last]}" if last > first else names[first]

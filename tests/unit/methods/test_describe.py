@@ -365,6 +365,8 @@ def test_the_release_says_the_same_when_read_again(release: Release, tmp_path: P
 
 def test_the_report_is_one_page(release: Release, tmp_path: Path) -> None:
     page = report(release, tmp_path / "report.html").read_text()
+    # what stands out by chance is shown: 0.86 of the shown odds ratios of 80 and 40 among 2,000 contain the true one
+    assert "A ratio is shown only if its parts stand out from the noise." in page
     for text in ("All columns by arm", "age, median (quartiles)", "odds ratio within strata", "chi-squared test"):
         assert text in page
 
@@ -402,11 +404,39 @@ def test_advice_forecasts_the_widths(release: Release) -> None:
             '"real"\nname = "age"\nlower = -9e150\nupper = 9e150',
             "too far apart",
         ),
+        (
+            '"integer"\nname = "age"\nlower = 20\nupper = 99',
+            '"real"\nname = "age"\nlower = -9e98\nupper = 9e98',
+            "too far apart",
+        ),
+        (
+            '"integer"\nname = "age"\nlower = 20\nupper = 99',
+            '"real"\nname = "age"\nlower = 0.0\nupper = 1e-160',
+            "too close",
+        ),
     ],
 )
 def test_a_study_that_makes_no_sense_is_refused(old: str, new: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         Study.loads(STUDY.replace(old, new)).check()
+
+
+def test_groups_of_close_numbers_stay_apart() -> None:
+    """Edges that agree in six digits are written with more: groups with one label would be one group."""
+    study = Study.loads(
+        STUDY.replace(
+            'kind = "categorical"\nname = "arm"\nvalues = ["a", "b"]',
+            'kind = "real"\nname = "arm"\nlower = 2600000.0\nupper = 2600004.0\nbins = 4',
+        )
+    )
+    plan = study.plan_as(DescribePlan)
+    found = DescribeResult(
+        note=msgspec.structs.replace(plan.note, present=plan.note.parties, standard_deviation=1.0),
+        sums=np.full(plan.masked_sum.count, 1000 * ONE),
+        schema=study.schema,
+    )
+    assert list(found.groups.values()) == [0, 1, 2, 3]
+    assert list(found.groups)[1] == "[2600001, 2600002)"
 
 
 def test_questions_beyond_the_study_are_refused(release: Release) -> None:

@@ -12,6 +12,7 @@ from syndic.data import ArrowSource, Boolean, Categorical, Date, Instead, Intege
 from syndic.model.interval.question import read_question
 from syndic.report.counts import association, grouping, own_counts, pair
 
+DECEMBER = tuple(date(2020, 12, day) for day in range(1, 32))
 GENERATOR = np.random.default_rng(3)
 
 
@@ -49,6 +50,31 @@ def test_a_group_is_the_condition_of_a_question(column: Categorical) -> None:
     none = [label for label, text in zip(one.labels, asked, strict=True) if text is None]
     assert all(label == "(missing)" or "other values" in label for label in none)
     assert len(none) <= 1
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        Real(name="r", lower=1.0, upper=1e6, scale="log", bins=60),
+        Real(name="r", lower=0.0, upper=100.0, edges=(0.0, *np.linspace(90, 100, 40).tolist())),
+        Real(name="r", lower=1e6, upper=1e6 + 1, bins=60),
+        Integer(name="i", lower=1, upper=10**6, scale="log", bins=60),
+        Integer(name="i", lower=0, upper=999, edges=(0, *range(960, 1001))),
+        Date(name="d", lower=date(2000, 1, 1), upper=date(2020, 12, 30), edges=(date(2000, 1, 1), *DECEMBER)),
+    ],
+    ids=str,
+)
+def test_the_label_of_a_group_says_the_edges_of_its_bins(column: Real | Integer | Date) -> None:
+    one = grouping(column, np.zeros(1, dtype=np.int64), 12)
+    first = np.unique(one.groups(np.arange(column.levels)), return_index=True)[1]
+    starts, ends = (column.bin_edges[[*place]] for place in (first, (*first[1:], column.levels)))
+    for label, start, end in zip(one.labels, starts, ends, strict=False):
+        if isinstance(column, Real):
+            assert [float(text) for text in label.split(" to ")] == pytest.approx([start, end], rel=1e-3)
+            assert len(set(label.split(" to "))) == 2
+        else:
+            between = " to " if isinstance(column, Date) else "-"
+            assert label == (f"{start}{between}{end - 1}" if end - 1 > start or between == " to " else f"{start}")
 
 
 def test_a_long_list_keeps_the_most_frequent() -> None:

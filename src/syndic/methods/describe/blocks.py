@@ -25,8 +25,8 @@ ONE: Final = 1 << BITS
 """What one person counts in the sums, which are whole numbers."""
 MOST_BINS: Final = 32
 """Bins of a number whose quantiles are wanted, at most: each adds noise to the share below a value."""
-MOST_RANGE: Final = 1e100
-"""How far apart the bounds of a number may be."""
+MOST_RANGE: Final = 1e50
+"""How far apart the bounds of a number may be, and its inverse how close: fourth powers must be in floating point."""
 MOST_LEVELS: Final = 1000
 """Values of a listed column, at most."""
 
@@ -101,8 +101,8 @@ class Readings:
     def half(self) -> float:
         """Half the range of the numbers."""
         _, least, most = bins_of(self.column)
-        if not most - least < MOST_RANGE:
-            raise InputError(f"'{self.column.name}': its bounds are too far apart for a sum of squares")
+        if most > least and not 1 / MOST_RANGE < most - least < MOST_RANGE:
+            raise InputError(f"'{self.column.name}': its bounds are too far apart, or too close, for a sum of squares")
         return (most - least) / 2 or 1.0
 
     @cached_property

@@ -8,6 +8,7 @@ import pytest
 
 from syndic.errors import InputError
 from syndic.methods.vertimrf.sketch.cost import phantoms_needed, sketch_cost, sketch_delta
+from syndic.methods.vertimrf.sketch.loss import mixed_law, replaced_laws
 from syndic.methods.vertimrf.sketch.plan import SketchPlan, printed_plan
 from syndic.privacy import ApproximateEvent
 
@@ -103,6 +104,32 @@ def test_an_attacker_with_the_likelihood_ratio_gains_what_the_bracket_says(colum
     assert true <= found.upper
     worst = max(_advantage(plan, columns, each) for each in range(1, columns + 1))
     assert found.lower <= worst <= found.upper < 1.02 * worst
+
+
+@pytest.mark.parametrize(
+    ("plan", "epsilon"),
+    [
+        (SketchPlan(phantoms=2, floor=17, repetitions=1, cap=19, gamma=Fraction(1, 50)), 2.77575977968),
+        (SketchPlan(phantoms=4, floor=25, repetitions=1, cap=28, gamma=Fraction(1, 50)), 1.951643347404),
+        (SketchPlan(phantoms=1, floor=13, repetitions=1, cap=15, gamma=Fraction(1, 20)), 4.737008119426),
+    ],
+)
+def test_a_person_may_change_in_one_column_of_a_key_and_in_both_of_another(plan: SketchPlan, epsilon: float) -> None:
+    """Of columns a, b and c under keys for (a, b) and (a, c), a and b change: both of one key, one of the other."""
+    (first, gained), (second, more) = replaced_laws(plan, 2)
+    true = float(
+        np.outer(first, second).ravel() @ np.maximum(-np.expm1(epsilon - np.add.outer(gained, more).ravel()), 0)
+    )
+    for points in (2**16, 2**20):
+        found = sketch_delta(plan, columns=2, keys=2, epsilon=epsilon, neighbours="replace", points=points)
+        assert true <= found.upper
+
+
+def test_mixed_changes_cost_nothing_more_where_a_change_of_both_columns_is_the_worst() -> None:
+    both, one = replaced_laws(SketchPlan(phantoms=5600, floor=13, repetitions=2000, cap=17), 2)
+    chances, losses = mixed_law(both, one)
+    assert chances[-1] < 1e-18
+    assert losses[-1] == np.inf
 
 
 def _advantage(plan: SketchPlan, columns: int, changed: int) -> float:

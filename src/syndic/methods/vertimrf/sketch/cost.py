@@ -9,7 +9,7 @@ import msgspec
 from syndic.document import exact
 from syndic.errors import InputError
 from syndic.methods.vertimrf.sketch.compose import POINTS, Bracket, Losses, delta_above, delta_below
-from syndic.methods.vertimrf.sketch.loss import loss_law, replaced_laws
+from syndic.methods.vertimrf.sketch.loss import loss_law, mixed_law, replaced_laws
 from syndic.methods.vertimrf.sketch.plan import WORD_BITS, SketchPlan, floor_for
 from syndic.privacy.event import ApproximateEvent
 
@@ -44,7 +44,7 @@ def sketch_delta(
     worst = (replaced_laws(plan, columns) if neighbours == "replace" else ()) or (law.added(), law.removed())
     lower = max(delta_below(losses, repetitions=repetitions, epsilon=epsilon, points=points) for losses in worst)
     lower = max(0.0, lower - _word_rounding(plan.top, repetitions, epsilon))
-    return Bracket(lower, _above(plan, columns, repetitions, epsilon, neighbours, points))
+    return Bracket(lower, _above(plan, columns, keys, epsilon, neighbours, points))
 
 
 def _word_rounding(top: int, repetitions: int, epsilon: float) -> float:
@@ -52,10 +52,9 @@ def _word_rounding(top: int, repetitions: int, epsilon: float) -> float:
     return float(repetitions * top * 2.0**-WORD_BITS * (1 + exp(epsilon)))
 
 
-def _above(
-    plan: SketchPlan, columns: int, repetitions: int, epsilon: float, neighbours: Neighbours, points: int
-) -> float:
-    """Return a delta that holds in both directions between neighbours."""
+def _above(plan: SketchPlan, columns: int, keys: int, epsilon: float, neighbours: Neighbours, points: int) -> float:
+    """Return a delta that holds in both directions between neighbours, whichever of their values differ."""
+    repetitions = plan.repetitions * keys
 
     def of(losses: Losses, at: float) -> float:
         return delta_above(losses, repetitions=repetitions, epsilon=at, points=points)
@@ -63,6 +62,9 @@ def _above(
     law, rounding = loss_law(plan, columns), _word_rounding(plan.top, repetitions, epsilon)
     # replacing is symmetric: old and new values may be exchanged
     exact_laws = (law.added(), law.removed()) if neighbours == "add_remove" else replaced_laws(plan, columns)
+    if neighbours == "replace" and len(exact_laws) == 2 and keys > 1:
+        # under some keys one value may differ, under others both
+        exact_laws = (mixed_law(*exact_laws),)
     if exact_laws:
         return min(1.0, max(of(losses, epsilon) for losses in exact_laws) + rounding)
     ways = (
@@ -88,7 +90,7 @@ def sketch_cost(
     """
     # a coarse grid proves less, but what it proves holds
     for points in (_FEW_POINTS, POINTS):
-        found = _above(plan, columns, plan.repetitions * keys, nextafter(float(epsilon), 0), neighbours, points)
+        found = _above(plan, columns, keys, nextafter(float(epsilon), 0), neighbours, points)
         if found <= delta:
             break
     else:
@@ -124,7 +126,7 @@ def phantoms_needed(
 
     def kept(phantoms: int) -> bool:
         tried = with_phantoms(phantoms)
-        return _above(tried, columns, plan.repetitions * keys, epsilon, neighbours, points) <= delta
+        return _above(tried, columns, keys, epsilon, neighbours, points) <= delta
 
     # the losses of one column alone, 1 / phantoms each, add up to about this much
     fails, fits = 1, ceil(sqrt(plan.repetitions * keys) / epsilon)

@@ -16,7 +16,8 @@ proof that fails is the case of ties (Zhao et al. 2024, Theorem 4).
 
 Replacing a person moves the rank from the sketches of the old values to those of the new ones. Where all values change,
 old and new sketches are independent: the loss is one of presence plus one of absence. Where a value stays, its sketch
-shows the rank in both cases. Nothing proves which is worse, so both are computed.
+shows the rank in both cases. Nothing proves which is worse, so both are computed. Under several keys, each with its own
+pair of columns, some pairs may change in one column and others in both (`mixed_law`).
 
 Other people in the same values only add elements whose ranks do not depend on the person, which is post-processing: the
 worst case is a person alone in each value. Sketches of values that the person does not have reveal nothing.
@@ -69,6 +70,29 @@ def replaced_laws(plan: SketchPlan, columns: int) -> tuple[Losses, ...]:
     (present, gained), (absent, lost) = law.added(), law.removed()
     all_change = np.outer(present, absent).ravel(), np.add.outer(gained, lost).ravel()
     return (all_change,) if columns == 1 else (all_change, _one_of_two(plan, law.log_ratio))
+
+
+def mixed_law(both: Losses, one: Losses) -> Losses:
+    """Return losses that dominate those of two columns changed in both and in one: they bound any mixture.
+
+    They are those of both, but with probability eta everything is revealed: the least eta with which delta is not below
+    that of one at any epsilon. Both deltas are piecewise linear in exp(epsilon), so their kinks decide; old and new
+    values may be exchanged, so epsilon from 0 on suffices.
+    """
+    places = np.unique(np.concatenate([[0.0], *(losses[losses > 0] for _, losses in (both, one))]))
+    enough, needed = _deltas(both, places), _deltas(one, places)
+    eta = max(0.0, float(((needed - enough) / (1 - enough)).max()))
+    return np.append(both[0] * (1 - eta), eta), np.append(both[1], np.inf)
+
+
+def _deltas(law: Losses, places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the delta at ascending epsilons, all positive losses among them, as sums without differences."""
+    chances, losses = (each[law[1] > 0] for each in law)
+    against = np.bincount(np.searchsorted(places, losses), chances * np.exp(-losses), minlength=places.size)
+    # the probability of a larger loss, if the other table is the true one
+    larger = np.cumsum(against[:0:-1])[::-1]
+    steps = np.exp(places[:-1]) * np.expm1(np.diff(places)) * larger
+    return np.append(np.cumsum(steps[::-1])[::-1], 0.0)
 
 
 def _one_of_two(plan: SketchPlan, log_ratio: NDArray[np.float64]) -> Losses:
