@@ -38,7 +38,8 @@ def _error(result: DescribeResult, row: Row) -> PublishedError:
     lower, upper, wider = row.found.lower or 0.0, row.found.upper or 0.0, _factor(row)
     width, unit = upper - lower, "of 1"
     if "ratio" in row.what:
-        width, unit = log(upper / lower), "of 1 in its logarithm"
+        # a ratio per unit of a narrow column may be beyond a double
+        width, unit = log(max(upper, 1e-300)) - log(max(lower, 1e-300)), "of 1 in its logarithm"
     elif row.what in {"mean", "standard deviation", "difference of means", "linear coefficient by regression"}:
         width, unit = width / _spread(result, row.column), "of a standard deviation"
     deviation = width / (2 * _NORMAL)

@@ -421,6 +421,15 @@ def test_a_study_that_makes_no_sense_is_refused(old: str, new: str, said: str) -
         Study.loads(STUDY.replace(old, new)).check()
 
 
+def test_a_ratio_per_unit_of_a_narrow_column_is_forecast() -> None:
+    """The lower end of its interval is 0 in floating point."""
+    narrow = 'kind = "real"\nname = "age"\nlower = 0.0\nupper = 1e-6\nbins = 5'
+    study = STUDY.replace('kind = "integer"\nname = "age"\nlower = 20\nupper = 99', narrow)
+    told = advise(Study.loads(study.replace('on = ["arm"]', 'on = ["arm", "age"]')))
+    assert isinstance(told, NoiseAdvice)
+    assert any("age, per unit" in one.what for one in told.errors)
+
+
 def test_groups_of_close_numbers_stay_apart() -> None:
     """Edges that agree in six digits are written with more: groups with one label would be one group."""
     study = Study.loads(
