@@ -345,10 +345,11 @@ def stored_alignment(ledger: Path, alignment: str, seed: int | None) -> Alignmen
         value = look_up(ledger, digest, lambda memory: memory.kept(ORDER_NAME))
         if value is not None:
             return decode(value, StoredOrder).alignment
-    raise InputError(
+    text = (
         f"the study uses the alignment of study {alignment[:12]}, which this party does not have: run that study "
         "first, with the same folder"
     )
+    raise InputError(text, elsewhere=text)
 
 
 def _aligned(
