@@ -288,7 +288,9 @@ def _noted(world: World) -> Iterator[tuple[Any, str, Any]]:
 
     def contributing(party: Any, share: Any, values: Any, *, why: str) -> Any:
         noisy = contribute(party, share, values, why=why)
-        noisy = values if lies is not None and lies.silent_noise else noisy
+        if lies is not None and lies.silent_noise:
+            # in the units of what the others add: anything else opens to numbers that say nothing
+            noisy = values * getattr(getattr(share, "across", share), "scale", 1)
         world.note_drawn(party.name, share, values, noisy)
         return noisy
 
