@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -184,7 +185,9 @@ def test_the_noise_left_for_a_partner_is_what_the_claim_needs(monkeypatch: pytes
     assert left_noise(SOUND, tries) * slack >= 1
     # half the variance: what shares made for nobody colluding would leave
     less_noise(monkeypatch, 2)
-    assert left_noise(study_for("crosstables", 2, local=True, adversary="passive"), tries) * slack < 1
+    # an edition of its own: plans are kept, and that of another planted fault has a ring too small for this noise
+    planted = msgspec.structs.replace(study_for("crosstables", 2, local=True, adversary="passive"), edition=2)
+    assert left_noise(planted, tries) * slack < 1
 
 
 def from_shares(seen: Run) -> float:
