@@ -1,6 +1,8 @@
 """Runs: what is finished is kept, what was interrupted starts again, nothing is lost by one failure."""
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,8 @@ from syndic.document import from_file
 from syndic.errors import InputError
 from syndic.report.figure import Bars, Curve, Line, Series
 from syndic_lab.bench.row import Row
-from syndic_lab.reproduce import Item, Paper, reproduce
+from syndic_lab.reproduce import Item, Paper, chosen, reproduce
+from syndic_lab.reproduce import run as running
 from syndic_lab.reproduce.pace import Pace, calibrated, in_words
 from syndic_lab.reproduce.run import Outcome
 
@@ -145,3 +148,40 @@ def test_remaining_time_follows_what_passed() -> None:
     assert pace.remaining == pytest.approx(40)
     assert [in_words(seconds) for seconds in (0.1, 60, 600, 7200)] == ["1 s", "60 s", "10 min", "2.0 h"]
     assert calibrated() > 0.05
+
+
+def test_items_of_the_catalogue_run_in_processes(tmp_path: Path) -> None:
+    items = (*chosen(["learning-table-1"]), *chosen(["estimation-figure-1"]))
+    beside = reproduce(items, tmp_path / "two", quick=True, jobs=2)
+    assert [one.state for one in beside] == ["done", "not reproducible"]
+    (alone, _) = reproduce(items, tmp_path / "one", quick=True)
+    assert beside[0].outcome is not None
+    assert alone.outcome is not None
+    assert beside[0].outcome.rows == alone.outcome.rows
+    assert beside[0].verdicts == alone.verdicts
+
+
+def test_nothing_runs_beside_an_item_that_measures_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_work: list[str] = []
+    seen: dict[str, set[str]] = {}
+    both = threading.Barrier(2, timeout=20)
+
+    def measure_as(name: str) -> Any:
+        def measure(quick: bool) -> Iterator[Row]:
+            at_work.append(name)
+            if name != "timed":
+                both.wait()
+            seen[name] = set(at_work)
+            if name != "timed":
+                both.wait()
+            at_work.remove(name)
+            yield Row(bench="b", row="r", metric="loss", value=1.0, unit="")
+
+        return measure
+
+    items = {name: item(name, measure_as(name), timed=name == "timed") for name in ("a", "b", "timed")}
+    monkeypatch.setattr(running, "_processes", ThreadPoolExecutor)
+    monkeypatch.setattr(running, "_run_named", lambda name, *given: running._run(items[name], *given))
+    found = reproduce(tuple(items.values()), tmp_path, quick=True, jobs=2)
+    assert [(one.name, one.state) for one in found] == [("a", "done"), ("b", "done"), ("timed", "done")]
+    assert seen == {"timed": {"timed"}, "a": {"a", "b"}, "b": {"a", "b"}}

@@ -26,9 +26,12 @@ from syndic_lab.reproduce.run import reason_not_to
     show_default=True,
     help="Where rows and the report go; what is there already is not run again.",
 )
+@click.option(
+    "--jobs", metavar="N", type=click.IntRange(min=1), default=2, show_default=True, help="How many items at a time."
+)
 @click.option("--list", "listed", is_flag=True, help="Only name the items, with what each takes or lacks here.")
 @JSON
-def reproduce(names: tuple[str, ...], quick: bool, folder: Path, listed: bool, as_json: bool) -> None:
+def reproduce(names: tuple[str, ...], quick: bool, folder: Path, jobs: int, listed: bool, as_json: bool) -> None:
     """Repeat published experiments and compare the results.
 
     Writes report.html, report.md and one JSON file for each item. The same command continues an interrupted run.
@@ -38,7 +41,7 @@ def reproduce(names: tuple[str, ...], quick: bool, folder: Path, listed: bool, a
     if listed:
         _list(items, quick, as_json)
         return
-    done = run_items(items, folder, quick=quick, tell=lambda text: click.echo(text, err=True))
+    done = run_items(items, folder, quick=quick, jobs=jobs, tell=lambda text: click.echo(text, err=True))
     paths = write_report(items, done, folder, quick=quick)
     if as_json:
         show.as_json({"summary": summary_of(done), "items": done})

@@ -125,7 +125,8 @@ class Item:
     With `measure`, `reason` says where data can be asked for. `needs` are files of `SYNDIC_DATA`, `libraries` what must
     be importable; `rules` go by the beginning of a metric, the first that fits counts. Rows without a published number
     are shown if their metric begins with one of `shown`. `seconds` are processor seconds, quick and in full, on the
-    machine that calibration refers to; without the first the item is left out of a quick run. `pieces` are parts of a
+    machine that calibration refers to; without the first the item is left out of a quick run. `timed`: it measures
+    time, so nothing runs beside it. `pieces` are parts of a
     full run, by name: each takes an hour at most and is kept by itself. `benches` names the modules of
     `syndic_lab.bench` whose published rows it has.
     """
@@ -143,6 +144,7 @@ class Item:
     shown: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: tuple[float | None, float] = (None, 0.0)
+    timed: bool = False
     pieces: tuple[tuple[str, Measure], ...] = ()
     benches: tuple[str, ...] = ()
 

@@ -192,6 +192,7 @@ ITEMS: Final = (
     _figure(9, erm_data.adult, 30_000, (None, 150.0)),
     Item(
         name="learning-table-2",
+        timed=True,
         paper=PAPER,
         where="Table 2 (appendix)",
         what="time and traffic of one aggregation of 100 parties' 104 values with noise",

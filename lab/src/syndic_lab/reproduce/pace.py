@@ -48,8 +48,8 @@ class Pace:
         return self._left * (self._passed / self._expected if self._expected >= 30 else self._speed)
 
     def done(self, item: Item, passed: float) -> None:
-        """Take note of an item that is done."""
+        """Take note of an item that is done, so many seconds after the first one began."""
         expected = item.expected(self._quick) or 0.0
         self._left -= expected
         self._expected += expected
-        self._passed += passed
+        self._passed = passed

@@ -1,13 +1,16 @@
-"""Run items one after the other, each result on disk as soon as it is there, and none twice."""
+"""Run items in one or several processes, each result on disk as soon as it is there, and none twice."""
 
 import hashlib
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -51,35 +54,78 @@ def silent(_text: str) -> None:
     """Say nothing."""
 
 
-def reproduce(items: Sequence[Item], folder: Path, *, quick: bool, tell: Tell = silent) -> list[Done]:
+def reproduce(items: Sequence[Item], folder: Path, *, quick: bool, jobs: int = 1, tell: Tell = silent) -> list[Done]:
     """Run what can be run and is not yet in the folder; every item is accounted for in the answer.
 
-    An interrupted run goes on where it was: what is finished is read, the item or piece under way starts again.
+    With several `jobs`, items of the catalogue run in as many processes, those that measure time before all others and
+    alone. An interrupted run goes on where it was: what is finished is read, the item or piece under way starts again.
     """
     (folder / "items").mkdir(parents=True, exist_ok=True)
-    kept = {item.name: _kept(item, folder, quick) for item in items if not reason_not_to(item, quick)}
-    waiting = [item for item in items if item.name in kept and kept[item.name] is None]
-    pace = Pace(waiting, quick, calibrated())
-    if waiting:
-        tell(f"{len(waiting)} to run, {len(kept) - len(waiting)} already there: about {in_words(pace.remaining)}")
-    found = []
+    found: dict[str, Done] = {}
     for item in items:
         stated = reason_not_to(item, quick)
-        if stated is not None:
-            found.append(Done(name=item.name, state=stated[0], why=stated[1]))
-            continue
-        outcome = kept[item.name]
-        if outcome is not None:
-            found.append(_done(item, outcome, "kept"))
-            continue
-        place = waiting.index(item) + 1
-        tell(f"{place}/{len(waiting)} {item.name}: {item.where}; about {in_words(pace.remaining)} left")
-        start = time.perf_counter()
-        found.append(_run(item, folder, quick))
-        pace.done(item, time.perf_counter() - start)
-        if found[-1].state == "failed":
-            tell(f"{item.name} failed: {found[-1].why}")
+        outcome = None if stated else _kept(item, folder, quick)
+        if stated:
+            found[item.name] = Done(name=item.name, state=stated[0], why=stated[1])
+        elif outcome:
+            found[item.name] = _done(item, outcome, "kept")
+    waiting = [item for item in items if item.name not in found]
+    if waiting:
+        pace = Pace(waiting, quick, calibrated() / jobs)
+        there = sum(one.state == "kept" for one in found.values())
+        tell(f"{len(waiting)} to run, {there} already there: about {in_words(pace.remaining)}")
+        found |= _run_all(waiting, folder, quick, jobs, pace, tell)
+    return [found[item.name] for item in items]
+
+
+def _run_all(waiting: Sequence[Item], folder: Path, quick: bool, jobs: int, pace: Pace, tell: Tell) -> dict[str, Done]:
+    """Run items, as many at a time as there are jobs."""
+    queue = deque(waiting)
+    if jobs > 1:  # a long item at the end would run by itself
+        queue = deque(sorted(waiting, key=lambda item: (not item.timed, -(item.expected(quick) or 0.0))))
+    found: dict[str, Done] = {}
+    running: dict[Future[Done], Item] = {}
+    began = time.perf_counter()
+    with _Here() if jobs == 1 else _processes(jobs) as workers:
+        while queue or running:
+            timed = any(item.timed for item in running.values())
+            while queue and len(running) < (1 if timed or queue[0].timed else jobs):
+                item = queue.popleft()
+                place = len(waiting) - len(queue)
+                tell(f"{place}/{len(waiting)} {item.name}: {item.where}; about {in_words(pace.remaining)} left")
+                work = (_run, item) if jobs == 1 else (_run_named, item.name)
+                running[workers.submit(*work, folder, quick)] = item
+                timed = timed or item.timed
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                item = running.pop(future)
+                found[item.name] = done = future.result()
+                pace.done(item, time.perf_counter() - began)
+                if done.state == "failed":
+                    tell(f"{item.name} failed: {done.why}")
     return found
+
+
+class _Here(Executor):
+    """Runs what is submitted at once, in this process."""
+
+    def submit(self, fn: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*given, **named))
+        return future
+
+
+def _processes(jobs: int) -> Executor:
+    """Return fresh processes with one thread of linear algebra each: more would wait for each other."""
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+
+
+def _run_named(name: str, folder: Path, quick: bool) -> Done:
+    """Run an item of the catalogue: its functions are found by name, since most cannot be sent to a process."""
+    from syndic_lab.reproduce.catalogue import CATALOGUE  # noqa: PLC0415  # the catalogue imports this package
+
+    return _run(next(item for item in CATALOGUE if item.name == name), folder, quick)
 
 
 def reason_not_to(item: Item, quick: bool) -> tuple[State, str] | None:

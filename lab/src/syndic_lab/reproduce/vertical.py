@@ -339,6 +339,7 @@ ITEMS: Final = (
     _shown("figure-9", "Figure 9", "consistent tables on and off", ("consistency",), seconds=(35.0, 700.0)),
     Item(
         name="vertimrf-table-2",
+        timed=True,
         paper=PAPER,
         where="Table 2",
         what="time and traffic on Adult",
