@@ -23,6 +23,7 @@ def main() -> int:
     parser.add_argument("--deviations", type=int, default=10_000, help="how many for each method")
     parser.add_argument("--state", type=Path, default=Path(".liars.json"), help="what was seen so far")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so long, and go on the next time")
+    parser.add_argument("--only", metavar="METHOD", action="append", help="only this method; may be repeated")
     given = parser.parse_args()
     # thousands of refusals are expected
     logging.getLogger("syndic").setLevel(logging.CRITICAL)
@@ -31,11 +32,11 @@ def main() -> int:
 
         sys.stdout.write(table())
         return 0
-    return _run(given.deviations, given.state, given.seconds)
+    return _run(given.deviations, given.state, given.seconds, given.only or [])
 
 
-def _run(deviations: int, state: Path, seconds: float) -> int:
-    tallies, end = _read(state), time.monotonic() + seconds
+def _run(deviations: int, state: Path, seconds: float, only: list[str]) -> int:
+    tallies, end = _read(state, only), time.monotonic() + seconds
     while time.monotonic() < end:
         seen = by_method(tallies)
         method = min(seen, key=seen.__getitem__)
@@ -61,7 +62,7 @@ def method_of(name: str) -> str:
 
 def by_method(tallies: dict[tuple[str, str], Tally]) -> Counter[str]:
     """Return how many deviations there were for each method."""
-    seen = Counter[str]({method_of(name): 0 for name in targets()})
+    seen = Counter[str]({method_of(name): 0 for name, _ in tallies})
     for (name, _), tally in tallies.items():
         seen[method_of(name)] += tally.count
     return seen
@@ -88,10 +89,11 @@ def _report(tallies: dict[tuple[str, str], Tally]) -> int:
     return 1 if wrong else 0
 
 
-def _read(state: Path) -> dict[tuple[str, str], Tally]:
-    kept: dict[str, Any] = json.loads(state.read_text()) if state.exists() else {}
-    tallies = {}
+def _read(state: Path, only: list[str]) -> dict[tuple[str, str], Tally]:
+    kept, tallies = _kept(state), {}
     for name, target in targets().items():
+        if only and method_of(name) not in only:
+            continue
         for role in target.roles:
             one = kept.get(f"{name}/{role}", {})
             tallies[name, role] = Tally(
@@ -106,8 +108,13 @@ def _read(state: Path) -> dict[tuple[str, str], Tally]:
     return tallies
 
 
+def _kept(state: Path) -> dict[str, Any]:
+    kept: dict[str, Any] = json.loads(state.read_text()) if state.exists() else {}
+    return kept
+
+
 def _write(state: Path, tallies: dict[tuple[str, str], Tally]) -> None:
-    kept = {
+    kept = _kept(state) | {
         f"{name}/{role}": {
             "deviations": dict(tally.deviations),
             "violations": tally.violations,
