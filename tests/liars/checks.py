@@ -16,7 +16,6 @@ import numpy as np
 
 from liars.world import Drawn, Numbers, World, kept_of, sums_of
 from syndic.kernel import Call, Node, decode
-from syndic.methods.synthesis.vertical_agree import RoundClose
 from syndic.mpc.align.work import ORDER_NAME, StoredOrder
 from syndic.mpc.graph import Seats
 from syndic.mpc.listing import marked
@@ -120,7 +119,7 @@ def _question(world: World, call: Call) -> bytes:
     """
     step = next(iter(world.nodes.values())).steps.get(call.step)
     takes = None if step is None else step[0].takes
-    passed_on = takes is RoundClose or (takes is not None and takes.__module__.startswith("syndic.mpc."))
+    passed_on = takes is not None and takes.__module__.startswith("syndic.mpc.")
     return call.step.encode() if passed_on else call.body
 
 

@@ -69,7 +69,7 @@ UNREACHED: Final = {
     "methods/learning/learn.py _noise: this step": "steps that a plan does not have are refused before",
     "methods/regression/gram.py Gram.count_bins": "the step is in a plan with a scaling only",
     "methods/regression/pooled_gram.py PooledGram.count_bins": "the step is in a plan with a scaling only",
-    "methods/synthesis/vertical.py Vertical.product_served": "the step is in a plan with servers only",
+    "methods/synthesis/synthesis.py Synthesis.product_served": "the step is in a plan with servers only",
     "methods/vertimrf": "variants of the method that have no target; a party that lies there spoils the result only",
 }
 """Refusals that no liar of this suite meets, and why nobody's privacy hangs on them."""

@@ -19,8 +19,8 @@ from syndic.advice.vertical_people import CROWDS, Codes, Crowd, distance, made_u
 from syndic.errors import InputError
 from syndic.evaluation.distance import column_sets
 from syndic.kernel import Progress, budget_of, silent_progress
-from syndic.methods.synthesis.horizontal import Synthesis
-from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
+from syndic.methods.synthesis.plan import SynthesisPlan
+from syndic.methods.synthesis.synthesis import Synthesis
 from syndic.methods.synthesis.trust import POOR
 from syndic.study import Study
 

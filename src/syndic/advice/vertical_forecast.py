@@ -15,9 +15,8 @@ from syndic.data import Domain
 from syndic.methods.comparison.glued_plan import GluedPlan
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.measure import RoundLimits
+from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.rounds import Reach, fitting
-from syndic.methods.synthesis.vertical_plan import VerticalPlan
-from syndic.methods.synthesis.vertical_rounds import alone
 from syndic.model.markov import Grouping, Measurement
 from syndic.model.markov.counts import Parities
 from syndic.model.markov.parity import parity_sums
@@ -81,9 +80,9 @@ class MadeUpCounts:
 
 
 def forecast_shares(study: Study, people: Codes, draws: np.random.Generator) -> Codes:
-    """Return the rows that the vertical synthesis would make from artificial people."""
-    plan = study.plan_as(VerticalPlan)
-    counts = MadeUpCounts(people, alone(plan.account), plan.size.rooms, draws, plan)
+    """Return the rows that a synthesis would make from artificial people."""
+    plan = study.plan_as(SynthesisPlan)
+    counts = MadeUpCounts(people, plan.account, plan.size.rooms, draws, plan.reach)
     fitted = plan.selector.run(counts, plan.account.whole, zeros=plan.impossible)
     return _drawn(fitted.sample(counts.people or 0, draws))
 

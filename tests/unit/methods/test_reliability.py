@@ -19,7 +19,7 @@ from syndic.document import from_builtins, from_file
 from syndic.errors import InputError
 from syndic.evaluation.distance import Distance, relied_on, worst_pairs
 from syndic.methods.synthesis.expected import reliability_of
-from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
+from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.trust import POOR, ExpectedError, PairTrust, Reliability
 from syndic.model.markov import Grouping, Measurement, Synthesis
 from syndic.model.markov.fit import fit

@@ -1,11 +1,12 @@
-"""Rounds of a synthesis over any cut: which tables groups of people can count, by which sums and products."""
+"""Rounds of a synthesis where groups of people have several parties, or lack columns: who counts what, what opens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import final
+from typing import Final, final
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from syndic.data import Domain
@@ -14,10 +15,18 @@ from syndic.kernel import PARTNERS, Group, Terms, covered
 from syndic.methods.layout import Counts, Names, TableLayout, TableNoise, layout_of
 from syndic.methods.synthesis.account import Account, RoundNoise
 from syndic.methods.synthesis.measure import Question, RoundLimits
-from syndic.methods.synthesis.vertical_rounds import alone, opens_in_word, room_for
+from syndic.methods.synthesis.size import Size, most_rows
+from syndic.model.markov import Adaptive
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.ring import Integers
+from syndic.mpc.ring import OVERFLOW, Integers
+from syndic.mpc.threeserver import product_by
 from syndic.mpc.triple import ProductSizes
+
+# Shares fill their ring, and noise is added to them as 64-bit numbers.
+_MOST_BITS: Final = 62
+# Of one masked entry of a chunk at a party: as drawn, opened, unpacked and multiplied.
+_ENTRY_BYTES: Final = 32
+_CHUNK_ENTRIES: Final = 1 << 24
 
 
 @final
@@ -61,13 +70,17 @@ class CutRound:
 @final
 @dataclass(frozen=True, kw_only=True)
 class CutReach:
-    """Which tables the groups of a study can count, and how well. People that a table lacks count as the others do."""
+    """Which tables the groups of a study can count, and how well. People that a table lacks count as the others do.
+
+    `proven`: whether parties prove their rows. `servers`: the parties that multiply, if not the coordinator deals.
+    """
 
     terms: Terms
     groups: tuple[Group, ...]
     account: Account
     proven: bool
     rooms: tuple[RoundLimits, ...]
+    servers: tuple[str, ...] = ()
 
     @property
     def people(self) -> int:
@@ -92,14 +105,10 @@ class CutReach:
             return True
         noise = self.account.noise_of(number, len(tables), layout.dimension)
         try:
-            sizes = self.sizes(layout, noise)
-        except InputError:  # more noise than any field has room for
+            sizes = _sizes(self.terms, layout, noise, proven=self.proven)
+        except InputError:  # more noise than any field has room for, or than 64 bits have
             return False
-        return opens_in_word(sizes, noise) and layout.traffic(sizes) <= self.rooms[number - 1].traffic
-
-    def sizes(self, layout: TableLayout, noise: RoundNoise) -> ProductSizes:
-        """Return a ring or field that has room for the sum over all people."""
-        return layout.sizes(self.terms, room_for(noise, layout) + self.people, proven=self.proven)
+        return layout.traffic(sizes) <= self.rooms[number - 1].traffic
 
     def round_of(self, question: Question) -> CutRound:
         """Return how a question that was checked is answered."""
@@ -114,22 +123,53 @@ class CutReach:
 def _round_of(reach: CutReach, question: Question) -> CutRound:
     domain = question.grouping(reach.terms.schema.domain).domain_of_groups
     layout = layout_of(reach.groups, question.tables, domain)
-    account, asked = reach.account, (question.number, len(question.tables), layout.dimension)
-    share, whole = account.noise_of(*asked), alone(account).noise_of(*asked)
-    if not layout.across:
-        ring = share.ring(reach.people, layout.dimension)
+    # partners who were asked different things cannot read each other's mail; a part of a digest can be made equal
+    label = f"round {question.number}, {question.digest.hex()}"
+    return plan_round(
+        reach.terms, reach.account, question.number, layout, label, proven=reach.proven, servers=reach.servers
+    )
+
+
+def plan_round(
+    terms: Terms,
+    account: Account,
+    number: int,
+    layout: TableLayout,
+    label: str,
+    *,
+    proven: bool = False,
+    servers: tuple[str, ...] = (),
+) -> CutRound:
+    """Return how the tables of a round are counted, with its part of the account; `label` is that of its product.
+
+    Raises:
+        InputError: if counts and their noise do not fit 64 bits.
+    """
+    asked = number, len(layout.tables), layout.dimension
+    share, whole = account.noise_of(*asked), account.alone.noise_of(*asked)
+    if not layout.across:  # a field may have no room for the noise
+        ring: Integers = share.ring(sum(group.people for group in layout.groups), layout.dimension)
         return CutRound(layout=layout, product=None, share=share, whole=whole, ring=ring)
-    sizes = reach.sizes(layout, share)
-    product = SecureProduct(
-        # partners who were asked different things cannot read each other's mail
-        label=f"round {question.number}, {question.digest.hex()}",
+    sizes = _sizes(terms, layout, share, proven=proven)
+    product = product_by(
+        servers,
+        label=label,
         sizes=sizes,
         pairs=tuple(layout.across),
         groups=layout.widths,
-        proven=reach.proven,
+        proven=proven,
         cells={pair: layout.cells(pair) for pair in layout.across},
     )
     return CutRound(layout=layout, product=product, share=share, whole=whole, ring=sizes.ring.scaled(share.scale))
+
+
+def _sizes(terms: Terms, layout: TableLayout, noise: RoundNoise, *, proven: bool) -> ProductSizes:
+    """Return a ring or field that has room for the sum over all people and its noise."""
+    most = -(-noise.tail(OVERFLOW / layout.dimension) // noise.scale)
+    sizes = layout.sizes(terms, most + sum(group.people for group in layout.groups), proven=proven)
+    if sizes.ring.bits + noise.scale.bit_length() - 1 > _MOST_BITS:
+        raise InputError("counts and their noise do not fit 64 bits: raise epsilon or delta, or ask for fewer cells")
+    return sizes
 
 
 def _one_sided(group: Group, table: Domain) -> bool:
@@ -137,3 +177,41 @@ def _one_sided(group: Group, table: Domain) -> bool:
     parties = group.counted_by(table.names)
     sides = [table.project(name for name in table.names if group.holders[name] == party).size for party in parties]
     return len(parties) == PARTNERS and min(sides) == 1
+
+
+# How much the rounds may send.
+
+
+def limit_traffic(
+    terms: Terms,
+    account: Account,
+    selector: Adaptive,
+    size: Size,
+    traffic: int,
+    *,
+    proven: bool,
+    groups: Sequence[Group],
+) -> Size:
+    """Give the round of pairs what it takes, at most half of the traffic, and the rest evenly to chosen tables.
+
+    The first round is counted at home. `traffic` is in bytes a person.
+    """
+    whole = traffic * most_rows(terms)
+    pairs = _pairs_traffic(terms, account, selector, proven=proven, groups=groups)
+    chosen, second = len(size.rooms) - 2, min(pairs, whole // 2)
+    parts = (0, second, *[(whole - second) // chosen] * chosen)
+    rooms = tuple(replace(room, traffic=part) for room, part in zip(size.rooms, parts, strict=True))
+    held = _ENTRY_BYTES * min(_CHUNK_ENTRIES, max(parts))
+    return replace(size, rooms=rooms, memory_bytes=size.memory_bytes + held)
+
+
+def _pairs_traffic(terms: Terms, account: Account, selector: Adaptive, *, proven: bool, groups: Sequence[Group]) -> int:
+    """Return about how many bytes all pairs of columns across parties take, at most, once rare levels are grouped."""
+    domain = terms.schema.domain
+    grouped = Domain(domain.names, tuple(min(size, selector.most_levels) for size in domain.sizes))
+    tables = [names for names in selector.pairs(grouped) if min(grouped.project(names).sizes) > 1]
+    layout = layout_of(groups, tables, grouped)
+    if not layout.across:
+        return 0
+    noise = account.noise_of(2, len(tables), layout.dimension)
+    return layout.traffic(_sizes(terms, layout, noise, proven=proven))
