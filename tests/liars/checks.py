@@ -30,6 +30,8 @@ Sum = tuple[int, tuple[str, ...]]
 
 ROUNDING = 1.25
 """Room for variances that are estimated from draws."""
+_NOTHING = 1e-290
+"""The variance of what a party adds no noise to is stated as less."""
 _ALIKE = 4.0
 """Estimates of one variance differ by less."""
 
@@ -210,6 +212,8 @@ class Opening:
     @property
     def ratio(self) -> float:
         """The largest logarithm of the likelihood ratio if the noise is geometric on both sides of 0."""
+        if not self.variance.size:
+            return 0.0
         spread = self.variance.max() / self.variance.min()
         half = (np.full_like(self.variance, self.variance.mean()) if spread < _ALIKE else self.variance) / 2
         # of this law, half the variance is q / (1 - q)^2
@@ -231,8 +235,10 @@ def openings(one: World, other: World, sums: Iterable[Sum]) -> Iterator[Opening]
 
 def _of(apart: Any, drawn: list[Drawn]) -> Opening:
     noise, variance = (np.sum([getattr(each, name) for each in drawn], axis=0) for name in ("noise", "variance"))
-    at = min((each.at for each in drawn), default=0)
-    return Opening(np.asarray(apart, dtype=np.float64).ravel(), noise, variance, at)
+    at, moved = min((each.at for each in drawn), default=0), np.asarray(apart, dtype=np.float64).ravel()
+    # a party adds nothing to tables that another one counts alone
+    told = (variance > _NOTHING) | (moved != 0)
+    return Opening(moved[told], noise[told], variance[told], at)
 
 
 def _products(one: World, other: World) -> Iterator[Opening]:

@@ -14,9 +14,10 @@ from syndic.advice.vertical_people import Codes
 from syndic.data import Domain
 from syndic.methods.comparison.glued_plan import GluedPlan
 from syndic.methods.synthesis.account import Account
+from syndic.methods.synthesis.cut import CutReach
 from syndic.methods.synthesis.measure import RoundLimits
 from syndic.methods.synthesis.plan import SynthesisPlan
-from syndic.methods.synthesis.rounds import Reach, fitting
+from syndic.methods.synthesis.rounds import fitting
 from syndic.model.markov import Grouping, Measurement
 from syndic.model.markov.counts import Parities
 from syndic.model.markov.parity import parity_sums
@@ -36,7 +37,7 @@ class MadeUpCounts:
         account: Account,
         rooms: Sequence[RoundLimits],
         draws: np.random.Generator,
-        reach: Reach | None = None,
+        reach: CutReach | None = None,
     ) -> None:
         """Start before the first round; `reach` gives the tables that parties can count together, and their noise."""
         self.domain: Domain = account.domain

@@ -342,6 +342,12 @@ def test_a_study_that_cannot_work_is_refused(parties: str, columns: str, match: 
         synthesis_across(parties=parties, columns=columns).check()
 
 
+def test_a_person_is_in_one_group_however_many_parties_it_has() -> None:
+    # four times the variance for nothing
+    with pytest.raises(InputError, match="set parties = 1"):
+        synthesis_across(unit='neighbours = "replace"\nparties = 2').check()
+
+
 def test_a_round_of_own_tables_may_have_more_noise_than_a_field_has_room_for() -> None:
     agreed = synthesis_across(budget="epsilon = 1e-5\ndelta = 1e-5")
     made = agreed.plan_as(SynthesisPlan)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from syndic.data import Domain
 from syndic.errors import InputError
 from syndic.kernel import Message, Session
 from syndic.methods.synthesis.account import Account
+from syndic.methods.synthesis.cut import CutReach
 from syndic.methods.synthesis.measure import Question, RoundLimits, check_question, split
 from syndic.methods.synthesis.result import AskedParities, AskedRound, ReleasedModel, SynthesisNote, SyntheticTable
 from syndic.model.markov import Adaptive, Grouping, Measurement, Synthesis
@@ -52,7 +53,7 @@ class RemoteCounts:
         rooms: Sequence[RoundLimits],
         people: int | None,
         ask: "Ask",
-        reach: "Reach | None" = None,
+        reach: CutReach | None = None,
     ):
         """Begin before the first round; `people` is the number of rows where it is public."""
         self.domain: Domain = session.terms.schema.domain
@@ -149,16 +150,6 @@ class RemoteCounts:
             branches=selector.branches,
             target=selector.target,
         )
-
-
-class Reach(Protocol):
-    """Where the columns of parties differ: which tables they can count, and how well."""
-
-    def noisier(self, table: Domain) -> float | None:
-        """Return how many times the least variance a table has; None if it cannot be counted."""
-
-    def takes(self, number: int, tables: Sequence[tuple[str, ...]], domain: Domain) -> bool:
-        """Return whether round `number` can count all these tables over groups of levels."""
 
 
 Taken = Callable[[Sequence[tuple[str, ...]]], bool]
