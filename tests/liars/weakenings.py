@@ -31,11 +31,7 @@ PLACES: Final = ("kernel", "mpc", "methods", "privacy/ledger.py")
 ERRORS: Final = {"RefusedError", "BudgetError"}
 
 ELSEWHERE: Final = {
-    "methods/synthesis/horizontal_plan.py SynthesisPlan.check_question: : a table": (
-        "tests/unit/methods/test_any_cut_synthesis.py"
-    ),
-    "methods/synthesis/horizontal.py _count_apart": "tests/unit/methods/test_any_cut_synthesis.py",
-    "methods/synthesis/horizontal.py _product": "tests/unit/methods/test_any_cut_synthesis.py",
+    "methods/synthesis/synthesis.py _product": "tests/unit/methods/test_any_cut_synthesis.py",
     # between organisations: signatures and agreements
     "kernel/agreement.py": "tests/unit/study/test_agreement_signatures.py",
     "kernel/memory.py Head.check": "tests/unit/study/test_put_back.py",
