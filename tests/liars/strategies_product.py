@@ -1,5 +1,6 @@
 """What a lying coordinator does as the dealer of secure products, to pairs of parties and to two servers."""
 
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -39,10 +40,14 @@ def _values(liar: LyingCoordinator, call: Call) -> None:
     early("contribute", PublicKeys(keys=keys))(liar, call)
 
 
+def _with_tables(asked: Any, tables: Any) -> Any:
+    return replace(asked, tables=tables)
+
+
 def _own_tables(liar: LyingCoordinator, calls: dict[str, Call]) -> dict[str, Call]:
     for step in ("ask_round", "count"):
         for party, table in (("p0", ("age",)), ("p1", ("score",))):
-            calls = tell(step, lambda asked, table=table: replace(asked, tables=(table,)), party)(liar, calls)
+            calls = tell(step, partial(_with_tables, tables=(table,)), party)(liar, calls)
     return calls
 
 

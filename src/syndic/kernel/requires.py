@@ -42,7 +42,7 @@ class Requires(Document):
             check_held(groups, terms.schema.names)
             if terms.unit.parties > len(groups):
                 raise InputError(
-                    f"a person is in at most the {len(groups)} group(s) of people: set parties = {len(groups)} in [unit]"
+                    f"a person is in at most {len(groups)} group(s) of people: set parties = {len(groups)} in [unit]"
                 )
             replace(self, any_cut=False, **(SHARED if shared_people(terms) else {"columns": "any"})).check_cut(terms)
             return

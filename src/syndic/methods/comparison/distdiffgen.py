@@ -233,10 +233,8 @@ class Distdiffgen(Method, tag="distdiffgen"):
     def count_leaves(self, party: Party[DistdiffgenPlan], message: Nothing) -> SumMasked:
         """Reconstruct shares of all leaf counts, add a share of the noise, and mask the result."""
         del message
-        now = _round(party)
-        masks = party.plan.masked_sums.masks_for(party, 1, now.layout.dimension, now.ring)
-        values = now.counts.of(party, partial(_count_cells, party))
-        return masks.hide(party.contribute(now.noise_at(party.name), values, why="noisy counts of the leaves by class"))
+        why = "noisy counts of the leaves by class"
+        return _round(party).count(party, party.plan.masked_sums, 1, partial(_count_cells, party), why=why)
 
     # The coordinator's side.
 

@@ -221,10 +221,8 @@ class Dplt(Method, tag="dplt"):
     def count(self, party: Party[DpltPlan], message: Nothing) -> SumMasked:
         """Count local tables of latent pairs, reconstruct shared tables, add noise, and mask the result."""
         del message
-        now, masks = party.plan.round, party.plan.masked_sum.masks(party)
-        values = now.counts.of(party, partial(_count_latents, party))
-        why = f"{len(now.layout.tables)} tables of latent attributes"
-        return masks.hide(party.contribute(now.noise_at(party.name), values, why=why))
+        now, why = party.plan.round, f"{len(party.plan.round.layout.tables)} tables of latent attributes"
+        return now.count(party, party.plan.masked_sum, 1, partial(_count_latents, party), why=why)
 
     # The coordinator's side.
 

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain
 from syndic.errors import InputError
-from syndic.kernel import PARTNERS, Group, Terms, covered
-from syndic.methods.layout import Counts, Names, TableLayout, TableNoise, layout_of
+from syndic.kernel import PARTNERS, Group, Party, Terms, covered
+from syndic.methods.layout import Counts, CountTables, Names, TableLayout, TableNoise, layout_of
 from syndic.methods.synthesis.account import Account, RoundNoise
 from syndic.methods.synthesis.measure import Question, RoundLimits
 from syndic.methods.synthesis.size import Size, most_rows
 from syndic.model.markov import Adaptive
+from syndic.mpc.masked_sum import MaskedSums, SumMasked
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.ring import OVERFLOW, Integers
 from syndic.mpc.threeserver import product_by
@@ -49,6 +50,12 @@ class CutRound:
         """Return the noise that a party adds: its share, and the whole on tables that it alone counts."""
         shared, own = self.layout.marked(lambda who: len(who) > 1), self.layout.marked(lambda who: who == {party})
         return TableNoise(self.share.event, self.share.noise, self.whole.noise, shared, own, self.share.scale)
+
+    def count(self, party: Party, sums: MaskedSums, number: int, count: CountTables, *, why: str) -> SumMasked:
+        """Return a party's masked part of a sum: own counts, shares of those with partners, and noise."""
+        masks = sums.masks_for(party, number, self.layout.dimension, self.ring)
+        values = self.counts.of(party, count)
+        return masks.hide(party.contribute(self.noise_at(party.name), values, why=why))
 
     @property
     def variances(self) -> tuple[float, ...]:

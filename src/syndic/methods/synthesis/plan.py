@@ -148,7 +148,7 @@ class SynthesisPlan(Plan):
                 "round",
                 *((f"{graph.neighbours} neighbours per party",) if graph else ()),
                 *self._of_cut,
-                *list_notes(self.account, self.selector),
+                *list_notes(self.account, self.selector, self._noisier),
             ),
         )
 
@@ -156,6 +156,9 @@ class SynthesisPlan(Plan):
         """Return the most bytes of masked rows of so many parties in one message."""
         most, limit = max(room.traffic for room in self.size.rooms), self.terms.limits.message_mb * 10**6
         return (2 if self.servers else 1) * min(most, senders * _CHUNK_BYTES, limit // 4)
+
+    def _noisier(self, name: str) -> float:
+        return (self.reach and self.reach.noisier(self.terms.schema.domain.project((name,)))) or 1.0
 
     @property
     def _of_cut(self) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ from syndic.methods.synthesis.cut import CutReach, limit_traffic
 from syndic.methods.synthesis.measure import Question, answer_of
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.result import SyntheticTable, read_synthesis
-from syndic.methods.synthesis.rounds import Answer, Opened, RemoteCounts
+from syndic.methods.synthesis.rounds import Answer, Opened, RoundCounts
 from syndic.methods.synthesis.size import check_choices, choosing, size_of
 from syndic.methods.synthesis.zeros import Zeros
 from syndic.model.markov import Grouping
@@ -269,16 +269,16 @@ class Synthesis(Method, tag="synthesis"):
         """Choose tables, open them as noisy sums and fit the model, round by round; then draw rows from it."""
         plan = session.plan
         sums = plan.masked_sums.start(session) if plan.masked_sums else None
-        counts = RemoteCounts(
-            session=session,
+        counts = RoundCounts(
             account=plan.account,
             rooms=plan.size.rooms,
             people=plan.people,
             ask=lambda question: self._open(session, sums, question),
             reach=plan.reach,
+            progress=session.progress,
         )
         fitted = plan.selector.run(counts, plan.account.whole, zeros=plan.impossible)  # SELECT and MEASURE
-        return counts.drawn(fitted, plan.drawn(fitted.total), plan.selector)  # GENERATE
+        return counts.drawn(session, fitted, plan.drawn(fitted.total), plan.selector)  # GENERATE
 
     def _open(
         self, session: Session[SynthesisPlan], sums: SumCoordinator[Question] | None, question: Question
@@ -334,10 +334,8 @@ def _count_apart(party: Party[SynthesisPlan], sums: MaskedSums, reach: CutReach,
     """Return a party's masked part of the sum: own counts, and shares of what it counts with partners."""
     if party.recall(_ASKED, Question) != question:
         raise RefusedError(f"round {question.number} is counted as it was asked first: set a new edition")
-    now = reach.round_of(question)
-    masks = sums.masks_for(party, question.number, now.layout.dimension, now.ring)
-    values = now.counts.of(party, partial(_own_tables, party, question))
-    return masks.hide(party.contribute(now.noise_at(party.name), values, why=_why(question)))
+    count = partial(_own_tables, party, question)
+    return reach.round_of(question).count(party, sums, question.number, count, why=_why(question))
 
 
 def _own_groups(party: Party[SynthesisPlan], question: Question) -> Grouping:
