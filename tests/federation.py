@@ -68,7 +68,7 @@ def vertical(name: str = "test") -> Study:
             budget="epsilon = 10\ndelta = 1e-5",
             parties=SPLIT,
             columns=COLUMNS,
-            protocol='method = "vertical"',
+            protocol='method = "synthesis"',
         ).replace('"test"', f'"{name}"')
     )
 

@@ -164,7 +164,7 @@ def across_study(
 
 vertical_study = partial(across_study, "crosstables", budget=ONE)
 gram_study = partial(across_study, "gram", budget=ONE)
-synthesis_across = partial(across_study, "vertical", budget=ONE)
+synthesis_across = partial(across_study, "synthesis", budget=ONE)
 align_study = partial(across_study, "align", budget=ONE)
 
 
@@ -369,8 +369,10 @@ CASES = (
     _across("vertimrf as published", vertimrf_study("as_published = true", neighbours="add_remove")),
     _aligning("align", align_study()),
     _aligning("align of three", align_study('spelling = ["digits"]\nduplicates = "first"', parties=THREE_VERTICAL)),
-    _columns_apart("vertical", options="model_cells = 60"),
-    _columns_apart("vertical", " of three", 'selector = "adaptive"\ncolluding = 0\nrows = 40', parties=THREE_VERTICAL),
+    _columns_apart("synthesis", " across", "model_cells = 60"),
+    _columns_apart(
+        "synthesis", " across three", 'selector = "adaptive"\ncolluding = 0\nrows = 40', parties=THREE_VERTICAL
+    ),
     _columns_apart("glued"),
     _columns_apart("glued", " of three", 'selector = "adaptive"\nrows = 40', parties=THREE_VERTICAL),
     _columns_apart("dplt"),

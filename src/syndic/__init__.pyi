@@ -26,7 +26,6 @@ from syndic.methods import Mixing as Mixing
 from syndic.methods import PooledGram as PooledGram
 from syndic.methods import Survival as Survival
 from syndic.methods import Synthesis as Synthesis
-from syndic.methods import Vertical as Vertical
 from syndic.methods import Vertigan as Vertigan
 from syndic.methods import Vertimrf as Vertimrf
 from syndic.privacy import Budget as Budget

@@ -28,7 +28,7 @@ NAMES = (
     "crosstables passive",
     "gram of three",
     "mixing",
-    "vertical",
+    "synthesis across",
     "align of three",
 )
 EACH = [case for case in CASES if case.name in NAMES]

@@ -19,7 +19,7 @@ COUNTED = (
     "marginals overlap",
     "synthesis adaptive",
     "crosstables",
-    "vertical",
+    "synthesis across",
     "dplt",
     "distdiffgen",
 )

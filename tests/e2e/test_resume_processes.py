@@ -27,7 +27,7 @@ METHODS = {
     "average": "average",
     "learn": "learn mpc_grad",
     "crosstables": "crosstables",
-    "vertical": "vertical",
+    "synthesis": "synthesis across",
 }
 
 

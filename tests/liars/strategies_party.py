@@ -52,7 +52,7 @@ PARTY: Final = (
     _rows("enter 2 as the right partner", _cells((0, 0, 2)), party="p1"),
     _rows("prove other rows than it masked", _cells((0, 0, 1), (1, 1, 1), when="prove")),
     _rows("mask other rows than it proves", _cells((0, 0, 1000), when="mask")),
-    _rows("enter 1000 in a cell, in a round", _cells((0, 0, 1000)), target="vertical"),
+    _rows("enter 1000 in a cell, in a round", _cells((0, 0, 1000)), target="synthesis, across"),
     _rows("enter 1000 in a cell, to three servers", _cells((0, 0, 1000)), target="crosstables, three servers"),
     _rows("toss a coin that is neither 0 nor 1", _cells((0, 0, 1000)), target="average"),
     _rows("toss halves, which would take all noise away", _cells((0, 0, 32_768)), target="average", party="p1"),
@@ -253,13 +253,6 @@ PARTY: Final = (
         "send a table of another shape",
         answers("mix", lambda told: replace(told, values=told.values[:1])),
         "whose shape is not the one",
-        "p0",
-    ),
-    Strategy(
-        "vertical",
-        "vouch for another question",
-        answers("vouch_round", lambda told: replace(told, boxes=dict.fromkeys(told.boxes, bytes(32)))),
-        "was not asked the same",
         "p0",
     ),
     Strategy(

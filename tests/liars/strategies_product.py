@@ -1,5 +1,6 @@
 """What a lying coordinator does as the dealer of secure products, to pairs of parties and to two servers."""
 
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -37,6 +38,17 @@ def _values(liar: LyingCoordinator, call: Call) -> None:
         each.to: decode(each.reply.body, TwoKey).public for each in liar.world.asked if each.call.step == "two_keys"
     }
     early("contribute", PublicKeys(keys=keys))(liar, call)
+
+
+def _with_tables(asked: Any, tables: Any) -> Any:
+    return replace(asked, tables=tables)
+
+
+def _own_tables(liar: LyingCoordinator, calls: dict[str, Call]) -> dict[str, Call]:
+    for step in ("ask_round", "count"):
+        for party, table in (("p0", ("age",)), ("p1", ("score",))):
+            calls = tell(step, partial(_with_tables, tables=(table,)), party)(liar, calls)
+    return calls
 
 
 PRODUCT: Final = (
@@ -77,7 +89,7 @@ PRODUCT: Final = (
         "does not have one public key for each",
     ),
     Strategy(
-        "vertical, three servers",
+        "synthesis, three servers",
         "ask a server whose rows are not multiplied for rows",
         before("product_served", early("product_masked", ProductTurn(chunk=0, keys={})), "p2"),
         "no rows of p2 are multiplied",
@@ -219,14 +231,22 @@ PRODUCT: Final = (
         "each is answered once",
     ),
     Strategy(
-        "vertical",
-        "ask two parties for different tables",
+        "synthesis, across",
+        "count other tables than were asked",
         tell("ask_round", lambda asked: replace(asked, tables=asked.tables[:1]), "p0"),
-        "was not asked the same",
+        "is counted as it was asked first",
     ),
-    Strategy("vertical", "ask a ninth round", tell("ask_round", lambda asked: replace(asked, number=9)), "rounds"),
     Strategy(
-        "vertical",
+        "synthesis, across",
+        "ask each party for a table of its own, with the noise of one",
+        _own_tables,
+        "",
+    ),
+    Strategy(
+        "synthesis, across", "ask a ninth round", tell("ask_round", lambda asked: replace(asked, number=9)), "rounds"
+    ),
+    Strategy(
+        "synthesis, across",
         "group a column to a single value",
         tell(
             "ask_round",
@@ -235,18 +255,6 @@ PRODUCT: Final = (
             ),
         ),
         "a side of one value",
-    ),
-    Strategy(
-        "vertical",
-        "give a party no key to vouch with",
-        tell("vouch_round", lambda told: replace(told, keys={}), "p0"),
-        "are not those of all other parties",
-    ),
-    Strategy(
-        "vertical",
-        "pass on no voucher",
-        tell("open_round", lambda told: replace(told, vouchers={}), "p0"),
-        "was not asked the same",
     ),
     Strategy(
         "average",

@@ -180,11 +180,11 @@ def targets() -> Mapping[str, Target]:
         _vertical("synthesis, groups", 'model_cells = 60\nkeep = [["colour", "score"]]', parties=GROUPED),
         _vertical("survival, across", 'time = "age"\nevent = "colour"\ncensored = "red"\nby = ["score"]'),
         _vertical(
-            "vertical, three servers",
+            "synthesis, three servers",
             'model_cells = 60\nservers = ["p0", "p1", "p2"]\nkeep = [["colour", "score"]]',
             parties=THREE,
         ),
-        _vertical("vertical", 'model_cells = 60\nkeep = [["colour", "score"]]'),
+        _vertical("synthesis, across", 'model_cells = 60\nkeep = [["colour", "score"]]'),
         _vertical("gram, by bounds", "scaling = 0.0"),
         _vertical("gram"),
         _vertical("glued"),

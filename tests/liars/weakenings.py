@@ -31,11 +31,7 @@ PLACES: Final = ("kernel", "mpc", "methods", "privacy/ledger.py")
 ERRORS: Final = {"RefusedError", "BudgetError"}
 
 ELSEWHERE: Final = {
-    "methods/synthesis/horizontal_plan.py SynthesisPlan.check_question: : a table": (
-        "tests/unit/methods/test_any_cut_synthesis.py"
-    ),
-    "methods/synthesis/horizontal.py _count_apart": "tests/unit/methods/test_any_cut_synthesis.py",
-    "methods/synthesis/horizontal.py _product": "tests/unit/methods/test_any_cut_synthesis.py",
+    "methods/synthesis/synthesis.py _product": "tests/unit/methods/test_any_cut_synthesis.py",
     # between organisations: signatures and agreements
     "kernel/agreement.py": "tests/unit/study/test_agreement_signatures.py",
     "kernel/memory.py Head.check": "tests/unit/study/test_put_back.py",
@@ -69,7 +65,7 @@ UNREACHED: Final = {
     "methods/learning/learn.py _noise: this step": "steps that a plan does not have are refused before",
     "methods/regression/gram.py Gram.count_bins": "the step is in a plan with a scaling only",
     "methods/regression/pooled_gram.py PooledGram.count_bins": "the step is in a plan with a scaling only",
-    "methods/synthesis/vertical.py Vertical.product_served": "the step is in a plan with servers only",
+    "methods/synthesis/synthesis.py Synthesis.product_served": "the step is in a plan with servers only",
     "methods/vertimrf": "variants of the method that have no target; a party that lies there spoils the result only",
 }
 """Refusals that no liar of this suite meets, and why nobody's privacy hangs on them."""

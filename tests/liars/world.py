@@ -290,7 +290,7 @@ def _noted(world: World) -> Iterator[tuple[Any, str, Any]]:
         noisy = contribute(party, share, values, why=why)
         if lies is not None and lies.silent_noise:
             # in the units of what the others add: anything else opens to numbers that say nothing
-            noisy = values * getattr(getattr(share, "across", share), "scale", 1)
+            noisy = values * getattr(share, "scale", 1)
         world.note_drawn(party.name, share, values, noisy)
         return noisy
 

@@ -44,7 +44,7 @@ def test_the_faults_that_others_made_are_all_planted() -> None:
         "unnoised choice",
         "no mask",
         "shares for nobody colluding",
-        "vertical, a share of the noise missing",
+        "synthesis across, a share of the noise missing",
         "dplt, half the noise",
         "distdiffgen, choice at twice the strength",
         "vertimrf, one key for all pairs",

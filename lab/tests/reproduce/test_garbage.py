@@ -11,7 +11,7 @@ from msgspec import structs
 
 from syndic.data import Domain, Schema
 from syndic.kernel import Session, run, schema_of
-from syndic.methods import AnyMethod, Crosstables, Distdiffgen, Dplt, Glued, Gram, Mixing, Vertical, Vertimrf
+from syndic.methods import AnyMethod, Crosstables, Distdiffgen, Dplt, Glued, Gram, Mixing, Synthesis, Vertimrf
 from syndic.methods.vertimrf.model.build import Build
 from syndic.methods.vertimrf.model.tables import equal_width
 from syndic.model.markov import Measurement
@@ -84,7 +84,7 @@ def of_moments(result: Any) -> float:
 SKETCHED: Any = {"repetitions": 1000}
 # what makes it, the epsilon, neighbours, the columns of each party, what is looked at, what garbage changes at least
 CASES: dict[str, tuple[Callable[[], AnyMethod], str, str, list[tuple[str, ...]], Callable[[Any], float], float]] = {
-    "vertical": (Vertical, "4", "replace", HELD, of_rows, 0.2),
+    "synthesis": (Synthesis, "4", "replace", HELD, of_rows, 0.2),
     "vertimrf, sketches": (lambda: Vertimrf(way="sketch", **SKETCHED), "10", "replace", HELD, of_rows, 0.2),
     "vertimrf, responses": (
         lambda: Vertimrf(way="oracle", local_share=Fraction(1, 10)), "10", "replace", HELD, of_rows, 0.2,

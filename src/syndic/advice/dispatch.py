@@ -13,7 +13,7 @@ from syndic.advice.width import epsilon_for
 from syndic.errors import InputError
 from syndic.kernel import Progress, silent_progress
 from syndic.methods import Estimate, Homm, Synthesis
-from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
+from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.study import Study
 
 
@@ -29,9 +29,9 @@ def advise(
     """Predict what a study would be worth. Reads no row, spends nothing.
 
     For the methods `homm`, `estimate` and, where parties hold all columns, `synthesis`: each party's error alone and
-    jointly, as an `Advice`. For methods that synthesise different columns of the same people only: which method to use
-    and how close its table would be, as a `VerticalAdvice`. For all others: what noise does to the numbers they
-    publish, as a `NoiseAdvice`.
+    jointly, as an `Advice`. For syntheses of different columns of the same people: which method to use and how close
+    its table would be, as a `VerticalAdvice`. For all others: what noise does to the numbers they publish, as a
+    `NoiseAdvice`.
 
     Args:
         study: the agreed document; every party must declare its number of `people`.
@@ -66,7 +66,7 @@ def advise(
     # where a party lacks columns, its error alone would be of other tables
     if isinstance(protocol, Synthesis) and study.plan_as(SynthesisPlan).reach is None:
         return advise_synthesis(study, assumptions, progress, seed)
-    if isinstance(protocol, VERTICAL):
+    if isinstance(protocol, VERTICAL) and study.partition == "vertical":
         return advise_vertical(study, assumptions=assumptions, progress=progress, seed=seed)
     return advise_published(study, assumptions)
 

@@ -22,9 +22,7 @@ from syndic.methods.comparison.glued_plan import GluedPlan
 from syndic.methods.histogram.homm import HommPlan
 from syndic.methods.synthesis.account import Account
 from syndic.methods.synthesis.expected import HIDDEN, USUAL
-from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
-from syndic.methods.synthesis.vertical_plan import VerticalPlan
-from syndic.methods.synthesis.vertical_rounds import alone
+from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.vertimrf.plan import VertimrfPlan
 from syndic.model.markov.score import MEAN_ABSOLUTE
 from syndic.study import Study
@@ -84,16 +82,12 @@ def _deviation(noise: Any) -> float:
 
 
 def forecast_synthesis(public: Public) -> list[PublishedError]:
-    """Return the error of columns and pairs of a horizontal synthesis."""
-    plan = public.study.plan_as(SynthesisPlan)
-    return _modelled(public.domain, public.people, _rounds(plan.account, len(public.domain)), lambda _: 1.0)
-
-
-def forecast_vertical(public: Public) -> list[PublishedError]:
-    """Return the error of columns and pairs of a vertical synthesis: tables across parties are noisier."""
-    plan = public.study.plan_as(VerticalPlan)
-    noise, domain = _rounds(alone(plan.account), len(public.domain)), public.domain
-    return _modelled(domain, public.people, noise, lambda pair: plan.noisier(domain.project(pair)))
+    """Return the error of columns and pairs: tables that one party counts have less noise than the others."""
+    plan, domain = public.study.plan_as(SynthesisPlan), public.domain
+    reach, noise = plan.reach, _rounds(plan.account, len(domain))
+    return _modelled(
+        domain, public.people, noise, lambda names: 1.0 if reach is None else reach.noisier(domain.project(names))
+    )
 
 
 def forecast_glued(public: Public) -> list[PublishedError]:
@@ -102,7 +96,9 @@ def forecast_glued(public: Public) -> list[PublishedError]:
     home = {name: party.name for party in public.study.parties for name in party.columns or ()}
     widest = max(plan.own.values(), key=lambda own: len(own.account.domain.names))
     noise = _rounds(widest.account, len(widest.account.domain.names))
-    return _modelled(public.domain, public.people, noise, lambda pair: 1.0 if home[pair[0]] == home[pair[1]] else None)
+    return _modelled(
+        public.domain, public.people, noise, lambda names: 1.0 if home[names[0]] == home[names[-1]] else None
+    )
 
 
 def forecast_vertimrf(public: Public) -> list[PublishedError]:
@@ -130,14 +126,14 @@ def _modelled(
     domain: Domain,
     people: int,
     variances: tuple[float, float],
-    noisier: Callable[[tuple[str, str]], float | None],
+    noisier: Callable[[tuple[str, ...]], float | None],
 ) -> list[PublishedError]:
     """Return the error of rows drawn from a model of noisy columns and pairs.
 
-    `noisier` is the variance of a pair's table beside the usual one, or None if no table of both is counted.
+    `noisier` is the variance of a table beside the usual one, or None if it is not counted.
     """
     pairs = {pair: noisier(pair) for pair in combinations(domain.names, 2)}
-    precision = dict.fromkeys(domain.names, 1 / variances[0])
+    precision = {name: 1 / (variances[0] * (noisier((name,)) or 1.0)) for name in domain.names}
     for (one, other), times in pairs.items():
         if times is not None:
             precision[one] += 1 / (variances[1] * times * domain[other])

@@ -23,7 +23,6 @@ from syndic.advice.drawn import (
     forecast_glued,
     forecast_homm,
     forecast_synthesis,
-    forecast_vertical,
     forecast_vertimrf,
 )
 from syndic.advice.estimate import assumed, predicted
@@ -46,8 +45,7 @@ from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.regression.mixing_plan import MixingPlan
 from syndic.methods.regression.pooled_gram import PooledGramPlan
 from syndic.methods.survival.survival import SurvivalPlan
-from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
-from syndic.methods.synthesis.vertical_plan import VerticalPlan
+from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.vertimrf.plan import VertimrfPlan
 from syndic.model.markov.score import MEAN_ABSOLUTE
 from syndic.study import Study
@@ -259,7 +257,7 @@ _FAMILIES: Final[Mapping[type[Plan], tuple[Callable[[Public], list[PublishedErro
     DescribePlan: (forecast_describe, "use fewer columns, groups and regressions, or narrower bounds"),
     MarginalsPlan: (_marginals, "name fewer `cliques`, or use fewer bins or values"),
     CrosstablesPlan: (_crosstables, "name fewer `pairs`, or use fewer bins or values"),
-    DistdiffgenPlan: (_leaves, "set fewer `specialisations`, or use the method vertical"),
+    DistdiffgenPlan: (_leaves, "set fewer `specialisations`, or use the method synthesis"),
     AveragePlan: (_averages, "name fewer `columns` or narrower bounds"),
     EstimatePlan: (_parameters, "use narrower bounds, or another `scheme`: see `syndic advise`"),
     GramPlan: (_gram, "use fewer columns and values"),
@@ -268,9 +266,8 @@ _FAMILIES: Final[Mapping[type[Plan], tuple[Callable[[Public], list[PublishedErro
     LearnPlan: (_learning, "name fewer `features`, or use the scheme newton"),
     HommPlan: (forecast_homm, "use fewer columns or bins, or the method synthesis, which needs no grid"),
     SynthesisPlan: (forecast_synthesis, "use fewer columns, bins or values"),
-    VerticalPlan: (forecast_vertical, "use fewer columns, bins or values"),
-    GluedPlan: (forecast_glued, "use the method vertical, which keeps relations between parties"),
-    VertimrfPlan: (forecast_vertimrf, "use fewer `bins`, or the method vertical"),
+    GluedPlan: (forecast_glued, "use the method synthesis, which keeps relations between parties"),
+    VertimrfPlan: (forecast_vertimrf, "use fewer `bins`, or the method synthesis"),
 }
 
 

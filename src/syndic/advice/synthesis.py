@@ -14,13 +14,13 @@ import numpy as np
 from syndic.advice.advice import Advice, PartyAdvice, Standing, TaskAdvice, Verdict, standing_of
 from syndic.advice.assume import Assumptions
 from syndic.advice.forecast import scaled
-from syndic.advice.vertical_forecast import MadeUpCounts
+from syndic.advice.vertical_forecast import made_up_counts
 from syndic.advice.vertical_people import CROWDS, Codes, Crowd, distance, made_up
 from syndic.errors import InputError
 from syndic.evaluation.distance import column_sets
 from syndic.kernel import Progress, budget_of, silent_progress
-from syndic.methods.synthesis.horizontal import Synthesis
-from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
+from syndic.methods.synthesis.plan import SynthesisPlan
+from syndic.methods.synthesis.synthesis import Synthesis
 from syndic.methods.synthesis.trust import POOR
 from syndic.study import Study
 
@@ -117,7 +117,7 @@ class _Forecast:
     def release(self, study: Study, seed: int) -> Distances:
         """Return the distances of the table that a study would release."""
         plan, draws = study.plan_as(SynthesisPlan), np.random.default_rng(seed)
-        counts = MadeUpCounts(self._people, plan.account, plan.size.rooms, draws)
+        counts = made_up_counts(self._people, plan.account, plan.size.rooms, draws)
         fitted = plan.selector.run(counts, plan.account.whole, zeros=plan.impossible)
         self.chosen.append(sum(len(one) for one in fitted.rounds[2:]))
         rows = fitted.sample(plan.drawn(fitted.total), draws)

@@ -19,12 +19,12 @@ from syndic.advice.vertical_people import CROWDS, Codes, distance, made_up
 from syndic.errors import InputError
 from syndic.evaluation.distance import column_sets
 from syndic.kernel import Progress, silent_progress
-from syndic.methods import AnyMethod, Dplt, Glued, Vertical, Vertigan, Vertimrf
-from syndic.methods.synthesis.vertical_plan import VerticalPlan
+from syndic.methods import AnyMethod, Dplt, Glued, Synthesis, Vertigan, Vertimrf
+from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.study import Study
 
-VERTICAL: Final = (Vertical, Vertimrf, Glued, Dplt, Vertigan)
-"""Methods that this advice supports: aligned people, each column at one party."""
+VERTICAL: Final = (Synthesis, Vertimrf, Glued, Dplt, Vertigan)
+"""Methods that this advice supports, where all parties hold columns of the same people."""
 
 WAYS: Final = (3, 4, 5)
 CLEARLY: Final = 0.9
@@ -59,7 +59,7 @@ def advise_vertical(
 
     The study may name any of the methods in `VERTICAL`. Where nothing is assumed of a column, the populations differ.
     """
-    if not isinstance(study.protocol, VERTICAL):
+    if not isinstance(study.protocol, VERTICAL) or study.partition != "vertical":
         raise InputError(
             f"this prediction is for syntheses of different columns of the same people, not {study.protocol.title}"
         )
@@ -98,7 +98,7 @@ def _variants(study: Study) -> tuple[dict[Variant, Study], list[str]]:
     """
     own = study.protocol
     usual: dict[Variant, AnyMethod] = {
-        "shares": own if isinstance(own, Vertical) else Vertical(),
+        "shares": own if isinstance(own, Synthesis) else Synthesis(),
         "sketch": Vertimrf(way="sketch"),
         "oracle": Vertimrf(way="oracle"),
         "glued": own if isinstance(own, Glued) else Glued(),
@@ -165,8 +165,8 @@ def _verdict(found: Found) -> tuple[Recommended, str]:
 def _advised(variant: Variant, study: Study, crowds: list[dict[int, float]]) -> VariantAdvice:
     estimate, people = study.plan.resources, _people(study)
     megabytes = len(study.parties) * estimate.reply_bytes / 1e6
-    if isinstance(study.protocol, Vertical):
-        megabytes = sum(room.traffic for room in study.plan_as(VerticalPlan).size.rooms) / 1e6
+    if isinstance(study.protocol, Synthesis):
+        megabytes = sum(room.traffic for room in study.plan_as(SynthesisPlan).size.rooms) / 1e6
     elif isinstance(study.protocol, Glued):
         megabytes = 4 * people * len(study.schema.columns) / 1e6
     return VariantAdvice(

@@ -3,87 +3,58 @@
 Noise is drawn in floating point: it does not protect, and there is nobody to protect.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
-from typing import final
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syndic.advice.vertical_people import Codes
-from syndic.data import Domain
 from syndic.methods.comparison.glued_plan import GluedPlan
 from syndic.methods.synthesis.account import Account
-from syndic.methods.synthesis.measure import RoundLimits
-from syndic.methods.synthesis.rounds import Reach, fitting
-from syndic.methods.synthesis.vertical_plan import VerticalPlan
-from syndic.methods.synthesis.vertical_rounds import alone
-from syndic.model.markov import Grouping, Measurement
-from syndic.model.markov.counts import Parities
+from syndic.methods.synthesis.cut import CutReach
+from syndic.methods.synthesis.measure import Question, RoundLimits
+from syndic.methods.synthesis.plan import SynthesisPlan
+from syndic.methods.synthesis.rounds import Answer, RoundCounts
 from syndic.model.markov.parity import parity_sums
 from syndic.privacy import mu_squared_for
 from syndic.study import Study
 
-Names = tuple[str, ...]
 
+def made_up_counts(
+    codes: Codes,
+    account: Account,
+    rooms: Sequence[RoundLimits],
+    draws: np.random.Generator,
+    reach: CutReach | None = None,
+) -> RoundCounts:
+    """Return tables of artificial people with the noise that a study's rounds would have.
 
-@final
-class MadeUpCounts:
-    """Tables of artificial people with the noise that a study's rounds would have."""
+    `reach` gives the tables that parties can count together, and their noise.
+    """
 
-    def __init__(
-        self,
-        codes: Codes,
-        account: Account,
-        rooms: Sequence[RoundLimits],
-        draws: np.random.Generator,
-        reach: Reach | None = None,
-    ) -> None:
-        """Start before the first round; `reach` gives the tables that parties can count together, and their noise."""
-        self.domain: Domain = account.domain
-        self.people: int | None = len(next(iter(codes.values())))
-        self._codes, self._account, self._rooms, self._draws, self._reach = codes, account, rooms, draws, reach
-        self._number = 0
+    def count(question: Question) -> Answer:
+        grouping, tables = question.grouping(account.domain), question.tables
+        noise = account.noise_of(question.number, len(tables), 1, parity=question.parity)
+        least, domain = noise.variance(account.parties), grouping.domain_of_groups
+        if question.parity:
+            sums = parity_sums(grouping, tables, lambda some: grouping.count(codes, some))
+            return Answer(values=sums + draws.normal(0, least**0.5, len(tables)), variance=least, present=())
+        times = [1.0 if reach is None else reach.noisier(domain.project(names)) or 1.0 for names in tables]
+        found = [
+            (one.values + draws.normal(0, (least * each) ** 0.5, one.values.shape)).ravel()
+            for one, each in zip(grouping.count(codes, tables), times, strict=True)
+        ]
+        variances = tuple(least * each for each in times)
+        return Answer(values=np.concatenate(found), variance=max(variances), present=(), variances=variances)
 
-    def variance(self, mu_squared: Fraction) -> float:
-        """Return the variance of a count in one table at this part of the budget."""
-        return self._account.variance(mu_squared)
-
-    def noisier(self, table: Domain) -> float | None:
-        """Return a table's variance as a multiple of that one; None if the parties cannot count it."""
-        return 1.0 if self._reach is None else self._reach.noisier(table)
-
-    def measure(self, tables: Sequence[Names], mu_squared: Fraction, grouping: Grouping) -> list[Measurement]:
-        """Return the noisy tables of the next round that fit its limits."""
-        del mu_squared
-        self._number += 1
-        reach, number, domain = self._reach, self._number, grouping.domain_of_groups
-        takes: Callable[[Sequence[Names]], bool] | None = None
-        if reach is not None:
-            takes = lambda some: reach.takes(number, some, domain)  # noqa: E731
-        kept = fitting(tables, domain, self._rooms[number - 1], takes)
-        least = self._account.noise_of(number, len(kept), 1).variance(self._account.parties)
-        found = []
-        for names, counted in zip(kept, grouping.count(self._codes, kept), strict=True):
-            variance = least * (self.noisier(domain.project(names)) or 1.0)
-            noise = self._draws.normal(0, variance**0.5, counted.values.shape)
-            found.append(Measurement(names, counted.values + noise, variance))
-        return found
-
-    def parities(self, sets: Sequence[Names], mu_squared: Fraction, halves: Grouping) -> Parities:
-        """Return the noisy parities of the next round."""
-        del mu_squared
-        self._number += 1
-        noise = self._account.noise_of(self._number, len(sets), len(sets), parity=True)
-        sums = parity_sums(halves, sets, lambda tables: halves.count(self._codes, tables))
-        variance = noise.variance(self._account.parties)
-        return Parities(sets, sums + self._draws.normal(0, variance**0.5, len(sets)), variance)
+    people = len(next(iter(codes.values())))
+    return RoundCounts(account=account, rooms=rooms, people=people, ask=count, reach=reach)
 
 
 def forecast_shares(study: Study, people: Codes, draws: np.random.Generator) -> Codes:
-    """Return the rows that the vertical synthesis would make from artificial people."""
-    plan = study.plan_as(VerticalPlan)
-    counts = MadeUpCounts(people, alone(plan.account), plan.size.rooms, draws, plan)
+    """Return the rows that a synthesis would make from artificial people."""
+    plan = study.plan_as(SynthesisPlan)
+    counts = made_up_counts(people, plan.account, plan.size.rooms, draws, plan.reach)
     fitted = plan.selector.run(counts, plan.account.whole, zeros=plan.impossible)
     return _drawn(fitted.sample(counts.people or 0, draws))
 
@@ -93,7 +64,7 @@ def forecast_glued(study: Study, people: Codes, draws: np.random.Generator) -> C
     found: Codes = {}
     for own in study.plan_as(GluedPlan).own.values():
         codes = {name: people[name] for name in own.account.domain.names}
-        counts = MadeUpCounts(codes, own.account, own.size.rooms, draws)
+        counts = made_up_counts(codes, own.account, own.size.rooms, draws)
         fitted = own.selector.run(counts, own.account.whole)
         drawn = _drawn(fitted.sample(counts.people or 0, draws))
         order = draws.permutation(counts.people or 0)

@@ -38,7 +38,12 @@ class Requires(Document):
         """Raise `InputError` for the first requirement that is not met; the text says what to set."""
         if self.any_cut:
             _check_named(terms)
-            check_held(groups_of(terms), terms.schema.names)
+            groups = groups_of(terms)
+            check_held(groups, terms.schema.names)
+            if terms.unit.parties > len(groups):
+                raise InputError(
+                    f"a person is in at most {len(groups)} group(s) of people: set parties = {len(groups)} in [unit]"
+                )
             replace(self, any_cut=False, **(SHARED if shared_people(terms) else {"columns": "any"})).check_cut(terms)
             return
         named = [party.name for party in terms.parties if party.group is not None]

@@ -16,8 +16,7 @@ from syndic.methods.regression.gram import Gram as Gram
 from syndic.methods.regression.mixing import Mixing as Mixing
 from syndic.methods.regression.pooled_gram import PooledGram as PooledGram
 from syndic.methods.survival.survival import Survival as Survival
-from syndic.methods.synthesis.horizontal import Synthesis as Synthesis
-from syndic.methods.synthesis.vertical import Vertical as Vertical
+from syndic.methods.synthesis.synthesis import Synthesis as Synthesis
 from syndic.methods.vertimrf.vertimrf import Vertimrf as Vertimrf
 
 AnyMethod = (
@@ -38,6 +37,5 @@ AnyMethod = (
     | Survival
     | Synthesis
     | Vertigan
-    | Vertical
     | Vertimrf
 )

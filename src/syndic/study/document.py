@@ -270,12 +270,6 @@ _UNUSED: Final[Mapping[str, tuple[Any, ...]]] = {
     "zone": ("UTC",),
 }
 
-_NEWER: Final[Mapping[str, Mapping[str, tuple[Any, ...]]]] = {
-    "synthesis": {"adversary": (None,), "traffic": (1400,)},
-    "marginals": {"adversary": (None,), "servers": ((), [])},
-}
-"""Parameters that later versions added to a method, with the values that mean what there was before."""
-
 
 def _meaning(study: Study) -> dict[str, Any]:
     """Return what the digest covers: the whole study, without unused keys that later versions added."""
@@ -290,10 +284,6 @@ def _meaning(study: Study) -> dict[str, Any]:
         for key in ("identity", "group", "alignment"):
             if party[key] is None:
                 del party[key]
-    protocol = content["protocol"]
-    for key, unused in _NEWER.get(protocol["method"], {}).items():
-        if protocol[key] in unused:
-            del protocol[key]
     columns = content["schema"]["columns"]
     content["schema"]["columns"] = [
         {key: one[key] for key in one if one[key] not in _UNUSED.get(key, ())} for one in columns

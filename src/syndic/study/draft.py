@@ -162,7 +162,7 @@ def _column_lines(column: ColumnProfile, known: Declared | None) -> list[str]:
 def _unit_lines(
     layout: Layout, target: str | None, people: Mapping[str, int], parties: Sequence[PartyRows]
 ) -> list[str]:
-    vertical = layout.method == "vertical"
+    vertical = bool(layout.holder)
     lines = [f"# {comment(note)}" for note in layout.notes]
     lines += ["[unit]", f'neighbours = "{"replace" if vertical else "add_remove"}"']
     if layout.person is not None:
@@ -170,7 +170,7 @@ def _unit_lines(
     bounds = [people.get(party.name, layout.people[party.name]) for party in parties] or list(people.values())
     delta = default_delta(max(bounds) if vertical else sum(bounds))
     lines += ["", "[budget]", "epsilon = 1.0", f"delta = {float(delta):g}  {DEFAULT_DELTA}"]
-    lines += ["", "[protocol]", f'method = "{layout.method}"']
+    lines += ["", "[protocol]", 'method = "synthesis"']
     return [*lines, *([] if target is None else [f"target = {toml_of(target)}"]), ""]
 
 
@@ -185,7 +185,7 @@ def _party_lines(
     for name in names:
         lines += ["[[parties]]", f"name = {toml_of(name)}"]
         lines.append(_line("people", people.get(name, layout.people.get(name)), read=name not in people))
-        if layout.method == "vertical":
+        if layout.holder:
             lines.append(f"columns = {toml_of([one.name for one in used if layout.holder[one.name] == name])}")
         lines.append("")
     return lines

@@ -1,8 +1,8 @@
-"""Read the owners' files for a draft: which columns they share, who is in them, which method fits. Private."""
+"""Read the owners' files for a draft: which columns they share, and who is in them. Private."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, final
+from typing import Any, Final, final
 
 import numpy as np
 import pyarrow as pa
@@ -39,9 +39,8 @@ class PartyRows:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """How the parties' files belong together. `holder` is the party of each column of a vertical study."""
+    """How the parties' files belong together. `holder` is the party of each column of the same people; else empty."""
 
-    method: Literal["synthesis", "vertical"]
     columns: tuple[ColumnProfile, ...]
     people: Mapping[str, int]
     holder: Mapping[str, str]
@@ -68,10 +67,10 @@ def read_column(thing: Any, name: str) -> list[pa.Array]:
 
 
 def lay_out(parties: Sequence[PartyRows], known: Mapping[str, Declared]) -> Layout:
-    """Describe all columns and choose the method: `synthesis` for the same columns, `vertical` for the same people."""
+    """Describe all columns, and whether the files have different people or different columns of the same people."""
     if not parties:
         columns = [_declared(name, column) for name, column in known.items()]
-        return Layout(method="synthesis", columns=tuple(columns), people={}, holder={}, person=None, rows=1, notes=())
+        return Layout(columns=tuple(columns), people={}, holder={}, person=None, rows=1, notes=())
     names = list(dict.fromkeys(name for party in parties for name in party.columns))
     absent = [name for name in known if name not in names and not known[name].left_out]
     if absent:
@@ -98,7 +97,6 @@ def lay_out(parties: Sequence[PartyRows], known: Mapping[str, Declared]) -> Layo
         ]
         notes.append(f"people have several rows: rows = {rows} keeps the first {rows} of a person")
     return Layout(
-        method="synthesis",
         columns=tuple(columns),
         people=people,
         holder={},
@@ -201,7 +199,6 @@ def _vertical_layout(
     notes += [f"{name!r} is in several files: it is taken from {holder[name]}" for name in twice]
     least = max(1, min(party.rows for party in parties))
     return Layout(
-        method="vertical",
         columns=tuple(columns),
         people={party.name: least for party in parties},
         holder=holder,

@@ -62,7 +62,7 @@ def together(
 
 
 def run(study: Study, table: pa.Table, seed: int) -> Release:
-    if study.protocol.partition == "vertical":
+    if study.partition == "vertical":
         return sy.simulate(study, {one.name: table.select(list(one.columns or ())) for one in study.parties}, seed=seed)
     half = PEOPLE // 2
     return sy.simulate(study, {"north": table.slice(0, half), "south": table.slice(half)}, seed=seed)
@@ -95,7 +95,7 @@ DRAWN = {
     "homm gaussian": lambda: together("homm", 'noise = "gaussian"'),
     "synthesis": lambda: together("synthesis"),
     "synthesis with little budget": lambda: together("synthesis", epsilon=0.2),
-    "vertical": lambda: apart("vertical"),
+    "synthesis across": lambda: apart("synthesis"),
     "glued": lambda: apart("glued"),
     "vertimrf": lambda: apart("vertimrf", 'way = "oracle"', 10),
 }
@@ -212,7 +212,7 @@ GRAMS = {
 @pytest.mark.parametrize("case", GRAMS)
 def test_correlations_and_predictions(case: str) -> None:
     study = GRAMS[case]()
-    people = study.parties[0].people or 0 if study.protocol.partition == "vertical" else PEOPLE
+    people = study.parties[0].people or 0 if study.partition == "vertical" else PEOPLE
     apart_by, lost = [], []
     for seed in range(4):
         table = numbers(seed, people)

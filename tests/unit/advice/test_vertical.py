@@ -23,7 +23,7 @@ from syndic.document import from_json
 from syndic.errors import InputError
 from syndic.evaluation.distance import column_sets
 from syndic.kernel import silent_progress
-from syndic.methods import Glued, Vertical, Vertimrf
+from syndic.methods import Glued, Synthesis, Vertimrf
 from syndic.study import Study
 from syndic_lab.bench.model.synthesis_data import Coded, load
 from syndic_lab.bench.vertical.methods import GLUED, ORACLE, SHARES, SKETCH, made
@@ -65,7 +65,7 @@ def test_uneven_crowds_are_uneven_and_declared_shares_are_kept() -> None:
 @pytest.mark.parametrize("name", ["shares", "oracle", "glued"])
 def test_a_forecast_is_as_far_from_the_people_as_the_method_itself(name: str) -> None:
     data = people_of(Crowd(0.7, 2.0))
-    protocols: dict[str, Any] = {"shares": Vertical(), "oracle": Vertimrf(way="oracle"), "glued": Glued()}
+    protocols: dict[str, Any] = {"shares": Synthesis(), "oracle": Vertimrf(way="oracle"), "glued": Glued()}
     study = study_of(data, "1", cut(data, 2), protocols[name])
     real, sets = data.codes(), column_sets(tuple(SIZES), 3)
     run = [distance(real, dict(made(data, NAMES[name], "1", seed).codes), data.domain, sets) for seed in range(3)]
@@ -78,7 +78,7 @@ def test_a_forecast_is_as_far_from_the_people_as_the_method_itself(name: str) ->
 
 def test_single_columns_know_nothing_of_pairs() -> None:
     data = people_of(Crowd(0.8, 2.0))
-    study, real = study_of(data, "4", cut(data, 2), Vertical()), data.codes()
+    study, real = study_of(data, "4", cut(data, 2), Synthesis()), data.codes()
     made_columns = forecast_columns(study, real, np.random.default_rng(0))
     assert distance(real, made_columns, data.domain, [(name,) for name in SIZES]) < 0.03
     draws = np.random.default_rng(7)
@@ -107,7 +107,7 @@ def test_more_trust_must_be_clearly_better(middle: dict[str, float], recommended
 def simulated(data: Coded, epsilon: str) -> Found:
     """All methods but sketches, whose plan takes seconds to find."""
     held = cut(data, 2)
-    protocols: dict[Variant, Any] = {"shares": Vertical(), "oracle": Vertimrf(way="oracle"), "glued": Glued()}
+    protocols: dict[Variant, Any] = {"shares": Synthesis(), "oracle": Vertimrf(way="oracle"), "glued": Glued()}
     studies = {name: study_of(data, epsilon, held, one) for name, one in protocols.items()}
     return _simulated(studies["shares"], studies, Assumptions(), silent_progress, 0)
 

@@ -24,7 +24,7 @@ from syndic.study.document import price_of
 from syndic.study.statement import OTHER_ADVERSARIES, WHOLE_RELEASE, Statement
 
 ALIKE = ("homm laplace", "homm overlap", "synthesis adaptive", "synthesis overlap", "estimate gaussian", "mixing")
-APART = ("estimate masked", "vertical", "vertical of three", "gram", "gram of three", "crosstables local")
+APART = ("estimate masked", "synthesis across", "synthesis across three", "gram", "gram of three", "crosstables local")
 PICKED = [next(case for case in CASES if case.name == name) for name in ALIKE + APART]
 
 
@@ -164,7 +164,7 @@ def test_an_alignment_is_a_disclosure_everywhere(tmp_path: Path) -> None:
         ledger.verify()
         assert [entry.why for entry in ledger.entries() if entry.kind == "disclose"] == [learnt]
     # and a study that uses the alignment says so
-    using = next(case for case in CASES if case.name == "vertical").study
+    using = next(case for case in CASES if case.name == "synthesis across").study
     stated = plan(replace(using, alignment=study.digest)).statement.discloses
     assert stated == (
         f"its people were aligned by study {study.digest[:12]}: every party knows exactly which of its people are "

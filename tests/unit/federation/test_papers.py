@@ -201,7 +201,7 @@ ALIKE = study_text(parties="") + '\n[coordinator]\nidentity = "another"\n'
 SPLIT = study_text(
     unit='neighbours = "replace"',
     budget="epsilon = 10\ndelta = 1e-5",
-    protocol='method = "vertical"',
+    protocol='method = "synthesis"',
     parties='[[parties]]\nname = "west"\npeople = 60\n# its own\nbudget = { epsilon = 5, delta = 1e-6 }\n',
 )
 

@@ -4,21 +4,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from syndic.methods.layout import TableNoise
 from syndic.methods.synthesis.account import RoundNoise
-from syndic.methods.synthesis.vertical_rounds import MixedNoise
 from syndic.random import Randomness
 
 
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take all noise away."""
 
-    def whole(self: RoundNoise, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
+    def whole(self: RoundNoise | TableNoise, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
         del randomness
         return values * self.scale
 
-    def mixed(self: MixedNoise, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
-        del randomness
-        return values * self.across.scale
-
     monkeypatch.setattr(RoundNoise, "apply", whole)
-    monkeypatch.setattr(MixedNoise, "apply", mixed)
+    monkeypatch.setattr(TableNoise, "apply", whole)

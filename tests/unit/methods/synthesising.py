@@ -8,7 +8,7 @@ import pyarrow as pa
 from support import ONE, rows, study_text
 from syndic import Release, Study
 from syndic.data import Table, open_source
-from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
+from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.result import SyntheticTable
 
 NAMES = ("north", "south", "east", "west", "centre")

@@ -298,13 +298,6 @@ def test_survival_runs_where_time_and_treatment_are_at_different_parties() -> No
     assert result.table.values.tolist() == exact(agreed, ("score", "age", "colour"), "north", "south").tolist()
 
 
-def test_a_study_without_groups_keeps_its_digest() -> None:
-    before = "aa93343157c0"
-    plain = Study.loads(study_text(protocol='method = "marginals"', budget=BUDGET))
-    assert isinstance(plain.protocol, Marginals)
-    assert plain.digest.startswith(before)
-
-
 # three parties of a group count every pair of columns but not all three together; the other group's party does
 SPREAD = {"a": ("north", ["colour"]), "b": ("north", ["age"]), "c": ("north", ["score"])}
 SPREAD |= {"d": ("south", ["colour", "age", "score"])}

@@ -17,8 +17,8 @@ from syndic.errors import InputError, PartyError, RefusedError
 from syndic.kernel import decode, encode
 from syndic.methods import Synthesis
 from syndic.methods.layout import TableNoise
-from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
 from syndic.methods.synthesis.measure import Question
+from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.rounds import Answer
 from syndic.model.markov import Grouping
 from syndic.mpc.product_messages import ProductStart

@@ -124,8 +124,10 @@ def test_parties_that_were_given_other_groups_open_nothing(tmp_path: Path) -> No
     root, one = (0,), plan.every["age"].children[0]
     chosen = [Chosen(cut={"age": one, "score": root}), Chosen(cut={"age": root, "score": root})]
     session.ask(made.take_cut, dict(zip(session.parties, chosen, strict=True)))
+    product = plan.round_of(chosen[0].cut, chosen[0].digest).product
+    assert product is not None
     with pytest.raises(PartyError):
-        deal_products(session, made, plan.round_of(chosen[0].cut, chosen[0].digest).product)
+        deal_products(session, made, product)
     for node in nodes.values():
         assert sum(entry.kind == "reserve" for entry in node.state.ledger.entries()) == 1
         node.close()

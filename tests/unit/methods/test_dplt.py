@@ -90,8 +90,8 @@ def test_noise_covers_all_parties_tables_at_once(colluding: int) -> None:
     shares = [float(part * plan.account.whole) for part in (Fraction(1, 10), Fraction(1, 2), Fraction(2, 5))]
     assert plan.scored.variance(1) == pytest.approx(2 * steps**2 / shares[0], rel=1e-6)
     assert plan.counted.variance(1) == pytest.approx(2 * groups / shares[1], rel=1e-6)
-    assert plan.round.within.variance(1) == pytest.approx(2 * tables / shares[2], rel=1e-6)
-    assert plan.round.across.variance(2) == pytest.approx((1 + colluding) * 2 * tables / shares[2], rel=1e-6)
+    assert plan.round.whole.variance(1) == pytest.approx(2 * tables / shares[2], rel=1e-6)
+    assert plan.round.share.variance(2) == pytest.approx((1 + colluding) * 2 * tables / shares[2], rel=1e-6)
     assert 0.999 < float(Cost.of(plan.events("north")).epsilon(Fraction(1, 10**5))) <= 1
 
 

@@ -80,7 +80,8 @@ def test_marginal_tables_answer_directly(unit: str) -> None:
     )
     release = simulate(Study.loads(agreed), sources(count=2000), seed=1)
     found = release.interval("mean(age)")
-    assert found.value == pytest.approx(ages(), abs=0.1)
+    # five standard deviations of the noise: 0.04 over 24 seeds
+    assert found.value == pytest.approx(ages(), abs=0.2)
     assert found.wider is not None
     assert 1 < found.wider < 1.1
     assert release.measured.public == (unit == "replace")

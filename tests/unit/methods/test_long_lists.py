@@ -169,7 +169,7 @@ def test_columns_of_the_same_people() -> None:
     text = study_text(
         unit='neighbours = "replace"',
         budget="epsilon = 20.0\ndelta = 1e-6",
-        protocol='method = "vertical"',
+        protocol='method = "synthesis"',
         parties='[[parties]]\nname = "north"\npeople = 3000\ncolumns = ["code"]\n'
         '[[parties]]\nname = "south"\npeople = 3000\ncolumns = ["ill"]\n',
         columns=f'[[schema.columns]]\nname = "code"\nkind = "categorical"\nvalues = {json.dumps(CODES)}\ntree = [1]\n'

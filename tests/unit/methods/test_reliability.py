@@ -12,14 +12,14 @@ from scipy.stats import spearmanr
 import syndic as sy
 from support import CASES, VERTICAL, across_study, rows, study_text
 from syndic.advice import Assumptions
-from syndic.advice.vertical_forecast import MadeUpCounts
+from syndic.advice.vertical_forecast import made_up_counts
 from syndic.advice.vertical_people import CROWDS, made_up
 from syndic.data import Domain, Schema, decode_codes
 from syndic.document import from_builtins, from_file
 from syndic.errors import InputError
 from syndic.evaluation.distance import Distance, relied_on, worst_pairs
 from syndic.methods.synthesis.expected import reliability_of
-from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
+from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.trust import POOR, ExpectedError, PairTrust, Reliability
 from syndic.model.markov import Grouping, Measurement, Synthesis
 from syndic.model.markov.fit import fit
@@ -62,7 +62,7 @@ def released(people: int, seed: int, target: str = "") -> tuple[Reliability, Dom
     """Return what the method expects, and the real and the drawn rows."""
     study, codes = study_of(people, target), made_up_rows(people, seed)
     plan, draws = study.plan_as(SynthesisPlan), np.random.default_rng([seed, 1])
-    counts = MadeUpCounts(codes, plan.account, plan.size.rooms, draws)
+    counts = made_up_counts(codes, plan.account, plan.size.rooms, draws)
     fitted = plan.selector.run(counts, plan.account.whole)
     drawn = fitted.sample(people, draws)
     groups = [(), *[fitted.grouping.groups] * (len(fitted.rounds) - 1)]

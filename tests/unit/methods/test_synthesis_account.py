@@ -10,7 +10,7 @@ import pytest
 from support import ONE, charges, study_text
 from syndic import Study
 from syndic.methods.synthesis.measure import Question
-from syndic.privacy import GaussianEvent, mu_squared_for
+from syndic.privacy import GaussianEvent, gaussian_epsilon, mu_squared_for
 from syndic.study import simulate
 from unit.methods.synthesising import planned, sources, study
 
@@ -87,7 +87,11 @@ def test_with_nobody_colluding_the_noise_is_a_curators_and_the_parties_are_told(
     question = Question(number=1, tables=(("age",),))
     together = planned(made).account.noise(question).variance(5)
     assert together == pytest.approx(planned(alone).account.noise(question).variance(1), rel=1e-3)
-    assert any("mu^2 is then 5/4" in line for line in planned(made).disclosure.not_protected)
+    outside, party = planned(made).disclosure.against.values()
+    # without its own share a party has 5/4 of the budget's mu^2
+    whole = mu_squared_for(made.budget.epsilon, made.budget.delta)
+    less = gaussian_epsilon(Fraction(5, 4) * whole, made.budget.delta)
+    assert (outside, party) == pytest.approx((float(made.budget.epsilon), float(less)), rel=1e-3)
 
 
 def test_the_budget_of_the_strictest_party_holds() -> None:

@@ -15,7 +15,7 @@ from unit.methods.synthesising import result
 NAMES = ("a", "b", "c", "d", "e", "f")
 
 
-def study(parameters: str, *, method: str = "synthesis", spread: str = "") -> Study:
+def study(parameters: str, *, apart: bool = False, spread: str = "") -> Study:
     """Return a study of six columns with four values, money in open bins, and a label."""
     listed = "".join(
         f'[[schema.columns]]\nname = "{name}"\nkind = "integer"\nlower = 0\nupper = 3\nmissing = {{ value = 0 }}\n'
@@ -24,13 +24,13 @@ def study(parameters: str, *, method: str = "synthesis", spread: str = "") -> St
     parties = (
         '[[parties]]\nname = "x"\npeople = 4000\ncolumns = ["a", "b", "c", "money"]\n'
         '[[parties]]\nname = "z"\npeople = 4000\ncolumns = ["d", "e", "f", "y"]\n'
-        if method == "vertical"
+        if apart
         else '[[parties]]\nname = "x"\npeople = 4000\n[[parties]]\nname = "z"\npeople = 4000\n'
     )
-    neighbours = "replace" if method == "vertical" else "add_remove"
+    neighbours = "replace" if apart else "add_remove"
     return Study.loads(
         f'name = "target"\n[unit]\nneighbours = "{neighbours}"\n[budget]\nepsilon = 2\ndelta = 1e-7\n'
-        f'[protocol]\nmethod = "{method}"\n{parameters}\n{parties}{listed}'
+        f'[protocol]\nmethod = "synthesis"\n{parameters}\n{parties}{listed}'
         f'[[schema.columns]]\nname = "money"\nkind = "real"\nlower = 0\nupper = 1e6\nscale = "symlog"\n{spread}\n'
         '[[schema.columns]]\nname = "y"\nkind = "boolean"\nmissing = { value = false }\n'
     )
@@ -68,13 +68,13 @@ def test_sets_to_keep_are_measured_and_held() -> None:
         assert any(names <= set(clique) for clique in made.note.cliques)
 
 
-def test_vertical_synthesis_has_them_too() -> None:
+def test_columns_of_two_parties_have_them_too() -> None:
     whole = rows(3)
     held = {
         "x": pa.table({name: whole[name] for name in ("a", "b", "c", "money")}),
         "z": pa.table({name: whole[name] for name in "defy"}),
     }
-    made = result(simulate(study('target = "y"\nkeep = [["a", "d"]]', method="vertical"), held, seed=5))
+    made = result(simulate(study('target = "y"\nkeep = [["a", "d"]]', apart=True), held, seed=5))
     for name in (*NAMES, "money"):
         assert any({name, "y"} <= set(clique) for clique in made.note.cliques), name
     assert frozenset(("a", "d")) in {frozenset(names) for names in made.note.rounds[-1].tables}

@@ -20,7 +20,7 @@ from syndic.errors import PartyError, RefusedError
 from syndic.kernel import Call, Nothing, Reply, answer, decode, encode
 from syndic.methods import Crosstables
 from syndic.methods.histogram.crosstables_plan import CrosstablesPlan
-from syndic.methods.synthesis import vertical
+from syndic.methods.synthesis import synthesis
 from syndic.mpc import dealer, product, product_memory
 from syndic.mpc.extension import Extension
 from syndic.mpc.key import context, derive
@@ -582,14 +582,18 @@ def agreeing(proof: OneHotProof, made: Matrix, lacks: Matrix, point: Matrix) -> 
 # Between nodes with ledgers.
 
 
-@pytest.mark.parametrize(("name", "paid"), [("crosstables", 0), ("vertical", 1)])
+@pytest.mark.parametrize(("name", "paid"), [("crosstables", 0), ("synthesis across", 1)])
 def test_bad_rows_are_refused_before_their_round_is_charged(
     name: str, paid: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first round of `vertical` needs no product."""
+    """The first round of a synthesis needs no product."""
     case = next(case for case in CASES if case.name == name)
     nodes, liar = open_nodes(case, tmp_path), case.study.parties[0].name
-    owner, function = {"crosstables": (Crosstables, "product_matrix"), "vertical": (vertical, "_onehot_rows")}[name]
+    rows: dict[str, tuple[Any, str]] = {
+        "crosstables": (Crosstables, "product_matrix"),
+        "synthesis across": (synthesis, "_rows"),
+    }
+    owner, function = rows[name]
     honest = getattr(owner, function)
 
     def cheat(*given: Any) -> Matrix:

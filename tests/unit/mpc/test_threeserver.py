@@ -119,7 +119,7 @@ def test_organisations_run_a_study_and_are_told_who_can_read_rows(tmp_path: Path
 
 
 def test_a_synthesis_multiplies_by_servers(tmp_path: Path) -> None:
-    case = _across("vertical", across_study("vertical", f"{SERVED}\nmodel_cells = 60", parties=THREE_VERTICAL))
+    case = _across("synthesis", across_study("synthesis", f"{SERVED}\nmodel_cells = 60", parties=THREE_VERTICAL))
     nodes = open_nodes(case, tmp_path, seed=3)
     release = run_study(case.study, Local(nodes), seed=3)
     assert {one.step for one in release.transcript} - {"ready"} == set(case.study.plan.rounds)

@@ -164,11 +164,11 @@ def test_different_columns_of_the_same_people() -> None:
     made = draft(parts)
     study = Study.loads(made.toml())
     study.check()
-    assert study.protocol.__struct_config__.tag == "vertical"
+    assert study.protocol.__struct_config__.tag == "synthesis"
     assert [(party.people, party.columns) for party in study.parties] == [(300, ("age",)), (300, ("cost", "sex"))]
     assert any("align" in note for note in made.notes)
     by_rows = draft({"one": whole.select(["age"]), "two": whole.select(["sex"])})
-    assert 'method = "vertical"' in by_rows.toml()
+    assert 'method = "synthesis"' in by_rows.toml()
     with pytest.raises(InputError, match="no column in common"):
         draft({"one": whole.select(["age"]), "two": whole.select(["sex"]).slice(5)})
     with pytest.raises(InputError, match="no usable column"):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, Final
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.kernel import Party
-from syndic.methods import Distdiffgen, Dplt, Vertical, Vertimrf
+from syndic.methods import Distdiffgen, Dplt, Synthesis, Vertimrf
 from syndic.methods.comparison.vertigan_plan import VertiganPlan
 from syndic.methods.synthesis.account import RoundNoise
 from syndic.noise import FineGaussian, RandomisedResponse
@@ -21,7 +22,7 @@ from syndic_lab.audit.encoded import critics, responses_of, sketches_of
 from syndic_lab.audit.observation import Trial
 from syndic_lab.audit.planted_laws import Fault
 from syndic_lab.audit.setting import Setting
-from syndic_lab.audit.syntheses import LABELLED, TWO, UNEVEN, aligned, weigh_latent, weigh_leaves, weigh_vertical
+from syndic_lab.audit.syntheses import LABELLED, TWO, UNEVEN, aligned, weigh_across, weigh_latent, weigh_leaves
 
 Wrong = Callable[[], AbstractContextManager[Any]]
 _WORK: Final = "syndic.methods.comparison.vertigan_work"
@@ -41,8 +42,8 @@ def _trials(make: Callable[[], Setting], wrong: Wrong, runs: int, seed: int) -> 
         return setting.trials(runs, seed)
 
 
-def _vertical() -> Setting:
-    return aligned("vertical", Vertical(rows=2), TWO, weigh_vertical)
+def _across() -> Setting:
+    return aligned("synthesis across", Synthesis(rows=2), TWO, weigh_across)
 
 
 def _latent() -> Setting:
@@ -64,10 +65,8 @@ def _four_sketched() -> Setting:
 def _contribute(party: Party, share: Any, values: NDArray[np.int64], *, why: str) -> NDArray[np.int64]:
     """Stand in for the door of shares: the first party's are exact."""
     randomness = party.charge(share.event, why=why)
-    if party.name != "a":
-        return np.asarray(share.apply(values, randomness))
-    own = values.size - share.alone
-    return np.concatenate([values[:own] * share.across.scale, share.within.apply(values[own:], randomness)])
+    left = replace(share, shared=np.zeros_like(share.shared)) if party.name == "a" else share
+    return np.asarray(left.apply(values, randomness))
 
 
 def _halved(noise: RoundNoise, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
@@ -105,9 +104,9 @@ def _same_key(secret: bytes, names: tuple[str, ...]) -> bytes:
 
 _FAULTS: Final[tuple[tuple[str, str, Callable[[], Setting], Wrong, int], ...]] = (
     (
-        "vertical, a share of the noise missing",
-        "tables across parties with one partner's share only: the other can take its own off",
-        _vertical,
+        "synthesis across, a share of the noise missing",
+        "tables across parties with one party's share only, which can take it off",
+        _across,
         lambda: patch.object(Party, "contribute", _contribute),
         8,
     ),

@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.kernel import PARTNERS, Method, decode
-from syndic.methods import Distdiffgen, Dplt, Glued, Synthesis, Vertical
+from syndic.methods import Distdiffgen, Dplt, Glued, Synthesis
 from syndic.methods.comparison.distdiffgen import Chosen
 from syndic.methods.comparison.distdiffgen_plan import DistdiffgenPlan
 from syndic.methods.comparison.dplt_plan import DpltPlan
-from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
+from syndic.methods.synthesis.cut import CutRound
 from syndic.methods.synthesis.measure import Question
-from syndic.methods.synthesis.vertical_plan import VerticalPlan
-from syndic.methods.synthesis.vertical_rounds import MixedNoise, Round
+from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.model.latent.diffgen import max_scores
 from syndic.model.markov.curator import SCORE_STEP, independence_gap
 from syndic_lab.audit.horizontal import APPROXIMATE, REPLACE
@@ -43,7 +42,7 @@ def syntheses() -> Iterator[Setting]:
     for selector in ("one_shot", "adaptive"):
         shared: Any = Synthesis(selector=selector, rows=2)
         yield _below(f"synthesis {selector}", shared)
-    yield aligned("vertical", Vertical(rows=2), TWO, weigh_vertical)
+    yield aligned("synthesis across", Synthesis(rows=2), TWO, weigh_across)
     yield aligned("glued", Glued(rows=4), UNEVEN, _glued, alone=True)
     yield aligned("dplt", Dplt(rows=4), UNEVEN, weigh_latent)
     yield aligned("distdiffgen", Distdiffgen(label="y", specialisations=2), LABELLED, weigh_leaves, moved=("y",))
@@ -133,25 +132,26 @@ def _shared(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
 # Tables across parties.
 
 
-def weigh_vertical(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
-    """Tables of one party's columns have the whole noise, those across parties a share of each."""
+def weigh_across(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
+    """Tables of one party's columns have its whole noise, those across parties a share of every party."""
     asked = [decode(each.asked, Question) for each in run.seen if (each.party, each.step) == ("b", "ask_round")]
-    plan = run.study.plan_as(VerticalPlan)
+    reach = run.study.plan_as(SynthesisPlan).reach
+    assert reach is not None  # noqa: S101 (columns are at two parties)
     tables: list[Noisy] = []
     for door, (question, opened) in enumerate(zip(asked, rounds_of(run), strict=True)):
-        tables += _across(run, plan.round_of(question), opened, door) if colluding else opened
+        tables += _across(run, reach.round_of(question), opened, door) if colluding else opened
     return told_of(tables, one, other)
 
 
-def _across(run: Run, now: Round, opened: list[Noisy], door: int) -> list[Noisy]:
+def _across(run: Run, now: CutRound, opened: list[Noisy], door: int) -> list[Noisy]:
     """Return tables less what the second party drew, where it shares the noise."""
-    places = [each.place for each in now.layout.across.get(("a", "b"), ())]
-    sizes = [opened[place].values.size for place in places]
-    own = sum(opened[place].values.size for place in now.layout.within["b"])
-    drawn = run.own_noise("b", MixedNoise(now.across, now.within, own), sum(sizes) + own, door) / now.across.scale
-    parts = dict(zip(places, np.split(drawn[: sum(sizes)], np.cumsum(sizes)[:-1]), strict=False))
-    left = (now.across.variance(PARTNERS) / PARTNERS) ** 0.5
-    return [less(each, parts[place], left) if place in parts else each for place, each in enumerate(opened)]
+    noise, left = now.noise_at("b"), (now.share.variance(PARTNERS) / PARTNERS) ** 0.5
+    drawn = run.own_noise("b", noise, now.layout.dimension, door) / noise.scale
+    parts = np.split(drawn, np.cumsum([each.values.size for each in opened])[:-1])
+    return [
+        less(each, part, left) if len(parties) > 1 else each
+        for each, part, parties in zip(opened, parts, now.layout.counting, strict=True)
+    ]
 
 
 def _glued(run: Run, one: Codes, other: Codes, colluding: bool) -> View:

@@ -3,8 +3,8 @@
 Both parties know the class attribute, the paper's assumption: `label` is a column of both. Each releases noisy scores
 of all groups of its trees (`syndic.model.latent.diffgen`). The coordinator specialises the group with the highest noisy
 score, as many times as the study says. A leaf is a cell of both parties' groups and the class. Parties count the leaves
-by one secure product (`syndic.mpc.product`), each adds a share of the noise, and the noisy counts are opened once. Rows
-are drawn from them, values uniformly within their groups.
+by one secure product (`syndic.mpc.product`), each adds a share of the noise to its share of them, and the masked sum
+(`syndic.mpc.masked_sum`) opens once. Rows are drawn from it, values uniformly within their groups.
 
 *Neighbours*: one person's values are replaced, at both parties at once; which people are in the data is public. *Cost*:
 one account of Gaussian privacy in two parts, scores and leaves; both parties are charged for both. *Sensitivity*:
@@ -42,14 +42,16 @@ from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, note
 from syndic.methods.layout import Names
 from syndic.methods.onehot import hot_rows
 from syndic.methods.synthesis.account import account_of
-from syndic.methods.synthesis.rounds import Answer
-from syndic.methods.synthesis.vertical_rounds import OpenedRound, Round
+from syndic.methods.synthesis.cut import CutRound
 from syndic.model.latent.diffgen import Cut, balanced, max_scores, specialised, tree_of
 from syndic.model.latent.groups import positive
 from syndic.model.markov import Measurement
 from syndic.model.markov.sample import draw_column
 from syndic.mpc.dealer import deal_products
+from syndic.mpc.graph import sum_graph
+from syndic.mpc.masked_sum import MaskedSums, SumMasked
 from syndic.mpc.order import advance
+from syndic.mpc.product import SecureProduct
 from syndic.mpc.product_messages import (
     ProductInbox,
     ProductKey,
@@ -72,6 +74,7 @@ class Scores(Message):
 class Chosen(Message):
     """The groups of every column by which leaves are counted, as indices into the columns' trees."""
 
+    common = ("cut",)
     cut: dict[str, tuple[int, ...]]
 
     @property
@@ -97,8 +100,9 @@ class Distdiffgen(Method, tag="distdiffgen"):
 
     `label`: the class, a column that both parties have. `specialisations`: how many groups are replaced by their
     children. `taxonomies`: trees of values; a column without one gets a balanced binary tree over its ordered values.
-    `choice_share`: the part of the budget for scores. `colluding`: as in the method `vertical`. `rows`: by default the
-    public number of people.
+    `choice_share`: the part of the budget for scores. `colluding`: 1 makes each share of the noise
+    enough by itself; with 0 the guarantee is for everybody but the parties. `rows`: by default the public number of
+    people.
     """
 
     title: ClassVar[str] = "Two-party specialisation along taxonomy trees, for a class"
@@ -151,7 +155,6 @@ class Distdiffgen(Method, tag="distdiffgen"):
             lambda whole: [whole * self.choice_share, whole * (1 - self.choice_share)],
             colluding=self.colluding,
             missing=0,
-            shares=PARTNERS,
         )
         return DistdiffgenPlan(
             terms=terms,
@@ -159,6 +162,7 @@ class Distdiffgen(Method, tag="distdiffgen"):
             trees=trees,
             label=self.label,
             scored=score_noise(account, trees),
+            masked_sums=MaskedSums(label="leaves", graph=sum_graph(PARTNERS, colluding=self.colluding, missing=0)),
             times=self.specialisations,
             rows=self.rows if self.rows is not None else terms.parties[0].people or 0,
         )
@@ -213,37 +217,39 @@ class Distdiffgen(Method, tag="distdiffgen"):
     @step(reveals="public")
     def product_keys(self, party: Party[DistdiffgenPlan], message: ProductStart) -> ProductKey:
         """Store the dealer's seed, make a key pair, publish the public key."""
-        return _round(party).product.product_keys(party, message)
+        return _product(party).product_keys(party, message)
 
     @step(reveals="sealed")
     def product_masked(self, party: Party[DistdiffgenPlan], message: ProductTurn) -> ProductOpening:
         """Mask the rows of one chunk and seal them for the partners."""
-        return _round(party).product.mask(party, message, partial(_onehot_rows, party))
+        return _product(party).mask(party, message, partial(_onehot_rows, party))
 
     @step(reveals="sealed")
     def product_multiplied(self, party: Party[DistdiffgenPlan], message: ProductInbox) -> Nothing:
         """Multiply the chunk by every partner's masked rows."""
-        return _round(party).product.multiply(party, message, partial(_onehot_rows, party))
+        return _product(party).multiply(party, message, partial(_onehot_rows, party))
 
     @step(reveals="masked")
-    def open_leaves(self, party: Party[DistdiffgenPlan], message: Nothing) -> OpenedRound:
+    def count_leaves(self, party: Party[DistdiffgenPlan], message: Nothing) -> SumMasked:
         """Reconstruct shares of all leaf counts, add a share of the noise, and mask the result."""
         del message
         why = "noisy counts of the leaves by class"
-        return _round(party).open(party, partial(_count_cells, party), why=why)
+        return _round(party).count(party, party.plan.masked_sums, 1, partial(_count_cells, party), why=why)
 
     # The coordinator's side.
 
     def coordinate(self, session: Session[DistdiffgenPlan]) -> PublishedRows:
         """Collect scores, specialise groups, count the leaves, draw rows."""
         plan, draws = session.plan, generator(session.randomness)
+        sums = plan.masked_sums.start(session)
         scores = _scores_by_column(plan, session.ask(self.score, Nothing()))
         chosen = Chosen(cut=specialised(plan.every, scores, plan.times, plan.fits))
         session.ask(self.take_cut, chosen)
         now = plan.round_of(chosen.cut, chosen.digest)
+        assert now.product is not None  # noqa: S101 (the leaves are of both parties)
         deal_products(session, self, now.product)
-        opened = session.ask(self.open_leaves, Nothing())
-        leaves = _leaf_table(plan, chosen.cut, now.answer(opened))
+        opened = sums.opened(sums.send(self.count_leaves, lambda _: Nothing()), {}, now.layout.dimension, now.ring)
+        leaves = _leaf_table(plan, chosen.cut, opened.values / now.share.scale, now.variances[0])
         table = decode_codes(plan.terms.schema, _draw_rows(plan, chosen.cut, leaves, draws), draws)
         note = SplitNote(
             tables=notes_of([leaves]),
@@ -259,10 +265,16 @@ class Distdiffgen(Method, tag="distdiffgen"):
         return read_rows(folder, SplitNote)
 
 
-def _round(party: Party[DistdiffgenPlan]) -> Round:
+def _round(party: Party[DistdiffgenPlan]) -> CutRound:
     """Return the plan for counting the leaves of the chosen groups."""
     chosen = party.recall(_CUT, Chosen)
     return party.plan.round_of(chosen.cut, chosen.digest)
+
+
+def _product(party: Party[DistdiffgenPlan]) -> SecureProduct:
+    product = _round(party).product
+    assert product is not None  # noqa: S101 (the leaves are of both parties)
+    return product
 
 
 def _exact_scores(party: Party[DistdiffgenPlan]) -> NDArray[np.int64]:
@@ -303,13 +315,13 @@ def _scores_by_column(plan: DistdiffgenPlan, answers: Mapping[str, Scores]) -> d
     return scores
 
 
-def _leaf_table(plan: DistdiffgenPlan, cut: Cut, answer: Answer) -> Measurement:
+def _leaf_table(plan: DistdiffgenPlan, cut: Cut, values: NDArray[np.float64], variance: float) -> Measurement:
     """Return the opened leaves: an axis for every column that was specialised, and one for the class."""
     left, right = (plan.domain(party, cut) for party in plan.trees)
-    table = answer.values.reshape([plan.width(party, cut) for party in plan.trees])[: left.size, : right.size]
+    table = values.reshape([plan.width(party, cut) for party in plan.trees])[: left.size, : right.size]
     merged = left.merge(right)
     domain = merged.project(name for name, size in zip(merged.names, merged.sizes, strict=True) if size > 1)
-    return Measurement(domain.names, table.reshape(domain.sizes), answer.variance)
+    return Measurement(domain.names, table.reshape(domain.sizes), variance)
 
 
 def _draw_rows(

@@ -11,12 +11,23 @@ from numpy.typing import NDArray
 from syndic.data import Domain, Schema
 from syndic.document import Document
 from syndic.errors import InputError
-from syndic.kernel import PARTNERS, TOGETHER, Disclosure, Plan, Resources
+from syndic.kernel import (
+    ALIGNED,
+    GROUPS,
+    PARTNERS,
+    TOGETHER,
+    UNCHECKED_ROWS,
+    WRONG_TRIPLES,
+    Disclosure,
+    Plan,
+    Resources,
+    product_sees,
+)
 from syndic.methods.layout import layout_of, same_people
-from syndic.methods.synthesis.account import Account, RoundNoise
-from syndic.methods.synthesis.vertical_plan import disclosure_of, epsilons_of
-from syndic.methods.synthesis.vertical_rounds import Round, plan_round
+from syndic.methods.synthesis.account import Account, RoundNoise, against_parties
+from syndic.methods.synthesis.cut import CutRound, plan_round
 from syndic.model.latent.diffgen import Cut, Nested, Tree, tree_of
+from syndic.mpc.masked_sum import MaskedSums
 from syndic.noise import FineGaussian
 from syndic.privacy import Event
 
@@ -66,14 +77,15 @@ class Taxonomy(Document):
 class DistdiffgenPlan(Plan):
     """The trees of each party's columns in order, without the label, and the noise of scores and leaves.
 
-    `scored` is the noise of all scores of both parties together, `times` the number of specialisations, `rows` the
-    number of rows to draw.
+    `scored` is the noise of all scores of both parties together, `masked_sums` opens the leaves, `times` is the number
+    of specialisations, `rows` the number of rows to draw.
     """
 
     account: Account
     trees: Mapping[str, Mapping[str, Tree]]
     label: str
     scored: RoundNoise
+    masked_sums: MaskedSums
     times: int
     rows: int
 
@@ -115,7 +127,7 @@ class DistdiffgenPlan(Plan):
         ]
         return domain.index(grouped)
 
-    def round_of(self, cut: Cut, digest: str) -> Round:
+    def round_of(self, cut: Cut, digest: str) -> CutRound:
         """Return the plan for counting the table of both sides; partners with different cuts cannot read each other."""
         sides = tuple(self.trees)
         domain = Domain(sides, tuple(self.width(party, cut) for party in sides))
@@ -124,19 +136,14 @@ class DistdiffgenPlan(Plan):
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """Groups are scored and chosen, cells of both sides are multiplied, noisy leaves are opened."""
-        return ("score", "take_cut", "product_keys", "product_masked", "product_multiplied", "open_leaves")
+        """Keys; groups are scored and chosen, cells of both sides are multiplied, the noisy leaves open."""
+        keys, meet, count = self.masked_sums.rounds("count_leaves")
+        return (keys, meet, "score", "take_cut", "product_keys", "product_masked", "product_multiplied", count)
 
     def events(self, party: str) -> tuple[Event, ...]:
         """Two events, the same for both parties: each is charged for the whole release."""
         self.check_party(party)
         return self.account.events
-
-    @cached_property
-    def epsilons(self) -> tuple[float, float]:
-        """The epsilon against everyone who knows no share of the noise, and against one of the parties."""
-        scores, leaves = self.account.events
-        return epsilons_of(self.terms, (scores,), (leaves,), self.account.colluding)
 
     @cached_property
     def resources(self) -> Resources:
@@ -151,7 +158,7 @@ class DistdiffgenPlan(Plan):
         return Resources(
             memory_bytes=2 * 10**8 + 32 * chunk + 256 * leaves + 32 * people * len(terms.schema.columns),
             reply_bytes=chunk + 16 * leaves,
-            rounds=6,
+            rounds=8,
             seconds=round(1.0 + people * side * 8e-8 + people * leaves * 2e-10, 1),
             notes=(
                 f"{self.scores:,} groups of values are scored, with standard deviation {score:.3g}; {self.times} of "
@@ -173,20 +180,24 @@ class DistdiffgenPlan(Plan):
     @property
     def disclosure(self) -> Disclosure:
         """What every role sees."""
-        moved = sum(tree.moved for tree in self.every.values())
-        return disclosure_of(
-            opened=(
-                "the noisy scores of groups of values, which groups were specialised, and the noisy counts of the "
-                "leaves"
-            ),
+        moved, (scores, leaves) = sum(tree.moved for tree in self.every.values()), self.account.events
+        opened = (
+            "the noisy scores of groups of values, which groups were specialised, and the noisy counts of the leaves"
+        )
+        return Disclosure(
+            sees=product_sees(opened),
             sensitivity=(
                 f"replacing one person's values at both parties at once changes at most {moved} of {self.scores} "
                 "scores by one, those of groups on the paths of the old and the new values, and two leaves by one; "
                 "both parties are charged for all of it"
             ),
-            epsilons=self.epsilons,
-            together=f"{TOGETHER}: they can read the groups of the other party's values",
-            known=(
+            against=against_parties(self.terms, self.account, (leaves,), whole=(scores,)),
+            not_protected=(
+                f"{TOGETHER}: they can read the groups of the other party's values",
+                UNCHECKED_ROWS,
+                WRONG_TRIPLES,
+                ALIGNED,
+                GROUPS,
                 "every person's class: both parties know it before the study",
                 "the columns, bounds, labels, taxonomies and the number of people: they are public",
             ),

@@ -1,9 +1,10 @@
 """A latent tree over aligned rows, after DPLT (Tang, Cheng, Su, Chen and Shao 2021), for columns of any size.
 
 Each party groups its columns and learns, from noisy counts of a group, one latent attribute that represents it. Tables
-of all pairs of latent attributes are opened with noise: those across two parties from secure products
-(`syndic.mpc.product`), the others from the party that has both. The coordinator finds the spanning tree with the most
-mutual information, fits it, and draws latent levels along the tree and then each group's values.
+of all pairs of latent attributes open with noise in one masked sum (`syndic.mpc.masked_sum`): those across two parties
+come from secure products (`syndic.mpc.product`), the others from the party that has both. The coordinator finds the
+spanning tree with the most mutual information, fits it, and draws latent levels along the tree and then each group's
+values.
 
 *Neighbours*: one person's values are replaced, at all parties at once; which people are in the data is public. *Cost*:
 one account of Gaussian privacy in three parts: scores of pairs of columns, tables of groups, tables of latent pairs.
@@ -13,8 +14,8 @@ product of its margins, changes by at most 3 rows, so all P of them by 9 P in sq
 pairs change by 2 T. Groups and the meaning of latent levels follow from noisy numbers: they cost nothing more.
 
 *Who sees what*: everybody sees the noisy scores, tables, groups and the tree. The coordinator deals the triples and
-forwards sealed rows that it cannot read. A partner knows its own share of a table's noise; with `colluding` 1 the other
-share is enough. The coordinator and one party together could read the latent levels of that party's partners.
+forwards sealed rows that it cannot read. A party knows its own share of the noise; with `colluding` 1 the others' are
+enough. The coordinator and one party together could read the latent levels of that party's partners.
 *Semi-honest*.
 
 Departures from the paper, which treats binary attributes. Groups are scored by distance from independence, whose
@@ -38,7 +39,6 @@ from syndic.data import Coded, Domain, Table, decode_codes
 from syndic.data.counting import DenseCounter
 from syndic.errors import InputError
 from syndic.kernel import (
-    PARTNERS,
     SAME_PEOPLE,
     Message,
     Method,
@@ -62,12 +62,13 @@ from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, note
 from syndic.methods.layout import Names
 from syndic.methods.onehot import hot_rows
 from syndic.methods.synthesis.account import account_of
-from syndic.methods.synthesis.vertical_rounds import OpenedRound, alone
 from syndic.model.latent.groups import Latent, latent_of, packed, regrouped
 from syndic.model.latent.tree import latent_tree
 from syndic.model.markov import Measurement
 from syndic.model.markov.curator import SCORE_STEP, independence_gap
 from syndic.mpc.dealer import deal_products
+from syndic.mpc.graph import sum_graph
+from syndic.mpc.masked_sum import MaskedSum, SumMasked
 from syndic.mpc.order import advance
 from syndic.mpc.product_messages import (
     ProductInbox,
@@ -116,8 +117,8 @@ class Dplt(Method, tag="dplt"):
     `group`: the most columns of a group. `group_cells`: the most combinations of their values; by default as many as
     can be distinguished from noise. `levels`: the number of levels of a latent attribute, 2 in the paper; by default
     as many as can be distinguished from noise in a table of two, up to 16. `score_share` and `pattern_share`: the parts
-    of the budget for scores and for tables of groups; the rest is for tables of latent attributes. `colluding`: as in
-    the method `vertical`. `rows`: by default the public number of people.
+    of the budget for scores and for tables of groups; the rest is for tables of latent attributes. `colluding`:
+    with 0 the guarantee is for everybody but the parties. `rows`: by default the public number of people.
     """
 
     title: ClassVar[str] = "Latent tree over columns of different parties"
@@ -164,12 +165,13 @@ class Dplt(Method, tag="dplt"):
             lambda whole: [whole * share for share in self._shares(scored=pairs > 0)],
             colluding=self.colluding,
             missing=0,
-            shares=PARTNERS,
         )
         cells = self.group_cells or useful_cells(account, people, len(terms.schema.columns))
         groups = {name: packed(domain, self.group, cells) for name, domain in domains.items()}
         count = sum(len(found) for found in groups.values())
         levels = self.levels or useful_levels(account, people, count)
+        now = plan_pairs(terms, account, groups, levels)
+        graph = sum_graph(len(terms.parties), colluding=self.colluding, missing=0)
         return DpltPlan(
             terms=terms,
             account=account,
@@ -178,8 +180,9 @@ class Dplt(Method, tag="dplt"):
             packed=groups,
             levels=levels,
             scored=score_noise(account, pairs) if pairs else None,
-            counted=alone(account).noise_of(len(account.events) - 1, count, 2 * count),
-            round=plan_pairs(terms, account, groups, levels),
+            counted=account.alone.noise_of(len(account.events) - 1, count, 2 * count),
+            round=now,
+            masked_sum=MaskedSum(label="latent pairs", graph=graph, count=now.layout.dimension, ring=now.ring),
             rows=people if self.rows is None else self.rows,
         )
 
@@ -202,38 +205,38 @@ class Dplt(Method, tag="dplt"):
     @step(reveals="public")
     def product_keys(self, party: Party[DpltPlan], message: ProductStart) -> ProductKey:
         """Store the dealer's seed, make a key pair, publish the public key."""
-        return party.plan.round.product.product_keys(party, message)
+        return party.plan.product.product_keys(party, message)
 
     @step(reveals="sealed")
     def product_masked(self, party: Party[DpltPlan], message: ProductTurn) -> ProductOpening:
         """Mask the rows of one chunk and seal them for the partners."""
-        return party.plan.round.product.mask(party, message, partial(_onehot_rows, party))
+        return party.plan.product.mask(party, message, partial(_onehot_rows, party))
 
     @step(reveals="sealed")
     def product_multiplied(self, party: Party[DpltPlan], message: ProductInbox) -> Nothing:
         """Multiply the chunk by every partner's masked rows."""
-        return party.plan.round.product.multiply(party, message, partial(_onehot_rows, party))
+        return party.plan.product.multiply(party, message, partial(_onehot_rows, party))
 
     @step(reveals="masked")
-    def open_tables(self, party: Party[DpltPlan], message: Nothing) -> OpenedRound:
-        """Count local tables of latent pairs, reconstruct shared tables, add noise, mask the shared part."""
+    def count(self, party: Party[DpltPlan], message: Nothing) -> SumMasked:
+        """Count local tables of latent pairs, reconstruct shared tables, add noise, and mask the result."""
         del message
-        now = party.plan.round
-        why = f"{len(now.layout.tables)} tables of latent attributes"
-        return now.open(party, partial(_count_latents, party), why=why)
+        now, why = party.plan.round, f"{len(party.plan.round.layout.tables)} tables of latent attributes"
+        return now.count(party, party.plan.masked_sum, 1, partial(_count_latents, party), why=why)
 
     # The coordinator's side.
 
     def coordinate(self, session: Session[DpltPlan]) -> PublishedRows:
         """Collect latent attributes and their tables, find and fit the tree, draw rows."""
         plan, draws = session.plan, generator(session.randomness)
+        now, total = plan.round, plan.masked_sum
+        sums = total.start(session)
         learned = session.ask(self.learn, Nothing())
-        deal_products(session, self, plan.round.product)
-        opened = session.ask(self.open_tables, Nothing())
+        deal_products(session, self, plan.product)
+        opened = total.open_next(sums, self.count, Nothing(), total.count, total.ring)
         groups = {name: one for answer in learned.values() for name, one in _tables_of_groups(plan, answer).items()}
-        answer, layout = plan.round.answer(opened), plan.round.layout
-        parts = answer.values.reshape(len(layout.tables), plan.levels, plan.levels)
-        pairs = [Measurement(*one) for one in zip(layout.tables, parts, answer.variances, strict=True)]
+        parts = (opened.values / now.share.scale).reshape(len(now.layout.tables), plan.levels, plan.levels)
+        pairs = [Measurement(*one) for one in zip(now.layout.tables, parts, now.variances, strict=True)]
         model = latent_tree(groups, pairs, float(plan.terms.parties[0].people or 0))
         table = decode_codes(plan.terms.schema, model.sample(plan.rows, draws), draws)
         tables = (*(counts for _, counts in groups.values()), *pairs)

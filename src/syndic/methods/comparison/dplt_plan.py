@@ -8,12 +8,25 @@ from math import isqrt
 from typing import Final, final
 
 from syndic.data import Domain
-from syndic.kernel import PARTNERS, TOGETHER, Disclosure, Plan, Resources, Terms, schema_of
+from syndic.kernel import (
+    ALIGNED,
+    GROUPS,
+    TOGETHER,
+    UNCHECKED_ROWS,
+    WRONG_TRIPLES,
+    Disclosure,
+    Plan,
+    Resources,
+    Terms,
+    product_sees,
+    schema_of,
+)
 from syndic.methods.layout import Names, layout_of, same_people
-from syndic.methods.synthesis.account import Account, RoundNoise
-from syndic.methods.synthesis.vertical_plan import disclosure_of, epsilons_of
-from syndic.methods.synthesis.vertical_rounds import Round, alone, plan_round
+from syndic.methods.synthesis.account import Account, RoundNoise, against_parties
+from syndic.methods.synthesis.cut import CutRound, plan_round
 from syndic.model.markov.curator import SCORE_STEP
+from syndic.mpc.masked_sum import MaskedSum
+from syndic.mpc.product import SecureProduct
 from syndic.noise import FineGaussian
 from syndic.privacy import Event, GaussianEvent
 
@@ -33,8 +46,8 @@ class DpltPlan(Plan):
 
     `packed` has each party's groups, formed by size alone: the final groups are as many, perhaps with other columns,
     with at most `group` columns and `most_cells` combinations of values. `scored` is the noise of scores, if any party
-    has two columns, `counted` that of the groups' tables, `round` the plan for counting the tables of latent pairs.
-    `rows` is the number of rows to draw.
+    has two columns, `counted` that of the groups' tables, `round` the plan for counting the tables of latent pairs,
+    which `masked_sum` opens. `rows` is the number of rows to draw.
     """
 
     account: Account
@@ -44,8 +57,15 @@ class DpltPlan(Plan):
     levels: int
     scored: RoundNoise | None
     counted: RoundNoise
-    round: Round
+    round: CutRound
+    masked_sum: MaskedSum
     rows: int
+
+    @property
+    def product(self) -> SecureProduct:
+        """The product of all latent attributes of different parties."""
+        assert self.round.product is not None  # noqa: S101 (every party has a latent attribute)
+        return self.round.product
 
     @cached_property
     def domains(self) -> Mapping[str, Domain]:
@@ -65,28 +85,28 @@ class DpltPlan(Plan):
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """Parties learn latent attributes, multiply them, and open the noisy tables of all pairs."""
-        return ("learn", "product_keys", "product_masked", "product_multiplied", "open_tables")
+        """Keys; parties learn latent attributes, multiply them, and the noisy tables of all pairs open."""
+        keys, meet, count = self.masked_sum.rounds("count")
+        return (keys, meet, "learn", "product_keys", "product_masked", "product_multiplied", count)
 
     def events(self, party: str) -> tuple[Event, ...]:
         """Two events, the same for every party: latent attributes, and the tables of pairs of them."""
         self.check_party(party)
-        return self.learning, self.round.across.event
-
-    @cached_property
-    def epsilons(self) -> tuple[float, float]:
-        """The epsilon against everyone who knows no share of the noise, and against a partner of every table."""
-        return epsilons_of(self.terms, (self.learning,), (self.round.across.event,), self.account.colluding)
+        return self.learning, self.round.share.event
 
     @cached_property
     def resources(self) -> Resources:
         """Memory at the busiest role, bytes of the largest message, time for learning and multiplying."""
-        sizes, layout = self.round.sizes, self.round.layout
+        sizes, layout = self.product.sizes, self.round.layout
         widths = [sum(each) for each in layout.widths.values()]
         groups = sum(len(found) for found in self.packed.values())
         largest = groups * max(self.most_cells, *self.terms.schema.domain.sizes)
         chunk, traffic = sizes.ring.packed_bytes(sizes.chunk * max(widths)), layout.traffic(sizes)
-        deviations = self.counted.variance(1), self.round.within.variance(1), self.round.across.variance(PARTNERS)
+        deviations = (
+            self.counted.variance(1),
+            self.round.whole.variance(1),
+            self.round.share.variance(self.account.parties),
+        )
         counted, within, across = (variance**0.5 for variance in deviations)
         return Resources(
             memory_bytes=2 * 10**8
@@ -95,7 +115,7 @@ class DpltPlan(Plan):
             + largest * (16 + 24 * self.levels)
             + 32 * sizes.rows * len(self.terms.schema.columns),
             reply_bytes=max(chunk, 8 * layout.dimension, 16 * largest) + 1000,
-            rounds=3 + 2 * sizes.chunks,
+            rounds=5 + 2 * sizes.chunks,
             seconds=round(1.0 + 6e-8 * traffic + largest * self.levels * 2e-5 + sizes.rows / 2e5, 1),
             notes=(
                 f"{groups} groups of at most {self.most_cells:,} combinations of values; {self.levels} latent levels; "
@@ -120,19 +140,26 @@ class DpltPlan(Plan):
         """What every role sees."""
         pairs, tables = count_pairs(self.domains), len(self.round.layout.tables)
         groups = sum(len(found) for found in self.packed.values())
-        return disclosure_of(
-            opened=(
-                "the noisy scores of pairs of columns, the noisy tables of groups and of pairs of latent attributes, "
-                "what each latent level means, and rows drawn from the tree"
-            ),
+        opened = (
+            "the noisy scores of pairs of columns, the noisy tables of groups and of pairs of latent attributes, "
+            "what each latent level means, and rows drawn from the tree"
+        )
+        return Disclosure(
+            sees=product_sees(opened),
             sensitivity=(
                 f"replacing one person's values at all parties at once changes each of {pairs} scores by at most "
                 f"{GAP_SENSITIVITY} rows, two counts by one in each of {groups} tables of groups, and two counts by "
                 f"one in each of {tables} tables of latent pairs; every party is charged for all of it"
             ),
-            epsilons=self.epsilons,
-            together=f"{TOGETHER}: they can read the latent levels of that party's partners",
-            known=("the columns, bounds, labels and the number of people: they are public",),
+            against=against_parties(self.terms, self.account, self.account.events[-1:], whole=(self.learning,)),
+            not_protected=(
+                f"{TOGETHER}: they can read the latent levels of that party's partners",
+                UNCHECKED_ROWS,
+                WRONG_TRIPLES,
+                ALIGNED,
+                GROUPS,
+                "the columns, bounds, labels and the number of people: they are public",
+            ),
         )
 
 
@@ -160,18 +187,18 @@ def score_noise(account: Account, pairs: int) -> RoundNoise:
 
 def useful_cells(account: Account, people: int, columns: int) -> int:
     """Return how many combinations of values a table of a group can distinguish from noise."""
-    deviation = alone(account).noise_of(len(account.events) - 1, columns, 2 * columns).variance(1) ** 0.5
+    deviation = account.alone.noise_of(len(account.events) - 1, columns, 2 * columns).variance(1) ** 0.5
     return max(_LEAST_CELLS, int(people / (_USEFUL * deviation)))
 
 
 def useful_levels(account: Account, people: int, groups: int) -> int:
     """Return how many latent levels a table of two latent attributes can distinguish from noise."""
     pairs = groups * (groups - 1) // 2
-    deviation = account.noise_of(len(account.events), pairs, 2 * pairs).variance(PARTNERS) ** 0.5
+    deviation = account.noise_of(len(account.events), pairs, 2 * pairs).variance(account.parties) ** 0.5
     return max(2, min(_DEFAULT_LEVELS, isqrt(int(people / (_USEFUL * deviation)))))
 
 
-def plan_pairs(terms: Terms, account: Account, packed: Mapping[str, tuple[Names, ...]], levels: int) -> Round:
+def plan_pairs(terms: Terms, account: Account, packed: Mapping[str, tuple[Names, ...]], levels: int) -> CutRound:
     """Return the plan for counting the tables of all pairs of latent attributes, like tables of columns."""
     holder = {latent: name for name, groups in packed.items() for latent in name_latents(name, len(groups))}
     domain = Domain(tuple(holder), (levels,) * len(holder))

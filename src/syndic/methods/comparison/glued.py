@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from syndic.data import Schema, decode_codes
 from syndic.errors import InputError
 from syndic.kernel import Message, Method, Nothing, Party, Requires, Session, Terms, step
-from syndic.methods.comparison.glued_plan import GluedPlan, OwnCounts, OwnPlan, own_account, own_terms
+from syndic.methods.comparison.glued_plan import GluedPlan, OwnPlan, own_account, own_counts, own_terms
 from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, notes_of, read_rows
 from syndic.methods.synthesis.account import Account, account_of
 from syndic.methods.synthesis.expected import DrawnModel, reliability_of
@@ -109,7 +109,7 @@ class Glued(Method, tag="glued"):
     def synthesise(self, party: Party[GluedPlan], message: Nothing) -> OwnRows:
         """Measure own columns round by round, fit a model to the noisy tables, draw rows from it."""
         del message
-        own, counts = party.plan.own[party.name], OwnCounts(party)
+        own, counts = party.plan.own[party.name], own_counts(party)
         fitted = own.selector.run(counts, own.account.whole)  # SELECT and MEASURE, with noise and a charge
         drawn = fitted.sample(party.plan.rows, generator(party.key_randomness("rows")))  # GENERATE
         measured = [table for one in fitted.rounds for table in one]

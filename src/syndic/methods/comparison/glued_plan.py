@@ -1,13 +1,10 @@
 """The plan of a glued synthesis: each party models its own columns with its part of the budget."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import final
-
-import numpy as np
-from numpy.typing import NDArray
 
 from syndic.data import Domain, Schema
 from syndic.document import Document
@@ -25,11 +22,10 @@ from syndic.kernel import (
     schema_of,
 )
 from syndic.methods.synthesis.account import Account, RoundNoise
-from syndic.methods.synthesis.measure import Question, answer_of, split
-from syndic.methods.synthesis.rounds import fitting
+from syndic.methods.synthesis.measure import Question, answer_of
+from syndic.methods.synthesis.rounds import Answer, RoundCounts
 from syndic.methods.synthesis.size import Size
-from syndic.model.markov import Adaptive, Grouping, Measurement
-from syndic.model.markov.counts import Names, Parities
+from syndic.model.markov import Adaptive
 from syndic.privacy import Budget, Event, GaussianEvent, Unit
 
 
@@ -140,49 +136,14 @@ def charged(account: Account, parties: int) -> tuple[GaussianEvent, ...]:
     return tuple(found)
 
 
-@final
-class OwnCounts:
-    """A party's own rows, counted with noise round by round; a selector sees only these noisy counts."""
+def own_counts(party: Party[GluedPlan]) -> RoundCounts:
+    """Return a party's own rows, counted with noise; each round is charged its event, which covers all parties'."""
+    own, events, people = party.plan.own[party.name], party.plan.charged, member(party.terms, party.name).people
 
-    def __init__(self, party: Party[GluedPlan]) -> None:
-        """Begin before the first round; each round is charged its event, which covers all parties' rounds."""
-        self._party, self._plan = party, party.plan.own[party.name]
-        self._account, self._events = self._plan.account, party.plan.charged
-        self.domain: Domain = self._account.domain
-        self.people: int | None = member(party.terms, party.name).people
-        self._number = 0
+    def release(question: Question) -> Answer:
+        counts, noise = answer_of(question, party.table, people or 0), own.account.noise(question)
+        why = f"round {question.number} of its own synthesis: {len(question.tables)} tables"
+        noisy = party.release(RoundNoise(noise.noise, events[question.number - 1]), counts, why=why)
+        return Answer(values=noisy / noise.scale, variance=noise.variance(1), present=(party.name,))
 
-    def variance(self, mu_squared: Fraction) -> float:
-        """Return the variance of a count of one table at this much of the party's budget."""
-        return self._account.variance(mu_squared)
-
-    def noisier(self, table: Domain) -> float | None:
-        """Return 1: every table has the same noise."""
-        del table
-        return 1.0
-
-    def measure(self, tables: Sequence[Names], mu_squared: Fraction, grouping: Grouping) -> list[Measurement]:
-        """Release the noisy tables of the next round. They share its budget evenly; `mu_squared` is ignored."""
-        del mu_squared
-        kept = fitting(tables, grouping.domain_of_groups, self._plan.size.rooms[self._number])
-        groups = () if grouping == Grouping.none(self.domain) else grouping.groups
-        question = Question(number=self._number + 1, tables=kept, groups=groups)
-        noisy, variance = self._release(question)
-        return [
-            Measurement(names, part, variance)
-            for names, part in zip(kept, split(question, self.domain, noisy), strict=True)
-        ]
-
-    def parities(self, sets: Sequence[Names], mu_squared: Fraction, halves: Grouping) -> Parities:
-        """Release the noisy parities of the next round."""
-        del mu_squared
-        question = Question(number=self._number + 1, tables=tuple(sets), groups=halves.groups, parity=True)
-        return Parities(sets, *self._release(question))
-
-    def _release(self, question: Question) -> tuple[NDArray[np.float64], float]:
-        self._number = question.number
-        counts = answer_of(question, self._party.table, self.people or 0)
-        own = self._account.noise(question)
-        noise = RoundNoise(own.noise, self._events[self._number - 1])
-        why = f"round {self._number} of its own synthesis: {len(question.tables)} tables"
-        return self._party.release(noise, counts, why=why) / own.scale, own.variance(1)
+    return RoundCounts(account=own.account, rooms=own.size.rooms, people=people, ask=release)

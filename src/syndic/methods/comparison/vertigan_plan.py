@@ -106,7 +106,7 @@ class VertiganPlan(Plan):
                 f"{self.steps:,} noisy steps over {len(shapes)} parties; noise {float(self.sigma):.4g} times what "
                 f"one person can add, on a sum over about {self.batch} people",
                 f"about {2e-6 * rounds * message:,.0f} MB to and from each party",
-                'the method "vertical" makes much more accurate tables, if no party colludes with the coordinator',
+                'the method "synthesis" makes much more accurate tables, if no party colludes with the coordinator',
             ),
         )
 

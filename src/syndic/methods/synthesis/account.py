@@ -27,7 +27,7 @@ from syndic.kernel import Terms, budgets_of
 from syndic.methods.synthesis.measure import Question
 from syndic.mpc.ring import OVERFLOW, Ring, ring_for
 from syndic.noise import FineGaussian, FineGaussianShare
-from syndic.privacy import GaussianEvent, Unit, mu_squared_for
+from syndic.privacy import Cost, GaussianEvent, Unit, mu_squared_for
 from syndic.privacy.concentrated import PICO
 from syndic.privacy.cost import ATTO
 from syndic.random import Randomness
@@ -140,6 +140,11 @@ class Account:
         return _variance(noise, self.parties) / self.unit.scale**2
 
     @property
+    def alone(self) -> "Account":
+        """The account of tables that one party counts by itself: the same events, the whole noise."""
+        return replace(self, parties=1)
+
+    @property
     def shares_to_whole(self) -> float:
         """How many times the variance of the whole noise all shares together have."""
         return self.parties / (self.parties - self.colluding - self.missing)
@@ -158,6 +163,27 @@ class Account:
         if self.parties > 1:
             what += f" in {self.parties} shares, {self.colluding} colluding, {self.missing} missing"
         return GaussianEvent(mu_squared=mu_squared, slack=slack, what=what)
+
+
+def against_parties(
+    terms: Terms, account: Account, shared: Sequence[GaussianEvent], whole: Sequence[GaussianEvent] = ()
+) -> dict[str, float]:
+    """Return the epsilons where no party may collude; none where the cost holds against the parties too.
+
+    Events that are `shared` are of sums to whose noise every party adds a share; no one knows a part of the `whole`.
+    """
+    if account.colluding or account.parties == 1:
+        return {}
+    delta = min(budget.delta for budget in budgets_of(terms))
+    shares = account.parties - account.missing
+    times = Fraction(shares, shares - 1)
+    # with less noise mu^2 is as many times as large, and slack, which goes with the squared variance, that squared
+    left = [GaussianEvent(mu_squared=times * event.mu_squared, slack=times**2 * event.slack) for event in shared]
+    outside, party = (float(Cost.of([*whole, *events]).epsilon(delta)) for events in (shared, left))
+    return {
+        "everyone but the parties, if all add their noise": outside,
+        "a party, which can subtract its own share of the noise": party,
+    }
 
 
 def account_of(terms: Terms, cut: Cut, *, colluding: int, missing: int, shares: int | None = None) -> Account:

@@ -36,7 +36,7 @@ class Question(Message):
 
     @property
     def digest(self) -> bytes:
-        """What parties that hold different columns vouch for to each other."""
+        """What the products of the round are bound to."""
         return hashlib.sha256(encode(self)).digest()
 
     def grouping(self, domain: Domain) -> Grouping:

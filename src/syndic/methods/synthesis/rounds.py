@@ -1,17 +1,18 @@
-"""The coordinator's side of a synthesis: ask the parties round by round, and remember what was opened."""
+"""Rounds of a synthesis as a selector sees them: ask for noisy tables round by round, and remember what was opened."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Domain
 from syndic.errors import InputError
-from syndic.kernel import Message, Session
+from syndic.kernel import Message, Progress, Session, silent_progress
 from syndic.methods.synthesis.account import Account
+from syndic.methods.synthesis.cut import CutReach
 from syndic.methods.synthesis.measure import Question, RoundLimits, check_question, split
 from syndic.methods.synthesis.result import AskedParities, AskedRound, ReleasedModel, SynthesisNote, SyntheticTable
 from syndic.model.markov import Adaptive, Grouping, Measurement, Synthesis
@@ -41,30 +42,30 @@ class Answer:
 
 
 @final
-class RemoteCounts:
-    """Asks the parties, and keeps what they answered. A selector sees this and nothing else of them."""
+class RoundCounts:
+    """Asks whoever counts, and keeps what was answered. A selector sees this and nothing else of the rows."""
 
     def __init__(
         self,
         *,
-        session: Session,
         account: Account,
         rooms: Sequence[RoundLimits],
         people: int | None,
         ask: "Ask",
-        reach: "Reach | None" = None,
+        reach: CutReach | None = None,
+        progress: Progress = silent_progress,
     ):
         """Begin before the first round; `people` is the number of rows where it is public."""
-        self.domain: Domain = session.terms.schema.domain
+        self.domain: Domain = account.domain
         self.people = people
         self.rounds: list[AskedRound] = []
         self.scanned: AskedParities | None = None
         self.tables: list[Measurement] = []
-        self._session = session
         self._account = account
         self._rooms = rooms
         self._ask = ask
         self._reach = reach
+        self._progress = progress
 
     def variance(self, mu_squared: Fraction) -> float:
         """Return the variance of a count, if all parties answer, of one table at this much of the whole budget."""
@@ -117,19 +118,19 @@ class RemoteCounts:
 
     def _answer(self, question: Question) -> Answer:
         check_question(question, self.domain, self._rooms[question.number - 1])
-        self._session.progress("rounds", question.number - 1, len(self._rooms))
+        self._progress("rounds", question.number - 1, len(self._rooms))
         answer = self._ask(question)
-        self._session.progress("rounds", question.number, len(self._rooms))
+        self._progress("rounds", question.number, len(self._rooms))
         return answer
 
     def _taken(self, number: int, grouping: Grouping) -> "Taken | None":
         reach, domain = self._reach, grouping.domain_of_groups
         return None if reach is None else lambda tables: reach.takes(number, tables, domain)
 
-    def drawn(self, fitted: Synthesis, rows: int, selector: Adaptive) -> SyntheticTable:
+    def drawn(self, session: Session, fitted: Synthesis, rows: int, selector: Adaptive) -> SyntheticTable:
         """Return the result: rows drawn from the model, with what was opened; `selector` chose the tables."""
-        model = ReleasedModel(schema=self._session.terms.schema, fitted=fitted)
-        table = model.sample(rows, generator=generator(self._session.randomness))
+        model = ReleasedModel(schema=session.terms.schema, fitted=fitted)
+        table = model.sample(rows, generator=generator(session.randomness))
         tree = fitted.field.tree
         note = SynthesisNote(
             rounds=tuple(self.rounds),
@@ -149,16 +150,6 @@ class RemoteCounts:
             branches=selector.branches,
             target=selector.target,
         )
-
-
-class Reach(Protocol):
-    """Where the columns of parties differ: which tables they can count, and how well."""
-
-    def noisier(self, table: Domain) -> float | None:
-        """Return how many times the least variance a table has; None if it cannot be counted."""
-
-    def takes(self, number: int, tables: Sequence[tuple[str, ...]], domain: Domain) -> bool:
-        """Return whether round `number` can count all these tables over groups of levels."""
 
 
 Taken = Callable[[Sequence[tuple[str, ...]]], bool]

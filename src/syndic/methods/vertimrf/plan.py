@@ -167,7 +167,7 @@ class VertimrfPlan(Plan):
         notes: tuple[str, ...] = (
             f"standard deviation about {self.cell_deviation:,.0f} on a cell of a table across parties, {self.bins} "
             f"bins per column, where a mean cell has {people / self.bins**2:,.0f}",
-            'the method "vertical" gets the same tables by secure products with much less noise, also against parties',
+            'the method "synthesis" gets the same tables by secure products with much less noise, also against parties',
         )
         if sketches is not None:
             shape = f"{sketches.repetitions:,} repetitions, {sketches.phantoms:,} phantoms, cap {sketches.top}"

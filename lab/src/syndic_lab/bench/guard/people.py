@@ -19,9 +19,9 @@ _BY_COLUMNS: Final = (("a", "b"), ("c", "d"))
 _BY_ROWS: Final = 3
 
 
-def released(protocol: AnyMethod, unit: Unit, epsilon: float, seed: int) -> Release:
+def released(protocol: AnyMethod, unit: Unit, epsilon: float, seed: int, *, apart: bool = False) -> Release:
     """Run a study of the people with all parties here."""
-    study, table = study_of(protocol, unit, epsilon), people()
+    study, table = study_of(protocol, unit, epsilon, apart=apart), people()
     share = PEOPLE // len(study.parties)
     parts = {
         party.name: table.select(list(party.columns)) if party.columns else table.slice(place * share, share)
@@ -30,8 +30,8 @@ def released(protocol: AnyMethod, unit: Unit, epsilon: float, seed: int) -> Rele
     return simulate(study, parts, seed=seed)
 
 
-def study_of(protocol: AnyMethod, unit: Unit, epsilon: float) -> Study:
-    """Return the study of a method: it says itself whether the people are cut by rows or by columns."""
+def study_of(protocol: AnyMethod, unit: Unit, epsilon: float, *, apart: bool = False) -> Study:
+    """Return the study of a method: people are cut by columns if it needs that or `apart` says so, else by rows."""
     by_columns = tuple(
         Member(name=f"p{place}", people=PEOPLE, columns=names) for place, names in enumerate(_BY_COLUMNS)
     )
@@ -41,7 +41,7 @@ def study_of(protocol: AnyMethod, unit: Unit, epsilon: float) -> Study:
         unit=unit,
         budget=Budget.of(epsilon, _DELTA),
         protocol=protocol,
-        parties=by_columns if type(protocol).partition == "vertical" else by_rows,
+        parties=by_columns if apart or type(protocol).partition == "vertical" else by_rows,
         schema=schema_of(),
     )
 

@@ -174,7 +174,7 @@ def _study(setting: Setting) -> Study:
             "name": "intervals",
             "unit": {"neighbours": "replace" if replaced else "add_remove"},
             "budget": {"epsilon": str(Fraction(setting.epsilon)), "delta": "1e-7"},
-            "protocol": {"method": "vertical" if vertical else "synthesis", **zeros},
+            "protocol": {"method": "synthesis", **zeros},
             "parties": parties,
             "schema": {"columns": [to_builtins(column) for column in known.schema.columns]},
         },

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from syndic.methods import AnyMethod, Dplt, Glued, Synthesis, Vertical, Vertigan, Vertimrf
+from syndic.methods import AnyMethod, Dplt, Glued, Synthesis, Vertigan, Vertimrf
 from syndic.model.markov import Curator, PrivMRF
 from syndic.privacy import GaussianEvent, mu_squared_for
 from syndic.random import SimulationRandomness, generator
@@ -29,7 +29,7 @@ GAN: Final = "VertiGAN"
 GAN_SUITED: Final = "VertiGAN, suited to noise"
 
 _PROTOCOLS: Final[dict[str, Callable[[], AnyMethod]]] = {
-    SHARES: Vertical,
+    SHARES: Synthesis,
     SKETCH: lambda: Vertimrf(way="sketch"),
     ORACLE: lambda: Vertimrf(way="oracle"),
     SKETCH_PRINTED: lambda: Vertimrf(way="sketch", as_published=True),

@@ -1,4 +1,4 @@
-"""Rivals of the vertical synthesis on the same tables: glued, latent tree, two-party specialisation.
+"""Rivals of the synthesis on the same tables: glued, latent tree, two-party specialisation.
 
 Distances are as in `bench vertical`. Specialisation is made for a class, so it is measured by what a logistic
 regression trained on the release gets right on rows that no run has seen, beside the same regression trained on the
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from syndic.methods import Distdiffgen, Dplt, Glued, Vertical
+from syndic.methods import Distdiffgen, Dplt, Glued, Synthesis
 from syndic.model.latent.diffgen import balanced, max_scores, specialised, tree_of
 from syndic.noise import DiscreteLaplace
 from syndic.random import SimulationRandomness
@@ -48,7 +48,7 @@ def classification(data: Coded, label: str, epsilon: str, seeds: Sequence[int], 
     ways: dict[str, Callable[[int], Codes]] = {
         "two-party specialisation": lambda seed: made_by(training, special, seed).codes,
         "specialisation as published, one curator": lambda seed: published(training, label, epsilon, times, seed),
-        "vertical synthesis": lambda seed: _all_columns(training, epsilon, apart, Vertical, seed),
+        "synthesis": lambda seed: _all_columns(training, epsilon, apart, Synthesis, seed),
         **{title: _maker(training, epsilon, apart, method) for title, method in _RIVALS.items()},
     }
     share = float(np.bincount(test[label]).max()) / held_out

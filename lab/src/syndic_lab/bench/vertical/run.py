@@ -1,4 +1,4 @@
-"""Vertical synthesis on real tables: columns at several parties, beside a trusted curator and each party alone.
+"""Synthesis on real tables: columns at several parties, beside a trusted curator and each party alone.
 
 Distances are means over random sets of 3, 4 and 5 columns; a ratio is of means over the same seeds in the same run.
 `megabytes` counts each message once, as one role sends it to another; what the coordinator passes on travels twice.
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from syndic.errors import InputError
-from syndic.methods import Vertical
+from syndic.methods import Synthesis
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.study import simulate
 from syndic_lab.bench.model.synthesis_data import Coded, codes_of, distances
@@ -46,7 +46,7 @@ def of_table(data: Coded, seeds: Sequence[int], parties: Sequence[int]) -> Itera
 
 
 def of_trusting(data: Coded, seeds: Sequence[int]) -> Iterator[Row]:
-    """Yield what partners reach that trust each other with half of the noise."""
+    """Yield what parties reach that trust each other with half of the noise."""
     trusted = [curator(data, EPSILON, seed) for seed in seeds]
     found = [vertical(data, EPSILON, seed, 2, colluding=0) for seed in seeds]
     yield from _ratios(f"{data.name}, epsilon {EPSILON}, 2 parties, partners trusted", found, trusted)
@@ -54,7 +54,7 @@ def of_trusting(data: Coded, seeds: Sequence[int]) -> Iterator[Row]:
 
 def of_processes(data: Coded, published: float | None) -> Iterator[Row]:
     """Yield the wall time of two parties and a coordinator, each in a process of its own."""
-    study = study_of(data, EPSILON, cut(data, 2), Vertical(), REAL_DELTA)
+    study = study_of(data, EPSILON, cut(data, 2), Synthesis(), REAL_DELTA)
     with tempfile.TemporaryDirectory() as folder:
         sources = {}
         for party in study.parties:
@@ -66,7 +66,7 @@ def of_processes(data: Coded, published: float | None) -> Iterator[Row]:
         seconds = time.perf_counter() - begin
     result = release.result
     if not isinstance(result, SyntheticTable):
-        raise InputError("the vertical synthesis made no table")
+        raise InputError("the synthesis made no table")
     row = f"{data.name}, epsilon {EPSILON}, delta {float(REAL_DELTA):g}, 2 parties in processes"
     yield _row(row, "wall seconds", seconds, "s, end to end", published=published)
     made = codes_of(result.table.to_arrow(), data.schema)

@@ -1,4 +1,4 @@
-"""Runs of the vertical synthesis on a coded table whose columns are cut into parties, beside a trusted curator."""
+"""Runs of the synthesis on a coded table whose columns are cut into parties, beside a trusted curator."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.kernel import Exchange, Member, Session, run, schema_of
-from syndic.methods import AnyMethod, Synthesis, Vertical
+from syndic.methods import AnyMethod, Synthesis
 from syndic.privacy import Budget, Unit, gaussian_epsilon, mu_squared_for
 from syndic.random import SimulationRandomness
 from syndic.runtime import Local
@@ -80,8 +80,8 @@ def study_of(
 
 
 def vertical(data: Coded, epsilon: str, seed: int, parties: int, **options: Any) -> Found:
-    """Run the vertical synthesis once, every party in this process."""
-    return found_by(data, study_of(data, epsilon, cut(data, parties), Vertical(**options)), seed)
+    """Run the synthesis of different parties' columns once, every party in this process."""
+    return found_by(data, study_of(data, epsilon, cut(data, parties), Synthesis(**options)), seed)
 
 
 def curator(data: Coded, epsilon: str, seed: int, **options: Any) -> Found:

@@ -6,34 +6,33 @@ from typing import Final, final
 from syndic.errors import RefusedError
 from syndic.kernel import (
     ALIGNED,
-    DEALER_AND_PARTY,
     GROUPS,
-    SHOWN_RECORD,
-    UNCHECKED_ROWS,
-    WRONG_TRIPLES,
     Disclosure,
     Plan,
     Resources,
     beyond_unit,
     change_of,
     not_covered,
+    of_products,
     picture,
     shared_people,
     some_lack,
     trust_with_groups,
     units_of,
 )
-from syndic.methods.synthesis.account import Account
-from syndic.methods.synthesis.cut_rounds import CutReach
+from syndic.methods.synthesis.account import Account, against_parties
+from syndic.methods.synthesis.cut import CutReach
 from syndic.methods.synthesis.measure import Question, check_question
 from syndic.methods.synthesis.size import Size, list_notes, most_drawn, most_rows
 from syndic.methods.synthesis.zeros import Zeros
 from syndic.model.markov import Adaptive, Impossible
 from syndic.mpc.graph import SumGraph
 from syndic.mpc.masked_sum import MaskedSums
+from syndic.mpc.threeserver import STAGES
 from syndic.privacy import Event
 
 _CHUNK_BYTES: Final = 1 << 24
+_SERVER_SEES: Final = "one share of all rows each, which looks uniform, and what other parties see"
 
 
 @final
@@ -78,8 +77,9 @@ class SynthesisPlan(Plan):
         if self.masked_sums is None:
             return ("measure",)
         keys, meet, *rest = self.masked_sums.rounds("count")
-        proved = ("product_proved",) if self.reach and self.reach.proven else ()
-        products = ("ask_round", "product_keys", "product_masked", *proved, "product_multiplied")
+        proved = ("product_proved",) if self._proven else ()
+        served = ("product_served",) if self.servers else ()
+        products = ("ask_round", "product_keys", "product_masked", *served, *proved, "product_multiplied")
         asked = products if self.shared else products[:1]
         return (keys, meet, *(asked if self.reach else ()), *rest)
 
@@ -87,6 +87,11 @@ class SynthesisPlan(Plan):
     def shared(self) -> bool:
         """Whether parties multiply: some hold columns of the same people."""
         return shared_people(self.terms)
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The parties that multiply in place of the coordinator, if there are any."""
+        return self.reach.servers if self.reach and self.shared else ()
 
     @property
     def held(self) -> tuple[str, ...]:
@@ -119,7 +124,7 @@ class SynthesisPlan(Plan):
 
     @cached_property
     def resources(self) -> Resources:
-        """Memory at the coordinator, bytes of the largest reply, and about how long it takes."""
+        """Memory at the busiest role, bytes of the largest reply, and about how long it takes."""
         terms, size, graph, rounds = self.terms, self.size, self.graph, len(self.account.events)
         parties, people, columns = len(terms.parties), self.most_rows, len(terms.schema.columns)
         noise = self.account.noise(Question(number=rounds, tables=((terms.schema.names[0],),)))
@@ -130,11 +135,11 @@ class SynthesisPlan(Plan):
         masked = parties * graph.neighbours * typical * 2e-8 if graph else 0.0
         traffic = sum(room.traffic for room in size.rooms)
         fitting = 1.5e-6 * size.model_cells + columns**2 / 600 + 6e-8 * traffic
-        largest = min(max(room.traffic for room in size.rooms), _CHUNK_BYTES)
+        steps = len(self.rounds) - 2 + (STAGES if self.servers else 0) if self.reach else 1
         return Resources(
             memory_bytes=size.memory_bytes,
-            reply_bytes=max(typical * bits // 8 + 64, largest),
-            rounds=rounds * (len(self.rounds) - 2 if self.reach else 1) + (3 if graph else 1),
+            reply_bytes=max(typical * bits // 8 + 64, self._rows_bytes(1)),
+            rounds=rounds * steps + (3 if graph else 1),
             seconds=round(2.0 + rounds * (people / 1e6 + masked) + fitting, 1),
             notes=(
                 f"{rounds} rounds; a model of at most {size.model_cells:,} cells, rounds of at most "
@@ -142,9 +147,37 @@ class SynthesisPlan(Plan):
                 f"standard deviation {deviation:.3g} times the root of the number of tables on every count of the last "
                 "round",
                 *((f"{graph.neighbours} neighbours per party",) if graph else ()),
-                *list_notes(self.account, self.selector),
+                *self._of_cut,
+                *list_notes(self.account, self.selector, self._noisier),
             ),
         )
+
+    def _rows_bytes(self, senders: int) -> int:
+        """Return the most bytes of masked rows of so many parties in one message."""
+        most, limit = max(room.traffic for room in self.size.rooms), self.terms.limits.message_mb * 10**6
+        return (2 if self.servers else 1) * min(most, senders * _CHUNK_BYTES, limit // 4)
+
+    def _noisier(self, name: str) -> float:
+        return (self.reach and self.reach.noisier(self.terms.schema.domain.project((name,)))) or 1.0
+
+    @property
+    def _of_cut(self) -> tuple[str, ...]:
+        if not self.reach:
+            return ()
+        traffic, least = sum(room.traffic for room in self.size.rooms), self.account.shares_to_whole**-0.5
+        crossed = f"tables across parties take at most {traffic / 1e6:,.1f} MB in all" if self.shared else ""
+        alone = f"the standard deviation of a table that one party counts is {least:.2g} times that"
+        return (f"{alone}; {crossed}" if crossed else alone,)
+
+    @property
+    def largest_message(self) -> int:
+        """The bytes of a reply, or of what a party or server gets from all others at once."""
+        return self.resources.reply_bytes + self._rows_bytes(len(self.terms.parties) - 1)
+
+    @property
+    def too_large(self) -> tuple[str, str]:
+        """What is too large if the run does not fit, and what to change."""
+        return "a run", f"set fewer bins, {'less traffic ' if self.shared else ''}or larger limits"
 
     @property
     def disclosure(self) -> Disclosure:
@@ -155,7 +188,8 @@ class SynthesisPlan(Plan):
         parities = f"noisy parities of at most {sets:,} set(s) of columns, " if sets else ""
         opened = f"the noisy tables of {tables} rounds, {parities}the model fitted to them and the rows drawn from it"
         moved = f", each parity by at most {unit.l1_of_counts()}{units_of(unit)}" if sets else ""
-        rows = "masked rows of its group, which look uniform, " if self.shared else ""
+        served = "shares of tables, which look uniform, " if self.servers else ""
+        rows = served or ("masked rows of its group, which look uniform, " if self.shared else "")
         asked = f"{rows}{opened}, and what was asked; each knows its own counts and share of noise"
         sealed = "sealed rows that it cannot read, " if self.shared else ""
         masked = f"{sealed}every party's masked answers, which look uniform, who dropped out, and "
@@ -163,6 +197,7 @@ class SynthesisPlan(Plan):
         return Disclosure(
             sees={
                 "coordinator": f"{masked if graph else ''}{opened}",
+                **({f"servers {', '.join(self.servers)}": _SERVER_SEES} if self.servers else {}),
                 **({"other parties": asked} if graph else {}),
                 "anyone with the release": opened,
             },
@@ -173,23 +208,28 @@ class SynthesisPlan(Plan):
                 f"in the same sum, so the noise is calibrated to {unit.parties} time(s) that, and each of these "
                 f"parties is charged 1/{unit.parties} of the round's part of the budget"
             ),
+            against=against_parties(self.terms, self.account, self.account.events),
             not_protected=(
                 GROUPS,
                 f"people in more than {unit.parties} of the groups" if self.shared else beyond_unit(unit),
                 *(_of_masks(graph) if graph else ()),
-                *(_of_products(self.reach) if self.reach and self.shared else ()),
+                *(self._of_products if self.shared else ()),
                 *(_of_lacking(self.reach) if self.reach else ()),
                 "the columns, bounds, labels and people, and which combinations of values were declared impossible: "
                 "they are public",
             ),
-            trust=trust_with_groups(self.account.colluding, proven=self.reach.proven)
-            if self.reach and self.shared
+            trust=trust_with_groups(self.account.colluding, proven=self._proven, servers=self.servers)
+            if self.shared
             else "",
         )
 
+    @property
+    def _proven(self) -> bool:
+        return self.reach is not None and self.reach.proven
 
-def _of_products(reach: CutReach) -> tuple[str, ...]:
-    return (DEALER_AND_PARTY, SHOWN_RECORD if reach.proven else UNCHECKED_ROWS, WRONG_TRIPLES, ALIGNED)
+    @property
+    def _of_products(self) -> tuple[str, ...]:
+        return (*of_products(proven=self._proven, servers=self.servers), ALIGNED)
 
 
 def _of_lacking(reach: CutReach) -> tuple[str, ...]:
@@ -198,12 +238,9 @@ def _of_lacking(reach: CutReach) -> tuple[str, ...]:
 
 
 def _of_masks(graph: SumGraph) -> tuple[str, ...]:
-    shares = graph.parties - graph.missing
-    own = f"against the parties: each can subtract its own share, and mu^2 is then {shares}/{shares - 1}"
     return (
         f"against more than {graph.colluding} colluding parties, who know their shares of the noise, or more than "
         f"{graph.missing} parties that omit theirs: less noise remains than stated",
-        *((own,) if graph.colluding == 0 else ()),
         "the tables against a party that submits invented numbers: nothing checks them",
         "which parties take part or drop out",
     )

@@ -6,16 +6,25 @@ one noise and masks the result (`syndic.mpc.masked_sum`): only sums over the par
 curator had held all rows. A model of all columns is fitted to what was opened, and rows are drawn from it. With a
 single party, the curator, tables open with the whole noise and without masks.
 
-*Unit*: a person has at most `unit.rows` rows at each of at most `unit.parties` parties. *Cost*: the number of rounds
-and what each costs are fixed by the study (`syndic.methods.synthesis.account`); a party answers each round once,
-whatever is asked in it. *What a party accepts*: `syndic.methods.synthesis.measure`.
+*Any cut.* Where parties of a group hold different columns of the same people, two of them count a table of their
+columns by a secure product (`syndic.mpc.product`), and each adds its share of it to the same sum. Different people is
+the case of a group for each party, different columns that of one group. A table that one party counts has the whole
+noise of that party; all parties share the noise of the others (`syndic.methods.synthesis.cut`).
+
+*Unit*: a person has at most `unit.rows` rows at each of at most `unit.parties` parties, or one row in each of as many
+groups. *Cost*: the number of rounds and what each costs are fixed by the study (`syndic.methods.synthesis.account`); a
+party answers each round once, whatever is asked in it, and is charged for all tables, whoever counts them. *What a
+party accepts*: `syndic.methods.synthesis.measure`.
 
 *Who sees what*: everybody sees the opened tables, and all else follows from them. The coordinator sees masked answers,
 which look uniform. Up to `colluding` parties may collude with the coordinator, which may do anything: whatever it asks,
-in whatever order, a round costs its part; and if it asks different parties different things, nothing opens.
+in whatever order, a round costs its part; and if it asks different parties different things, nothing opens. Where
+parties multiply, the coordinator deals the triples: with one party of a group it could read the rows of the party's
+partners. With `servers` three parties multiply instead, and only two of these together can read rows.
 
 The method follows PrivMRF (Cai, Lei, Wei and Xiao 2021) and AIM (McKenna, Mullins, Sheldon and Miklau 2022); sums under
-masks allow linear statistics only, so tables are chosen by what opened tables say, never by exact scores.
+masks allow linear statistics only, so tables are chosen by what opened tables say, never by exact scores. Products have
+the place of the sketches of VertiMRF (Zhao et al. 2024), whose shared keys cost more privacy than is counted there.
 """
 
 from collections.abc import Sequence
@@ -39,6 +48,7 @@ from syndic.kernel import (
     adversary_of,
     covered,
     groups_of,
+    member,
     most_rows,
     schema_of,
     shared_people,
@@ -46,13 +56,12 @@ from syndic.kernel import (
 )
 from syndic.methods.layout import Names
 from syndic.methods.synthesis.account import RoundNoise, account_of
-from syndic.methods.synthesis.cut_rounds import CutReach
-from syndic.methods.synthesis.horizontal_plan import SynthesisPlan
+from syndic.methods.synthesis.cut import CutReach, limit_traffic
 from syndic.methods.synthesis.measure import Question, answer_of
+from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.result import SyntheticTable, read_synthesis
-from syndic.methods.synthesis.rounds import Answer, Opened, RemoteCounts
+from syndic.methods.synthesis.rounds import Answer, Opened, RoundCounts
 from syndic.methods.synthesis.size import check_choices, choosing, size_of
-from syndic.methods.synthesis.vertical_plan import limit_traffic
 from syndic.methods.synthesis.zeros import Zeros
 from syndic.model.markov import Grouping
 from syndic.model.markov.measurement import UNKNOWN
@@ -69,7 +78,10 @@ from syndic.mpc.product_messages import (
     ProductProof,
     ProductStart,
     ProductTurn,
+    Served,
+    ServerTurn,
 )
+from syndic.mpc.threeserver import ServedProduct, check_servers
 
 _ASKED = "round asked"
 
@@ -88,14 +100,18 @@ class Synthesis(Method, tag="synthesis"):
     `colluding` and `missing` are as in the masked tables: parties - colluding - missing shares of the noise are
     enough. With `colluding` 0 the guarantee is for everybody but the parties, of which each can subtract its own
     share.
-    Where parties of a group hold different columns of the same people, `adversary` "active" lets them prove that their
-    rows are one-hot, `traffic` is about how many bytes a person the products may take, `missing` is 0, and there is no
-    round of parities.
+    Where parties of a group hold different columns of the same people, `missing` is 0 and there is no round of
+    parities. `adversary`: "active", the default unless `colluding` is 0, lets parties prove that their rows are
+    one-hot, so that a party that deviates cannot read a partner's record. `servers`: three parties that multiply in
+    place of the coordinator, so that it may collude with one party or server; two of them together can read all rows,
+    and rows take twice the traffic. `traffic`: about how many bytes a person all products may take, masked rows
+    counted once however many partners they are passed on to; every round of chosen tables sends rows anew.
     """
 
     title: ClassVar[str] = "Synthesis by a graphical model"
     paper: ClassVar[str] = (
-        "Cai, Lei, Wei and Xiao 2021; McKenna, Mullins, Sheldon and Miklau 2022; Bonawitz et al. 2017"
+        "Cai, Lei, Wei and Xiao 2021; McKenna, Mullins, Sheldon and Miklau 2022; Bonawitz et al. 2017; across columns "
+        "after VertiMRF, Zhao et al. 2024, by matrix triples after Beaver 1991"
     )
     partition: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
     trust: ClassVar[str] = f"{UNDER_MASKS}. A single party is a trusted curator of its own rows"
@@ -111,12 +127,13 @@ class Synthesis(Method, tag="synthesis"):
     keep: tuple[tuple[str, ...], ...] = ()
     interactions: bool = True
     adversary: Adversary | None = None
+    servers: tuple[str, ...] = ()
     traffic: int = 1400
 
     def __post_init__(self) -> None:
         if self.traffic < 1:
             raise ValueError(f"traffic ({self.traffic}) must be at least 1")
-        adversary_of(self.adversary, self.colluding)
+        check_servers(self.servers, adversary_of(self.adversary, self.colluding))
         if self.colluding < 0 or self.missing < 0:
             raise ValueError(f"colluding ({self.colluding}) and missing ({self.missing}) must not be negative")
         check_choices(
@@ -134,6 +151,8 @@ class Synthesis(Method, tag="synthesis"):
 
     def plan(self, terms: Terms) -> SynthesisPlan:
         """Cut the strictest budget into rounds, and make the model as large as the study's limits allow."""
+        for name in self.servers:
+            member(terms, name)
         groups = groups_of(terms)
         people = sum(group.people for group in groups)
         lacking = any(covered(groups, (name,)) < people for name in terms.schema.names)
@@ -151,12 +170,18 @@ class Synthesis(Method, tag="synthesis"):
         )
         account = account_of(terms, select(1).budgets, colluding=self.colluding, missing=self.missing)
         impossible = [one.mask(terms.schema) for one in self.zeros]
-        size = size_of(terms, account, select, impossible, model_cells=self.model_cells, rows=self.rows)
+        # a round may ask for as much as helps with the least noise, that of a party's own tables
+        least = account.alone if apart else account
+        size = size_of(terms, least, select, impossible, model_cells=self.model_cells, rows=self.rows)
         selector, reach = select(size.model_cells), None
         if apart:
             proven = adversary_of(self.adversary, self.colluding) == "active"
-            size = limit_traffic(terms, account, selector, size, self.traffic, proven=proven, groups=groups)
-            reach = CutReach(terms=terms, groups=groups, account=account, proven=proven, rooms=size.rooms)
+            # the shares of two servers are sent, instead of masked rows once for all partners
+            traffic = self.traffic // 2 if self.servers else self.traffic
+            size = limit_traffic(terms, account, selector, size, traffic, proven=proven, groups=groups)
+            reach = CutReach(
+                terms=terms, groups=groups, account=account, proven=proven, rooms=size.rooms, servers=self.servers
+            )
         return SynthesisPlan(
             terms=terms,
             selector=selector,
@@ -199,6 +224,14 @@ class Synthesis(Method, tag="synthesis"):
         return _product(party).mask(party, message, partial(_rows, party))
 
     @step(reveals="sealed")
+    def product_served(self, party: Party[SynthesisPlan], message: ServerTurn) -> Served:
+        """Answer one stage of a server's work."""
+        product = _product(party)
+        if not isinstance(product, ServedProduct):
+            raise RefusedError("this study has no servers")
+        return product.product_served(party, message)
+
+    @step(reveals="sealed")
     def product_proved(self, party: Party[SynthesisPlan], message: ProductChallenge) -> ProductProof:
         """Prove that the masked rows of one chunk are one-hot."""
         return _product(party).prove(party, message, partial(_rows, party))
@@ -236,16 +269,16 @@ class Synthesis(Method, tag="synthesis"):
         """Choose tables, open them as noisy sums and fit the model, round by round; then draw rows from it."""
         plan = session.plan
         sums = plan.masked_sums.start(session) if plan.masked_sums else None
-        counts = RemoteCounts(
-            session=session,
+        counts = RoundCounts(
             account=plan.account,
             rooms=plan.size.rooms,
             people=plan.people,
             ask=lambda question: self._open(session, sums, question),
             reach=plan.reach,
+            progress=session.progress,
         )
         fitted = plan.selector.run(counts, plan.account.whole, zeros=plan.impossible)  # SELECT and MEASURE
-        return counts.drawn(fitted, plan.drawn(fitted.total), plan.selector)  # GENERATE
+        return counts.drawn(session, fitted, plan.drawn(fitted.total), plan.selector)  # GENERATE
 
     def _open(
         self, session: Session[SynthesisPlan], sums: SumCoordinator[Question] | None, question: Question
@@ -301,10 +334,8 @@ def _count_apart(party: Party[SynthesisPlan], sums: MaskedSums, reach: CutReach,
     """Return a party's masked part of the sum: own counts, and shares of what it counts with partners."""
     if party.recall(_ASKED, Question) != question:
         raise RefusedError(f"round {question.number} is counted as it was asked first: set a new edition")
-    now = reach.round_of(question)
-    masks = sums.masks_for(party, question.number, now.layout.dimension, now.ring)
-    values = now.counts.of(party, partial(_own_tables, party, question))
-    return masks.hide(party.contribute(now.noise_at(party.name), values, why=_why(question)))
+    count = partial(_own_tables, party, question)
+    return reach.round_of(question).count(party, sums, question.number, count, why=_why(question))
 
 
 def _own_groups(party: Party[SynthesisPlan], question: Question) -> Grouping:

@@ -84,12 +84,12 @@ def test_a_party_that_dies_stops_the_run_and_the_next_one_goes_on(
         if not multiplied:
             deal_products(session, *given)
 
-    monkeypatch.setattr("syndic.methods.synthesis.vertical.deal_products", deal)
+    monkeypatch.setattr("syndic.methods.synthesis.synthesis.deal_products", deal)
     with pytest.raises(PartyError, match="east"):
         simulate(agreed, sources, runtime="processes", folder=tmp_path)
     first = charged()
     assert all(found[:1] == spends[:1] and len(found) <= 2 for found in first)
-    monkeypatch.setattr("syndic.methods.synthesis.vertical.deal_products", deal_products)
+    monkeypatch.setattr("syndic.methods.synthesis.synthesis.deal_products", deal_products)
     release = simulate(agreed, sources, runtime="processes", folder=tmp_path)
     assert release.table.to_arrow().num_rows == COUNT
     assert charged() == [list(agreed.plan.events(party.name)) for party in agreed.parties]

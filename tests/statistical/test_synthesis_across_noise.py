@@ -1,4 +1,4 @@
-"""A vertical synthesis opens counts with the noise that was charged, and what a partner can take off leaves enough.
+"""Columns of several parties open as counts with the noise that was charged; without a party's share enough is left.
 
 Counts are draws: each test fails by chance with at most 1e-7 a comparison.
 """
@@ -15,8 +15,9 @@ from scipy import stats
 from support import charges, synthesis_across
 from syndic import Study
 from syndic.data import Table, open_source
+from syndic.methods.layout import TableNoise
 from syndic.methods.synthesis.result import SyntheticTable
-from syndic.methods.synthesis.vertical_rounds import MixedNoise
+from syndic.noise import FineGaussianShare
 from syndic.privacy import GaussianEvent
 from syndic.study import simulate
 
@@ -79,8 +80,8 @@ def test_opened_counts_have_the_noise_that_was_charged(colluding: int, tmp_path:
         event, tables = events[number], len(made.note.rounds[number].tables)
         assert isinstance(event, GaussianEvent)
         crossed = len({PARTY[name] for name in names}) == 2
-        # a person moves each table by 2 in squared l2; two shares, each enough alone if partners may collude
-        wanted = 2 * tables / float(event.mu_squared) * (2 if crossed and colluding else 1)
+        # a person moves each table by 2 in squared l2; three shares, of which two are enough if one party may collude
+        wanted = 2 * tables / float(event.mu_squared) * (3 / 2 if crossed and colluding else 1)
         assert deviation**2 == pytest.approx(wanted, rel=1e-3)
         scaled.append(noise / deviation)
     every = np.concatenate(scaled)
@@ -89,26 +90,27 @@ def test_opened_counts_have_the_noise_that_was_charged(colluding: int, tmp_path:
     assert any(len({PARTY[name] for name in names}) == 2 for one in made.note.rounds for names in one.tables)
 
 
-def test_what_is_left_when_a_partner_takes_its_own_share_off_is_what_was_charged(
+def test_what_is_left_when_a_party_takes_its_own_share_off_is_what_was_charged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every table across parties less one partner's noise still has the noise of the charge."""
+    """Every table across parties less one party's noise still has the noise of the charge."""
     shares: list[NDArray[np.float64]] = []
-    original = MixedNoise.apply
+    original = TableNoise.apply
 
-    def noted(self: MixedNoise, values: NDArray[np.int64], randomness: Any) -> NDArray[np.int64]:
+    def noted(self: TableNoise, values: NDArray[np.int64], randomness: Any) -> NDArray[np.int64]:
         noisy = original(self, values, randomness)
-        own = values.size - self.alone
         assert isinstance(self.event, GaussianEvent)
-        charged = float(self.across.noise.sensitivity_squared / self.event.mu_squared) ** 0.5
-        shares.append((noisy - values * self.across.scale)[:own] / self.across.scale / charged)
+        assert isinstance(self.share, FineGaussianShare)
+        # two of three shares have the noise of the charge
+        charged = float(self.share.sensitivity_squared / self.event.mu_squared / 2) ** 0.5
+        shares.append((noisy - values * self.scale)[self.shared] / self.scale / charged)
         return noisy
 
-    monkeypatch.setattr(MixedNoise, "apply", noted)
+    monkeypatch.setattr(TableNoise, "apply", noted)
     agreed, rows = study(1), table()
     simulate(agreed, {party.name: rows.select(list(party.columns or ())) for party in agreed.parties}, folder=tmp_path)
     every = np.concatenate(shares)
     assert every.size > 500
-    # one share by itself: standard normal in units of the charge
+    # one share by itself: standard normal in units of half of the charge
     assert stats.kstest(every, "norm").pvalue > LEVEL
     assert min(stats.chi2.sf(every @ every, every.size), stats.chi2.cdf(every @ every, every.size)) > LEVEL

@@ -1,0 +1,224 @@
+"""Rounds of a synthesis where groups of people have several parties, or lack columns: who counts what, what opens."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, final
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from syndic.data import Domain
+from syndic.errors import InputError
+from syndic.kernel import PARTNERS, Group, Party, Terms, covered
+from syndic.methods.layout import Counts, CountTables, Names, TableLayout, TableNoise, layout_of
+from syndic.methods.synthesis.account import Account, RoundNoise
+from syndic.methods.synthesis.measure import Question, RoundLimits
+from syndic.methods.synthesis.size import Size, most_rows
+from syndic.model.markov import Adaptive
+from syndic.mpc.masked_sum import MaskedSums, SumMasked
+from syndic.mpc.product import SecureProduct
+from syndic.mpc.ring import OVERFLOW, Integers
+from syndic.mpc.threeserver import product_by
+from syndic.mpc.triple import ProductSizes
+
+# Shares fill their ring, and noise is added to them as 64-bit numbers.
+_MOST_BITS: Final = 62
+# Of one masked entry of a chunk at a party: as drawn, opened, unpacked and multiplied.
+_ENTRY_BYTES: Final = 32
+_CHUNK_ENTRIES: Final = 1 << 24
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class CutRound:
+    """What everybody works out alike from the study and a question: who counts what, and in which ring it is added."""
+
+    layout: TableLayout
+    product: SecureProduct | None
+    share: RoundNoise
+    whole: RoundNoise
+    ring: Integers
+
+    @property
+    def counts(self) -> Counts:
+        """What each party adds to the sum."""
+        return Counts(layout=self.layout, product=self.product)
+
+    def noise_at(self, party: str) -> TableNoise:
+        """Return the noise that a party adds: its share, and the whole on tables that it alone counts."""
+        shared, own = self.layout.marked(lambda who: len(who) > 1), self.layout.marked(lambda who: who == {party})
+        return TableNoise(self.share.event, self.share.noise, self.whole.noise, shared, own, self.share.scale)
+
+    def count(self, party: Party, sums: MaskedSums, number: int, count: CountTables, *, why: str) -> SumMasked:
+        """Return a party's masked part of a sum: own counts, shares of those with partners, and noise."""
+        masks = sums.masks_for(party, number, self.layout.dimension, self.ring)
+        values = self.counts.of(party, count)
+        return masks.hide(party.contribute(self.noise_at(party.name), values, why=why))
+
+    @property
+    def variances(self) -> tuple[float, ...]:
+        """The variance of a count of every table."""
+        parties = sum(len(group.parties) for group in self.layout.groups)
+        shared, single = self.share.variance(parties), self.whole.variance(1)
+        return tuple(shared if len(parties) > 1 else single for parties in self.layout.counting)
+
+    def scaled_up(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], tuple[float, ...]]:
+        """Return counts and variances as if of all people: of tables that some groups lack, those of the others."""
+        groups = self.layout.groups
+        whole = sum(group.people for group in groups)
+        factors = [whole / covered(groups, names) for names in self.layout.tables]
+        sizes = [self.layout.size(names) for names in self.layout.tables]
+        variances = tuple(one * factor**2 for one, factor in zip(self.variances, factors, strict=True))
+        return values * np.repeat(factors, sizes), variances
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class CutReach:
+    """Which tables the groups of a study can count, and how well. People that a table lacks count as the others do.
+
+    `proven`: whether parties prove their rows. `servers`: the parties that multiply, if not the coordinator deals.
+    """
+
+    terms: Terms
+    groups: tuple[Group, ...]
+    account: Account
+    proven: bool
+    rooms: tuple[RoundLimits, ...]
+    servers: tuple[str, ...] = ()
+
+    @property
+    def people(self) -> int:
+        """The number of all people."""
+        return sum(group.people for group in self.groups)
+
+    def noisier(self, table: Domain) -> float | None:
+        """Return how many times the variance of a count that all parties share a table has, as if of all people."""
+        people = covered(self.groups, table.names)
+        counting = [group.counted_by(table.names) for group in self.groups]
+        if not people or any(_one_sided(group, table) for group in self.groups):
+            return None
+        single = sum(map(len, counting)) == 1
+        return (self.people / people) ** 2 / (self.account.shares_to_whole if single else 1.0)
+
+    def takes(self, number: int, tables: Sequence[Names], domain: Domain) -> bool:
+        """Return whether a round can count all these tables over groups of levels."""
+        if any(self.noisier(domain.project(names)) is None for names in tables):
+            return False
+        layout = layout_of(self.groups, tables, domain)
+        if not layout.across:
+            return True
+        noise = self.account.noise_of(number, len(tables), layout.dimension)
+        try:
+            sizes = _sizes(self.terms, layout, noise, proven=self.proven)
+        except InputError:  # more noise than any field has room for, or than 64 bits have
+            return False
+        return layout.traffic(sizes) <= self.rooms[number - 1].traffic
+
+    def round_of(self, question: Question) -> CutRound:
+        """Return how a question that was checked is answered."""
+        return _round_of(self, question)
+
+    def __hash__(self) -> int:
+        """Plans of one process differ in their terms."""
+        return hash((self.terms, self.proven))
+
+
+@lru_cache(maxsize=4)
+def _round_of(reach: CutReach, question: Question) -> CutRound:
+    domain = question.grouping(reach.terms.schema.domain).domain_of_groups
+    layout = layout_of(reach.groups, question.tables, domain)
+    # partners who were asked different things cannot read each other's mail; a part of a digest can be made equal
+    label = f"round {question.number}, {question.digest.hex()}"
+    return plan_round(
+        reach.terms, reach.account, question.number, layout, label, proven=reach.proven, servers=reach.servers
+    )
+
+
+def plan_round(
+    terms: Terms,
+    account: Account,
+    number: int,
+    layout: TableLayout,
+    label: str,
+    *,
+    proven: bool = False,
+    servers: tuple[str, ...] = (),
+) -> CutRound:
+    """Return how the tables of a round are counted, with its part of the account; `label` is that of its product.
+
+    Raises:
+        InputError: if counts and their noise do not fit 64 bits.
+    """
+    asked = number, len(layout.tables), layout.dimension
+    share, whole = account.noise_of(*asked), account.alone.noise_of(*asked)
+    if not layout.across:  # a field may have no room for the noise
+        ring: Integers = share.ring(sum(group.people for group in layout.groups), layout.dimension)
+        return CutRound(layout=layout, product=None, share=share, whole=whole, ring=ring)
+    sizes = _sizes(terms, layout, share, proven=proven)
+    product = product_by(
+        servers,
+        label=label,
+        sizes=sizes,
+        pairs=tuple(layout.across),
+        groups=layout.widths,
+        proven=proven,
+        cells={pair: layout.cells(pair) for pair in layout.across},
+    )
+    return CutRound(layout=layout, product=product, share=share, whole=whole, ring=sizes.ring.scaled(share.scale))
+
+
+def _sizes(terms: Terms, layout: TableLayout, noise: RoundNoise, *, proven: bool) -> ProductSizes:
+    """Return a ring or field that has room for the sum over all people and its noise."""
+    most = -(-noise.tail(OVERFLOW / layout.dimension) // noise.scale)
+    sizes = layout.sizes(terms, most + sum(group.people for group in layout.groups), proven=proven)
+    if sizes.ring.bits + noise.scale.bit_length() - 1 > _MOST_BITS:
+        raise InputError("counts and their noise do not fit 64 bits: raise epsilon or delta, or ask for fewer cells")
+    return sizes
+
+
+def _one_sided(group: Group, table: Domain) -> bool:
+    """Return whether two parties would count a table of which one has a single value."""
+    parties = group.counted_by(table.names)
+    sides = [table.project(name for name in table.names if group.holders[name] == party).size for party in parties]
+    return len(parties) == PARTNERS and min(sides) == 1
+
+
+# How much the rounds may send.
+
+
+def limit_traffic(
+    terms: Terms,
+    account: Account,
+    selector: Adaptive,
+    size: Size,
+    traffic: int,
+    *,
+    proven: bool,
+    groups: Sequence[Group],
+) -> Size:
+    """Give the round of pairs what it takes, at most half of the traffic, and the rest evenly to chosen tables.
+
+    The first round is counted at home. `traffic` is in bytes a person.
+    """
+    whole = traffic * most_rows(terms)
+    pairs = _pairs_traffic(terms, account, selector, proven=proven, groups=groups)
+    chosen, second = len(size.rooms) - 2, min(pairs, whole // 2)
+    parts = (0, second, *[(whole - second) // chosen] * chosen)
+    rooms = tuple(replace(room, traffic=part) for room, part in zip(size.rooms, parts, strict=True))
+    held = _ENTRY_BYTES * min(_CHUNK_ENTRIES, max(parts))
+    return replace(size, rooms=rooms, memory_bytes=size.memory_bytes + held)
+
+
+def _pairs_traffic(terms: Terms, account: Account, selector: Adaptive, *, proven: bool, groups: Sequence[Group]) -> int:
+    """Return about how many bytes all pairs of columns across parties take, at most, once rare levels are grouped."""
+    domain = terms.schema.domain
+    grouped = Domain(domain.names, tuple(min(size, selector.most_levels) for size in domain.sizes))
+    tables = [names for names in selector.pairs(grouped) if min(grouped.project(names).sizes) > 1]
+    layout = layout_of(groups, tables, grouped)
+    if not layout.across:
+        return 0
+    noise = account.noise_of(2, len(tables), layout.dimension)
+    return layout.traffic(_sizes(terms, layout, noise, proven=proven))
