@@ -18,7 +18,7 @@ _NAMES = {
     "syndic.privacy": "Ledger Budget Unit",
     "syndic.kernel": "Member Limits",
     "syndic.data": "Schema Boolean Categorical Date Integer Ordinal Real",
-    "syndic.methods": "Align Average Crosstables Describe Distdiffgen Dplt Estimate Glued Gram Homm Learn Marginals "
+    "syndic.methods": "Align Average Describe Distdiffgen Dplt Estimate Glued Gram Homm Learn Marginals "
     "Mixing PooledGram Survival Synthesis Vertical Vertigan Vertimrf",
     "syndic.version": "__version__",
 }

@@ -9,6 +9,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations
 from typing import Any, final
 
@@ -21,6 +22,7 @@ from syndic.mpc.align.work import ORDER_NAME, StoredOrder
 from syndic.mpc.graph import Seats
 from syndic.mpc.listing import marked
 from syndic.mpc.masked_sum import MaskedSums, _Met
+from syndic.mpc.product import SecureProduct
 from syndic.mpc.ring import Integers
 from syndic.mpc.twoserver import TwoServers, _Noise
 from syndic.privacy import Cost
@@ -211,11 +213,16 @@ class Opening:
     @property
     def ratio(self) -> float:
         """The largest logarithm of the likelihood ratio if the noise is geometric on both sides of 0."""
-        spread = self.variance.max() / self.variance.min()
-        half = (np.full_like(self.variance, self.variance.mean()) if spread < _ALIKE else self.variance) / 2
+        # what does not move may have no noise of honest parties: tables that a liar counts alone
+        moved = self.apart != 0
+        if not moved.any():
+            return 0.0
+        apart, variance = self.apart[moved], self.variance[moved]
+        spread = variance.max() / variance.min()
+        half = (np.full_like(variance, variance.mean()) if spread < _ALIKE else variance) / 2
         # of this law, half the variance is q / (1 - q)^2
         q = (2 * half + 1 - np.sqrt(4 * half + 1)) / (2 * half)
-        return float(-(np.abs(self.apart) * np.log(q)).sum())
+        return float(-(np.abs(apart) * np.log(q)).sum())
 
 
 def openings(one: World, other: World, sums: Iterable[Sum]) -> Iterator[Opening]:
@@ -224,10 +231,31 @@ def openings(one: World, other: World, sums: Iterable[Sum]) -> Iterator[Opening]
         if all(other.hidden.get((number, name)) for name in chosen):
             here, there = ([world.hidden[number, name][0] for name in chosen] for world in (one, other))
             drawn = [each.drawn for each in here if each.drawn is not None]
-            yield _of(sum(each.plain for each in there) - sum(each.plain for each in here), drawn)
+            known = _liars_shares(one, other, number)
+            ring = here[0].sent.ring
+            before, after = (
+                [ring.reduce(each.plain) for each in (*values, *(world.hidden[number, name][0] for name in known))]
+                for values, world in ((here, one), (there, other))
+            )
+            yield _of(ring.lift(ring.subtract(reduce(ring.add, after), reduce(ring.add, before))), drawn)
     yield from _products(one, other)
     yield from _released(one, other)
     yield from _averages(one, other)
+
+
+def _liars_shares(one: World, other: World, number: int) -> list[str]:
+    """Return the lying parties that have shares of products in a sum, which depend on their partners' rows.
+
+    Not those that multiplied other rows than they masked: their share is uniform to them.
+    """
+    if (
+        one.inside is None
+        or one.inside.unread
+        or not any(isinstance(each, SecureProduct) for each in one.study.plan.sub_protocols)
+    ):
+        return []
+    name = one.inside.name
+    return [name] if one.hidden.get((number, name)) and other.hidden.get((number, name)) else []
 
 
 def _of(apart: Any, drawn: list[Drawn]) -> Opening:

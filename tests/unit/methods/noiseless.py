@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from syndic.methods.layout import TableNoise
 from syndic.methods.synthesis.account import RoundNoise
 from syndic.methods.synthesis.vertical_rounds import MixedNoise
 from syndic.random import Randomness
@@ -16,9 +17,14 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> None:
         del randomness
         return values * self.scale
 
+    def shared(self: TableNoise, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
+        del randomness
+        return values * self.scale
+
     def mixed(self: MixedNoise, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
         del randomness
         return values * self.across.scale
 
     monkeypatch.setattr(RoundNoise, "apply", whole)
+    monkeypatch.setattr(TableNoise, "apply", shared)
     monkeypatch.setattr(MixedNoise, "apply", mixed)

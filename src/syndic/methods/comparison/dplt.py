@@ -1,9 +1,9 @@
 """A latent tree over aligned rows, after DPLT (Tang, Cheng, Su, Chen and Shao 2021), for columns of any size.
 
 Each party groups its columns and learns, from noisy counts of a group, one latent attribute that represents it. Tables
-of all pairs of latent attributes are opened with noise: those across two parties from secure products
-(`syndic.mpc.product`), the others from the party that has both. The coordinator finds the spanning tree with the most
-mutual information, fits it, and draws latent levels along the tree and then each group's values.
+of all pairs of latent attributes are opened in one masked sum with noise: those across two parties come from secure
+products (`syndic.mpc.product`), the others from the party that has both. The coordinator finds the spanning tree with
+the most mutual information, fits it, and draws latent levels along the tree and then each group's values.
 
 *Neighbours*: one person's values are replaced, at all parties at once; which people are in the data is public. *Cost*:
 one account of Gaussian privacy in three parts: scores of pairs of columns, tables of groups, tables of latent pairs.
@@ -13,8 +13,8 @@ product of its margins, changes by at most 3 rows, so all P of them by 9 P in sq
 pairs change by 2 T. Groups and the meaning of latent levels follow from noisy numbers: they cost nothing more.
 
 *Who sees what*: everybody sees the noisy scores, tables, groups and the tree. The coordinator deals the triples and
-forwards sealed rows that it cannot read. A partner knows its own share of a table's noise; with `colluding` 1 the other
-share is enough. The coordinator and one party together could read the latent levels of that party's partners.
+forwards sealed rows that it cannot read. A party knows its own share of a table's noise; with `colluding` 1 the other
+shares are enough. The coordinator and one party together could read the latent levels of that party's partners.
 *Semi-honest*.
 
 Departures from the paper, which treats binary attributes. Groups are scored by distance from independence, whose
@@ -37,19 +37,7 @@ from numpy.typing import NDArray
 from syndic.data import Coded, Domain, Table, decode_codes
 from syndic.data.counting import DenseCounter
 from syndic.errors import InputError
-from syndic.kernel import (
-    PARTNERS,
-    SAME_PEOPLE,
-    Message,
-    Method,
-    Nothing,
-    Party,
-    Requires,
-    Session,
-    Terms,
-    schema_of,
-    step,
-)
+from syndic.kernel import SAME_PEOPLE, Message, Method, Nothing, Party, Requires, Session, Terms, schema_of, step
 from syndic.methods.comparison.dplt_plan import (
     DpltPlan,
     count_pairs,
@@ -57,25 +45,21 @@ from syndic.methods.comparison.dplt_plan import (
     score_noise,
     useful_cells,
     useful_levels,
+    whole,
 )
 from syndic.methods.comparison.glued_result import PublishedRows, RowsNote, notes_of, read_rows
 from syndic.methods.layout import Names
 from syndic.methods.onehot import hot_rows
 from syndic.methods.synthesis.account import account_of
-from syndic.methods.synthesis.vertical_rounds import OpenedRound, alone
 from syndic.model.latent.groups import Latent, latent_of, packed, regrouped
 from syndic.model.latent.tree import latent_tree
 from syndic.model.markov import Measurement
 from syndic.model.markov.curator import SCORE_STEP, independence_gap
 from syndic.mpc.dealer import deal_products
+from syndic.mpc.graph import sum_graph
+from syndic.mpc.masked_sum import MaskedSum, SumMasked
 from syndic.mpc.order import advance
-from syndic.mpc.product_messages import (
-    ProductInbox,
-    ProductKey,
-    ProductOpening,
-    ProductStart,
-    ProductTurn,
-)
+from syndic.mpc.product_messages import ProductInbox, ProductOpening, ProductTurn
 from syndic.random import Randomness, generator
 
 _LATENTS: Final = "latent attributes of own columns"
@@ -116,8 +100,9 @@ class Dplt(Method, tag="dplt"):
     `group`: the most columns of a group. `group_cells`: the most combinations of their values; by default as many as
     can be distinguished from noise. `levels`: the number of levels of a latent attribute, 2 in the paper; by default
     as many as can be distinguished from noise in a table of two, up to 16. `score_share` and `pattern_share`: the parts
-    of the budget for scores and for tables of groups; the rest is for tables of latent attributes. `colluding`: as in
-    the method `vertical`. `rows`: by default the public number of people.
+    of the budget for scores and for tables of groups; the rest is for tables of latent attributes. `colluding`: with 1
+    the noise is enough against a party, which knows its own share of it; with 0 against everybody but the parties.
+    `rows`: by default the public number of people.
     """
 
     title: ClassVar[str] = "Latent tree over columns of different parties"
@@ -139,7 +124,9 @@ class Dplt(Method, tag="dplt"):
 
     def __post_init__(self) -> None:
         if self.colluding not in (0, 1):
-            raise ValueError(f"colluding ({self.colluding}) must be 0 or 1: a table's noise has two shares")
+            raise ValueError(
+                f"colluding ({self.colluding}) must be 0 or 1: whether a party may use its share of the noise"
+            )
         if self.group < 1 or (self.group_cells is not None and self.group_cells < 1):
             raise ValueError("group and group_cells must be at least 1")
         if self.levels is not None and not 2 <= self.levels <= _MOST_LEVELS:
@@ -164,12 +151,13 @@ class Dplt(Method, tag="dplt"):
             lambda whole: [whole * share for share in self._shares(scored=pairs > 0)],
             colluding=self.colluding,
             missing=0,
-            shares=PARTNERS,
         )
         cells = self.group_cells or useful_cells(account, people, len(terms.schema.columns))
         groups = {name: packed(domain, self.group, cells) for name, domain in domains.items()}
         count = sum(len(found) for found in groups.values())
         levels = self.levels or useful_levels(account, people, count)
+        pairwise, product = plan_pairs(terms, account, groups, levels)
+        graph, cells_of = sum_graph(len(terms.parties), colluding=self.colluding, missing=0), pairwise.layout.dimension
         return DpltPlan(
             terms=terms,
             account=account,
@@ -178,8 +166,10 @@ class Dplt(Method, tag="dplt"):
             packed=groups,
             levels=levels,
             scored=score_noise(account, pairs) if pairs else None,
-            counted=alone(account).noise_of(len(account.events) - 1, count, 2 * count),
-            round=plan_pairs(terms, account, groups, levels),
+            counted=whole(account).noise_of(len(account.events) - 1, count, 2 * count),
+            round=pairwise,
+            product=product,
+            masked_sum=MaskedSum(label="latent pairs", graph=graph, count=cells_of, ring=pairwise.ring),
             rows=people if self.rows is None else self.rows,
         )
 
@@ -199,28 +189,25 @@ class Dplt(Method, tag="dplt"):
         party.remember(_LATENTS, Latents(groups=learned.groups, level_of=learned.level_of))
         return learned
 
-    @step(reveals="public")
-    def product_keys(self, party: Party[DpltPlan], message: ProductStart) -> ProductKey:
-        """Store the dealer's seed, make a key pair, publish the public key."""
-        return party.plan.round.product.product_keys(party, message)
-
     @step(reveals="sealed")
     def product_masked(self, party: Party[DpltPlan], message: ProductTurn) -> ProductOpening:
         """Mask the rows of one chunk and seal them for the partners."""
-        return party.plan.round.product.mask(party, message, partial(_onehot_rows, party))
+        return party.plan.product.mask(party, message, partial(_onehot_rows, party))
 
     @step(reveals="sealed")
     def product_multiplied(self, party: Party[DpltPlan], message: ProductInbox) -> Nothing:
         """Multiply the chunk by every partner's masked rows."""
-        return party.plan.round.product.multiply(party, message, partial(_onehot_rows, party))
+        return party.plan.product.multiply(party, message, partial(_onehot_rows, party))
 
     @step(reveals="masked")
-    def open_tables(self, party: Party[DpltPlan], message: Nothing) -> OpenedRound:
-        """Count local tables of latent pairs, reconstruct shared tables, add noise, mask the shared part."""
+    def count(self, party: Party[DpltPlan], message: Nothing) -> SumMasked:
+        """Count the tables of latent pairs, add this party's share of the noise, and mask the result."""
         del message
         now = party.plan.round
+        masks = party.plan.masked_sum.masks(party)
+        values = now.counts.of(party, partial(_count_latents, party))
         why = f"{len(now.layout.tables)} tables of latent attributes"
-        return now.open(party, partial(_count_latents, party), why=why)
+        return masks.hide(party.contribute(now.noise_at(party.name), values, why=why))
 
     # The coordinator's side.
 
@@ -228,12 +215,13 @@ class Dplt(Method, tag="dplt"):
         """Collect latent attributes and their tables, find and fit the tree, draw rows."""
         plan, draws = session.plan, generator(session.randomness)
         learned = session.ask(self.learn, Nothing())
-        deal_products(session, self, plan.round.product)
-        opened = session.ask(self.open_tables, Nothing())
+        sums = plan.masked_sum.start(session)
+        deal_products(session, self, plan.product)
+        opened = plan.masked_sum.open_next(sums, self.count, Nothing(), plan.masked_sum.count, plan.masked_sum.ring)
         groups = {name: one for answer in learned.values() for name, one in _tables_of_groups(plan, answer).items()}
-        answer, layout = plan.round.answer(opened), plan.round.layout
-        parts = answer.values.reshape(len(layout.tables), plan.levels, plan.levels)
-        pairs = [Measurement(*one) for one in zip(layout.tables, parts, answer.variances, strict=True)]
+        now, shape = plan.round, (-1, plan.levels, plan.levels)
+        parts = (opened.values / now.share.scale).reshape(shape)
+        pairs = [Measurement(*one) for one in zip(now.layout.tables, parts, now.variances, strict=True)]
         model = latent_tree(groups, pairs, float(plan.terms.parties[0].people or 0))
         table = decode_codes(plan.terms.schema, model.sample(plan.rows, draws), draws)
         tables = (*(counts for _, counts in groups.values()), *pairs)

@@ -1,6 +1,7 @@
 """The plan of a latent tree: groups, latent levels, noise, rings, and the disclosure."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
@@ -8,14 +9,29 @@ from math import isqrt
 from typing import Final, final
 
 from syndic.data import Domain
-from syndic.kernel import PARTNERS, TOGETHER, Disclosure, Plan, Resources, Terms, schema_of
+from syndic.errors import InputError
+from syndic.kernel import (
+    ALIGNED,
+    GROUPS,
+    TOGETHER,
+    Disclosure,
+    Plan,
+    Resources,
+    Terms,
+    budgets_of,
+    of_products,
+    product_sees,
+    schema_of,
+)
 from syndic.methods.layout import Names, layout_of, same_people
 from syndic.methods.synthesis.account import Account, RoundNoise
-from syndic.methods.synthesis.vertical_plan import disclosure_of, epsilons_of
-from syndic.methods.synthesis.vertical_rounds import Round, alone, plan_round
+from syndic.methods.synthesis.cut_rounds import CutRound
 from syndic.model.markov.curator import SCORE_STEP
+from syndic.mpc.masked_sum import MaskedSum
+from syndic.mpc.product import SecureProduct
+from syndic.mpc.ring import OVERFLOW
 from syndic.noise import FineGaussian
-from syndic.privacy import Event, GaussianEvent
+from syndic.privacy import Cost, Event, GaussianEvent
 
 GAP_SENSITIVITY: Final = 3
 """The sensitivity of a pair's distance from independence, in rows: see `independence_gap`."""
@@ -25,6 +41,8 @@ _USEFUL: Final = 1.6
 _DEFAULT_LEVELS: Final = 16
 _LEAST_CELLS: Final = 4
 _ENTRY_BYTES: Final = 32
+# Shares fill their ring, and noise is added to them as 64-bit numbers.
+_MOST_BITS: Final = 62
 
 
 @final
@@ -33,8 +51,8 @@ class DpltPlan(Plan):
 
     `packed` has each party's groups, formed by size alone: the final groups are as many, perhaps with other columns,
     with at most `group` columns and `most_cells` combinations of values. `scored` is the noise of scores, if any party
-    has two columns, `counted` that of the groups' tables, `round` the plan for counting the tables of latent pairs.
-    `rows` is the number of rows to draw.
+    has two columns, `counted` that of the groups' tables, `round` the plan for counting the tables of latent pairs, by
+    `product` and `masked_sum`. `rows` is the number of rows to draw.
     """
 
     account: Account
@@ -44,7 +62,9 @@ class DpltPlan(Plan):
     levels: int
     scored: RoundNoise | None
     counted: RoundNoise
-    round: Round
+    round: CutRound
+    product: SecureProduct
+    masked_sum: MaskedSum
     rows: int
 
     @cached_property
@@ -65,43 +85,48 @@ class DpltPlan(Plan):
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """Parties learn latent attributes, multiply them, and open the noisy tables of all pairs."""
-        return ("learn", "product_keys", "product_masked", "product_multiplied", "open_tables")
+        """Parties learn latent attributes, multiply them, and open the noisy sum of the tables of all pairs."""
+        keys, meet, *rest = self.masked_sum.rounds("count")
+        return ("learn", keys, meet, *self.product.rounds, *rest)
 
     def events(self, party: str) -> tuple[Event, ...]:
         """Two events, the same for every party: latent attributes, and the tables of pairs of them."""
         self.check_party(party)
-        return self.learning, self.round.across.event
+        return self.learning, self.round.share.event
 
     @cached_property
     def epsilons(self) -> tuple[float, float]:
-        """The epsilon against everyone who knows no share of the noise, and against a partner of every table."""
-        return epsilons_of(self.terms, (self.learning,), (self.round.across.event,), self.account.colluding)
+        """The epsilon against everyone who knows no share of the noise, and against a party, which knows one."""
+        event, delta = self.round.share.event, min(budget.delta for budget in budgets_of(self.terms))
+        # without its share there is less noise: slack goes with the squared variance
+        times = Fraction(1) if self.account.colluding else Fraction(self.account.parties, self.account.parties - 1)
+        less = GaussianEvent(mu_squared=times * event.mu_squared, slack=times**2 * event.slack)
+        outside, party = (float(Cost.of([self.learning, one]).epsilon(delta)) for one in (event, less))
+        return outside, party
 
     @cached_property
     def resources(self) -> Resources:
         """Memory at the busiest role, bytes of the largest message, time for learning and multiplying."""
-        sizes, layout = self.round.sizes, self.round.layout
+        sizes, layout = self.product.sizes, self.round.layout
         widths = [sum(each) for each in layout.widths.values()]
         groups = sum(len(found) for found in self.packed.values())
         largest = groups * max(self.most_cells, *self.terms.schema.domain.sizes)
         chunk, traffic = sizes.ring.packed_bytes(sizes.chunk * max(widths)), layout.traffic(sizes)
-        deviations = self.counted.variance(1), self.round.within.variance(1), self.round.across.variance(PARTNERS)
-        counted, within, across = (variance**0.5 for variance in deviations)
+        counted, *pairs = (variance**0.5 for variance in (self.counted.variance(1), *self.round.variances))
         return Resources(
             memory_bytes=2 * 10**8
             + _ENTRY_BYTES * sizes.chunk * sum(widths)
             + 64 * layout.dimension
             + largest * (16 + 24 * self.levels)
             + 32 * sizes.rows * len(self.terms.schema.columns),
-            reply_bytes=max(chunk, 8 * layout.dimension, 16 * largest) + 1000,
-            rounds=3 + 2 * sizes.chunks,
+            reply_bytes=max(chunk, self.masked_sum.message_bytes, 16 * largest) + 1000,
+            rounds=5 + 2 * sizes.chunks,
             seconds=round(1.0 + 6e-8 * traffic + largest * self.levels * 2e-5 + sizes.rows / 2e5, 1),
             notes=(
                 f"{groups} groups of at most {self.most_cells:,} combinations of values; {self.levels} latent levels; "
                 f"{len(layout.tables)} tables of latent pairs take about {traffic / 1e6:,.1f} MB",
-                f"standard deviation {counted:.3g} on every count of a group, {within:.3g} on those of latent pairs "
-                f"within a party and {across:.3g} across two",
+                f"standard deviation {counted:.3g} on every count of a group, {min(pairs):.3g} to {max(pairs):.3g} on "
+                "those of latent pairs, the least where one party has both",
             ),
         )
 
@@ -120,19 +145,29 @@ class DpltPlan(Plan):
         """What every role sees."""
         pairs, tables = count_pairs(self.domains), len(self.round.layout.tables)
         groups = sum(len(found) for found in self.packed.values())
-        return disclosure_of(
-            opened=(
-                "the noisy scores of pairs of columns, the noisy tables of groups and of pairs of latent attributes, "
-                "what each latent level means, and rows drawn from the tree"
-            ),
+        outside, party = self.epsilons
+        opened = (
+            "the noisy scores of pairs of columns, the noisy tables of groups and of pairs of latent attributes, "
+            "what each latent level means, and rows drawn from the tree"
+        )
+        return Disclosure(
+            sees=product_sees(opened),
             sensitivity=(
                 f"replacing one person's values at all parties at once changes each of {pairs} scores by at most "
                 f"{GAP_SENSITIVITY} rows, two counts by one in each of {groups} tables of groups, and two counts by "
                 f"one in each of {tables} tables of latent pairs; every party is charged for all of it"
             ),
-            epsilons=self.epsilons,
-            together=f"{TOGETHER}: they can read the latent levels of that party's partners",
-            known=("the columns, bounds, labels and the number of people: they are public",),
+            against={
+                "everyone but the parties, if all of these add their noise": outside,
+                "a party, which can subtract its own share of the noise": party,
+            },
+            not_protected=(
+                f"{TOGETHER}: they can read the latent levels of that party's partners",
+                *of_products(proven=False)[1:],
+                ALIGNED,
+                GROUPS,
+                "the columns, bounds, labels and the number of people: they are public",
+            ),
         )
 
 
@@ -160,20 +195,42 @@ def score_noise(account: Account, pairs: int) -> RoundNoise:
 
 def useful_cells(account: Account, people: int, columns: int) -> int:
     """Return how many combinations of values a table of a group can distinguish from noise."""
-    deviation = alone(account).noise_of(len(account.events) - 1, columns, 2 * columns).variance(1) ** 0.5
+    deviation = whole(account).noise_of(len(account.events) - 1, columns, 2 * columns).variance(1) ** 0.5
     return max(_LEAST_CELLS, int(people / (_USEFUL * deviation)))
 
 
 def useful_levels(account: Account, people: int, groups: int) -> int:
     """Return how many latent levels a table of two latent attributes can distinguish from noise."""
     pairs = groups * (groups - 1) // 2
-    deviation = account.noise_of(len(account.events), pairs, 2 * pairs).variance(PARTNERS) ** 0.5
+    deviation = account.noise_of(len(account.events), pairs, 2 * pairs).variance(account.parties) ** 0.5
     return max(2, min(_DEFAULT_LEVELS, isqrt(int(people / (_USEFUL * deviation)))))
 
 
-def plan_pairs(terms: Terms, account: Account, packed: Mapping[str, tuple[Names, ...]], levels: int) -> Round:
-    """Return the plan for counting the tables of all pairs of latent attributes, like tables of columns."""
+def whole(account: Account) -> Account:
+    """Return the account of tables that one party counts by itself: the same events, the whole noise."""
+    return replace(account, parties=1)
+
+
+def plan_pairs(
+    terms: Terms, account: Account, packed: Mapping[str, tuple[Names, ...]], levels: int
+) -> tuple[CutRound, SecureProduct]:
+    """Return how the tables of all pairs of latent attributes are counted, and what is multiplied for it."""
     holder = {latent: name for name, groups in packed.items() for latent in name_latents(name, len(groups))}
     domain = Domain(tuple(holder), (levels,) * len(holder))
     layout = layout_of(same_people(terms, holder), list(combinations(holder, 2)), domain)
-    return plan_round(terms, account, len(account.events), layout, "latent attributes")
+    asked = len(account.events), len(layout.tables), layout.dimension
+    share = account.noise_of(*asked)
+    room = -(-share.tail(OVERFLOW / layout.dimension) // share.scale)
+    sizes = layout.sizes(terms, room + layout.groups[0].people, proven=False)
+    ring = sizes.ring.scaled(share.scale)
+    if ring.bits > _MOST_BITS:
+        raise InputError("counts and their noise do not fit 64 bits: raise epsilon or delta, or set fewer levels")
+    product = SecureProduct(
+        label="latent attributes",
+        sizes=sizes,
+        pairs=tuple(layout.across),
+        groups=layout.widths,
+        cells={pair: layout.cells(pair) for pair in layout.across},
+    )
+    alone = whole(account).noise_of(*asked)
+    return CutRound(layout=layout, product=product, share=share, whole=alone, ring=ring), product
