@@ -1,5 +1,6 @@
 """Secure products of coded tables whose messages a test sees and may change: the study, its parties and a carrier."""
 
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,8 @@ from numpy.typing import NDArray
 
 from syndic.data import Domain, Schema
 from syndic.document import from_builtins, to_builtins
+from syndic.methods.histogram.marginals_plan import MarginalsPlan
+from syndic.mpc.product import SecureProduct
 from syndic.random import SimulationRandomness
 from syndic.study import Study
 from syndic_lab.bench.open_vertical import CodedTable, OpenCarrier, OpenVertical
@@ -23,14 +26,20 @@ def tables(rows: int, *shapes: tuple[int, ...], seed: int = 1) -> list[CodedTabl
     ]
 
 
+def across(parts: list[CodedTable]) -> list[tuple[str, str]]:
+    """Return all pairs of columns at different parties."""
+    return [pair for one, other in combinations(parts, 2) for pair in product(one.domain.names, other.domain.names)]
+
+
 def study_of(parts: list[CodedTable], *, message_mb: int = 500, **options: Any) -> Study:
+    """Return a study of tables: by default of all pairs across parties."""
     sizes = {name: part.domain[name] for part in parts for name in part.domain.names}
     content = {
         "name": "test",
         "unit": {"neighbours": "replace"},
         "budget": {"epsilon": 1, "delta": 1e-9},
         "limits": {"message_mb": message_mb},
-        "protocol": {"method": "crosstables", **options},
+        "protocol": {"method": "marginals", "cliques": across(parts), **options},
         "parties": [
             {"name": f"p{place}", "people": part.rows, "columns": list(part.domain.names)}
             for place, part in enumerate(parts)
@@ -38,6 +47,12 @@ def study_of(parts: list[CodedTable], *, message_mb: int = 500, **options: Any) 
         "schema": to_builtins(Schema.from_domain(sizes)),
     }
     return from_builtins(content, Study, where="test")
+
+
+def product_of(study: Study) -> SecureProduct:
+    made = study.plan_as(MarginalsPlan).product
+    assert made is not None
+    return made
 
 
 def carrier_of(study: Study, parts: list[CodedTable], *, noisy: bool = False, seed: int = 5) -> OpenCarrier:

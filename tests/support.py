@@ -162,7 +162,7 @@ def across_study(
     return Study.loads(study_text(unit=unit, budget=budget, parties=parties, columns=columns, protocol=protocol))
 
 
-vertical_study = partial(across_study, "crosstables", budget=ONE)
+vertical_study = partial(across_study, "marginals", budget=ONE)
 gram_study = partial(across_study, "gram", budget=ONE)
 synthesis_across = partial(across_study, "synthesis", budget=ONE)
 align_study = partial(across_study, "align", budget=ONE)
@@ -344,13 +344,12 @@ CASES = (
             ("as published", "replace", 'label = "colour"\nscheme = "mpc_out"\nas_published = true'),
         )
     ),
-    _across("crosstables", vertical_study()),
+    _across("marginals across", vertical_study()),
     _across(
         "survival across",
         across_study("survival", 'time = "age"\nevent = "colour"\ncensored = "red"\nby = ["score"]', budget=ONE),
     ),
-    _across("crosstables local", vertical_study("local = true\ncolluding = 0")),
-    _across("crosstables passive", vertical_study('adversary = "passive"\npairs = [["score", "age"]]')),
+    _across("marginals passive", vertical_study('adversary = "passive"\ncliques = [["score", "age"]]')),
     _case(
         "pooled gram",
         unit='neighbours = "replace"',

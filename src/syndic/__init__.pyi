@@ -12,7 +12,6 @@ from syndic.kernel import Limits as Limits
 from syndic.kernel import Member as Member
 from syndic.methods import Align as Align
 from syndic.methods import Average as Average
-from syndic.methods import Crosstables as Crosstables
 from syndic.methods import Describe as Describe
 from syndic.methods import Distdiffgen as Distdiffgen
 from syndic.methods import Dplt as Dplt

@@ -25,7 +25,7 @@ NAMES = (
     "estimate masked",
     "synthesis adaptive",
     "learn mpc_grad",
-    "crosstables passive",
+    "marginals passive",
     "gram of three",
     "mixing",
     "synthesis across",

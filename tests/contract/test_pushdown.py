@@ -18,7 +18,7 @@ COUNTED = (
     "average",
     "marginals overlap",
     "synthesis adaptive",
-    "crosstables",
+    "marginals across",
     "synthesis across",
     "dplt",
     "distdiffgen",

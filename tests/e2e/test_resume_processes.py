@@ -26,7 +26,7 @@ METHODS = {
     "homm": "homm laplace",
     "average": "average",
     "learn": "learn mpc_grad",
-    "crosstables": "crosstables",
+    "marginals": "marginals across",
     "synthesis": "synthesis across",
 }
 

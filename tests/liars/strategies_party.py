@@ -35,7 +35,7 @@ def _flip(text: bytes) -> bytes:
     return text[:-40] + bytes([text[-40] ^ 1]) + text[-39:]
 
 
-def _rows(what: str, rows: Any, *, target: str = "crosstables", party: str = "p0") -> Strategy:
+def _rows(what: str, rows: Any, *, target: str = "marginals, across", party: str = "p0") -> Strategy:
     return Strategy(target, what, inside(rows=rows), UNPROVEN, party)
 
 
@@ -53,11 +53,11 @@ PARTY: Final = (
     _rows("prove other rows than it masked", _cells((0, 0, 1), (1, 1, 1), when="prove")),
     _rows("mask other rows than it proves", _cells((0, 0, 1000), when="mask")),
     _rows("enter 1000 in a cell, in a round", _cells((0, 0, 1000)), target="synthesis, across"),
-    _rows("enter 1000 in a cell, to three servers", _cells((0, 0, 1000)), target="crosstables, three servers"),
+    _rows("enter 1000 in a cell, to three servers", _cells((0, 0, 1000)), target="marginals, three servers"),
     _rows("toss a coin that is neither 0 nor 1", _cells((0, 0, 1000)), target="average"),
     _rows("toss halves, which would take all noise away", _cells((0, 0, 32_768)), target="average", party="p1"),
     Strategy(
-        "crosstables",
+        "marginals, across",
         "seal rows with one bit changed",
         inside(
             "product_masked",
@@ -67,14 +67,14 @@ PARTY: Final = (
         "p0",
     ),
     Strategy(
-        "crosstables",
+        "marginals, across",
         "seal a proof with one bit changed",
         inside("product_proved", text=_sealed("proof", lambda text: _flip(text) if len(text) != 32 else text)),
         UNPROVEN,
         "p0",
     ),
     Strategy(
-        "crosstables",
+        "marginals, across",
         "seal a proof for another challenge",
         inside(
             "product_proved",
@@ -84,45 +84,45 @@ PARTY: Final = (
         "p0",
     ),
     Strategy(
-        "crosstables",
+        "marginals, across",
         "seal rows that are too long",
         inside("product_masked", text=_sealed("rows", lambda text: text + b"x" if len(text) != 32 else text)),
         "expected",
         "p0",
     ),
     Strategy(
-        "crosstables",
+        "marginals, across",
         "seal a key that opens nothing",
         inside("product_masked", text=_sealed("rows", lambda text: bytes(32) if len(text) == 32 else text)),
         "does not open",
         "p0",
     ),
-    Strategy("crosstables", "leave its own noise out", inside("open_tables", silent_noise=True), "", "p0"),
+    Strategy("marginals, across", "leave its own noise out", inside("count", silent_noise=True), "", "p0"),
     Strategy(
-        "crosstables",
-        "open another share than it has",
-        inside("open_tables", share=lambda values: values + 1000),
+        "marginals, across",
+        "add another share than it has",
+        inside("count", values=lambda values: values + 1000),
         "",
         "p0",
     ),
     Strategy(
-        "crosstables",
+        "marginals, across",
         "answer with the partner's key as its own",
         answers("product_keys", lambda key: replace(key, public=bytes(31) + b"\x01")),
         "does not open",
         "p0",
     ),
     Strategy(
-        "crosstables",
+        "marginals, across",
         "answer with a key of small order",
         answers("product_keys", lambda key: replace(key, public=bytes(32))),
         "an invalid public key",
         "p0",
     ),
     Strategy(
-        "crosstables",
-        "open tables of another size",
-        answers("open_tables", lambda told: replace(told, shares=dict.fromkeys(told.shares, b""))),
+        "marginals, across",
+        "answer with tables of another size",
+        answers("count", lambda told: replace(told, values=b"")),
         "expected",
         "p0",
     ),
@@ -294,7 +294,7 @@ PARTY: Final = (
         Strategy(
             target, "multiply other rows than it masked", inside(rows=_cells((0, 0, 10**6), when="multiply")), "", "p0"
         )
-        for target in ("crosstables", "gram")
+        for target in ("marginals, across", "gram")
     ),
     *(
         Strategy(

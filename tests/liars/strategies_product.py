@@ -12,7 +12,7 @@ from syndic.mpc.product_messages import ProductChallenge, ProductStart, ProductT
 from syndic.mpc.seal import PublicKeys
 from syndic.mpc.twoserver import TwoKey
 
-TABLES = "crosstables"
+TABLES = "marginals, across"
 
 
 def _check(lie: Any, part: str = "proofs") -> Any:
@@ -68,19 +68,19 @@ PRODUCT: Final = (
         Strategy(
             target,
             "have rows proven that are not there, after all were multiplied",
-            before("open_tables", early("product_proved", ProductChallenge(chunk=1, seed=bytes(64)))),
+            before("count", early("product_proved", ProductChallenge(chunk=1, seed=bytes(64)))),
             "there is no chunk 1",
         )
-        for target in (TABLES, "crosstables, three servers")
+        for target in (TABLES, "marginals, three servers")
     ),
     *(
         Strategy(
             target,
             "ask for a chunk of rows that does not exist",
-            before("open_tables", early("product_masked", ProductTurn(chunk=1, keys={}))),
+            before("count", early("product_masked", ProductTurn(chunk=1, keys={}))),
             "there is no chunk 1",
         )
-        for target in (TABLES, "crosstables, three servers")
+        for target in (TABLES, "marginals, three servers")
     ),
     Strategy(
         TABLES,
@@ -224,7 +224,7 @@ PRODUCT: Final = (
             [
                 (liar.ask(call), liar.ask(replace(call, call=new_id(liar), number=0)))
                 for call in calls.values()
-                if call.step == "open_tables"
+                if call.step == "count"
             ],
             calls,
         )[1],

@@ -8,6 +8,7 @@ hundred runs of a whole protocol show an epsilon only if a fault is gross; too l
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations
 from typing import Any
 
 import msgspec
@@ -16,10 +17,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from products import product_of
 from syndic.data import Domain, Schema
 from syndic.document import from_builtins, to_builtins
-from syndic.methods.histogram.crosstables_plan import CrosstablesPlan
-from syndic.mpc.product import SecureProduct
+from syndic.mpc.masked_sum import Masks, SumMasked
 from syndic.mpc.triple import Stock
 from syndic.noise import GaussianShare
 from syndic.random import SystemRandomness
@@ -44,8 +45,8 @@ class Run:
     carrier: OpenCarrier
 
 
-def study_for(method: str, parties: int, **options: Any) -> Study:
-    vertical = method == "crosstables"
+def study_for(parties: int, *, vertical: bool = True, **options: Any) -> Study:
+    """Return a study of tables: of all pairs of columns at different parties, or of one column that all have."""
     names = [f"c{place}" for place in range(parties)]
     members = [
         {"name": f"p{place}", "people": 3, **({"columns": [names[place]]} if vertical else {})}
@@ -55,7 +56,11 @@ def study_for(method: str, parties: int, **options: Any) -> Study:
         "name": "audit",
         "unit": {"neighbours": "replace"},
         "budget": {"epsilon": EPSILON, "delta": DELTA},
-        "protocol": {"method": method, **options},
+        "protocol": {
+            "method": "marginals",
+            **({"cliques": list(combinations(names, 2))} if vertical else {}),
+            **options,
+        },
         "parties": members,
         "schema": to_builtins(Schema.from_domain(dict.fromkeys(names if vertical else ["c"], 2))),
     }
@@ -128,22 +133,17 @@ def parties(*names: str) -> Sees:
     """Return what some parties make of the release after they took off the noise that they drew themselves."""
 
     def sees(seen: Run) -> float:
+        noise = sum(seen.carrier.members[name].drawn[0].reshape(-1, 4) for name in names)
         total = 0.0
-        for table in seen.result.tables:
-            left, right = (f"p{name[1:]}" for name in table.domain.names)
-            noise = np.zeros(4, dtype=np.int64)
-            for own, partner in ((left, right), (right, left)):
-                if own in names:
-                    partners = [name for name in seen.carrier.members if name != own]
-                    noise += seen.carrier.members[own].drawn[0].reshape(-1, 4)[partners.index(partner)]
-            if not {left, right} <= set(names):
-                total += telling(table.values.ravel() - noise)
+        for place, table in enumerate(seen.result.tables):
+            if not {f"p{name[1:]}" for name in table.domain.names} <= set(names):
+                total += telling(table.values.ravel() - np.asarray(noise)[place])
         return total
 
     return sees
 
 
-SOUND = study_for("crosstables", 2)
+SOUND = study_for(2)
 
 
 @pytest.mark.statistical
@@ -155,7 +155,7 @@ def test_curious_roles_stay_within_epsilon(sees: Sees) -> None:
 @pytest.mark.statistical
 def test_all_other_parties_together_stay_within_epsilon() -> None:
     # proofs change no noise, and cost most of the time
-    study = study_for("crosstables", 3, adversary="passive")
+    study = study_for(3, colluding=2, adversary="passive")
     assert shown(study, parties("p1", "p2"), tries=200) <= EPSILON
 
 
@@ -163,7 +163,7 @@ def test_all_other_parties_together_stay_within_epsilon() -> None:
 @pytest.mark.parametrize("sees", [coordinator, parties("p1")], ids=["coordinator", "partner"])
 def test_nearly_no_noise_is_caught(sees: Sees, monkeypatch: pytest.MonkeyPatch) -> None:
     less_noise(monkeypatch, 200)
-    assert shown(study_for("crosstables", 2, local=True, adversary="passive"), sees, tries=240) > EPSILON
+    assert shown(study_for(2, adversary="passive"), sees, tries=240) > EPSILON
 
 
 def left_noise(study: Study, tries: int) -> float:
@@ -186,23 +186,23 @@ def test_the_noise_left_for_a_partner_is_what_the_claim_needs(monkeypatch: pytes
     # half the variance: what shares made for nobody colluding would leave
     less_noise(monkeypatch, 2)
     # an edition of its own: plans are kept, and that of another planted fault has a ring too small for this noise
-    planted = msgspec.structs.replace(study_for("crosstables", 2, local=True, adversary="passive"), edition=2)
+    planted = msgspec.structs.replace(study_for(2, adversary="passive"), edition=2)
     assert left_noise(planted, tries) * slack < 1
 
 
 def from_shares(seen: Run) -> float:
     """Bet on the rows that explain p0's masked share, from the dealer's own seeds: what was dealt is known to it."""
-    sizes = seen.study.plan_as(CrosstablesPlan).product.sizes
+    sizes = product_of(seen.study).sizes
     log = seen.carrier.seen or []
     seeds = {name: asked.seed for step, name, asked, _ in log if step == "product_keys"}
     stocks = {name: Stock(seed=seed, study=seen.study.digest, party=name, sizes=sizes) for name, seed in seeds.items()}
-    reply = next(reply for step, name, _, reply in log if step == "open_tables" and name == "p0")
-    share = sizes.ring.unpack(reply.shares["p1"], 4)
+    reply = next(reply for step, name, _, reply in log if step == "count" and name == "p0")
+    share = sizes.ring.unpack(reply.values, 4)
     misses = []
     for rows in (ONE, OTHER):
         left, right = (1 - np.array(rows[place])[:, None] for place in (0, 1))  # level 0 is sent
         product = left.T @ (right - stocks["p1"].mask(0, 1).astype(np.int64)) + stocks["p0"].half("p1", 0, (1, 1))
-        expected = sizes.ring.reduce(product - sizes.centre)[0, 0]
+        expected = sizes.ring.reduce(product)[0, 0]
         misses.append(abs(int(sizes.ring.lift(sizes.ring.subtract(share[:1], np.array([expected])))[0])))
     return float(misses[1] - misses[0])
 
@@ -213,20 +213,20 @@ def test_a_dealer_learns_nothing_from_single_shares() -> None:
 
 
 @pytest.mark.statistical
-def test_shares_without_the_partners_mask_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def bare(self: Any, party: Any, partner: str, values: Any, ring: Any) -> Any:
-        return ring.reduce(values)
+def test_shares_without_the_masks_of_the_sum_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def bare(self: Masks, values: Any) -> SumMasked:
+        return SumMasked(values=self.ring.pack(self.ring.reduce(values)))
 
-    monkeypatch.setattr(SecureProduct, "hide", bare)
+    monkeypatch.setattr(Masks, "hide", bare)
     # another study than the sound one, whose runs are kept; a share tells most where its noise is small
     monkeypatch.setattr(GaussianShare, "draw", lambda *given: np.zeros(given[1], dtype=np.int64))
-    study = study_for("crosstables", 2, colluding=0)
+    study = study_for(2, cell_cap=99)
     assert shown(study, from_shares, tries=200) > EPSILON
 
 
 def opening_of(seen: Run) -> NDArray[np.int64]:
     """Return p0's masked rows, which p1 can open."""
-    sizes = seen.study.plan_as(CrosstablesPlan).product.sizes
+    sizes = product_of(seen.study).sizes
     mask = next(
         Stock(seed=asked.seed, study=seen.study.digest, party=name, sizes=sizes).mask(0, 1)
         for step, name, asked, _ in seen.carrier.seen or []
@@ -253,7 +253,7 @@ def test_a_reused_mask_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown(SOUND, remembering(opening_of(run(SOUND, ONE)))) <= EPSILON
     fresh = Stock.mask
     monkeypatch.setattr(Stock, "mask", lambda self, chunk, columns: 0 * fresh(self, chunk, columns) + 3)
-    study = study_for("crosstables", 2, pairs=[["c0", "c1"]])
+    study = study_for(2, cell_cap=98)
     assert shown(study, remembering(opening_of(run(study, ONE))), tries=120) > EPSILON
 
 
@@ -274,12 +274,12 @@ def pooled(*names: str) -> Sees:
 
 @pytest.mark.statistical
 def test_coordinator_and_as_many_parties_as_allowed_stay_within_epsilon() -> None:
-    study = study_for("marginals", 4, colluding=2)
+    study = study_for(4, vertical=False, colluding=2)
     assert shown(study, pooled("p1", "p2"), pair=PEOPLE, tries=200) <= EPSILON
 
 
 @pytest.mark.statistical
 def test_nearly_no_noise_in_a_masked_sum_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     less_noise(monkeypatch, 200)
-    study = study_for("marginals", 4, colluding=2, cell_cap=99)
+    study = study_for(4, vertical=False, colluding=2, cell_cap=99)
     assert shown(study, pooled("p1", "p2"), pair=PEOPLE, tries=160) > EPSILON

@@ -11,7 +11,7 @@ from syndic.data.sparse import SparseCounts
 from syndic.errors import InputError
 from syndic.methods import AnyMethod, Homm, Marginals
 from syndic.methods.histogram.marginals_plan import MarginalsPlan
-from syndic.mpc.product import SecureProduct
+from syndic.mpc.masked_sum import Masks, SumMasked
 from syndic.noise import GaussianShare
 from syndic.privacy import Budget, Cost
 from syndic.study import Study, simulate
@@ -125,12 +125,14 @@ def test_what_speaks_for_a_table() -> None:
     assert (left > right.mean()).mean() > 0.9
 
 
-def test_a_dealer_sees_through_a_share_without_the_partners_mask(monkeypatch: pytest.MonkeyPatch) -> None:
-    setting = next(each for each in vertical() if each.name == "crosstables dealer")
+def test_a_dealer_sees_through_a_share_without_the_masks_of_the_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = next(each for each in vertical() if each.name == "marginals across, dealer")
     (sees,) = setting.views.values()
     stages = [Stage(setting.study, sources) for sources in (setting.one, setting.other)]
     hidden = {sees(stage.run(seed)) > 0 for stage in stages for seed in range(6)}
-    monkeypatch.setattr(SecureProduct, "hide", lambda *given: given[-1].reduce(given[-2]))
+    monkeypatch.setattr(
+        Masks, "hide", lambda masks, values: SumMasked(values=masks.ring.pack(masks.ring.reduce(values)))
+    )
     monkeypatch.setattr(GaussianShare, "draw", lambda *given: np.zeros(given[1], dtype=np.int64))
     assert [sees(stage.run(1)) > 0 for stage in stages] == [True, False]
     assert hidden == {True, False}

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from syndic.data import Domain, Schema
 from syndic.kernel import Session, run, schema_of
-from syndic.methods import AnyMethod, Crosstables, Distdiffgen, Dplt, Glued, Gram, Mixing, Synthesis, Vertimrf
+from syndic.methods import AnyMethod, Distdiffgen, Dplt, Glued, Gram, Marginals, Mixing, Synthesis, Vertimrf
 from syndic.methods.vertimrf.model.build import Build
 from syndic.methods.vertimrf.model.tables import equal_width
 from syndic.model.markov import Measurement
@@ -97,7 +97,7 @@ CASES: dict[str, tuple[Callable[[], AnyMethod], str, str, list[tuple[str, ...]],
     ),
     "dplt": (Dplt, "8", "replace", HELD, of_rows, 0.2),
     "distdiffgen": (lambda: Distdiffgen(label="b", specialisations=6), "16", "replace", LABELLED, of_rows, 0.2),
-    "crosstables": (Crosstables, "4", "replace", HELD, of_tables, 0.3),
+    "marginals": (Marginals, "4", "replace", HELD, of_tables, 0.3),
     "gram": (Gram, "4", "replace", HELD, of_moments, 0.05),
     "mixing": (lambda: Mixing(scheme="dgm"), "20", "replace", HELD, of_moments, 0.05),
 }  # fmt: skip

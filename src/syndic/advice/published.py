@@ -37,7 +37,6 @@ from syndic.methods.comparison.glued_plan import GluedPlan
 from syndic.methods.describe.describe import DescribePlan
 from syndic.methods.estimate.plan import EstimatePlan
 from syndic.methods.histogram.average import AveragePlan
-from syndic.methods.histogram.crosstables_plan import CrosstablesPlan
 from syndic.methods.histogram.homm import HommPlan
 from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.methods.learning.plan import LearnPlan
@@ -132,13 +131,6 @@ def _marginals(public: Public) -> list[PublishedError]:
     plan = public.study.plan_as(MarginalsPlan)
     deviations = plan.deviations(len(public.study.parties))
     return _counted(list(zip(plan.domains, deviations, strict=True)), public.people)
-
-
-def _crosstables(public: Public) -> list[PublishedError]:
-    plan = public.study.plan_as(CrosstablesPlan)
-    across, note = sum(len(tables) for tables in plan.across.values()), plan.note
-    domains = enumerate(plan.domains(plan.tables))
-    return _counted([(one, note.across if place < across else note.within) for place, one in domains], public.people)
 
 
 def _leaves(public: Public) -> list[PublishedError]:
@@ -256,7 +248,6 @@ _FAMILIES: Final[Mapping[type[Plan], tuple[Callable[[Public], list[PublishedErro
     SurvivalPlan: (forecast_survival, "use fewer bins for the time, or fewer columns in `by`"),
     DescribePlan: (forecast_describe, "use fewer columns, groups and regressions, or narrower bounds"),
     MarginalsPlan: (_marginals, "name fewer `cliques`, or use fewer bins or values"),
-    CrosstablesPlan: (_crosstables, "name fewer `pairs`, or use fewer bins or values"),
     DistdiffgenPlan: (_leaves, "set fewer `specialisations`, or use the method synthesis"),
     AveragePlan: (_averages, "name fewer `columns` or narrower bounds"),
     EstimatePlan: (_parameters, "use narrower bounds, or another `scheme`: see `syndic advise`"),

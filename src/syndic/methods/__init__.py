@@ -8,7 +8,6 @@ from syndic.methods.comparison.vertigan import Vertigan as Vertigan
 from syndic.methods.describe.describe import Describe as Describe
 from syndic.methods.estimate.estimate import Estimate as Estimate
 from syndic.methods.histogram.average import Average as Average
-from syndic.methods.histogram.crosstables import Crosstables as Crosstables
 from syndic.methods.histogram.homm import Homm as Homm
 from syndic.methods.histogram.marginals import Marginals as Marginals
 from syndic.methods.learning.learn import Learn as Learn
@@ -22,7 +21,6 @@ from syndic.methods.vertimrf.vertimrf import Vertimrf as Vertimrf
 AnyMethod = (
     Align
     | Average
-    | Crosstables
     | Describe
     | Distdiffgen
     | Estimate

@@ -7,17 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.data import Coded, Domain, Table
-
-
-def onehot(table: Table, domains: Sequence[Domain], groups: Sequence[int], span: tuple[int, int]) -> NDArray[np.uint8]:
-    """Return rows of the one-hot matrix of some sets of columns, for each set its first cells. Private."""
-
-    def codes_of(coded: Coded) -> list[NDArray[np.integer]]:
-        return [domain.index([coded[name] for name in domain.names]) for domain in domains]
-
-    names = tuple(dict.fromkeys(name for domain in domains for name in domain.names))
-    return hot_rows(table.batches(names), codes_of, groups, span)
+from syndic.data import Coded
 
 
 def hot_rows(

@@ -17,7 +17,6 @@ from syndic.errors import InputError
 from syndic.kernel import Exchange, Method, Result, covered, groups_of
 from syndic.methods.comparison.glued import GluedNote, reliability_of_glued
 from syndic.methods.comparison.glued_result import PublishedRows
-from syndic.methods.histogram.crosstables_result import CrossTables
 from syndic.methods.histogram.homm import HommPlan, MergedTable
 from syndic.methods.histogram.homm_expected import reliability_of_grid
 from syndic.methods.histogram.tables import MarginalTables, measured_by_tables
@@ -127,11 +126,6 @@ class Release:
             known = [place for place in range(count) if not note.covers or note.covers[place] == 1]
             counted, variances = [result.tables[one] for one in known], [deviations[one] ** 2 for one in known]
             return measured_by_tables(study.schema, counted, variances, rows=rows, repeated=repeated)
-        if isinstance(result, CrossTables):
-            held = [set(party.columns or ()) for party in study.parties]
-            within = [any(set(one.domain.names) <= columns for columns in held) for one in result.tables]
-            variances = [(result.note.within if alone else result.note.across) ** 2 for alone in within]
-            return measured_by_tables(study.schema, result.tables, variances, rows=rows, repeated=repeated)
         raise InputError(f"{self.statement.method} publishes no noisy tables that intervals follow from")
 
     def write(self, folder: str | Path) -> list[Path]:

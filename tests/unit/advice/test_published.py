@@ -116,8 +116,8 @@ def test_rows_that_are_drawn(case: str) -> None:
 
 @pytest.mark.parametrize(
     "study",
-    [together("marginals"), together("marginals", 'noise = "laplace"'), apart("crosstables")],
-    ids=["marginals", "laplace", "crosstables"],
+    [together("marginals"), together("marginals", 'noise = "laplace"'), apart("marginals")],
+    ids=["marginals", "laplace", "across"],
 )
 def test_tables(study: Study) -> None:
     measured: dict[int, list[float]] = {}

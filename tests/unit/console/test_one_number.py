@@ -24,7 +24,7 @@ from syndic.study.document import price_of
 from syndic.study.statement import OTHER_ADVERSARIES, WHOLE_RELEASE, Statement
 
 ALIKE = ("homm laplace", "homm overlap", "synthesis adaptive", "synthesis overlap", "estimate gaussian", "mixing")
-APART = ("estimate masked", "synthesis across", "synthesis across three", "gram", "gram of three", "crosstables local")
+APART = ("estimate masked", "synthesis across", "synthesis across three", "gram", "gram of three")
 PICKED = [next(case for case in CASES if case.name == name) for name in ALIKE + APART]
 
 

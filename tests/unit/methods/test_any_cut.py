@@ -1,5 +1,6 @@
 """Tables over any cut: groups of people, different columns of a group at different parties."""
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -8,18 +9,18 @@ import pyarrow as pa
 import pytest
 
 from aligning import carried
-from support import across_study, charges, rows, study_text
+from support import VERTICAL, across_study, charges, rows, study_text, vertical_study
 from syndic import Study, simulate
 from syndic.data import Table, open_source
 from syndic.errors import InputError, PartyError
 from syndic.kernel import Call, Reply, decode
 from syndic.methods import Marginals
-from syndic.methods.histogram.marginals_plan import MarginalsPlan
+from syndic.methods.histogram.marginals_plan import MarginalsPlan, whole_noise
 from syndic.methods.layout import Counts
 from syndic.mpc.masked_sum import SumMasked
 from syndic.noise import GaussianShare
 from syndic.noise.gaussian import DiscreteGaussian
-from syndic.random import Randomness
+from syndic.random import Randomness, SimulationRandomness
 from syndic.study import plan
 
 REPLACE = 'neighbours = "replace"'
@@ -343,3 +344,77 @@ def test_people_that_one_study_aligned_are_the_same_in_every_group_that_names_it
         agreed(1, "a", "a").check()
     agreed(2, "a", "a").check()
     agreed(1, "a", "b").check()
+
+
+# The same people, different columns: one group.
+
+
+def test_noise_of_a_vertical_study_follows_from_the_number_of_tables() -> None:
+    agreed = vertical_study('cliques = [["colour", "score"], ["age", "score"]]')
+    noise = agreed.plan_as(MarginalsPlan).noise
+    assert isinstance(noise, GaussianShare)
+    assert noise.sensitivity_squared == 4  # two tables, each moves by two
+    assert noise.sigma_squared == 4 / (2 * noise.rho)  # one of two shares is enough by itself
+    assert agreed.costs["north"] == agreed.costs["south"] == agreed.joint
+    assert agreed.joint.epsilon(agreed.delta) <= 1
+
+
+@pytest.mark.parametrize("epsilon", [1, 8, 20])
+def test_own_tables_cost_no_more_than_is_charged(epsilon: int) -> None:
+    """Shares have a least size: then there is more noise across parties than the budget asks, and less is charged."""
+    planned = vertical_study(budget=f"epsilon = {epsilon}\ndelta = 1e-5").plan_as(MarginalsPlan)
+    share, (event,) = planned.noise, planned.events("north")
+    assert isinstance(share, GaussianShare)
+    sigma_squared, within = whole_noise(share).sigma_squared, sum(planned.alone)
+    assert 0 < within < len(planned.cliques)
+    # every table moves by two in squared l2, and rho is half of that over sigma squared
+    rho = within / sigma_squared + Fraction(len(planned.cliques) - within) / (share.honest * share.sigma_squared)
+    assert rho <= event.rho  # type: ignore[union-attr]
+    added = {
+        name: planned.noise_at(name).apply(np.zeros(planned.cut.dimension, dtype=np.int64), SimulationRandomness(1))
+        for name in ("north", "south")
+    }
+    for name, other in (("north", "south"), ("south", "north")):
+        own = planned.cut.marked(lambda parties, name=name: parties == {name})  # type: ignore[misc]
+        assert added[name][own].any()
+        assert not added[other][own].any()
+    deviations = dict(zip(planned.cliques, planned.deviations(2), strict=True))
+    assert deviations["colour", "age"] == pytest.approx(float(sigma_squared) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"unit": 'neighbours = "add_remove"'}, "know who is in the data"),
+        ({"parties": VERTICAL.replace("people = 60", "people = 61", 1)}, "same people"),
+        ({"parties": VERTICAL.replace("people = 60\n", "")}, "public number of"),
+        # a row without a person would be left out, and every later row paired with another person's
+        ({"unit": f'{REPLACE}\nperson = "id"'}, "matched by their places"),
+        ({"budget": "epsilon = 1.0"}, "delta above 0"),
+        (
+            {"parties": VERTICAL.replace("= 60", "= 300_000_000"), "budget": "epsilon = 1.0\ndelta = 1e-13"},
+            'set adversary = "passive"',
+        ),
+    ],
+)
+def test_vertical_studies_that_cannot_work_are_refused(change: dict[str, str], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        vertical_study(**change).check()
+
+
+@pytest.mark.parametrize(("options", "proven"), [("", True), ('adversary = "passive"', False)])
+def test_a_statement_says_which_adversary_it_holds_against(options: str, proven: bool) -> None:
+    told = plan(vertical_study(options))
+    unprotected = " ".join(told.statement.not_protected)
+    assert ("either may deviate from the protocol" in told.statement.trust) == proven
+    assert ("every role follows the protocol" in told.statement.trust) == (not proven)
+    assert ("can show the coordinator a partner's record" in unprotected) == proven
+    assert ("nothing checks the rows" in unprotected) == (not proven)
+    assert [one.step for one in told.steps].count("product_proved") == proven
+
+
+def test_the_plan_says_what_will_be_sent() -> None:
+    agreed = vertical_study(parties=VERTICAL.replace("60", "100_000"), budget="epsilon = 1\ndelta = 1e-9")
+    product = agreed.plan_as(MarginalsPlan).product
+    assert product is not None
+    assert plan(agreed).resources.reply_bytes >= product.sizes.ring.packed_bytes(product.sizes.chunk * 6)

@@ -17,7 +17,7 @@ from syndic.methods.comparison.dplt_plan import DpltPlan
 from syndic.methods.comparison.glued_result import PublishedRows
 from syndic.methods.synthesis.account import RoundNoise
 from syndic.model.markov.curator import SCORE_STEP, independence_gap
-from syndic.privacy import Cost
+from syndic.privacy import Cost, GaussianEvent
 from syndic.random import Randomness
 from syndic.study import simulate
 from unit.methods.noiseless import silent
@@ -93,6 +93,17 @@ def test_noise_covers_all_parties_tables_at_once(colluding: int) -> None:
     assert plan.round.whole.variance(1) == pytest.approx(2 * tables / shares[2], rel=1e-6)
     assert plan.round.share.variance(2) == pytest.approx((1 + colluding) * 2 * tables / shares[2], rel=1e-6)
     assert 0.999 < float(Cost.of(plan.events("north")).epsilon(Fraction(1, 10**5))) <= 1
+
+
+def test_epsilon_is_stated_against_a_party_too() -> None:
+    """With `colluding = 0` a party of three that subtracts its own share leaves two thirds of the noise."""
+    one, none = (planned(across_study("dplt", f"colluding = {count}", parties=THREE_VERTICAL)) for count in (1, 0))
+    assert one.epsilons[0] == one.epsilons[1] <= 10
+    assert none.epsilons[0] <= 10 < none.epsilons[1]
+    left = none.learning.mu_squared + none.round.share.event.mu_squared * Fraction(3, 2)
+    event = GaussianEvent(mu_squared=left, slack=Fraction(0))
+    assert none.epsilons[1] == pytest.approx(float(Cost.of([event]).epsilon(Fraction(1, 10**5))), rel=1e-3)
+    assert one.round.share.variance(3) == pytest.approx(1.5 * none.round.share.variance(3), rel=1e-3)
 
 
 def test_scores_that_leave_a_party_are_the_gaps_with_noise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,6 +141,9 @@ def test_a_release_is_read_back(tmp_path: Path) -> None:
     for one, other in zip(again.tables, result(release).tables, strict=True):
         assert one.domain == other.domain
         assert np.array_equal(one.values, other.values)
+    assert np.array_equal(again["age", "colour"].values, again["colour", "age"].values.T)
+    with pytest.raises(InputError, match="no table of age and nothing"):
+        again["age", "nothing"]
     (tmp_path / "marginals.parquet").write_bytes(b"PAR1")
     with pytest.raises(InputError, match="cannot be read"):
         Release.load(tmp_path)

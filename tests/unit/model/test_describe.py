@@ -202,7 +202,8 @@ def test_columns_at_different_parties_are_tested_from_their_noisy_table() -> Non
         '[[parties]]\nname = "p0"\npeople = 4000\ncolumns = ["arm"]\n'
         '[[parties]]\nname = "p1"\npeople = 4000\ncolumns = ["grade", "other"]\n'
     )
-    study = across_study("crosstables", parties=parties, columns=columns, budget="epsilon = 2000\ndelta = 1e-7")
+    cliques, budget = 'cliques = [["arm", "grade"], ["arm", "other"]]', "epsilon = 2000\ndelta = 1e-7"
+    study = across_study("marginals", cliques, parties=parties, columns=columns, budget=budget)
     arm = rng.integers(0, 2, 4000)
     grade = np.minimum(rng.integers(0, 4, 4000) + arm * (rng.random(4000) < 0.3), 3)
     held = {"p0": pa.table({"arm": arm}), "p1": pa.table({"grade": grade, "other": arm})}

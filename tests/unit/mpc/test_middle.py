@@ -148,13 +148,15 @@ def opens_own_tables(middle: Middle, study: Study) -> bool:
 
 
 SERVED = 'servers = ["north", "south", "east"]'
-STUDIES = (*CASES, _across("crosstables by servers", vertical_study(SERVED, parties=THREE_VERTICAL)))
+STUDIES = (*CASES, _across("marginals by servers", vertical_study(SERVED, parties=THREE_VERTICAL)))
 ATTACKS = {
     "sum": Attack("marginals gaussian", "sum_keys", SumKey, lambda _: SumKey(public=EVIL.public), opens_one_sum, True),
     "sums": Attack("learn mpc_grad", "sum_keys", SumKey, lambda _: SumKey(public=EVIL.public), opens_a_round, True),
-    "product": Attack("crosstables", "product_keys", ProductKey, lambda _: ProductKey(public=EVIL.public), opens_rows),
+    "product": Attack(
+        "marginals across", "product_keys", ProductKey, lambda _: ProductKey(public=EVIL.public), opens_rows
+    ),
     "three servers": Attack(
-        "crosstables by servers", "product_keys", ProductKey, lambda _: ProductKey(public=EVIL.public), opens_rows
+        "marginals by servers", "product_keys", ProductKey, lambda _: ProductKey(public=EVIL.public), opens_rows
     ),
     "two servers": Attack("average", "two_keys", TwoKey, lambda _: TwoKey(public=EVIL.public), opens_seed, True),
     "rounds": Attack(

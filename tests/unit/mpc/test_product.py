@@ -10,12 +10,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from products import carrier_of, coordinate, counted, study_of, tables
+from products import across, carrier_of, coordinate, counted, product_of, study_of, tables
 from syndic.data import Domain
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import Nothing
-from syndic.methods import Crosstables
-from syndic.methods.histogram.crosstables_plan import CrosstablesPlan
+from syndic.methods import Marginals
+from syndic.methods.histogram.marginals_plan import MarginalsPlan
+from syndic.methods.layout import Counts
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.key import agree
 from syndic.mpc.product import SecureProduct
@@ -28,16 +29,17 @@ from syndic.study import Study
 from syndic_lab.bench.open_vertical import CodedTable, OpenCarrier
 
 
-@pytest.mark.parametrize("options", [{}, {"adversary": "passive"}, {"colluding": 0}, {"local": True}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"adversary": "passive"}, {"cliques": []}], ids=str)
 @pytest.mark.parametrize("shapes", [((3, 1, 4), (2, 5)), ((2,), (3, 3), (4,))], ids=["two", "three"])
 def test_tables_are_exact_before_noise(options: dict[str, Any], shapes: tuple[tuple[int, ...], ...]) -> None:
     parts = tables(2500, *shapes)
     study = study_of(parts, **options)
-    plan = study.plan_as(CrosstablesPlan)
-    assert plan.product.proven == isinstance(plan.product.sizes.ring, Residues)
-    assert plan.product.proven == (options in ({}, {"local": True}))
+    product = product_of(study)
+    assert product.proven == isinstance(product.sizes.ring, Residues)
+    assert product.proven == ("adversary" not in options)
     result = coordinate(study, carrier_of(study, parts))
-    assert len(result.tables) == len(plan.tables)
+    columns = sum(len(sizes) for sizes in shapes)
+    assert len(result.tables) == (columns * (columns + 1) // 2 if "cliques" in options else len(across(parts)))
     for table in result.tables:
         assert (table.values == counted(parts, table.domain.names)).all()
 
@@ -47,7 +49,7 @@ def test_rows_travel_in_chunks(adversary: str, monkeypatch: pytest.MonkeyPatch) 
     def small_chunks(**given: Any) -> ProductSizes:
         return product_sizes(**{**given, "chunk_bytes": 700})
 
-    monkeypatch.setattr("syndic.methods.histogram.crosstables.product_sizes", small_chunks)
+    monkeypatch.setattr("syndic.methods.layout.product_sizes", small_chunks)
     parts = tables(3001, (4, 3), (5,))
     # plans are kept by study: another limit, another plan
     study = study_of(parts, adversary=adversary, message_mb=499)
@@ -77,15 +79,15 @@ def test_a_thousand_in_a_row_reads_a_record_where_rows_are_not_proven(monkeypatc
     parts = tables(3000, (3, 2), (4,))
     study = study_of(parts, adversary="passive")
     victim = int(np.flatnonzero(parts[1].codes["p1c0"] == 1)[0])
-    honest = Crosstables.product_matrix
+    honest = Counts.rows
 
-    def cheat(self: Crosstables, party: Any, start: int, stop: int) -> NDArray[np.int64]:
-        matrix: NDArray[np.int64] = honest(self, party, start, stop).astype(np.int64)
-        if party.name == "p0" and start == 0:
+    def cheat(self: Counts, party: Any, span: tuple[int, int], recode: Any) -> NDArray[np.int64]:
+        matrix: NDArray[np.int64] = honest(self, party, span, recode).astype(np.int64)
+        if party.name == "p0" and span[0] == 0:
             matrix[victim, 0] += 1000
         return matrix
 
-    monkeypatch.setattr(Crosstables, "product_matrix", cheat)
+    monkeypatch.setattr(Counts, "rows", cheat)
     # a cheat does not stop itself
     monkeypatch.setattr(SecureProduct, "check_unchanged", lambda *_: None)
     found = coordinate(study, carrier_of(study, parts))["p0c0", "p1c0"].values
@@ -109,16 +111,16 @@ def changing(carrier: Any, before: str, who: str, change: Callable[[CodedTable],
         def __getattr__(self, name: str) -> Any:
             return getattr(carrier, name)
 
-        def ask(self, step: Any, message: Any) -> Any:
+        def ask(self, step: Any, message: Any, **more: Any) -> Any:
             if step.__name__ == before:
                 carrier.members[who].table = change(carrier.members[who].table)
-            return ask(step, message)
+            return ask(step, message, **more)
 
     return Live()
 
 
 @pytest.mark.parametrize("who", ["p0", "p1"])
-@pytest.mark.parametrize("before", ["product_proved", "product_multiplied", "open_tables"])
+@pytest.mark.parametrize("before", ["product_proved", "product_multiplied", "count"])
 def test_rows_that_change_between_two_looks_end_the_run(who: str, before: str) -> None:
     """The difference times the partner's mask would be in the product, and the dealer knows the mask."""
     parts = tables(300, (3, 2), (4,))
@@ -147,8 +149,8 @@ def test_there_is_no_chunk_after_the_last() -> None:
     mine = [each for each in seen if each[1] == "p0"]
     replayed(study, carrier, mine[:-1], "p0")
     protocol: Any = study.protocol
-    product = study.plan_as(CrosstablesPlan).product
-    after = ProductTurn(chunk=product.sizes.chunks, keys=mine[1][2].keys)
+    keys = next(asked.keys for step, _, asked, _ in mine if step == "product_masked")
+    after = ProductTurn(chunk=product_of(study).sizes.chunks, keys=keys)
     with pytest.raises(RefusedError, match="no chunk 1"):
         protocol.product_masked(carrier.members["p0"], after)
 
@@ -165,8 +167,10 @@ def replayed(study: Study, carrier: OpenCarrier, seen: list[tuple[str, str, Any,
     """Ask one party what it was asked before, up to the first question that `seen` does not have."""
     for step, party, asked, _ in seen:
         if party == name:
-            owner: Any = study.protocol if step != "product_keys" else study.plan_as(CrosstablesPlan).product
-            getattr(owner, step)(carrier.members[name], asked)
+            plan = study.plan_as(MarginalsPlan)
+            owners: dict[str, Any] = {"product_keys": plan.product}
+            owners |= dict.fromkeys(("sum_keys", "sum_meet"), plan.masked_sum)
+            getattr(owners.get(step, study.protocol), step)(carrier.members[name], asked)
 
 
 @pytest.mark.parametrize("field", ["bodies", "keys"])
@@ -185,7 +189,9 @@ def test_changed_rows_do_not_open(field: str, place: int) -> None:
 def test_steps_are_answered_once_and_in_order() -> None:
     study, carrier, seen = prepared()
     mine = [each for each in seen if each[1] == "p0"]
-    for place in range(1, len(mine)):
+    for place, (step, *_) in enumerate(mine):
+        if step in {"sum_keys", "product_keys"}:
+            continue  # the first of the sum, and of the product
         fresh = {name: replace(member, memory={}) for name, member in carrier.members.items()}
         with pytest.raises(RefusedError):
             replayed(study, replace(carrier, members=fresh), [mine[place]], "p0")
@@ -200,16 +206,17 @@ def test_malformed_messages_are_refused() -> None:
     protocol: Any = study.protocol
     party: Any = carrier.members["p1"]
     with pytest.raises(RefusedError, match="32 bytes"):
-        study.plan_as(CrosstablesPlan).product.product_keys(replace(party, memory={}), ProductStart(seed=b"short"))
+        product_of(study).product_keys(replace(party, memory={}), ProductStart(seed=b"short"))
     mine = [each for each in seen if each[1] == "p1"]
-    replayed(study, carrier, mine[:1], "p1")
+    assert [step for step, *_ in mine][2:] == [*product_of(study).rounds, "count"]
+    replayed(study, carrier, mine[:3], "p1")
     with pytest.raises(RefusedError, match="partners"):
         protocol.product_masked(replace(party, memory=dict(party.memory)), ProductTurn(chunk=0, keys={}))
-    replayed(study, carrier, mine[1:2], "p1")
+    replayed(study, carrier, mine[3:4], "p1")
     with pytest.raises(RefusedError, match="32 bytes"):
         protocol.product_proved(replace(party, memory=dict(party.memory)), ProductChallenge(chunk=0, seed=b"short"))
-    replayed(study, carrier, mine[2:3], "p1")
-    inbox: ProductInbox = mine[3][2]
+    replayed(study, carrier, mine[4:5], "p1")
+    inbox: ProductInbox = mine[5][2]
     for field in ("bodies", "keys", "halves", "proofs"):
         changed = msgspec.structs.replace(inbox, **{field: {}})
         with pytest.raises(RefusedError, match="has no entry for"):
@@ -218,7 +225,7 @@ def test_malformed_messages_are_refused() -> None:
     with pytest.raises(RefusedError, match="found 3"):
         protocol.product_multiplied(replace(party, memory=dict(party.memory)), short)
     with pytest.raises(RefusedError, match="each is answered once, in order"):
-        protocol.open_tables(replace(party, memory=dict(party.memory)), Nothing())
+        protocol.count(replace(party, memory=dict(party.memory)), Nothing())
 
 
 def test_everything_that_passes_the_coordinator_looks_uniform() -> None:
@@ -242,17 +249,18 @@ def test_everything_that_passes_the_coordinator_looks_uniform() -> None:
 
 
 def test_opened_shares_are_uniform_to_the_dealer() -> None:
-    """Without the partners' own mask, the dealer could subtract what it dealt: shares of equal runs would agree."""
+    """Without the masks of the sum, the dealer could subtract what it dealt: shares of equal runs would agree."""
     parts = tables(300, (3,), (4,))
     study = study_of(parts)
-    product = study.plan_as(CrosstablesPlan).product
+    plan, product = study.plan_as(MarginalsPlan), product_of(study)
     field, shares = product.sizes.ring, []
     assert isinstance(field, Residues)
     for seed in range(400):
         carrier = carrier_of(study, parts, seed=seed)
-        deal_products(carrier, Crosstables(), product)  # type: ignore[arg-type]
-        reply: Any = Crosstables().open_tables(carrier.members["p0"], Nothing())  # type: ignore[arg-type]
-        shares.append(field.unpack(reply.shares["p1"], 12))
+        plan.masked_sum.start(carrier)  # type: ignore[arg-type]
+        deal_products(carrier, Marginals(), product)  # type: ignore[arg-type]
+        reply: Any = Marginals().count(carrier.members["p0"], Nothing())  # type: ignore[arg-type]
+        shares.append(field.unpack(reply.values, 12))
     values = np.array(shares) / field.modulus
     assert stats.kstest(values.ravel(), "uniform").pvalue > 1e-6
 
@@ -262,7 +270,7 @@ def test_dealer_and_one_party_together_read_the_other_as_the_statement_says() ->
     parts = tables(300, (3, 2), (4,))
     carrier = carrier_of(study, parts)
     coordinate(study, carrier)
-    sizes = study.plan_as(CrosstablesPlan).product.sizes
+    sizes = product_of(study).sizes
     # the dealer knows p0's seed, p1 can open what p0 sealed for it
     own = carrier.members["p1"].recall("product own", KeptPair)
     public = next(reply.public for step, name, _, reply in seen if step == "product_keys" and name == "p0")

@@ -13,13 +13,13 @@ import pytest
 from numpy.typing import NDArray
 
 from faulty_runtime import charged
-from products import carrier_of, coordinate, counted, study_of, tables
+from products import carrier_of, coordinate, counted, product_of, study_of, tables
 from runtimes import session_over
 from support import CASES, open_nodes
 from syndic.errors import PartyError, RefusedError
 from syndic.kernel import Call, Nothing, Reply, answer, decode, encode
-from syndic.methods import Crosstables
-from syndic.methods.histogram.crosstables_plan import CrosstablesPlan
+from syndic.methods.layout import Counts
+from syndic.methods import Marginals
 from syndic.methods.synthesis import synthesis
 from syndic.mpc import dealer, product, product_memory
 from syndic.mpc.extension import Extension
@@ -36,7 +36,7 @@ from syndic.study.party_folder import PartyFolder
 
 PARTS = tables(200, (3, 2), (4,))
 STUDY = study_of(PARTS)
-PRODUCT = STUDY.plan_as(CrosstablesPlan).product
+PRODUCT = product_of(STUDY)
 PROOF = PRODUCT.proof("p0", 0)
 FIELD = PROOF.field
 K = Extension(FIELD.modulus)
@@ -118,15 +118,15 @@ def accepts(lie: Lie, *, seed: int = 5) -> bool:
 
 def cheating(monkeypatch: pytest.MonkeyPatch, rows: Matrix, *, when: str = "") -> None:
     """Let p0 send other rows; a cheat does not stop itself. With `when`, only in one step."""
-    honest = Crosstables.product_matrix
+    honest = Counts.rows
     stages = {"product_masked": 2, "product_proved": 3, "product_multiplied": 4}
 
-    def cheat(self: Crosstables, party: Any, start: int, stop: int) -> Matrix:
+    def cheat(self: Counts, party: Any, span: tuple[int, int], recode: Any) -> Matrix:
         stage = party.recall("product stage", _Stage).done
         lies = party.name == "p0" and (not when or stages[when] == stage)
-        return rows[start:stop] if lies else honest(self, party, start, stop)
+        return rows[slice(*span)] if lies else honest(self, party, span, recode)
 
-    monkeypatch.setattr(Crosstables, "product_matrix", cheat)
+    monkeypatch.setattr(Counts, "rows", cheat)
     monkeypatch.setattr(SecureProduct, "check_unchanged", lambda *_: None)
 
 
@@ -369,10 +369,10 @@ def test_a_second_proof_of_the_same_rows_is_refused(monkeypatch: pytest.MonkeyPa
 
     again = ProductChallenge(chunk=0, seed=b"2" * 32)
     with pytest.raises(RefusedError, match="each is answered once"):
-        Crosstables().product_proved(prepared(), again)
+        Marginals().product_proved(prepared(), again)
     party = prepared()
     monkeypatch.setattr(product, "advance", lambda *_: None)
-    assert isinstance(Crosstables().product_proved(party, again), ProductProof)
+    assert isinstance(Marginals().product_proved(party, again), ProductProof)
 
 
 @pytest.mark.parametrize("weak", [False, True], ids=["checked", "unchecked"])
@@ -444,7 +444,7 @@ def test_a_challenge_that_is_known_before_the_rows(weak: bool, monkeypatch: pyte
 
 def test_a_dealer_that_is_put_back_and_deals_to_others_gives_nobody_the_secret_of_its_challenges() -> None:
     """A method may choose its pairs by what was opened: the next draw was a third party's seed, and then the secret."""
-    wider = study_of(tables(50, (3,), (4,), (2,))).plan_as(CrosstablesPlan).product
+    wider = product_of(study_of(tables(50, (3,), (4,), (2,))))
     narrower = msgspec.structs.replace(wider, pairs=(("p0", "p1"),))
     (seeds, _), (_, challenges) = (dealt(product, {}) for product in (wider, narrower))
     place = context("study", narrower.label, 0, "p0")
@@ -582,18 +582,14 @@ def agreeing(proof: OneHotProof, made: Matrix, lacks: Matrix, point: Matrix) -> 
 # Between nodes with ledgers.
 
 
-@pytest.mark.parametrize(("name", "paid"), [("crosstables", 0), ("synthesis across", 1)])
+@pytest.mark.parametrize(("name", "paid"), [("marginals across", 0), ("synthesis across", 1)])
 def test_bad_rows_are_refused_before_their_round_is_charged(
     name: str, paid: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first round of a synthesis needs no product."""
     case = next(case for case in CASES if case.name == name)
     nodes, liar = open_nodes(case, tmp_path), case.study.parties[0].name
-    rows: dict[str, tuple[Any, str]] = {
-        "crosstables": (Crosstables, "product_matrix"),
-        "synthesis across": (synthesis, "_rows"),
-    }
-    owner, function = rows[name]
+    owner, function = {"marginals across": (Counts, "rows"), "synthesis across": (synthesis, "_rows")}[name]
     honest = getattr(owner, function)
 
     def cheat(*given: Any) -> Matrix:
@@ -609,7 +605,7 @@ def test_bad_rows_are_refused_before_their_round_is_charged(
 
 
 def test_a_second_proof_is_refused_after_a_restart_and_the_first_is_given_again(tmp_path: Path) -> None:
-    case = next(case for case in CASES if case.name == "crosstables")
+    case = next(case for case in CASES if case.name == "marginals across")
     nodes, asked, given = open_nodes(case, tmp_path), b"", b""
 
     class Stopping:

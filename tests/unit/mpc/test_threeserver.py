@@ -12,12 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 from organisations import COORDINATOR, agreed_nodes, homes_for
-from products import carrier_of, coordinate, counted, study_of, tables
+from products import carrier_of, coordinate, counted, product_of, study_of, tables
 from support import THREE_VERTICAL, _across, across_study, open_nodes, vertical_study
 from syndic import Study
 from syndic.errors import InputError, RefusedError
-from syndic.methods import Crosstables
-from syndic.methods.histogram.crosstables_plan import CrosstablesPlan
+from syndic.methods.layout import Counts
 from syndic.mpc import threeserver
 from syndic.mpc.extension import DEGREE, Extension
 from syndic.mpc.key import agree_with
@@ -34,7 +33,7 @@ Matrix = NDArray[Any]
 PARTS = tables(150, (3, 2), (4,), (2,), (3,))
 NAMES = ("p1", "p2", "p3")
 STUDY = study_of(PARTS, servers=list(NAMES))
-PRODUCT: Any = STUDY.plan_as(CrosstablesPlan).product
+PRODUCT: Any = product_of(STUDY)
 UNPROVEN = "the proof that a partner's rows are one-hot does not hold"
 # a person whose column of p1 has its second level: what p0 tries to read
 VICTIM = int(np.flatnonzero(PARTS[1].codes["p1c0"] == 1)[0])
@@ -75,23 +74,22 @@ def refused(carrier: Carrier, study: Study = STUDY) -> bool:
 
 def cheating(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let p0 send rows with a large number."""
-    honest = Crosstables.product_matrix
+    honest = Counts.rows
 
-    def cheat(self: Crosstables, party: Any, start: int, stop: int) -> Matrix:
-        return BAD[start:stop] if party.name == "p0" else honest(self, party, start, stop)
+    def cheat(self: Counts, party: Any, span: tuple[int, int], recode: Any) -> Matrix:
+        return BAD[slice(*span)] if party.name == "p0" else honest(self, party, span, recode)
 
-    monkeypatch.setattr(Crosstables, "product_matrix", cheat)
+    monkeypatch.setattr(Counts, "rows", cheat)
     monkeypatch.setattr(SecureProduct, "check_unchanged", lambda *_: None)
 
 
-@pytest.mark.parametrize("options", [{}, {"pairs": [["p0c0", "p1c0"], ["p2c0", "p3c0"]]}, {"chunk": 64}])
+@pytest.mark.parametrize("options", [{}, {"cliques": [["p0c0", "p1c0"], ["p2c0", "p3c0"]]}, {"chunk": 64}])
 def test_tables_are_exact(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     chunk = options.pop("chunk", 0)
     study = study_of(PARTS, servers=["p3", "p0", "p1"], **options)
     if chunk:
-        product = study.plan_as(CrosstablesPlan).product
-        sizes = study.plan_as(CrosstablesPlan).product.sizes
-        object.__setattr__(sizes, "chunk", chunk)
+        product = product_of(study)
+        object.__setattr__(product.sizes, "chunk", chunk)
         assert product.sizes.chunks == 3
     carrier = Carrier(study=study)
     found = coordinate(study, carrier)
@@ -104,7 +102,7 @@ SERVED = 'servers = ["south", "east", "north"]'
 
 
 def test_organisations_run_a_study_and_are_told_who_can_read_rows(tmp_path: Path) -> None:
-    case = _across("crosstables", vertical_study(SERVED, parties=THREE_VERTICAL))
+    case = _across("marginals", vertical_study(SERVED, parties=THREE_VERTICAL))
     study, homes = homes_for(case.study, case.sources, tmp_path)
     nodes = agreed_nodes(study, homes)
     release = run_study(study, Local(nodes), identity=COORDINATOR)

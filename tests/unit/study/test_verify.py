@@ -105,7 +105,7 @@ def test_a_file_that_is_cut_short_is_found(tmp_path: Path) -> None:
             differences(release, path)
 
 
-@pytest.mark.parametrize("name", ["average", "crosstables"])
+@pytest.mark.parametrize("name", ["average", "marginals across"])
 def test_methods_with_sealed_messages_write_no_replies(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="sealed messages"):
         run_study(case_of(name).study, Local({}), replies=tmp_path / "replies")

@@ -29,7 +29,7 @@ from syndic_lab.audit.setting import RELEASE, Canaries, Setting, rows_of, study_
 OUTSIDE: Final[Mapping[str, str]] = {
     "align": "it tells the parties whom they have in common, outside differential privacy: no epsilon to break",
     "describe": "its sums are opened by the code of `marginals`, which has audits; neighbours are enumerated in tests",
-    "survival": "its one table is counted and opened by the code of `marginals` or `crosstables`, which have audits",
+    "survival": "its one table is counted and opened by the code of `marginals`, which has audits",
 }
 """Methods without an audit, and why."""
 

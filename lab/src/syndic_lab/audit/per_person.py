@@ -11,8 +11,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.methods import Crosstables, Homm, Marginals, Mixing
-from syndic.methods.histogram.crosstables_plan import CrosstablesPlan, TableNoise
+from syndic.methods import Homm, Marginals, Mixing
 from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.privacy import Budget, Unit, default_delta
 from syndic.random import Randomness
@@ -90,8 +89,9 @@ def _products(count: int, randomness: Randomness) -> list[Trial]:
     people = min(1500, count // 400)
     parties = {"a": (people, ("x",)), "b": (people, ("y",))}
     budget = Budget.of(4, default_delta(people))
-    study = study_of(Crosstables(), columns=(("x", people), ("y", 2)), parties=parties, unit=REPLACE, budget=budget)
-    noise = TableNoise(share=study.plan_as(CrosstablesPlan).noise, alone=0)
+    protocol = Marginals(cliques=(("x", "y"),))
+    study = study_of(protocol, columns=(("x", people), ("y", 2)), parties=parties, unit=REPLACE, budget=budget)
+    noise = study.plan_as(MarginalsPlan).noise
     tables = [{"a": rows_of(x=range(people)), "b": rows_of(y=[value] * people)} for value in (1, 0)]
 
     def lean(values: NDArray[Any]) -> NDArray[np.float64]:

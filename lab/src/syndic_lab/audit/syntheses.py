@@ -154,6 +154,16 @@ def _across(run: Run, now: CutRound, opened: list[Noisy], door: int) -> list[Noi
     ]
 
 
+def _summed(run: Run, now: CutRound, opened: list[Noisy], door: int) -> list[Noisy]:
+    """Return tables less what the second party drew, where all parties share the noise."""
+    layout, parties = now.layout, len(now.layout.within)
+    drawn = run.own_noise("b", now.noise_at("b"), layout.dimension, door) / now.share.scale
+    parts = np.split(drawn, np.cumsum([each.values.size for each in opened])[:-1])
+    left = (now.share.variance(parties) * (parties - 1) / parties) ** 0.5
+    shared = [len(counting) > 1 for counting in layout.counting]
+    return [less(one, part, left) if both else one for one, part, both in zip(opened, parts, shared, strict=True)]
+
+
 def _glued(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
     """Every party has tables of its own; after its first round they may be of groups of levels."""
     del colluding
@@ -182,7 +192,7 @@ def weigh_latent(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
         for each in run.result.tables
     ]
     grouped, pairs = found[: len(note.groups)], found[len(note.groups) :]
-    tables = [*grouped, *(_across(run, plan.round, pairs, 1) if colluding else pairs)]
+    tables = [*grouped, *(_summed(run, plan.round, pairs, 1) if colluding else pairs)]
     return _joined(_scores_of_pairs(run, plan, one, other), told_of(tables, *sides))
 
 

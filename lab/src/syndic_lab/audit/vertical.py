@@ -6,8 +6,8 @@ from typing import Final
 import numpy as np
 
 from syndic.kernel import decode
-from syndic.methods import Crosstables, Gram, Mixing
-from syndic.methods.histogram.crosstables_plan import CrosstablesPlan, TableNoise
+from syndic.methods import Gram, Marginals, Mixing
+from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.regression.mixing import signs_of
 from syndic.model.gram.mixing import Mixer
@@ -28,23 +28,23 @@ OTHER: Final = {"a": rows_of(x=[0, 0, 1]), "b": rows_of(y=[0, 0, 1])}
 
 def vertical() -> Iterator[Setting]:
     """Yield a setting for every sound variant."""
-    yield from _crosstables()
+    yield from _tables()
     yield _dealer()
     yield from _gram()
     yield from _mixing()
 
 
-def _crosstables() -> Iterator[Setting]:
+def _tables() -> Iterator[Setting]:
     for name, protocol in (
-        ("crosstables", Crosstables()),
-        ("crosstables passive", Crosstables(adversary="passive")),
+        ("marginals across", Marginals(cliques=(("x", "y"),))),
+        ("marginals across, passive", Marginals(cliques=(("x", "y"),), adversary="passive")),
     ):
         study = study_of(protocol, columns=COLUMNS, parties=TWO, unit=REPLACE, budget=APPROXIMATE)
         masked = MaskedSum(
             study=study,
             tables=(ONE, OTHER),
             opened=lambda run: run.result.tables[0].values.ravel(),
-            share=TableNoise(share=study.plan_as(CrosstablesPlan).noise, alone=0),
+            share=study.plan_as(MarginalsPlan).noise,
             colluding=("b",),
         )
         yield Setting(name=name, study=study, one=ONE, other=OTHER, gaussian=masked.gaussian)
@@ -52,9 +52,10 @@ def _crosstables() -> Iterator[Setting]:
 
 def _dealer() -> Setting:
     """Return the view of the coordinator, who dealt the triples and knows what is in a share but for the mask."""
-    study = study_of(Crosstables(), columns=COLUMNS, parties=TWO, unit=REPLACE, budget=APPROXIMATE)
+    protocol = Marginals(cliques=(("x", "y"),))
+    study = study_of(protocol, columns=COLUMNS, parties=TWO, unit=REPLACE, budget=APPROXIMATE)
     return Setting(
-        name="crosstables dealer",
+        name="marginals across, dealer",
         study=study,
         one=ONE,
         other=OTHER,
@@ -65,16 +66,18 @@ def _dealer() -> Setting:
 
 def _explained(run: Run) -> float:
     """Return how much better the first table explains one party's masked share than the second does."""
-    sizes = run.study.plan_as(CrosstablesPlan).product.sizes
+    product = run.study.plan_as(MarginalsPlan).product
+    assert product is not None  # noqa: S101 (the study has a table across two parties)
+    sizes = product.sizes
     seeds = {each.party: decode(each.asked, ProductStart).seed for each in run.seen if each.step == "product_keys"}
     stocks = {name: Stock(seed=seed, study=run.study.digest, party=name, sizes=sizes) for name, seed in seeds.items()}
-    share = sizes.ring.unpack(run.replies("open_tables")["a"].shares["b"], 4)
+    share = sizes.ring.unpack(run.replies("count")["a"].values, 4)
     misses = []
     for table in (ONE, OTHER):
         # the first level of each column is sent
         left, right = (1 - np.array(table[name][0].to_pylist())[:, None] for name in ("a", "b"))
-        product = left.T @ (right - stocks["b"].mask(0, 1).astype(np.int64)) + stocks["a"].half("b", 0, (1, 1))
-        expected = sizes.ring.reduce(product - sizes.centre)[0, 0]
+        own = left.T @ (right - stocks["b"].mask(0, 1).astype(np.int64)) + stocks["a"].half("b", 0, (1, 1))
+        expected = sizes.ring.reduce(own)[0, 0]
         misses.append(abs(int(sizes.ring.lift(sizes.ring.subtract(share[:1], np.array([expected])))[0])))
     return float(misses[1] - misses[0])
 

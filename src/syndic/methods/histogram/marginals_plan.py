@@ -7,9 +7,6 @@ from syndic.kernel import (
     ALIGNED,
     GROUPS,
     MADE_UP,
-    SHOWN_RECORD,
-    UNCHECKED_ROWS,
-    WRONG_TRIPLES,
     Disclosure,
     Plan,
     Resources,
@@ -17,6 +14,7 @@ from syndic.kernel import (
     change_of,
     covered,
     not_covered,
+    of_products,
     picture,
     shared_people,
     trust_with_groups,
@@ -107,12 +105,12 @@ class MarginalsPlan(Plan):
         cells, graph, ring = self.masked_sum.count, self.masked_sum.graph, self.masked_sum.ring
         parties, people = len(self.terms.parties), sum(group.people for group in self.cut.groups)
         deviations = sorted(set(self.deviations(parties)))
-        chunk, entries, trips = self._product
+        chunk, seconds, trips = self._product
         return Resources(
             memory_bytes=8 * cells * (parties + 8) + 10**8 + 16 * parties * chunk,
             reply_bytes=max(self.masked_sum.message_bytes, chunk),
             rounds=1 + len(self.masked_sum.rounds("count")) + trips,
-            seconds=round(1.0 + people / 1e6 + parties * graph.neighbours * (2e-4 + cells * 2e-8) + entries * 8e-8, 1),
+            seconds=round(1.0 + people / 1e6 + parties * graph.neighbours * (2e-4 + cells * 2e-8) + seconds, 1),
             notes=(
                 f"{len(self.domains):,} tables, {cells:,} cells, {ring.bits} bits per masked cell",
                 f"standard deviation {' or '.join(f'{one:.3g}' for one in deviations)} on every count of all parties "
@@ -122,14 +120,16 @@ class MarginalsPlan(Plan):
         )
 
     @property
-    def _product(self) -> tuple[int, int, int]:
-        """Bytes of the largest message of the product, entries of all matrices, and messages to a party."""
+    def _product(self) -> tuple[int, float, int]:
+        """Bytes of the largest message of the product, seconds for dealing and multiplying, messages to a party."""
         if self.product is None:
-            return 0, 0, 0
+            return 0, 0.0, 0
         sizes, widths = self.product.sizes, [sum(each) for each in self.product.groups.values()]
         chunk = sizes.ring.packed_bytes(sizes.chunk * max(widths)) + 4000
-        stages = STAGES if servers_of(self.product) else 0
-        return (2 if stages else 1) * chunk, sizes.rows * sum(widths), 1 + (2 + stages) * sizes.chunks
+        products = sum(rows * columns for rows, columns in map(self.product.shape, self.product.pairs))
+        seconds = sizes.rows * (sum(widths) * 8e-8 + products * 4e-10)
+        turns = 2 + STAGES if self._served else len(self.product.rounds) - 1
+        return (2 if self._served else 1) * chunk, seconds, 1 + turns * sizes.chunks
 
     @property
     def held(self) -> tuple[str, ...]:
@@ -155,13 +155,19 @@ class MarginalsPlan(Plan):
     def disclosure(self) -> Disclosure:
         """What every role sees."""
         unit, graph, noisy = self.terms.unit, self.masked_sum.graph, "the noisy tables of all parties together"
-        rows = "masked rows of its group, which look uniform, " if self.product else ""
+        rows = "shares of tables" if self._served else "masked rows of its group"
+        rows = f"{rows}, which look uniform, " if self.product else ""
         sealed = "sealed rows that it cannot read, " if self.product else ""
         shared = shared_people(self.terms)
         party, places = ("group", "groups") if shared else ("party", "parties")
         return Disclosure(
             sees={
                 "coordinator": f"{sealed}every party's masked tables, which look uniform, who dropped out, and {noisy}",
+                **(
+                    {f"servers {', '.join(self._served)}": "one share of all rows each, which looks uniform"}
+                    if self._served
+                    else {}
+                ),
                 "other parties": f"public keys, {rows}and {noisy}; each knows its own counts and share of the noise",
                 "anyone with the release": noisy,
             },
@@ -180,26 +186,12 @@ class MarginalsPlan(Plan):
                 f"than {graph.missing} parties that omit theirs: less noise remains than stated",
                 MADE_UP,
                 "which parties take part or drop out, the columns, bounds and numbers of people: they are public",
-                *self._of_products,
+                *(of_products(proven=self.product.proven, servers=self._served) if self.product else ()),
                 *((ALIGNED,) if shared else ()),
             ),
             trust=trust_with_groups(self.masked_sum.graph.colluding, proven=self.product.proven, servers=self._served)
             if self.product
             else "",
-        )
-
-    @property
-    def _of_products(self) -> tuple[str, ...]:
-        if self.product is None:
-            return ()
-        if self._served:
-            together = f"two of the servers {', '.join(self._served)}"
-            return (f"against {together} together: they can read all rows that parties multiply",)
-        proven = self.product.proven
-        return (
-            "against the coordinator and one party together: they can read the rows of that party's partners",
-            SHOWN_RECORD if proven else UNCHECKED_ROWS,
-            WRONG_TRIPLES,
         )
 
     @property

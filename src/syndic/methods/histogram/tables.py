@@ -39,6 +39,13 @@ class MarginalTables(Result):
     note: MarginalsNote
     tables: tuple[Factor, ...]
 
+    def __getitem__(self, names: tuple[str, ...]) -> Factor:
+        """Return the table of some columns, in the order given."""
+        for table in self.tables:
+            if set(table.domain.names) == set(names):
+                return table.transpose(names)
+        raise InputError(f"there is no table of {' and '.join(names)}")
+
     def files(self) -> Mapping[str, Any]:
         """Return `marginals.parquet`, a row for each cell, and `marginals.json`."""
         sizes = [table.domain.size for table in self.tables]
