@@ -21,7 +21,6 @@ from syndic.mpc.align.work import ORDER_NAME, StoredOrder
 from syndic.mpc.graph import Seats
 from syndic.mpc.listing import marked
 from syndic.mpc.masked_sum import MaskedSums, _Met
-from syndic.mpc.product import SecureProduct
 from syndic.mpc.ring import Integers
 from syndic.mpc.twoserver import TwoServers, _Noise
 from syndic.privacy import Cost

@@ -18,8 +18,8 @@ from runtimes import session_over
 from support import CASES, open_nodes
 from syndic.errors import PartyError, RefusedError
 from syndic.kernel import Call, Nothing, Reply, answer, decode, encode
-from syndic.methods.layout import Counts
 from syndic.methods import Marginals
+from syndic.methods.layout import Counts
 from syndic.methods.synthesis import synthesis
 from syndic.mpc import dealer, product, product_memory
 from syndic.mpc.extension import Extension

@@ -144,17 +144,6 @@ def weigh_across(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
 
 
 def _across(run: Run, now: CutRound, opened: list[Noisy], door: int) -> list[Noisy]:
-    """Return tables less what the second party drew, where it shares the noise."""
-    noise, left = now.noise_at("b"), (now.share.variance(PARTNERS) / PARTNERS) ** 0.5
-    drawn = run.own_noise("b", noise, now.layout.dimension, door) / noise.scale
-    parts = np.split(drawn, np.cumsum([each.values.size for each in opened])[:-1])
-    return [
-        less(each, part, left) if len(parties) > 1 else each
-        for each, part, parties in zip(opened, parts, now.layout.counting, strict=True)
-    ]
-
-
-def _summed(run: Run, now: CutRound, opened: list[Noisy], door: int) -> list[Noisy]:
     """Return tables less what the second party drew, where all parties share the noise."""
     layout, parties = now.layout, len(now.layout.within)
     drawn = run.own_noise("b", now.noise_at("b"), layout.dimension, door) / now.share.scale
@@ -192,7 +181,7 @@ def weigh_latent(run: Run, one: Codes, other: Codes, colluding: bool) -> View:
         for each in run.result.tables
     ]
     grouped, pairs = found[: len(note.groups)], found[len(note.groups) :]
-    tables = [*grouped, *(_summed(run, plan.round, pairs, 1) if colluding else pairs)]
+    tables = [*grouped, *(_across(run, plan.round, pairs, 1) if colluding else pairs)]
     return _joined(_scores_of_pairs(run, plan, one, other), told_of(tables, *sides))
 
 
