@@ -51,14 +51,17 @@ def test_it_is_part_of_the_page_and_of_a_release_that_was_read_back(release: Rel
     assert "Which columns the model links" in pages[0]
     assert len(re.findall("by the model", pages[0])) >= 3
     assert re.search(r"there are about \d+ rows \(95 % interval: \d+ to \d+\)", pages[0])
-    # every bar of a known value comes with its interval, unless its values were counted in groups (age)
+    # every bar of a known value comes with its interval, unless it was counted in a group with others
     assert re.search(r"<title>red: [\d,.]+ \([\d,.]+ to [\d,.]+\)</title>", pages[0])
     table = coded(release)
     assert table is not None
+    assert isinstance(release.result, SyntheticTable)
+    groups = dict(zip(release.study.schema.names, release.result.note.groups, strict=True))
     for figure in columns_section(table, release).figures:
         assert isinstance(figure, Bars)
-        if figure.title != "age":
-            assert [span is None for span in figure.spans] == [label == "(missing)" for label in figure.labels]
+        own = groups[figure.title]
+        merged = [own.count(group) > 1 or label == "(missing)" for group, label in zip(own, figure.labels, strict=True)]
+        assert [span is None for span in figure.spans] == merged
 
 
 def test_it_is_of_a_synthesis_only() -> None:

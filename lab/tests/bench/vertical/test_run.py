@@ -33,7 +33,7 @@ def test_what_the_coordinator_passes_on_is_counted_once() -> None:
         )
 
     # 100 bytes of masked rows go up and then come down to the partner, in a request of 120
-    assert sent_once([line("product_masked", 10, 100), line("product_proved", 120, 7), line("open_round", 9, 5)]) == (
+    assert sent_once([line("product_masked", 10, 100), line("product_proved", 120, 7), line("count", 9, 5)]) == (
         10 + 120 + 9 + 5
     )
 
