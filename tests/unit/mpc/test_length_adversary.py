@@ -624,4 +624,4 @@ def test_long_rows_are_refused_before_the_sums_are_charged(
         case.study.protocol.coordinate(session)
     # counts to rescale numbers by come first
     paid = len(case.study.plan_as(GramPlan).stages.events) - 1
-    assert all(sum(events.values()) == paid for events in charged(case, tmp_path / "second").values())
+    assert all(sum(events.values()) == paid for events in charged(case, tmp_path).values())

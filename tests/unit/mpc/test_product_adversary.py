@@ -601,7 +601,7 @@ def test_bad_rows_are_refused_before_their_round_is_charged(
     session = session_over(Local(nodes), case.study)
     with pytest.raises(PartyError, match=UNPROVEN):
         case.study.protocol.coordinate(session)
-    assert all(sum(events.values()) == paid for events in charged(case, tmp_path / "second").values())
+    assert all(sum(events.values()) == paid for events in charged(case, tmp_path).values())
 
 
 def test_a_second_proof_is_refused_after_a_restart_and_the_first_is_given_again(tmp_path: Path) -> None:
@@ -621,7 +621,7 @@ def test_a_second_proof_is_refused_after_a_restart_and_the_first_is_given_again(
         case.study.protocol.coordinate(session_over(Stopping(), case.study))  # type: ignore[arg-type]
     for node in nodes.values():
         node.close()
-    folder = PartyFolder(folder=tmp_path / "second" / "parties" / "north")
+    folder = PartyFolder(folder=tmp_path / "parties" / "north")
     node, call = folder.node(seed=7, source=case.sources["north"]), decode(asked, Call)
     assert answer(node, asked) == given
     body = encode(ProductChallenge(chunk=0, seed=b"2" * 32))
