@@ -40,8 +40,10 @@ lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint docs
-	$(ONE_THREAD) $(BIN)/pytest -n 2 --dist loadfile -m "not deploy and not bench"
+# lint and pages beside each other, then the tests; conftest.py orders the files
+test: $(VENV)/dev
+	$(MAKE) --jobs 2 lint docs
+	$(ONE_THREAD) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not deploy and not bench"
 
 # Benchmarks that check their own figures, published ones among them: some minutes.
 test-bench: $(VENV)/dev

@@ -24,6 +24,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.write_line(f"{count:4d}  {reason}")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the many short files of unit tests last: a long file at the end would leave a worker idle."""
+    items.sort(key=lambda item: "unit" in item.path.parts[:-2])
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--refresh-golden", action="store_true", help="write the golden files anew; review the diff")
 

@@ -15,7 +15,7 @@ from syndic import Study
 from syndic.kernel import Method, Node, Result
 from syndic.privacy import Entry, Ledger
 from syndic.study import PartyFolder
-from syndic.study.simulate import simulate
+from syndic.study.simulate import _party_file
 
 COLUMNS = """
 [[schema.columns]]
@@ -397,14 +397,11 @@ def charges(folder: Path, party: str) -> list[Entry]:
 
 
 def open_nodes(case: Case, folder: Path, *, seed: int | None = 7) -> dict[str, Node]:
-    """Run the case once, so that its folders exist, and open its nodes on a second, unused set of folders."""
-    simulate(case.study, case.sources, seed=seed, folder=folder / "first")
+    """Open the case's nodes on party folders as a simulation prepares them; nothing has run."""
     nodes = {}
     for name, source in case.sources.items():
-        home = PartyFolder(folder=folder / "second" / "parties" / name)
-        home.folder.mkdir(parents=True)
-        for file in ("study.json", "party.json"):
-            (home.folder / file).write_bytes((folder / "first" / "parties" / name / file).read_bytes())
+        home = PartyFolder(folder=folder / "parties" / name)
+        home.keep(case.study, _party_file(case.study, name, source, home)[0])
         nodes[name] = home.node(seed=seed, source=source)
     return nodes
 

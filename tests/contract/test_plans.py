@@ -4,18 +4,16 @@ import hashlib
 import subprocess
 import sys
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support import CASES, Case
-from syndic.kernel import Method, Plan, Terms, steps_of_run
+from syndic.kernel import Method, Plan, Terms
 from syndic.study import simulate
 from syndic.study.document import _plan_of
 
-each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 FIRST = {type(case.study.protocol): case for case in reversed(CASES)}
 
 
@@ -56,16 +54,3 @@ def test_a_fresh_process_makes_the_same_plans() -> None:
         check=True,
     )
     assert done.stdout.split() == [fingerprint(case) for case in CASES]
-
-
-@each_case
-def test_the_rounds_of_a_plan_are_asked_in_their_order(case: Case) -> None:
-    release = simulate(case.study, case.sources, seed=7)
-    asked = [exchange.step for exchange in release.transcript]
-    planned = list(steps_of_run(case.study.protocol, case.study.plan))
-    assert set(asked) == set(planned)
-    # forward through the plan, and back to where a loop begins: to one step only
-    back = {after for before, after in pairwise(asked) if planned.index(after) < planned.index(before)}
-    assert len(back) <= 1
-    if not back:
-        assert list(dict.fromkeys(asked)) == planned

@@ -55,7 +55,7 @@ def test_one_question_is_charged_once_in_two_processes(ids: tuple[str, str], tmp
     folder = PartyFolder(folder=tmp_path / "third" / "parties" / "north")
     folder.folder.mkdir(parents=True)
     for file in ("study.json", "party.json"):
-        (folder.folder / file).write_bytes((tmp_path / "first" / "parties" / "north" / file).read_bytes())
+        (folder.folder / file).write_bytes((tmp_path / "parties" / "north" / file).read_bytes())
     nodes = [folder.node(seed=7, source=CASE.sources["north"]) for _ in ids]
     replies: dict[int, Reply] = {}
 

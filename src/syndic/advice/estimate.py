@@ -9,6 +9,7 @@ import numpy as np
 
 from syndic.advice.advice import Advice, PartyAdvice, TaskAdvice, Verdict, standing_of
 from syndic.advice.assume import Assumptions, moments_of, shares_of
+from syndic.advice.forecast import scaled
 from syndic.advice.scale import listed
 from syndic.errors import InputError
 from syndic.kernel import budget_of, make_plan
@@ -17,7 +18,6 @@ from syndic.methods.estimate.plan import EstimatePlan, Layout
 from syndic.model import Gamma, Multinomial, Normal, NormalVariance
 from syndic.model.families.accuracy import blocks_condition
 from syndic.model.families.family import Array
-from syndic.privacy import Budget
 from syndic.study import Study
 
 _HIGHEST: Final = 64.0
@@ -58,7 +58,7 @@ def advise_estimate(study: Study, assumptions: Assumptions) -> Advice:
 def predicted(study: Study, protocol: Estimate, theta: Array, factor: float = 1.0) -> Array:
     """Return the mean squared error of every parameter, all budgets times `factor`, without the bias of blocks."""
     layout = study.plan_as(EstimatePlan).layout
-    plan = protocol.plan_from(layout, _scaled(study, factor))
+    plan = protocol.plan_from(layout, scaled(study, factor))
     nothing = np.zeros(layout.dimension, dtype=np.int64)
     names = tuple(party.name for party in study.parties)
     if plan.masked_sum:
@@ -68,20 +68,6 @@ def predicted(study: Study, protocol: Estimate, theta: Array, factor: float = 1.
     mean = theta if plan.blocks else layout.model.family.mean(theta)
     parts = tuple(dataclasses.replace(one, mean=mean) for one in means)
     return np.asarray(plan.combined(parts).standard_error ** 2)
-
-
-def _scaled(study: Study, factor: float) -> Study:
-    if factor == 1.0:
-        return study
-
-    def times(budget: Budget) -> Budget:
-        return Budget.of(str(round(float(budget.epsilon) * factor, 9)), budget.delta)
-
-    parties = tuple(
-        msgspec.structs.replace(party, budget=None if party.budget is None else times(party.budget))
-        for party in study.parties
-    )
-    return msgspec.structs.replace(study, budget=times(study.budget), parties=parties)
 
 
 def _variants(protocol: Estimate, study: Study) -> list[Estimate]:

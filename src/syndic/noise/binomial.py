@@ -25,8 +25,8 @@ from functools import lru_cache
 from typing import Final, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from syndic.document import Document
 from syndic.errors import InputError
@@ -88,7 +88,7 @@ class BinomialNoise(Document, frozen=True, kw_only=True):
         if scores is None:
             return math.inf
         last = scores.size - 1
-        end = int(np.searchsorted(scores, ndtri(_END), side="right")) - 1
+        end = int(np.searchsorted(scores, scipy.special.ndtri(_END), side="right")) - 1
         # beyond the largest value there is no score
         if shift >= end:
             return math.inf
@@ -122,7 +122,7 @@ def _scores(weights: tuple[int, ...], counts: tuple[int, ...]) -> Floats | None:
     if inner.size < 2 or not inner.all() or not smooth.all():
         return None
     # the law is symmetric, and small probabilities are exact
-    lower = ndtri(np.concatenate([[0.0], np.cumsum(inner)])[: inner.size // 2 + 1])
+    lower = scipy.special.ndtri(np.concatenate([[0.0], np.cumsum(inner)])[: inner.size // 2 + 1])
     return np.concatenate([lower, -lower[: inner.size + 1 - lower.size][::-1]])
 
 

@@ -20,12 +20,12 @@ from syndic.privacy import at_delta, shown
 from syndic.privacy.audit import AuditLog, Record
 from syndic.report.about import About
 from syndic.report.page import Alert, Grid, Page, Section
-from syndic.report.promise import guess, percent
+from syndic.report.promise import percent
 from syndic.report.record import sentence
 from syndic.report.svg import HARD
 from syndic.study import Release, Study
 from syndic.study.document import alignment_of
-from syndic.study.statement import Statement, events_in_words, meaning_of, overstates, plan
+from syndic.study.statement import Statement, best_guess, events_in_words, meaning_of, overstates, plan
 
 _NOT_GIVEN: Final = "(not given)"
 _FIRST_LINES: Final = 500
@@ -227,7 +227,7 @@ def _fields(case: Case) -> dict[str, str]:
         "status": "The release was made." if case.released else "This is the plan; no row was read for it.",
         "released": (about.description if about else "") or "What the study publishes: see the method.",
         "meaning": meaning_of(statement),
-        "plainly": f"is right at most {percent(guess(statement.epsilon, statement.delta))} of the time. "
+        "plainly": f"is right at most {percent(best_guess(statement.epsilon, statement.delta))} of the time. "
         "Without the result it would be 50 %",
         "epsilon": shown(statement.epsilon),
         "delta": f"{statement.delta:g}",
@@ -337,10 +337,10 @@ def _risks(case: Case) -> Grid:
 def _most(chance: float, epsilon: float, delta: float) -> float:
     """Return the largest chance of success against a release, if it is `chance` against one without the person.
 
-    An even chance is one of two equally likely tables, as everywhere else (`guess`).
+    An even chance is one of two equally likely tables, as everywhere else (`best_guess`).
     """
     if chance == 0.5:
-        return guess(epsilon, delta)
+        return best_guess(epsilon, delta)
     grown = exp(min(epsilon, 700.0))
     return min(1.0, grown * chance + delta, 1 - (1 - chance - delta) / grown)
 
@@ -371,12 +371,12 @@ def _attacks(case: Case) -> Grid:
 
 
 def _recipients(statement: Statement) -> Grid:
-    whole = percent(guess(statement.epsilon, statement.delta))
+    whole = percent(best_guess(statement.epsilon, statement.delta))
     public = statement.sees.get("anyone with the release", "the release")
     others = [(role, seen) for role, seen in statement.sees.items() if role != "anyone with the release"]
     rows = [(role, seen, whole) for role, seen in (*others, ("analyst", public), ("public, if published", public))]
     rows += [
-        (f"against {who}", "the same, and what it knows itself", percent(guess(epsilon, statement.delta)))
+        (f"against {who}", "the same, and what it knows itself", percent(best_guess(epsilon, statement.delta)))
         for who, epsilon in statement.other_adversaries.items()
     ]
     return Grid(

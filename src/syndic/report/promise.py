@@ -6,19 +6,16 @@ from syndic.privacy import Unit, at_delta, shown
 from syndic.report.figure import Bars, Curve, Figure, Line, Series
 from syndic.report.page import Grid, Section
 from syndic.report.svg import HARD, number
-from syndic.study.statement import OTHER_ADVERSARIES, WHOLE_RELEASE, PartyCost, Statement, events_in_words
+from syndic.study.statement import (
+    OTHER_ADVERSARIES,
+    WHOLE_RELEASE,
+    PartyCost,
+    Statement,
+    best_guess,
+    events_in_words,
+)
 
 _PRIORS = ((0.001, "1 in 1,000"), (0.01, "1 in 100"), (0.1, "1 in 10"), (0.5, "1 in 2"))
-
-
-def guess(epsilon: float, delta: float) -> float:
-    """Return the largest chance of a right guess about one person, if it is 1/2 without the release.
-
-    For two neighbouring tables, each with chance 1/2, the best test is right with chance at most
-    (e^epsilon + delta) / (1 + e^epsilon): Kairouz, Oh and Viswanath 2015, Theorem 2.1, at equal errors.
-    """
-    least = 1 / (1 + exp(min(epsilon, 700.0)))
-    return min(1.0, 1 - least + delta * least)
 
 
 def posterior(prior: float, epsilon: float) -> float:
@@ -83,7 +80,7 @@ def _in_words(statement: Statement) -> tuple[str, ...]:
         return (
             "Nothing was charged, and epsilon 0 does not mean that nothing is learnt: see what was disclosed, above.",
         )
-    chance = percent(guess(statement.epsilon, statement.delta))
+    chance = percent(best_guess(statement.epsilon, statement.delta))
     return (
         f"Suppose somebody knows everything about everybody else in the data and wants to know about one person: "
         f"{_question(statement.unit)} Without the release a guess would be right half of the time. With it, the best "
@@ -108,7 +105,7 @@ def _delta_in_words(statement: Statement) -> str:
 
 
 def _even_odds(statement: Statement) -> Bars:
-    after = guess(statement.epsilon, statement.delta)
+    after = best_guess(statement.epsilon, statement.delta)
     return Bars(
         title="How sure can a guess about one person be?",
         description=f"A guess is right 50{HARD}% of the time without the release, at most {percent(after)} with it; "
@@ -189,7 +186,7 @@ def _numbers(statement: Statement) -> Grid:
 def _guess_row(statement: Statement) -> tuple[tuple[str, str], ...]:
     if statement.discloses and not statement.epsilon:
         return ()
-    return (("a right guess at even odds, at most", percent(guess(statement.epsilon, statement.delta))),)
+    return (("a right guess at even odds, at most", percent(best_guess(statement.epsilon, statement.delta))),)
 
 
 def _adversaries(statement: Statement) -> tuple[Grid, ...]:

@@ -21,7 +21,7 @@ from syndic.report.learn import learn_sections
 from syndic.report.owner import ledger_section, own_columns_section
 from syndic.report.page import Alert, Grid, Page, Section
 from syndic.report.pictures import Coded, coded, columns_section, pairs_section
-from syndic.report.promise import cost_section, guess, percent, promise_section
+from syndic.report.promise import cost_section, percent, promise_section
 from syndic.report.record import (
     assumptions_section,
     messages_section,
@@ -36,7 +36,7 @@ from syndic.report.survival import survival_sections
 from syndic.report.svg import HARD, number
 from syndic.report.synthesis import synthesis_sections
 from syndic.study.release import UNKNOWN_RELIABILITY, Release
-from syndic.study.statement import WHOLE_RELEASE, costs_of
+from syndic.study.statement import WHOLE_RELEASE, best_guess, costs_of
 
 # A method adds its own sections here, under the class of its result.
 METHOD_SECTIONS: Final[Mapping[type[Result], Callable[[Release], tuple[Section, ...]]]] = {
@@ -133,7 +133,7 @@ def _lead(release: Release) -> str:
         return f"{released} This run is a rehearsal: it protects nobody and must not be published."
     if statement.discloses:
         return f"{released} It disclosed something exactly, outside any epsilon: {'; '.join(statement.discloses)}."
-    chance = percent(guess(statement.epsilon, statement.delta))
+    chance = percent(best_guess(statement.epsilon, statement.delta))
     return (
         f"{released} Whoever studies it, the best possible guess about any one person is right at most {chance} of "
         f"the time, where a coin would be right 50{HARD}%. This page says what that covers, what it does not, and "
@@ -184,7 +184,7 @@ def _facts(release: Release) -> tuple[tuple[str, str, str], ...]:
         return tuple(facts)
     facts.append(("Cost for one person", first, "; ".join(more)))
     if not statement.discloses:
-        chance = percent(guess(statement.epsilon, statement.delta))
+        chance = percent(best_guess(statement.epsilon, statement.delta))
         facts.append(
             ("Protection of one person", f"50{HARD}% → {chance}", "a right guess, without and with the release")
         )

@@ -143,13 +143,20 @@ def words_for(unit: Unit, partition: str) -> str:
     return f"One person, with {rows} {places}; {counted}. {change}, beyond the odds that epsilon and delta allow."
 
 
+def best_guess(epsilon: float, delta: float) -> float:
+    """Return the largest chance of a right guess about one person, if it is 1/2 without the release.
+
+    For two neighbouring tables, each with chance 1/2, the best test is right with chance at most
+    (e^epsilon + delta) / (1 + e^epsilon): Kairouz, Oh and Viswanath 2015, Theorem 2.1, at equal errors.
+    """
+    # written so that no epsilon overflows
+    share = exp(-epsilon)
+    return min(1.0, (1 + delta * share) / (1 + share))
+
+
 def odds_for(epsilon: float, delta: float) -> str:
     """Return epsilon and delta as the best guess about one person; without the release it is right half of the time."""
-    # (e^epsilon + delta) / (1 + e^epsilon), written so that no epsilon overflows
-    share = exp(-epsilon)
-    return (
-        f"the best guess about one person is right at most {100 * (1 + delta * share) / (1 + share):.1f} % of the time"
-    )
+    return f"the best guess about one person is right at most {100 * best_guess(epsilon, delta):.1f} % of the time"
 
 
 def meaning_of(statement: Statement) -> str:

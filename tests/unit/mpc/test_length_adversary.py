@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from faulty_runtime import charged
+from lying_dealer import Lie, LyingDealer, accepted, told
 from products import carrier_of, coordinate, study_of, tables
 from runtimes import session_over
 from support import CASES, MISSING_LEVELS, VERTICAL, gram_study, open_nodes
@@ -50,27 +51,10 @@ VICTIM = int(np.flatnonzero(OTHER == 2**BITS)[0])
 UNPROVEN = "the proof that a partner's rows are no longer than allowed does not hold"
 
 Matrix = NDArray[Any]
-Lie = Callable[[Any, str, str, Any], Any]
 
 
-class Dealer:
-    """A coordinator that changes what it sends; it keeps what it dealt and heard."""
-
-    def __init__(self, carrier: Any, lie: Lie = lambda *given: given[-1]) -> None:
-        self.carrier, self.lie = carrier, lie
-        self.sent: dict[tuple[str, str], Any] = {}
-        self.heard: dict[tuple[str, str], Any] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.carrier, name)
-
-    def ask(self, step: Any, message: Any, **more: Any) -> Any:
-        asked = message if isinstance(message, dict) else dict.fromkeys(self.carrier.members, message)
-        changed = {name: self.lie(self, step.__name__, name, one) for name, one in asked.items()}
-        answers = self.carrier.ask(step, changed, **more)
-        for name, heard in answers.items():
-            self.sent[step.__name__, name], self.heard[step.__name__, name] = changed[name], heard
-        return answers
+class Dealer(LyingDealer):
+    """It computes what it could know of p0's rows and proof."""
 
     def answered(self, inbox: Any, *, seed: bytes, test: bytes, point: Matrix) -> Matrix:
         """Return what a dealer answers on its shares of p0's rows and proof."""
@@ -80,25 +64,9 @@ class Dealer:
         return PROOF.answer(PROOF.joined(stock.mask(0, COLUMNS), bits, test), proof, seed, point)
 
 
-def told(lie: Callable[[Dealer, Any], Any]) -> Lie:
-    """Return a dealer's lie to p1, when it multiplies."""
-
-    def lies(self: Dealer, step: str, name: str, message: Any) -> Any:
-        return lie(self, message) if (step, name) == ("product_multiplied", "p1") else message
-
-    return lies
-
-
 def accepts(lie: Lie, *, seed: int = 5) -> bool:
-    """Run the study with a lying dealer; return whether it came to its end, and check that a refusal opened nothing."""
-    carrier, refusal = carrier_of(STUDY, PARTS, seed=seed), ""
-    try:
-        coordinate(STUDY, Dealer(carrier, lie))
-    except RefusedError as error:
-        refusal = str(error)
-    assert not refusal or refusal.startswith(UNPROVEN)
-    assert bool(carrier.members["p1"].drawn) == (not refusal)
-    return not refusal
+    """Run the study with a lying dealer; return whether it came to its end."""
+    return accepted(STUDY, Dealer(carrier_of(STUDY, PARTS, seed=seed), lie), UNPROVEN)
 
 
 def other(inbox: Any, part: str = "proofs", **changes: Any) -> Any:
@@ -624,4 +592,4 @@ def test_long_rows_are_refused_before_the_sums_are_charged(
         case.study.protocol.coordinate(session)
     # counts to rescale numbers by come first
     paid = len(case.study.plan_as(GramPlan).stages.events) - 1
-    assert all(sum(events.values()) == paid for events in charged(case, tmp_path / "second").values())
+    assert all(sum(events.values()) == paid for events in charged(case, tmp_path).values())

@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from faulty_runtime import charged
+from lying_dealer import Lie, LyingDealer, accepted, told
 from products import carrier_of, coordinate, counted, product_of, study_of, tables
 from runtimes import session_over
 from support import CASES, open_nodes
@@ -45,7 +46,6 @@ VICTIM = int(np.flatnonzero(PARTS[1].codes["p1c0"] == 1)[0])
 UNPROVEN = "the proof that a partner's rows are one-hot does not hold"
 
 Matrix = NDArray[Any]
-Lie = Callable[[Any, str, str, Any], Any]
 
 
 def onehot(codes: Matrix, other: Matrix) -> Matrix:
@@ -56,24 +56,8 @@ def onehot(codes: Matrix, other: Matrix) -> Matrix:
 TRUE = onehot(PARTS[0].codes["p0c0"], PARTS[0].codes["p0c1"])
 
 
-class Dealer:
-    """A coordinator that changes what it sends; it keeps what it dealt and heard."""
-
-    def __init__(self, carrier: Any, lie: Lie) -> None:
-        self.carrier, self.lie = carrier, lie
-        self.sent: dict[tuple[str, str], Any] = {}
-        self.heard: dict[tuple[str, str], Any] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.carrier, name)
-
-    def ask(self, step: Any, message: Any, **more: Any) -> Any:
-        asked = message if isinstance(message, dict) else dict.fromkeys(self.carrier.members, message)
-        changed = {name: self.lie(self, step.__name__, name, one) for name, one in asked.items()}
-        answers = self.carrier.ask(step, changed, **more)
-        for name, heard in answers.items():
-            self.sent[step.__name__, name], self.heard[step.__name__, name] = changed[name], heard
-        return answers
+class Dealer(LyingDealer):
+    """It computes what it could know of p0's rows and proof."""
 
     def mask(self) -> Matrix:
         """Return p0's mask."""
@@ -85,35 +69,15 @@ class Dealer:
         return PROOF.drawn(self.heard["product_proved", "p0"].seed, "share", PROOF.length)
 
 
-def unchanged(self: Dealer, step: str, name: str, message: Any) -> Any:
-    return message
-
-
 def checked(inbox: Any, **changes: Any) -> Any:
     """Return p1's inbox with other parts of the check of p0's proof."""
     check = msgspec.structs.replace(inbox.proofs["p0"], **changes)
     return msgspec.structs.replace(inbox, proofs={"p0": check})
 
 
-def told(lie: Callable[[Dealer, Any], Any]) -> Lie:
-    """Return a dealer's lie to p1, when it multiplies."""
-
-    def lies(self: Dealer, step: str, name: str, message: Any) -> Any:
-        return lie(self, message) if (step, name) == ("product_multiplied", "p1") else message
-
-    return lies
-
-
 def accepts(lie: Lie, *, seed: int = 5) -> bool:
-    """Run the study with a lying dealer; return whether it came to its end, and check that a refusal opened nothing."""
-    carrier, refusal = carrier_of(STUDY, PARTS, seed=seed), ""
-    try:
-        coordinate(STUDY, Dealer(carrier, lie))
-    except RefusedError as error:
-        refusal = str(error)
-    assert not refusal or refusal.startswith(UNPROVEN)
-    assert bool(carrier.members["p1"].drawn) == (not refusal)
-    return not refusal
+    """Run the study with a lying dealer; return whether it came to its end."""
+    return accepted(STUDY, Dealer(carrier_of(STUDY, PARTS, seed=seed), lie), UNPROVEN)
 
 
 def cheating(monkeypatch: pytest.MonkeyPatch, rows: Matrix, *, when: str = "") -> None:
@@ -234,7 +198,7 @@ def test_a_party_that_lies_in_its_own_product_shows_the_dealer_a_record_as_the_s
         monkeypatch, TRUE + many * (np.arange(200) == VICTIM)[:, None] * np.array([1, 0, 0]), when="product_multiplied"
     )
     monkeypatch.setattr(product_memory, "_digest", lambda _: b"")
-    looks = Dealer(carrier_of(STUDY, PARTS), unchanged)
+    looks = Dealer(carrier_of(STUDY, PARTS))
     shift = surplus(looks)[0, :3]
     seed = looks.sent["product_keys", "p1"].seed
     mask = Stock(seed=seed, study=STUDY.digest, party="p1", sizes=PRODUCT.sizes).mask(0, 3)[VICTIM].astype(np.int64)
@@ -389,7 +353,7 @@ def test_rows_that_changed_before_the_proof(weak: bool, monkeypatch: pytest.Monk
         return honest(proof, one, other)
 
     monkeypatch.setattr(OneHotProof, "holds", watching)
-    seen = Dealer(carrier_of(STUDY, PARTS), unchanged)
+    seen = Dealer(carrier_of(STUDY, PARTS))
     if not weak:
         with pytest.raises(RefusedError, match="rows of p0 changed"):
             coordinate(STUDY, seen)
@@ -420,7 +384,7 @@ def solution(difference: Matrix, seed: bytes) -> Matrix:
 def test_a_dealer_that_starts_again_gives_the_same_challenges_for_the_same_replies() -> None:
     both = []
     for _ in range(2):
-        seen = Dealer(carrier_of(STUDY, PARTS), unchanged)
+        seen = Dealer(carrier_of(STUDY, PARTS))
         coordinate(STUDY, seen)
         both.append([check for name in ("p0", "p1") for check in seen.sent["product_multiplied", name].proofs.values()])
     assert both[0] == both[1]
@@ -431,7 +395,7 @@ def test_a_challenge_that_is_known_before_the_rows(weak: bool, monkeypatch: pyte
     """Four cells of other rows make up for a bad one: four linear equations in the field."""
     if weak:
         monkeypatch.setattr(dealer, "_digest", lambda _: b"")
-    first = Dealer(carrier_of(STUDY, PARTS), unchanged)
+    first = Dealer(carrier_of(STUDY, PARTS))
     coordinate(STUDY, first)
     rows = compensated(first.sent["product_proved", "p0"].seed)
     cheating(monkeypatch, rows)
@@ -601,7 +565,7 @@ def test_bad_rows_are_refused_before_their_round_is_charged(
     session = session_over(Local(nodes), case.study)
     with pytest.raises(PartyError, match=UNPROVEN):
         case.study.protocol.coordinate(session)
-    assert all(sum(events.values()) == paid for events in charged(case, tmp_path / "second").values())
+    assert all(sum(events.values()) == paid for events in charged(case, tmp_path).values())
 
 
 def test_a_second_proof_is_refused_after_a_restart_and_the_first_is_given_again(tmp_path: Path) -> None:
@@ -621,7 +585,7 @@ def test_a_second_proof_is_refused_after_a_restart_and_the_first_is_given_again(
         case.study.protocol.coordinate(session_over(Stopping(), case.study))  # type: ignore[arg-type]
     for node in nodes.values():
         node.close()
-    folder = PartyFolder(folder=tmp_path / "second" / "parties" / "north")
+    folder = PartyFolder(folder=tmp_path / "parties" / "north")
     node, call = folder.node(seed=7, source=case.sources["north"]), decode(asked, Call)
     assert answer(node, asked) == given
     body = encode(ProductChallenge(chunk=0, seed=b"2" * 32))

@@ -6,10 +6,11 @@ from math import exp
 import numpy as np
 import pytest
 
-from syndic.report.promise import guess, percent, posterior
+from syndic.report.promise import percent, posterior
+from syndic.study.statement import best_guess
 
 
-def best_guess(first: np.ndarray, second: np.ndarray) -> float:
+def right(first: np.ndarray, second: np.ndarray) -> float:
     """Return the chance of the best guess between two laws at even odds: the larger one at every outcome."""
     return float(np.maximum(first, second).sum() / 2)
 
@@ -19,7 +20,7 @@ def test_the_bound_on_a_guess_is_reached_by_the_worst_pair(epsilon: float, delta
     # Kairouz, Oh and Viswanath: every (epsilon, delta) mechanism is a post-processing of this one
     likely, unlikely = (1 - delta) * exp(epsilon) / (1 + exp(epsilon)), (1 - delta) / (1 + exp(epsilon))
     first = np.array([delta, likely, unlikely, 0.0])
-    assert guess(epsilon, delta) == pytest.approx(best_guess(first, first[::-1]))
+    assert best_guess(epsilon, delta) == pytest.approx(right(first, first[::-1]))
 
 
 def test_real_noise_stays_below_the_bound() -> None:
@@ -27,18 +28,18 @@ def test_real_noise_stays_below_the_bound() -> None:
         places = np.arange(-200, 201)
         law = np.exp(-epsilon * np.abs(places))
         law /= law.sum()
-        assert best_guess(law[:-1], law[1:]) <= guess(epsilon, 0.0) + 1e-12
+        assert right(law[:-1], law[1:]) <= best_guess(epsilon, 0.0) + 1e-12
 
 
 def test_beliefs_follow_bayes() -> None:
     for epsilon, prior in product([0.1, 1.0, 4.0], [0.001, 0.1, 0.5]):
         odds = prior / (1 - prior) * exp(epsilon)
         assert posterior(prior, epsilon) == pytest.approx(odds / (1 + odds))
-    assert posterior(0.5, 1.0) == pytest.approx(guess(1.0, 0.0))
+    assert posterior(0.5, 1.0) == pytest.approx(best_guess(1.0, 0.0))
 
 
 def test_huge_epsilons_are_near_certainty_and_no_error() -> None:
-    assert guess(1e6, 0.0) == 1.0
+    assert best_guess(1e6, 0.0) == 1.0
     assert posterior(0.01, 1e6) == pytest.approx(1.0)
 
 

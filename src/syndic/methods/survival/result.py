@@ -10,7 +10,7 @@ from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
-from scipy.stats import norm
+import scipy
 
 from syndic.data import Domain, Factor
 from syndic.document import Document, from_file
@@ -195,7 +195,7 @@ class SurvivalResult(Result):
         fitted = proportional_hazards(self.sets.only(rows), design)
         if fitted is None:
             return None
-        width, plain = float(norm.ppf(0.5 + level / 2)), np.sqrt(np.diag(fitted.sampling))
+        width, plain = float(scipy.special.ndtri(0.5 + level / 2)), np.sqrt(np.diag(fitted.sampling))
         each = zip(terms, fitted.coefficients.tolist(), fitted.deviation.tolist(), plain.tolist(), strict=True)
         return tuple(
             HazardRatio(
@@ -203,7 +203,7 @@ class SurvivalResult(Result):
                 ratio=exp(value),
                 lower=exp(value - width * deviation),
                 upper=exp(value + width * deviation),
-                p_value=float(2 * norm.sf(abs(value) / deviation)),
+                p_value=float(2 * scipy.special.ndtr(-abs(value) / deviation)),
                 widened=deviation / sampled,
             )
             for term, value, deviation, sampled in each

@@ -8,7 +8,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+import scipy
 
 from syndic.model.describe.sums import CLEAR, ChiSquared, Floats, Statistic, Sums, quadratic
 from syndic.model.interval.one_step import crossing
@@ -84,7 +84,7 @@ def quantile(
     below = (weight * upwards + (1 - weight) * (people - counts.sum() + upwards)) / people
     noise = weight**2 * inside + (1 - weight) ** 2 * (size - inside) + (1 - weight - below) ** 2
     shares = np.clip(np.maximum.accumulate(below), 0.0, 1.0)
-    known, width = np.full(shares.shape, people / repeated), float(norm.ppf(0.5 + level / 2))
+    known, width = np.full(shares.shape, people / repeated), float(scipy.special.ndtri(0.5 + level / 2))
     lower, upper = wilson(shares, known, variance * noise / people**2, width)
     for side in (shares, lower, upper):
         side[0], side[-1] = 0.0, 1.0

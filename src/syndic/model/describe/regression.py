@@ -10,7 +10,7 @@ from math import exp, sqrt
 from typing import Final, Literal, final
 
 import numpy as np
-from scipy.stats import norm
+import scipy
 
 from syndic.model.describe.sums import CLEAR, Floats, Statistic
 
@@ -37,11 +37,11 @@ class Fitted:
         value, error = float(self.coefficients[place]), sqrt(max(float(self.covariance[place, place]), 0.0))
         if self.hidden[place] or error == 0:
             return Statistic()
-        width = float(norm.ppf(0.5 + level / 2)) * error
+        width = float(scipy.special.ndtri(0.5 + level / 2)) * error
         ends = [value, value - width, value + width]
         middle, lower, upper = (exp(min(end, 700.0)) for end in ends) if exponential else ends
         sampled = sqrt(max(float(self.sampling[place, place]), 0.0))
-        p_value, widened = float(2 * norm.sf(abs(value) / error)), error / sampled if sampled > 0 else None
+        p_value, widened = float(2 * scipy.special.ndtr(-abs(value) / error)), error / sampled if sampled > 0 else None
         return Statistic(middle, lower, upper, p_value, widened)
 
 

@@ -11,8 +11,8 @@ from math import exp, sqrt
 from typing import Final, Self, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import chi2, norm
 
 from syndic.model.interval.question import Estimate
 
@@ -50,7 +50,7 @@ class ChiSquared:
     @property
     def p_value(self) -> float:
         """The probability of so large a statistic if nothing differs."""
-        return float(chi2.sf(self.statistic, self.degrees))
+        return float(scipy.special.chdtrc(self.degrees, self.statistic))
 
 
 @final
@@ -104,14 +104,14 @@ class Sums:
             return Statistic()
         sampling, noise = self.errors(found)
         error = sqrt(sampling + noise)
-        width = float(norm.ppf(0.5 + level / 2)) * error
+        width = float(scipy.special.ndtri(0.5 + level / 2)) * error
         ends = (found.value, found.value - width, found.value + width)
         value, lower, upper = (exp(min(end, 700.0)) for end in ends) if logarithm else ends
         return Statistic(
             value=value,
             lower=lower,
             upper=upper,
-            p_value=float(2 * norm.sf(abs(found.value) / error)) if error > 0 else None,
+            p_value=float(2 * scipy.special.ndtr(-abs(found.value) / error)) if error > 0 else None,
             widened=sqrt(1 + noise / sampling) if sampling > 0 else None,
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
-from scipy.stats import norm
+import scipy
 
 from syndic.model.describe.sums import CLEAR, ChiSquared, Floats, Statistic, Sums, quadratic
 from syndic.model.interval.question import Estimate
@@ -23,7 +23,7 @@ def share(counts: Floats, variances: Floats, repeated: int = 1, level: float = 0
     found = sums[0] / whole
     value, (_, noise) = float(np.clip(found.value, 0.0, 1.0)), sums.errors(found)
     people = np.array(whole.value / repeated)
-    lower, upper = wilson(np.array(value), people, np.array(noise), float(norm.ppf(0.5 + level / 2)))
+    lower, upper = wilson(np.array(value), people, np.array(noise), float(scipy.special.ndtri(0.5 + level / 2)))
     sampling = value * (1 - value) / float(people)
     return Statistic(
         value=value,

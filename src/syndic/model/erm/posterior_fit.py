@@ -16,8 +16,8 @@ from math import sqrt
 from typing import Final, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from syndic.model.erm.loss import Logistic, Loss, Numbers
 from syndic.model.erm.multiclass import Softmax
@@ -264,7 +264,7 @@ class Fit:
     @cached_property
     def _points(self) -> Numbers:
         """Points (point, model) whose mean stands for that of normal numbers."""
-        line = norm.ppf((np.arange(101) + 0.5) / 101)
+        line = scipy.special.ndtri((np.arange(101) + 0.5) / 101)
         if self.models == 1:
             return np.asarray((line / line.std())[:, None])
         drawn = np.random.default_rng(0).standard_normal((128, self.models))

@@ -21,9 +21,8 @@ from statistics import NormalDist
 from typing import Final, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.interpolate import PchipInterpolator
-from scipy.linalg import cho_factor, cho_solve
 
 from syndic.document import Document
 from syndic.errors import InputError
@@ -196,7 +195,7 @@ class _OneStep:
         influence = np.broadcast_to(found.influence, self.shares.shape)
         variance = float((self.shares * influence**2).sum())
         aim = design.gather(self.mixed * influence)
-        weights = cho_solve(self._factor, _FREE * rows * aim / self._deviations) / self._deviations
+        weights = scipy.linalg.cho_solve(self._factor, _FREE * rows * aim / self._deviations) / self._deviations
         missed = float((self.shares * (influence - design.spread(weights)) ** 2).sum())
         noise = float(weights**2 @ design.variances) / rows**2
         sampling = variance * self.measured.repeated / rows
@@ -216,7 +215,7 @@ class _OneStep:
         scale = self._deviations
         matrix = _FREE * self.measured.rows * self.design.products() / np.outer(scale, scale)
         matrix[np.diag_indices_from(matrix)] += 1.0
-        factor: tuple[Floats, bool] = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        factor: tuple[Floats, bool] = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
         return factor
 
     def shown(self, one: _Corrected | None, value: float, low: float, high: float) -> Interval:
@@ -271,5 +270,5 @@ def crossing(chance: float, edges: Floats, below: Floats, *, whole: bool) -> flo
         return float(min(floor(np.interp(chance, rising, edges)), edges[-1] - 1))
     # a curve without corners: the density within a bin is not flat
     places = np.interp(np.arange((len(edges) - 1) * _FINER + 1) / _FINER, np.arange(len(edges)), edges)
-    curve = np.maximum.accumulate(PchipInterpolator(edges, rising)(places))
+    curve = np.maximum.accumulate(scipy.interpolate.PchipInterpolator(edges, rising)(places))
     return float(np.interp(chance, curve, places))

@@ -9,8 +9,7 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
-from scipy.optimize import isotonic_regression
-from scipy.stats import norm
+import scipy
 
 from syndic.model.interval.wilson import wilson
 from syndic.model.survival.risk import Floats, RiskSets
@@ -53,7 +52,7 @@ class Curve:
         """The curve made monotone, between 0 and 1."""
         if not self.raw.size:
             return self.raw
-        return np.clip(isotonic_regression(self.raw, increasing=not self.falls).x, 0.0, 1.0)
+        return np.clip(scipy.optimize.isotonic_regression(self.raw, increasing=not self.falls).x, 0.0, 1.0)
 
     @cached_property
     def covariance(self) -> Floats:
@@ -67,7 +66,7 @@ class Curve:
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Return the ends of an interval for every single time."""
-        return self._ends(float(norm.ppf(0.5 + level / 2)))
+        return self._ends(float(scipy.special.ndtri(0.5 + level / 2)))
 
     def band(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Return a band that contains the whole curve with the given probability (equal precision).
@@ -77,7 +76,7 @@ class Curve:
         deviation = self.deviation
         held = deviation > _EDGE * deviation.max(initial=0.0)
         if not held.any():
-            return self._ends(float(norm.ppf(0.5 + level / 2)))
+            return self._ends(float(scipy.special.ndtri(0.5 + level / 2)))
         scaled = self.covariance[np.ix_(held, held)] / np.outer(deviation[held], deviation[held])
         values, vectors = np.linalg.eigh(scaled)
         draws = np.random.default_rng(0).standard_normal((_DRAWS, values.size))  # public, the same for every curve
@@ -113,7 +112,9 @@ class Curve:
             widths = (widths + np.concatenate([[0.0], widths[:-1]])) / 2
         base, weights = (widths[0] if self.falls else 0.0), widths[1:]
         area = float(base + weights @ self.values)
-        reach = float(norm.ppf(0.5 + level / 2)) * max(float(weights @ self.covariance @ weights), 0.0) ** 0.5
+        reach = (
+            float(scipy.special.ndtri(0.5 + level / 2)) * max(float(weights @ self.covariance @ weights), 0.0) ** 0.5
+        )
         return Estimate(area, area - reach, area + reach)
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.stats import chi2
+import scipy
 
 from syndic.model.survival.risk import Floats, RiskSets
 
@@ -51,7 +51,7 @@ def log_rank(sets: RiskSets) -> LogRank | None:
     # the excesses add up to zero: all but the last say everything
     kept = (sampling + noise)[:-1, :-1]
     statistic = float(excess[:-1] @ np.linalg.solve(kept, excess[:-1])) if _positive(kept) else 0.0
-    p_value = float(chi2.sf(statistic, groups - 1))
+    p_value = float(scipy.special.chdtrc(groups - 1, statistic))
     return LogRank(
         excess=tuple(excess.tolist()),
         statistic=statistic,
