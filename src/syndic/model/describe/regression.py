@@ -68,7 +68,7 @@ def regression(kind: Kind, cells: Floats, noise: Floats, design: Floats, repeate
     sampling, noisy = (inverse @ each @ inverse / np.outer(scale, scale) for each in (meat, (x * off[:, None]).T @ x))
     # what each coefficient is divided by: the variation of its regressor that the others do not explain
     known = 1 / np.diag(inverse)
-    error = np.sqrt(noise[0, 0] * ((slopes[:, None] * (x @ inverse * known) ** 2) ** 2).sum(axis=0))
+    error = np.sqrt(_of_weights(kind, expected, noise) @ (x @ inverse * known) ** 4)
     hidden = tuple(bool(one) for one in known < CLEAR * error)
     return Fitted(weights / scale, sampling, sampling + noisy, hidden)
 
@@ -105,6 +105,16 @@ def _link(kind: Kind, linear: Floats) -> tuple[Floats, Floats]:
         return np.exp(clipped), np.exp(clipped)
     chance = 1 / (1 + np.exp(-clipped))
     return chance, chance * (1 - chance)
+
+
+def _of_weights(kind: Kind, expected: Floats, noise: Floats) -> Floats:
+    """Return the variance of each group's weight in the fit: its people, sum of outcomes, or A (1 - A / N)."""
+    of_people, of_total = {
+        "linear": (np.ones(expected.shape), np.zeros(expected.shape)),
+        "poisson": (np.zeros(expected.shape), np.ones(expected.shape)),
+        "logistic": (expected**2, 1 - 2 * expected),
+    }[kind]
+    return np.asarray(of_people**2 * noise[0, 0] + 2 * of_people * of_total * noise[0, 1] + of_total**2 * noise[1, 1])
 
 
 def _inverse(matrix: Floats) -> Floats | None:
