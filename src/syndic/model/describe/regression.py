@@ -66,11 +66,24 @@ def regression(kind: Kind, cells: Floats, noise: Floats, design: Floats, repeate
     meat = repeated * _positive((x * spread[:, None]).T @ x)
     off = noise[1, 1] - 2 * expected * noise[0, 1] + expected**2 * noise[0, 0]
     sampling, noisy = (inverse @ each @ inverse / np.outer(scale, scale) for each in (meat, (x * off[:, None]).T @ x))
-    # what each coefficient is divided by: the variation of its regressor that the others do not explain
+    return Fitted(weights / scale, sampling, sampling + noisy, _hidden(kind, x, cells, noise))
+
+
+def _hidden(kind: Kind, x: Floats, cells: Floats, noise: Floats) -> tuple[bool, ...]:
+    """Return which coefficients the noise hides: their divisor is not clear of 0 if nothing differs.
+
+    The divisor is the variation of the regressor that the others do not explain. With the outcomes of single groups it
+    would be clear where noise made these large, and the coefficients shown would be too large.
+    """
+    people, total, _ = cells.sum(axis=0)
+    expected = np.full(len(x), total / people)
+    slopes = expected * (1 - expected if kind == "logistic" else 1.0) if kind != "linear" else np.ones(len(x))
+    inverse = _inverse((x * (cells[:, 0] * slopes)[:, None]).T @ x)
+    if inverse is None:
+        return (True,) * x.shape[1]
     known = 1 / np.diag(inverse)
     error = np.sqrt(_of_weights(kind, expected, noise) @ (x @ inverse * known) ** 4)
-    hidden = tuple(bool(one) for one in known < CLEAR * error)
-    return Fitted(weights / scale, sampling, sampling + noisy, hidden)
+    return tuple(bool(one) for one in ~(known >= CLEAR * error))
 
 
 def _solved(kind: Kind, x: Floats, people: Floats, total: Floats) -> Floats | None:
