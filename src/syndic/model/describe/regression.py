@@ -80,10 +80,11 @@ def _hidden(kind: Kind, x: Floats, cells: Floats, noise: Floats) -> tuple[bool, 
     slopes = expected * (1 - expected if kind == "logistic" else 1.0) if kind != "linear" else np.ones(len(x))
     inverse = _inverse((x * (cells[:, 0] * slopes)[:, None]).T @ x)
     if inverse is None:
-        return (True,) * x.shape[1]
+        return (True,) * len(x.T)
     known = 1 / np.diag(inverse)
     error = np.sqrt(_of_weights(kind, expected, noise) @ (x @ inverse * known) ** 4)
-    return tuple(bool(one) for one in ~(known >= CLEAR * error))
+    clear: list[bool] = (known >= CLEAR * error).tolist()
+    return tuple(not one for one in clear)
 
 
 def _solved(kind: Kind, x: Floats, people: Floats, total: Floats) -> Floats | None:

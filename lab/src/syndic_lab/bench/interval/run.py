@@ -81,13 +81,11 @@ def _of(what: str, found: list[Outcome], kind: str | None = None) -> Iterator[Ro
     if not kept:
         return
     # questions about one release depend on each other: the error is that of a mean over releases
-    inside = [[each.covers for each in one if each.covers is not None] for one in releases]
+    inside = [[each.covers is True for each in one if each.covers is not None] for one in releases]
     error = standard_error([float(np.mean(one)) for one in inside if one])
     what = f"{what} ({len(found)} releases)"
-    coverage, drawn, real = (
-        float(np.mean(one))
-        for one in ([each.covers for each in kept], [each.drawn for each in kept], [each.real for each in kept])
-    )
+    drawn, real = (float(np.mean(one)) for one in ([each.drawn for each in kept], [each.real for each in kept]))
+    coverage = float(np.mean([each.covers is True for each in kept]))
     yield _row(what, "coverage; baseline: drawn rows as if real", coverage, "1", drawn, error, len(found))
     yield _row(what, "coverage of real rows", real, "1")
     yield _row(what, "width / that of real rows, median", float(np.median([one.width for one in kept])), "1")
