@@ -28,4 +28,5 @@ def test_a_file_of_releases_is_shown_without_running_any(tmp_path: Path) -> None
     assert shown.exit_code == 0, shown.output
     assert '"tree (1 releases)"' in shown.output
     assert "width / that of real rows" in shown.output
+    assert '"worst of 1 cells: tree, curator, 2,000 people, epsilon 3 (1 releases)"' in shown.output
     assert len(file.read_bytes().splitlines()) == 1

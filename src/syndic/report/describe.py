@@ -39,8 +39,9 @@ def describe_sections(release: Release) -> tuple[Section, ...]:
                 f"{number(round(result.deviation_of_count, 1))}.",
                 "Intervals are for 95 %. Intervals and p-values contain sampling error and noise. People whose value "
                 "is missing are left out of that column.",
-                "A ratio is shown only if its parts stand out from the noise. Those that do by chance are too large: "
-                "if few people are behind a ratio, its interval contains the true one less often than 95 %.",
+                "A ratio is hidden by noise if its parts would not stand out with the same shares in all groups. "
+                "Where groups differ by four times and more, and few people are behind it, its interval contains the "
+                "true one less often than 95 %.",
             ),
             figures=tuple(_figures(result)),
             tables=tuple(tables),

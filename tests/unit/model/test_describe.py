@@ -273,3 +273,25 @@ def test_pooled_comparisons_cover(how: Comparison) -> None:
         assert found.upper is not None
         hits.append(found.lower <= real <= found.upper)
     assert 0.925 <= np.mean(hits) <= 0.975
+
+
+def test_a_ratio_near_the_noise_is_shown_whatever_its_own_noise_is() -> None:
+    """The smaller count is 3.5 deviations above 0: shown only where noise raised it above 4, 87 % would cover."""
+    rng, noise, hits = np.random.default_rng(17), 27.0, []
+    for _ in range(400):
+        counts = np.array([[rng.multinomial(1000, (p, 1 - p)) for p in (0.189, 0.0945)]])
+        found = compare("risk ratio", counts + rng.normal(0, noise, counts.shape), np.full((2, 2), noise**2))
+        if found.lower is not None and found.upper is not None:
+            hits.append(found.lower <= 2 <= found.upper)
+    assert len(hits) > 0.85 * 400
+    assert np.mean(hits) > 0.92
+
+
+@pytest.mark.parametrize(("deviation", "shown"), [(3.0, True), (8.0, False)])
+def test_a_rate_is_hidden_by_the_noise_of_its_outcomes(deviation: float, *, shown: bool) -> None:
+    """The smaller group has 200 events: of noise of 68 it would be shown too large if its own sum decided."""
+    rng, design = np.random.default_rng(5), np.array([[1.0, 0.0], [1.0, 1.0]])
+    noise = np.array([[1.0, 6.0, 36.0], [6.0, 72.0, 400.0], [36.0, 400.0, 4000.0]]) * deviation**2
+    exact, root = np.array([[800.0, 1120.0, 2700.0], [100.0, 200.0, 600.0]]), np.linalg.cholesky(noise)
+    every = [regression("poisson", exact + rng.normal(size=(2, 3)) @ root.T, noise, design) for _ in range(100)]
+    assert [one is not None and not one.hidden[1] for one in every] == [shown] * 100

@@ -1,8 +1,8 @@
 """Descriptive studies with noise: coverage and widths of intervals by kind, and false alarms of tests.
 
-People are drawn from a population with known effects: a skewed number, listed columns that do and do not depend on the
-arm, parties of different health. The truth is that of a million people, without bins. Sums are those of the study,
-with its noise drawn as real numbers and rounded, so nobody is protected here.
+People are drawn with replacement from a million with known effects: a skewed number, listed columns that do and do not
+depend on the arm, parties of different health. The truth is that of this million, without bins. Sums are those of the
+study, with its noise drawn as real numbers and rounded, so nobody is protected here.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from syndic import Study
-from syndic.data import ArrowSource, Table
+from syndic.data import Schema
 from syndic.document import from_builtins
 from syndic.methods.describe.blocks import ONE
 from syndic.methods.describe.describe import DescribePlan
@@ -26,7 +26,8 @@ from syndic.model.describe import Kind, compare, independence, regression, trend
 from syndic_lab.bench.row import Row
 
 PARTIES: Final = 5
-TRUTH: Final = 1_000_000
+POOL: Final = 1_000_000
+"""People of the population."""
 BETWEEN: Final = "b against a"
 SHARES: Final = (0.3, 0.25, 0.2, 0.15, 0.1)
 STAGES: Final = (0.4, 0.3, 0.2, 0.1)
@@ -50,13 +51,14 @@ def study(people: int, epsilon: str) -> Study:
         {"kind": "ordinal", "name": "stage", "values": ["0", "1", "2", "3"]},
         {"kind": "boolean", "name": "ill"},
         {"kind": "integer", "name": "visits", "lower": 0, "upper": 12},
+        {"kind": "boolean", "name": "fall"},
     ]
     fits = [
         {"kind": "linear", "outcome": "bmi", "on": ["arm", "sex"]},
         {"kind": "logistic", "outcome": "ill", "on": ["arm", "stage"]},
         {"kind": "poisson", "outcome": "visits", "on": ["arm", "stage"]},
     ]
-    described = ["age", "bmi", "sex", "stage", "ill"]
+    described = ["age", "bmi", "sex", "stage", "ill", "fall"]
     protocol = {"group": "arm", "stratum": "party", "columns": described, "regressions": fits}
     return from_builtins(
         {
@@ -72,34 +74,46 @@ def study(people: int, epsilon: str) -> Study:
     )
 
 
-def trial(people: int, generator: np.random.Generator) -> tuple[pa.Table, NDArray[np.int64]]:
-    """Return people and their party; sex and stage do not depend on the arm."""
+@cache
+def population() -> tuple[Mapping[str, Any], NDArray[np.int64]]:
+    """Return the columns of everybody and their party; sex and stage do not depend on the arm."""
+    generator, people = np.random.default_rng(1), POOL
     arm, stage = generator.integers(0, 2, people), generator.choice(4, people, p=STAGES)
     party = generator.choice(PARTIES, people, p=SHARES)
     chance = 1 / (1 + np.exp(1.5 - 0.5 * arm - 0.3 * stage - 0.2 * party))
-    table = pa.table(
-        {
-            "arm": np.array(["a", "b"])[arm],
-            "age": np.clip(np.round(generator.normal(55 + arm, 12)), 20, 99).astype(int),
-            "bmi": np.clip(15 + generator.gamma(6, 1.8, people) + 0.5 * arm, 12, 60),
-            "sex": np.where(generator.random(people) < 0.5, "f", "m"),
-            "stage": stage.astype(str),
-            "ill": generator.random(people) < chance,
-            "visits": np.minimum(generator.poisson(np.exp(0.3 + 0.2 * arm + 0.1 * stage)), 12),
-        }
-    )
-    return table, party
+    columns = {
+        "arm": np.array(["a", "b"])[arm],
+        "age": np.clip(np.round(generator.normal(55 + arm, 12)), 20, 99).astype(int),
+        "bmi": np.clip(15 + generator.gamma(6, 1.8, people) + 0.5 * arm, 12, 60),
+        "sex": np.where(generator.random(people) < 0.5, "f", "m"),
+        "stage": stage.astype(str),
+        "ill": generator.random(people) < chance,
+        "visits": np.minimum(generator.poisson(np.exp(0.3 + 0.2 * arm + 0.1 * stage)), 12),
+        "fall": generator.random(people) < 0.01 + 0.01 * arm,
+    }
+    return columns, party
+
+
+@cache
+def _codes(schema: Schema) -> Mapping[str, NDArray[Any]]:
+    columns, _ = population()
+    return {column.name: column.encode(pa.array(columns[column.name])) for column in schema.columns}
 
 
 def opened(plan: DescribePlan, generator: np.random.Generator, people: int) -> DescribeResult:
     """Return what the study would open for people drawn anew."""
-    table, party = trial(people, generator)
+    _, party = population()
+    drawn = generator.integers(0, POOL, people)
     total = np.zeros(plan.masked_sum.count, dtype=np.int64)
     for place in range(PARTIES):
-        held = Table(plan.terms.schema, ArrowSource(table.filter(pa.array(party == place))))
-        counted = dict(zip(plan.cliques, held.marginals(plan.cliques), strict=True))
-        parts = [one.sums(counted[one.block.clique].values, place, PARTIES) for one in plan.readings]
-        total += np.concatenate(parts)
+        own = drawn[party[drawn] == place]
+        counted = {
+            domain.names: np.bincount(
+                domain.index([_codes(plan.terms.schema)[name][own] for name in domain.names]), minlength=domain.size
+            )
+            for domain in plan.domains
+        }
+        total += np.concatenate([one.sums(counted[one.block.clique], place, PARTIES) for one in plan.readings])
     deviation = plan.deviation(PARTIES)
     total += np.round(generator.normal(0, deviation * ONE, total.size)).astype(np.int64)
     note = msgspec.structs.replace(plan.note, present=plan.note.parties, standard_deviation=deviation)
@@ -111,14 +125,13 @@ Truth = dict[tuple[str, str, str], float]
 
 @cache
 def truth() -> Mapping[tuple[str, str, str], float]:
-    """Return the population's values, by kind, column and group, from very many people as they are."""
-    table, party = trial(TRUTH, np.random.default_rng(1))
-    own: dict[str, Any] = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
+    """Return the population's values, by kind, column and group."""
+    own, party = population()
     second = own["arm"] == "b"
     found = {**_numbers(own, second), **_fits(own, second)}
-    for name, level in (("sex", "f"), ("sex", "m"), *(("stage", one) for one in "0123"), ("ill", False), ("ill", True)):
+    for name, level in (("sex", "f"), ("sex", "m"), *(("stage", one) for one in "0123"), ("ill", True), ("fall", True)):
         found |= _shares(f"{name}: {str(level).lower()}", own[name] == level, second, party)
-    for name, has in (("sex", own["sex"] == "m"), ("ill", own["ill"])):
+    for name, has in (("sex", own["sex"] == "m"), ("ill", own["ill"]), ("fall", own["fall"])):
         found["standardised difference", name, BETWEEN] = _standardised(has[second], has[~second])
     return found
 
@@ -162,10 +175,10 @@ def _fits(own: Mapping[str, Any], second: NDArray[np.bool_]) -> Truth:
     )
     for kind, what, name, further in kinds:
         terms = {"arm: b against a": second, **further}
-        design = np.column_stack([np.ones(TRUTH), *terms.values()]).astype(np.float64)
+        design = np.column_stack([np.ones(POOL), *terms.values()]).astype(np.float64)
         distinct, group = np.unique(design, axis=0, return_inverse=True)
         value = own[name].astype(np.float64)
-        sums = [np.bincount(group, weights=weight) for weight in (np.ones(TRUTH), value, value**2)]
+        sums = [np.bincount(group, weights=weight) for weight in (np.ones(POOL), value, value**2)]
         fitted = regression(kind, np.column_stack(sums).astype(np.float64), np.zeros((3, 3)), distinct)
         if fitted is None:
             raise ValueError("the population has no coefficients")

@@ -66,11 +66,25 @@ def regression(kind: Kind, cells: Floats, noise: Floats, design: Floats, repeate
     meat = repeated * _positive((x * spread[:, None]).T @ x)
     off = noise[1, 1] - 2 * expected * noise[0, 1] + expected**2 * noise[0, 0]
     sampling, noisy = (inverse @ each @ inverse / np.outer(scale, scale) for each in (meat, (x * off[:, None]).T @ x))
-    # what each coefficient is divided by: the variation of its regressor that the others do not explain
+    return Fitted(weights / scale, sampling, sampling + noisy, _hidden(kind, x, cells, noise))
+
+
+def _hidden(kind: Kind, x: Floats, cells: Floats, noise: Floats) -> tuple[bool, ...]:
+    """Return which coefficients the noise hides: their divisor is not clear of 0 if nothing differs.
+
+    The divisor is the variation of the regressor that the others do not explain. With the outcomes of single groups it
+    would be clear where noise made these large, and the coefficients shown would be too large.
+    """
+    people, total, _ = cells.sum(axis=0)
+    expected = np.full(len(x), total / people)
+    slopes = expected * (1 - expected if kind == "logistic" else 1.0) if kind != "linear" else np.ones(len(x))
+    inverse = _inverse((x * (cells[:, 0] * slopes)[:, None]).T @ x)
+    if inverse is None:
+        return (True,) * len(x.T)
     known = 1 / np.diag(inverse)
-    error = np.sqrt(noise[0, 0] * ((slopes[:, None] * (x @ inverse * known) ** 2) ** 2).sum(axis=0))
-    hidden = tuple(bool(one) for one in known < CLEAR * error)
-    return Fitted(weights / scale, sampling, sampling + noisy, hidden)
+    error = np.sqrt(_of_weights(kind, expected, noise) @ (x @ inverse * known) ** 4)
+    clear: list[bool] = (known >= CLEAR * error).tolist()
+    return tuple(not one for one in clear)
 
 
 def _solved(kind: Kind, x: Floats, people: Floats, total: Floats) -> Floats | None:
@@ -105,6 +119,16 @@ def _link(kind: Kind, linear: Floats) -> tuple[Floats, Floats]:
         return np.exp(clipped), np.exp(clipped)
     chance = 1 / (1 + np.exp(-clipped))
     return chance, chance * (1 - chance)
+
+
+def _of_weights(kind: Kind, expected: Floats, noise: Floats) -> Floats:
+    """Return the variance of each group's weight in the fit: its people, sum of outcomes, or A (1 - A / N)."""
+    of_people, of_total = {
+        "linear": (np.ones(expected.shape), np.zeros(expected.shape)),
+        "poisson": (np.zeros(expected.shape), np.ones(expected.shape)),
+        "logistic": (expected**2, 1 - 2 * expected),
+    }[kind]
+    return np.asarray(of_people**2 * noise[0, 0] + 2 * of_people * of_total * noise[0, 1] + of_total**2 * noise[1, 1])
 
 
 def _inverse(matrix: Floats) -> Floats | None:

@@ -1,6 +1,7 @@
 """Shares, their comparison between two groups, and tests on tables of noisy counts, also within strata."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -38,14 +39,15 @@ def compare(how: Comparison, strata: Floats, variances: Floats, repeated: int = 
     """Compare the share of the first of two counts in a group (first row) with that in another (second row).
 
     `strata` has a table of 2 x 2 for each stratum, `variances` those of the noise of one. Several are pooled by the
-    weights of Mantel and Haenszel; strata whose number of people the noise hides are left out.
+    weights of Mantel and Haenszel; strata whose number of people the noise hides are left out. A ratio is hidden if its
+    parts would not be clear of 0 with equal shares: by their own counts, those that noise made large would be shown.
     """
     total = strata.sum(axis=(1, 2))
     kept = strata[total >= CLEAR * np.sqrt(variances.sum() + np.maximum(total, 0.0))]
     if not len(kept):
         return Statistic()
     sums = Sums.of_counts(kept.ravel(), np.tile(variances.ravel(), len(kept)), repeated)
-    top, bottom = Estimate(0.0), Estimate(0.0)
+    top, bottom, equal = Estimate(0.0), Estimate(0.0), 0.0
     for place in range(0, kept.size, 4):
         one, rest, other, others = (sums[place + corner] for corner in range(4))
         group, against = one + rest, other + others
@@ -57,12 +59,16 @@ def compare(how: Comparison, strata: Floats, variances: Floats, repeated: int = 
             up, down = one * against - other * group, group * against
         people = group + against
         top, bottom = top + up / people, bottom + down / people
+        both = (one + other).value / people.value
+        equal += both * (1 - both if how == "odds ratio" else 1.0) * (group * against / people).value
     if how == "difference":
         return sums.statistic(top / bottom, level=level)
-    if top.value <= 0 or bottom.value <= 0:
+    hidden = equal < CLEAR * max(sum(sums.errors(one)) for one in (top, bottom)) ** 0.5
+    if hidden or top.value <= 0 or bottom.value <= 0:
         return Statistic()
     found = top.through(np.log, _inverted) - bottom.through(np.log, _inverted)
-    return sums.statistic(found, logarithm=True, level=level)
+    known = replace(found, divisors=(*top.divisors, *bottom.divisors))
+    return sums.statistic(known, logarithm=True, level=level)
 
 
 def independence(strata: Floats, variance: float, repeated: int = 1) -> ChiSquared | None:

@@ -40,7 +40,7 @@ MOST_CELLS: Final = 1 << 22
 # How far the truth may be from the model, in sampling variances: so much that its structure counts for nothing.
 _FREE: Final = 1e4
 # By which part the model's shares may be off where no table says anything, all of them in the question's direction.
-_OFF: Final = 0.1
+_OFF: Final = 0.05
 # Part of the model's rows that weights are computed with as if they were in all possible cells alike: noise may have
 # left a cell empty that has people.
 _MIXED: Final = 0.01

@@ -14,8 +14,8 @@ import numpy as np
 
 from syndic.document import from_json, to_json
 from syndic_lab.bench.interval.population import MADE_UP
-from syndic_lab.bench.interval.release import Asked, Layout, Outcome, Setting, outcome
-from syndic_lab.bench.row import Row
+from syndic_lab.bench.interval.release import Layout, Outcome, Setting, outcome
+from syndic_lab.bench.row import Row, standard_error
 
 PEOPLE: Final = (2_000, 20_000)
 EPSILONS: Final = ("0.5", "1", "3")
@@ -39,18 +39,19 @@ def settings(quick: bool) -> list[Setting]:
 
 
 def rows(quick: bool, processes: int = 1, file: Path | None = None) -> Iterator[Row]:
-    """Yield coverage, widths and refusals by setting, by kind of question, and in all."""
+    """Yield coverage, widths and refusals by setting, by kind of question, in all, and the worst of all settings."""
     found = list(_outcomes(settings(quick), processes, file))
-    for kind in (*MADE_UP, "adult"):
-        yield from _of_releases(kind, [one for one in found if one.setting.population == kind])
     made_up = [one for one in found if one.setting.population != "adult"]
+    for kind in (*MADE_UP, "adult"):
+        yield from _of(kind, [one for one in found if one.setting.population == kind])
     for layout, people, epsilon in product(LAYOUTS, PEOPLE, EPSILONS):
         wanted = (layout, people, epsilon)
         kept = [one for one in made_up if (one.setting.layout, one.setting.people, one.setting.epsilon) == wanted]
-        yield from _of_releases(f"{layout}, {people:,} people, epsilon {epsilon}", kept)
+        yield from _of(_named(*wanted), kept)
     for kind in dict.fromkeys(each.kind for one in found for each in one.asked):
-        asked = [each for one in found for each in one.asked if each.kind == kind]
-        yield from _of_questions(f"kind of question: {kind}", asked, len(found))
+        yield from _of(f"kind of question: {kind}", found, kind)
+    yield from _of("all made-up populations", made_up)
+    yield from _worst(made_up)
     seconds = [sum(each.seconds for each in one.asked) for one in found if one.setting.population == "adult"]
     if seconds:
         yield _row("adult", "CPU seconds of all questions, mean", float(np.mean(seconds)), "s")
@@ -72,24 +73,52 @@ def _outcomes(wanted: Iterable[Setting], processes: int, file: Path | None) -> I
             yield one
 
 
-def _of_releases(what: str, found: list[Outcome]) -> Iterator[Row]:
-    yield from _of_questions(what, [each for one in found for each in one.asked], len(found))
-
-
-def _of_questions(what: str, asked: list[Asked], releases: int) -> Iterator[Row]:
-    """Yield what became of some questions; the baseline of coverage is that of drawn rows taken as real."""
+def _of(what: str, found: list[Outcome], kind: str | None = None) -> Iterator[Row]:
+    """Yield what became of questions; the baseline of coverage is that of drawn rows taken as real."""
+    releases = [[each for each in one.asked if kind in (None, each.kind)] for one in found]
+    asked = [each for one in releases for each in one]
     kept = [each for each in asked if each.covers is not None]
-    if not asked or not kept:
+    if not kept:
         return
-    what = f"{what} ({releases} releases)"
+    # questions about one release depend on each other: the error is that of a mean over releases
+    inside = [[each.covers is True for each in one if each.covers is not None] for one in releases]
+    error = standard_error([float(np.mean(one)) for one in inside if one])
+    what = f"{what} ({len(found)} releases)"
     drawn, real = (float(np.mean(one)) for one in ([each.drawn for each in kept], [each.real for each in kept]))
-    yield _row(
-        what, "coverage; baseline: drawn rows as if real", float(np.mean([one.covers for one in kept])), "1", drawn
-    )
+    coverage = float(np.mean([each.covers is True for each in kept]))
+    yield _row(what, "coverage; baseline: drawn rows as if real", coverage, "1", drawn, error, len(found))
     yield _row(what, "coverage of real rows", real, "1")
     yield _row(what, "width / that of real rows, median", float(np.median([one.width for one in kept])), "1")
     yield _row(what, "refused", 1 - len(kept) / len(asked), "1")
 
 
-def _row(what: str, metric: str, value: float, unit: str, baseline: float | None = None) -> Row:
-    return Row(bench="interval", row=what, metric=metric, value=value, unit=unit, baseline=baseline)
+def _worst(found: list[Outcome]) -> Iterator[Row]:
+    """Yield the lowest coverage of a population, layout, size and epsilon."""
+    cells: dict[str, list[Outcome]] = {}
+    for one in found:
+        own = one.setting
+        cells.setdefault(f"{own.population}, {_named(own.layout, own.people, own.epsilon)}", []).append(one)
+    lines = [next(_of(what, kept), None) for what, kept in cells.items()]
+    known = sorted((one for one in lines if one is not None), key=lambda one: one.value)
+    if known:
+        low = known[0]
+        what = f"worst of {len(known)} cells: {low.row}"
+        yield _row(what, low.metric, low.value, "1", low.baseline, low.error, low.runs)
+
+
+def _named(layout: Layout, people: int, epsilon: str) -> str:
+    return f"{layout}, {people:,} people, epsilon {epsilon}"
+
+
+def _row(
+    what: str,
+    metric: str,
+    value: float,
+    unit: str,
+    baseline: float | None = None,
+    error: float | None = None,
+    runs: int | None = None,
+) -> Row:
+    return Row(
+        bench="interval", row=what, metric=metric, value=value, unit=unit, baseline=baseline, error=error, runs=runs
+    )
