@@ -271,6 +271,7 @@ _UNUSED: Final[Mapping[str, tuple[Any, ...]]] = {
 }
 
 _NEWER: Final[Mapping[str, Mapping[str, tuple[Any, ...]]]] = {
+    "homm": {"bins": ((), []), "absent": ("missing",)},
     "synthesis": {"adversary": (None,), "traffic": (1400,)},
     "marginals": {"adversary": (None,), "servers": ((), [])},
 }
