@@ -32,9 +32,8 @@ columns = ["age", "score"]
 name = "east"
 people = 30
 """
-OWN = (
-    'bins = [{ party = "south", column = "age", bins = 4 }, { party = "east", column = "score", edges = [-1, 0.1, 1] }]'
-)
+EDGES = '{ party = "east", column = "score", edges = [-1, 0.1, 1] }'
+OWN = f'bins = [{{ party = "south", column = "age", bins = 4 }}, {EDGES}]'
 
 
 def agreed(more: str = OWN, parties: str = PARTIES, budget: str = "epsilon = 60.0", columns: str = "") -> Study:
