@@ -121,17 +121,17 @@ def fit_ids(source: Source, columns: tuple[str, ...], rule: IdRule, bound: int) 
             if other is not None and wide.setdefault(other, one) != one:
                 near[one] = wide[other]
     repeated = [found for found in seen.values() if found.rows > 1]
-    ids = len(seen) - (len(repeated) if rule.duplicates == "drop" else 0)
+    kept = len(seen) - (len(repeated) if rule.duplicates == "drop" else 0)
     return IdFit(
         columns=tuple(names),
         rows=rows,
         blank=rows - sum(found.rows for found in seen.values()),
-        ids=ids,
+        ids=kept,
         bound=bound,
         repeated=len(repeated),
         respelled=sum(found.other is not None for found in repeated),
         near=len(near),
-        lost=rows - min(ids, bound),
+        lost=rows - min(kept, bound),
         forms=_forms(seen, near, rule),
     )
 

@@ -117,6 +117,18 @@ def test_matched_columns_of_the_same_parties_come_from_one_row() -> None:
     assert merged(study.schema, only, "matched", np.random.default_rng(1))["score"].null_count == 50
 
 
+def test_own_bins_of_a_column_that_is_derived() -> None:
+    columns = '[[schema.columns]]\nname = "twice"\nkind = "integer"\nlower = 0\nupper = 9\nderive = "2 * a"\n'
+    parties = '[[parties]]\nname = "p"\n[[parties]]\nname = "q"\n'
+    study = agreed('bins = [{ party = "q", column = "twice", edges = [0, 3, 10] }]', parties, "epsilon = 80.0", columns)
+    result = simulate(study, {"p": pa.table({"a": [0, 1, 4]}), "q": pa.table({"a": [0, 1, 4, 4]})}).result
+    assert isinstance(result, MergedTable)
+    found = {
+        name: dict(zip(one.cells.tolist(), one.counts.tolist(), strict=True)) for name, one in result.histograms.items()
+    }
+    assert found == {"p": {0: 1, 2: 1, 8: 1}, "q": {0: 2, 1: 2}}
+
+
 @pytest.mark.parametrize(
     ("more", "parties", "words"),
     [
