@@ -2,6 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -149,7 +150,8 @@ def test_what_does_not_fit_is_refused(more: str, parties: str, words: str) -> No
 
 
 def test_cells_of_the_whole_grid_are_refused_from_a_party_with_fewer_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest, loud = HommPlan.sparse, agreed(budget="epsilon = 0.1")
+    honest: Any = HommPlan.sparse
+    loud = agreed(budget="epsilon = 0.1")
     wide = loud.schema.domain.size
     monkeypatch.setattr(HommPlan, "sparse", lambda self, party: replace(honest(self, party), cells=wide))
     with pytest.raises(ValueError, match="cells must be between"):

@@ -14,7 +14,7 @@ from syndic.data.aligned import IdRule, distinct_ids
 from syndic.study.fit_ids import IdFit, fit_ids
 
 NAMES = ["Ann Hara", "HARA, Ann", "Bo Sör", "bo sor", None, "  ", "Cy", "Cy", "Di", "No. 007"]
-SPELLED = ("nfkc", "casefold", "words")
+SPELLED: Any = ("nfkc", "casefold", "words")
 
 
 def found(names: list[Any], bound: int = 100, **rule: Any) -> IdFit:
