@@ -39,6 +39,8 @@ _UNMARKED = str.maketrans({"\u00f8": "o", "\u00d8": "O", "\u0142": "l", "\u0141"
 
 
 def _without_accents(text: str) -> str:
+    if text.isascii():
+        return text
     letters = unicodedata.normalize("NFKD", text)
     kept = "".join(letter for letter in letters if unicodedata.category(letter) != "Mn")
     return unicodedata.normalize("NFC", kept).translate(_UNMARKED)
