@@ -230,6 +230,11 @@ CASES = (
     _case("homm replace", unit='neighbours = "replace"'),
     _case("homm overlap", unit='neighbours = "add_remove"\nparties = 2\nrows = 2'),
     _case("homm unclamped", protocol='method = "homm"\nclamp = false'),
+    _case(
+        "homm own columns",
+        protocol='method = "homm"\nabsent = "matched"\nbins = [{ party = "north", column = "age", bins = 2 }]',
+        parties=PARTIES + 'columns = ["age", "score"]\n',
+    ),
     _case("homm as published", protocol='method = "homm"\nas_published = true'),
     _case(
         "average",

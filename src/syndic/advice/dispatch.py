@@ -13,6 +13,7 @@ from syndic.advice.width import epsilon_for
 from syndic.errors import InputError
 from syndic.kernel import Progress, silent_progress
 from syndic.methods import Estimate, Homm, Synthesis
+from syndic.methods.histogram.homm import HommPlan
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.study import Study
 
@@ -57,10 +58,14 @@ def advise(
         found = advise_published(study, assumptions)
         least = epsilon_for(study, wider, lambda one: forecast_errors(one, assumptions)[0])
         return msgspec.structs.replace(found, wanted=wider, epsilon=least)
-    if isinstance(protocol, Homm):
+    # predictions of tasks are for one grid of all parties
+    if isinstance(protocol, Homm) and study.plan_as(HommPlan).one_grid:
         return advise_tasks(study, tasks=tasks, assumptions=assumptions, progress=progress, seed=seed)
     if tasks:
-        raise InputError(f"tasks are for the method homm; leave them out for {_tag(type(protocol))}")
+        raise InputError(
+            f"tasks are for the method homm, where all parties have all columns and the same bins; leave them out for "
+            f"{_tag(type(protocol))}"
+        )
     if isinstance(protocol, Estimate):
         return advise_estimate(study, assumptions)
     # where a party lacks columns, its error alone would be of other tables

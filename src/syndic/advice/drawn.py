@@ -54,19 +54,20 @@ class Public:
 def forecast_homm(public: Public) -> list[PublishedError]:
     """Return the error of pairs: rows of nobody flatten them, and noise of all cells of the grid adds up."""
     plan = public.study.plan_as(HommPlan)
-    domain = public.domain
-    kept = {name: plan.sparse(name) for name in plan.noise}
-    variance = sum(_deviation(noise) ** 2 for noise in plan.noise.values())
-    nobody = sum(
-        0.0 if one is None else one.expected_survivors * (plan.at_least + _deviation(plan.noise[name]))
-        for name, one in kept.items()
-    )
-    rows, errors = public.people + nobody, []
+    domain, even = public.domain, public.people / len(plan.noise)
+    size = {name: schema.domain.size for name, schema in plan.schemas.items()}
+    variance = {name: _deviation(noise) ** 2 for name, noise in plan.noise.items()}
+    added = {name: _of_nobody(plan, name) for name in plan.noise}
+    errors, nobody = [], sum(added.values())
     for pair in islice(combinations(domain.names, 2), _PAIRS) if len(domain) > 1 else [domain.names]:
+        holders = [name for name, schema in plan.schemas.items() if set(pair) <= set(schema.names)]
         shares, cells = _share_of(domain, pair), domain.project(pair).size
+        extra = sum(added[name] for name in holders)
+        rows = max(1.0, even * len(holders) + extra)
         flat = float(np.abs(shares - 1 / shares.size).sum()) / 2
-        noise = MEAN_ABSOLUTE * cells * sqrt(domain.size / cells * variance) / (2 * rows)
-        errors.append(min(1.0, hypot(flat * nobody / rows, noise)))
+        noise = MEAN_ABSOLUTE * sqrt(cells * sum(size[name] * variance[name] for name in holders)) / (2 * rows)
+        errors.append(min(1.0, hypot(flat * extra / rows, noise)) if holders else 1.0)
+    rows = public.people + nobody
     words = f"{DISTANCE}; about {nobody:,.0f} of {rows:,.0f} rows would be of nobody"
     return [
         PublishedError(
@@ -75,6 +76,12 @@ def forecast_homm(public: Public) -> list[PublishedError]:
             words=words,
         )
     ]
+
+
+def _of_nobody(plan: HommPlan, party: str) -> float:
+    """Return about how many rows a party's noise alone makes."""
+    kept = plan.sparse(party)
+    return 0.0 if kept is None else kept.expected_survivors * (plan.at_least + _deviation(plan.noise[party]))
 
 
 def _deviation(noise: Any) -> float:

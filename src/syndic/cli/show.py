@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
+from rich.text import Text
 
 from syndic import kernel
 from syndic.document import to_readable_json
@@ -52,7 +53,7 @@ def as_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]]) 
     wrapped("", title)
     table = Table(*(Column(name, overflow="fold") for name in columns))
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))
     Console().print(table)
 
 

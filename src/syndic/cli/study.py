@@ -22,6 +22,7 @@ from syndic.study import simulate as run_simulation
 from syndic.study.document import price_of
 from syndic.study.draft_text import unconfirmed
 from syndic.study.fit import COLUMN_HEAD, Fit, fit_of
+from syndic.study.fit_ids import FORM_HEAD
 from syndic.study.fit_rows import BOUND_HEAD
 from syndic.study.simulate import RuntimeName
 
@@ -215,6 +216,10 @@ def show_fit(fit: Fit, *, most: int | None = None) -> None:
     if fit.bounds:
         title = f"{fit.people:,} people, {fit.nobody:,} rows without a person"
         show.as_table(title, BOUND_HEAD, fit.bound_rows())
+    if fit.ids is not None:
+        click.echo(f"ids by {', '.join(fit.ids.columns)}")
+        show.as_lines(fit.ids.lines())
+        show.as_table("examples", FORM_HEAD, (one.row() for one in fit.ids.forms))
     for text in fit.advice:
         show.wrapped("  LOOK AT  ", text)
 

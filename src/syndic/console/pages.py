@@ -17,6 +17,7 @@ from syndic.document import from_builtins
 from syndic.errors import InputError, RefusedError, SyndicError
 from syndic.privacy.spending import STUDY_COLUMNS
 from syndic.study.fit import COLUMN_HEAD
+from syndic.study.fit_ids import FORM_HEAD
 from syndic.study.fit_rows import BOUND_HEAD
 from syndic.study.statement import Statement, costs_of, meaning_of
 
@@ -134,6 +135,9 @@ def _fit(folder: Path, asked: Asked) -> Content:
     tables = [(f"{fit.source}, {fit.rows:,} rows (private)", COLUMN_HEAD, [one.row() for one in fit.columns])]
     if fit.bounds:
         tables.append((f"{fit.people:,} people (private)", BOUND_HEAD, fit.bound_rows()))
+    if fit.ids is not None:
+        what = "; ".join(f"{name}: {value}" for name, value in fit.ids.lines().items())
+        tables.append((f"ids (private); {what}", FORM_HEAD, [one.row() for one in fit.ids.forms]))
     return {"view": view, "fit": fit, "tables": tables}
 
 

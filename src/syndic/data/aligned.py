@@ -5,33 +5,77 @@ ISO text, text trimmed. A public rule then normalises the spelling. A row withou
 belongs to nobody.
 """
 
+import datetime
 import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Literal, final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from syndic.data.people import person_ids
+from syndic.data.people import as_text, person_ids
 from syndic.data.source import BATCH_ROWS, Source, check_columns
 from syndic.document import Document
 
-Spelling = Literal["nfkc", "casefold", "alphanumeric", "digits"]
+Spelling = Literal[
+    "nfkc", "accents", "casefold", "day_first", "month_first", "words", "alphanumeric", "digits", "zeros"
+]
 
 NAME_BYTES: Final = 16
 BLOCK_ROWS: Final = 1 << 20
 """Rows held in memory to put them in order; a longer table is read once for every block of rows."""
 
+_APART: Final = " | "
 _WHOLE = re.compile(r"\+?(-?)0*([0-9]+)(\.0*)?", re.ASCII)
+_YEAR_FIRST = re.compile(r"([0-9]{4})([-/.])([0-9]{1,2})\2([0-9]{1,2})|([0-9]{4})([0-9]{2})([0-9]{2})")
+_YEAR_LAST = re.compile(r"([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4})")
+_TIME = re.compile(r"[T ][0-9]{1,2}:[0-9:.]+Z?$")
+_UNMARKED = str.maketrans({"\u00f8": "o", "\u00d8": "O", "\u0142": "l", "\u0141": "L", "\u0111": "d", "\u0110": "D"})
+
+
+def _without_accents(text: str) -> str:
+    if text.isascii():
+        return text
+    letters = unicodedata.normalize("NFKD", text)
+    kept = "".join(letter for letter in letters if unicodedata.category(letter) != "Mn")
+    return unicodedata.normalize("NFC", kept).translate(_UNMARKED)
+
+
+def _as_date(text: str, *, day_first: bool) -> str:
+    """Return the ISO text of a day if the text is one, else the text."""
+    day = _TIME.sub("", text.strip())
+    if found := _YEAR_FIRST.fullmatch(day):
+        parts = [part for part in found.groups() if part and part.isdecimal()]
+    elif found := _YEAR_LAST.fullmatch(day):
+        parts = [found[3], *((found[2], found[1]) if day_first else (found[1], found[2]))]
+    else:
+        return text
+    try:
+        return datetime.date(*map(int, parts)).isoformat()
+    except ValueError:
+        return text
+
+
+def _sorted_words(text: str) -> str:
+    """Return the words in an order that does not depend on marks within them."""
+    return " ".join(sorted(text.replace(",", " ").split(), key=lambda word: (_STEPS["alphanumeric"](word), word)))
+
+
 _STEPS: Mapping[str, Callable[[str], str]] = {
     "nfkc": lambda text: unicodedata.normalize("NFKC", text),
+    "accents": _without_accents,
     "casefold": str.casefold,
+    "day_first": partial(_as_date, day_first=True),
+    "month_first": partial(_as_date, day_first=False),
+    "words": _sorted_words,
     "alphanumeric": lambda text: "".join(filter(str.isalnum, text)),
     "digits": lambda text: "".join(each for each in text if each in "0123456789"),
+    "zeros": lambda text: re.sub(r"(?<![0-9])0+(?=[0-9])", "", text),
 }
 
 
@@ -39,12 +83,21 @@ class IdRule(Document):
     """The public rule for ids: how spelling is normalised, and how duplicates are handled.
 
     Normalisations apply in this order, whatever order they are given in. `nfkc`: one form for letters that Unicode has
-    several forms of. `casefold`: ignore case. `alphanumeric`: keep only letters and digits. `digits`: keep only the
-    digits 0 to 9. `duplicates`: `drop` all rows of an id that a table has twice, or keep the `first`.
+    several forms of. `accents`: leave out marks on letters. `casefold`: ignore case. `day_first`, `month_first`: read
+    dates, such as 3.2.2001 or 2/3/2001, as days. `words`: ignore the order of words, and commas between them.
+    `alphanumeric`: keep only letters and digits. `digits`: keep only the digits 0 to 9. `zeros`: ignore zeros in front
+    of numbers within a text. `duplicates`: `drop` all rows of an id that a table has twice, or keep the `first`.
     """
 
     spelling: tuple[Spelling, ...] = ("nfkc", "casefold")
     duplicates: Literal["drop", "first"] = "drop"
+
+    def __post_init__(self) -> None:
+        if len(set(self.spelling)) != len(self.spelling):
+            raise ValueError("spelling names a rule twice")
+        for one, other in (("alphanumeric", "digits"), ("day_first", "month_first")):
+            if {one, other} <= set(self.spelling):
+                raise ValueError(f"spelling names both {one} and {other}: choose one")
 
 
 @final
@@ -82,6 +135,22 @@ def distinct_ids(source: Source, columns: Iterable[str], rule: IdRule) -> list[b
             if each is not None:
                 rows[each] = rows.get(each, 0) + 1
     return [each for each, times in rows.items() if times == 1 or rule.duplicates == "first"]
+
+
+def written_ids(batch: pa.RecordBatch, columns: Iterable[str]) -> list[str]:
+    """Return each row's id as the source writes it, for its owner. Private."""
+    parts = [as_text(batch.column(name)).to_pylist() for name in columns]
+    return [_APART.join(part or "" for part in row) for row in zip(*parts, strict=True)]
+
+
+def id_text(identity: bytes) -> str:
+    """Return an id as it is compared, for its owner. Private."""
+    parts = []
+    while identity:
+        end = 4 + int.from_bytes(identity[:4], "little")
+        parts.append(identity[4:end].decode("utf-8", "replace"))
+        identity = identity[end:]
+    return _APART.join(parts)
 
 
 def name_of(identity: bytes, key: bytes) -> bytes:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import final
 
 import numpy as np
@@ -92,6 +92,11 @@ class Table:
             weights = weigh(batch.column(self.person))
             coded = {column.name: column.encode(batch.column(column.name)) for column in columns}
             yield {name: codes[weights > 0] for name, codes in coded.items()}, weights[weights > 0]
+
+    def coded_by(self, schema: Schema) -> "Table":
+        """Return the same rows, coded by columns of the same names with other bins."""
+        # derived columns are in the source already
+        return self if schema == self.schema else replace(self, schema=schema.as_released())
 
     def count(self, names: Iterable[str]) -> Factor:
         """Return the exact number of rows in each cell of `names`."""

@@ -15,6 +15,7 @@ from syndic.data import Source, Table
 from syndic.errors import InputError, PartyError
 from syndic.evaluation.rows import Rows, independent, kept, part_of, released, resampled, thinned
 from syndic.kernel import Member, budget_of, member
+from syndic.methods import AnyMethod, Homm
 from syndic.study import Study, simulate
 
 TEST_SHARE = 0.3
@@ -157,6 +158,7 @@ def alone_study(study: Study, name: str) -> Study:
         name=f"{study.name}: {name} alone",
         unit=msgspec.structs.replace(study.unit, parties=1),
         budget=budget,
+        protocol=_method_for(study, name),
         parties=(msgspec.structs.replace(member(study, name), budget=None),),
     )
 
@@ -171,5 +173,14 @@ def pooled_study(study: Study, names: tuple[str, ...]) -> Study:
         study,
         name=f"{study.name}: pooled",
         unit=msgspec.structs.replace(unit, rows=unit.rows * places, parties=1, person=None, choose="first"),
+        protocol=_method_for(study, "pooled"),
         parties=(Member(name="pooled", people=people),),
     )
+
+
+def _method_for(study: Study, name: str) -> AnyMethod:
+    """Return the study's method with the own bins of one party only."""
+    method = study.protocol
+    if not isinstance(method, Homm):
+        return method
+    return msgspec.structs.replace(method, bins=tuple(one for one in method.bins if one.party == name))

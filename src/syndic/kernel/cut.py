@@ -19,12 +19,21 @@ PARTNERS: Final = 2
 
 @final
 class Group(Document):
-    """The people of one group. `holders`: the party that a column is read from, the first of those that hold it."""
+    """The people of one group. `holders`: the party that a column is read from, the first of those that hold it.
+
+    `also`: the other parties that hold a column, from which it is not read.
+    """
 
     name: str
     parties: tuple[str, ...]
     people: int
     holders: Mapping[str, str]
+    also: Mapping[str, tuple[str, ...]] = {}
+
+    def shown(self, column: str) -> str:
+        """Return the party that a column is read from, and those that hold it too, or "-"."""
+        others = self.also.get(column, ())
+        return self.holders.get(column, "-") + (f" (also {', '.join(others)})" if others else "")
 
     def counted_by(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the parties that count a table of some columns, in the study's order; empty if they cannot."""
@@ -44,13 +53,15 @@ def groups_of(terms: Terms) -> tuple[Group, ...]:
     every = {party.name: party for party in terms.parties}
     found = []
     for (_, name), parties in members.items():
-        holders: dict[str, str] = {}
+        held: dict[str, list[str]] = {}
         for one in parties:
             columns = every[one].columns
             for column in terms.schema.names if columns is None else columns:
-                holders.setdefault(column, one)
+                held.setdefault(column, []).append(one)
         people = max(every[one].people or 0 for one in parties)
-        found.append(Group(name=name, parties=tuple(parties), people=people, holders=holders))
+        holders = {column: own[0] for column, own in held.items()}
+        also = {column: tuple(own[1:]) for column, own in held.items() if len(own) > 1}
+        found.append(Group(name=name, parties=tuple(parties), people=people, holders=holders, also=also))
     return tuple(found)
 
 
@@ -76,7 +87,7 @@ def picture(groups: Sequence[Group], names: Sequence[str]) -> tuple[str, ...]:
     """Return lines that show who holds what: a line for each column, a place for each group."""
     cells = [
         ("", *(f"{group.name} ({group.people:,})" for group in groups)),
-        *((name, *(group.holders.get(name, "-") for group in groups)) for name in names),
+        *((name, *(group.shown(name) for group in groups)) for name in names),
     ]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return tuple(

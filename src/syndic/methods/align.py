@@ -34,14 +34,27 @@ from syndic.mpc.secret import SharedSecret
 from syndic.privacy import Event
 
 LEARNT = "every party learns exactly which of its people are common to all parties"
+_FEW = 0.1
+"""The share of the smallest bound below which a warning says that few people match."""
 _HASH_SECONDS, _POWER_SECONDS, _TABLE_SECONDS = 3.2e-5, 4e-5, 1.5e-5
 
 
 class CommonNote(Document):
-    """The number of common people, and a digest of their order, in hexadecimal."""
+    """The number of common people, a digest of their order, in hexadecimal, and the smallest public bound on ids."""
 
     people: int
     order: str
+    bound: int
+
+    @property
+    def warning(self) -> str:
+        """What to do if few people match, from public numbers only; empty if many do."""
+        if self.people >= _FEW * self.bound:
+            return ""
+        return (
+            f"{self.people:,} of at most {self.bound:,} people match. If more should, each owner looks at its ids with "
+            "`syndic plan STUDY -s PARTY=FILE`: the parties may write them differently"
+        )
 
 
 @final
@@ -56,8 +69,9 @@ class CommonPeople(Result):
         return {"alignment.json": self.note}
 
     def summary(self) -> Mapping[str, Any]:
-        """Return how many people are common."""
-        return {"common people": self.note.people, "order": self.note.order[:12]}
+        """Return how many people are common, with a warning if these are few."""
+        warning = {"WARNING": self.note.warning} if self.note.warning else {}
+        return {"common people": self.note.people, "order": self.note.order[:12], **warning}
 
 
 @final
@@ -141,8 +155,8 @@ class Align(Method, tag="align"):
     """Parameters of an alignment: how ids are read, the same for every party.
 
     `id`: the columns that together are a person's id, unless a party's own file names others. `spelling`: the rules
-    that unify spellings: `nfkc`, `casefold`, `alphanumeric`, `digits`. `duplicates`: `drop` all rows of an id that
-    occurs several times at a party, or keep the `first`. Each party's `people` is a public bound on its ids.
+    that unify spellings, of `syndic.data.aligned.IdRule`. `duplicates`: `drop` all rows of an id that occurs several
+    times at a party, or keep the `first`. Each party's `people` is a public bound on its ids.
     """
 
     title: ClassVar[str] = "Alignment by private set intersection"
@@ -160,8 +174,7 @@ class Align(Method, tag="align"):
     def __post_init__(self) -> None:
         if not self.id or len(set(self.id)) != len(self.id):
             raise ValueError("id must name one or more columns, each once")
-        if {"alphanumeric", "digits"} <= set(self.spelling) or len(set(self.spelling)) != len(self.spelling):
-            raise ValueError("spelling names a rule twice, or both alphanumeric and digits: the latter contains it")
+        IdRule(spelling=self.spelling)
 
     @property
     def rule(self) -> IdRule:
@@ -207,7 +220,8 @@ class Align(Method, tag="align"):
     def coordinate(self, session: Session[AlignPlan]) -> CommonPeople:
         """Pass the sealed points from party to party, add up their tables, and publish the number of common people."""
         done = session.plan.intersection.run(session, self.align_collect)
-        return CommonPeople(note=CommonNote(people=done.people, order=done.digest.hex()))
+        bound = min(session.plan.intersection.bounds.values())
+        return CommonPeople(note=CommonNote(people=done.people, order=done.digest.hex(), bound=bound))
 
     def read(self, plan: AlignPlan, folder: Path) -> CommonPeople:
         """Read back `alignment.json`."""

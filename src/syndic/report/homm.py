@@ -16,10 +16,12 @@ def homm_sections(release: Release) -> tuple[Section, ...]:
     result, study = release.result, release.study
     if not isinstance(protocol, Homm) or not isinstance(result, MergedTable):
         raise InputError("this section is for the merged table of HOMM only")
-    size = study.schema.domain.size
+    plan = study.plan_as(HommPlan)
+    size = max(one.domain.size for one in plan.schemas.values())
+    grid = "public grid of all columns" if plan.one_grid else "largest of the parties' public grids"
     rows = []
     for name, counts in result.histograms.items():
-        noise = study.plan_as(HommPlan).noise[name]
+        noise = plan.noise[name]
         total = int(counts.counts.sum())
         rows.append((name, number(len(counts.cells)), number(total), f"{spread(noise):.3g}", noise.event.what))
     table = Grid(
@@ -38,7 +40,7 @@ def homm_sections(release: Release) -> tuple[Section, ...]:
         Section(
             title="How the table was made: noisy counts",
             paragraphs=(
-                f"The public grid of all columns has {number(size)} cells. Each party counted its rows in every cell "
+                f"The {grid} has {number(size)} cells. Each party counted its rows in every cell "
                 "and added noise to every count, empty cells too. The cells that were kept are published and rows were "
                 "drawn from them: a category as it is, a number uniformly within its bin.",
                 _rule(protocol),
@@ -63,12 +65,13 @@ def _rule(protocol: Homm) -> str:
 def _figures(release: Release, result: MergedTable) -> tuple[Figure, ...]:
     names = tuple(result.histograms)
     kept = tuple(float(len(counts.cells)) for counts in result.histograms.values())
-    noise = release.study.plan_as(HommPlan).noise
-    deviations = tuple(spread(noise[name]) for name in names)
+    plan = release.study.plan_as(HommPlan)
+    size = max(one.domain.size for one in plan.schemas.values())
+    deviations = tuple(spread(plan.noise[name]) for name in names)
     return (
         Bars(
             title="Cells kept",
-            description=f"Of {number(release.study.schema.domain.size)} cells of the grid.",
+            description=f"Of {number(size)} cells of the{'' if plan.one_grid else ' largest'} grid.",
             labels=names,
             series=(Series("cells kept", kept),),
             lying=True,

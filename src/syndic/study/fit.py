@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from syndic.data import Column, Instead, Schema, Source, open_source
-from syndic.data.aligned import AlignedSource, distinct_ids
+from syndic.data.aligned import AlignedSource
 from syndic.data.column import Categorical, Listed
 from syndic.data.people import rows_of_people
 from syndic.data.ranged import Ranged
@@ -28,6 +28,7 @@ from syndic.kernel import member, schema_of
 from syndic.methods import Align
 from syndic.privacy import Unit
 from syndic.study.document import Study, alignment_of
+from syndic.study.fit_ids import IdFit, fit_ids
 from syndic.study.fit_rows import CUT, PRIVATE, BoundLine, bounds_of, number_of_rows, percent, rows_cut
 from syndic.study.party_folder import PartyFile, PartyFolder, beside, stored_alignment
 
@@ -87,7 +88,7 @@ class Fit(Document):
     """How the owner's rows fit a study. Private. `poor`: agreeing needs a second yes.
 
     With a `person` column, `people` are linked by it, `nobody` rows have no person, and `bounds` shows what each bound
-    would keep.
+    would keep. `ids`: what an alignment study would do with the ids.
     """
 
     party: str
@@ -99,6 +100,7 @@ class Fit(Document):
     bounds: tuple[BoundLine, ...]
     poor: bool
     advice: tuple[str, ...]
+    ids: IdFit | None = None
 
     @property
     def worst(self) -> tuple[ColumnFit, ...]:
@@ -125,7 +127,12 @@ def fit_of(study: Study, name: str, source: Any) -> Fit:
         # the people of an alignment are compared by their ids
         by_ids = isinstance(study.protocol, Align) or alignment_of(study, name) is not None
         people = None if by_ids else member(study, name).people
-        return fit(schema_of(study, name), _opened(source), unit=study.unit, people=people, party=name)
+        opened, own = _opened(source)
+        found = fit(schema_of(study, name), opened, unit=study.unit, people=people, party=name)
+        if not isinstance(study.protocol, Align):
+            return found
+        ids = fit_ids(opened, own or study.protocol.id, study.protocol.rule, member(study, name).people or 0)
+        return replace(found, ids=ids, poor=found.poor or ids.poor, advice=(*found.advice, *ids.advice))
     except InputError as error:
         raise InputError(f"party '{name}': {error}") from None
 
@@ -134,7 +141,7 @@ def own_fit(home: PartyFolder, study: Study) -> tuple[Fit | None, str]:
     """Return how the rows of a party folder fit, or why they cannot be read: then no step could read them either."""
     party = home.owner()
     try:
-        found, texts = fit_of(study, party.name, party.source), _common(home, study, party)
+        found, texts = fit_of(study, party.name, party), _common(home, study, party)
         return replace(found, poor=found.poor or bool(texts), advice=(*found.advice, *texts)), ""
     except (InputError, MissingExtraError) as error:
         return None, str(error)
@@ -314,12 +321,7 @@ def _printable(text: str) -> str:
 
 
 def _common(home: PartyFolder, study: Study, party: PartyFile) -> list[str]:
-    """Return what to say about ids that an alignment leaves out, or common people whose rows are gone."""
-    source, people = open_source(party.source), member(study, party.name).people or 0
-    if isinstance(study.protocol, Align):
-        ids = distinct_ids(source, party.id_columns or study.protocol.id, study.protocol.rule)
-        text = f"your source has {len(ids):,} ids, and the study says people = {people}: the last ones are left out"
-        return [f"{text} {PRIVATE}"] if len(ids) > people else []
+    """Return what to say about common people of an alignment whose rows are gone."""
     alignment = alignment_of(study, party.name)
     if alignment is None:
         return []
@@ -328,13 +330,18 @@ def _common(home: PartyFolder, study: Study, party: PartyFile) -> list[str]:
     except InputError:  # it comes later, or is of a rehearsal
         return []
     columns = party.id_columns or stored.columns
-    batches = AlignedSource(source, stored, columns).batches(columns[:1])
-    absent = sum(batch.column(0).null_count for batch in batches) + abs(people - stored.people)
+    batches = AlignedSource(open_source(party.source), stored, columns).batches(columns[:1])
+    absent = sum(batch.column(0).null_count for batch in batches)
+    absent += abs((member(study, party.name).people or 0) - stored.people)
     text = f"{absent:,} of the common people have no row of their own in your source: they count as missing values"
     return [f"{text} {PRIVATE}"] if absent else []
 
 
-def _opened(source: Any) -> Source:
-    if not isinstance(source, str | Path) or not Path(source).name.endswith("party.toml"):
-        return open_source(source)
-    return open_source(beside(Path(source).parent, from_file(source, PartyFile).source))
+def _opened(source: Any) -> tuple[Source, tuple[str, ...]]:
+    """Return the rows of a source, a party file or its path, and the id columns that it names."""
+    if isinstance(source, str | Path) and Path(source).name.endswith("party.toml"):
+        party = from_file(source, PartyFile)
+        source = replace(party, source=beside(Path(source).parent, party.source))
+    if isinstance(source, PartyFile):
+        return open_source(source.source), source.id_columns
+    return open_source(source), ()

@@ -83,7 +83,8 @@ class Release:
         """The same, or None if it is not known."""
         result, study = self.result, self.study
         if isinstance(result, MergedTable):
-            return reliability_of_grid(study.plan_as(HommPlan), result)
+            plan = study.plan_as(HommPlan)
+            return reliability_of_grid(plan, result) if plan.one_grid else None
         if isinstance(result, PublishedRows) and isinstance(result.note, GluedNote):
             return reliability_of_glued(study.schema, study.parties[0].people or 0, result)
         return result.reliability if isinstance(result, SyntheticTable) else None

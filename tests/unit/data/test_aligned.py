@@ -49,6 +49,14 @@ def test_a_missing_id_is_nobodys(missing: str | None) -> None:
         (("alphanumeric",), "AB-12/3", "AB 123"),
         (("digits",), "No. 00-42", "42"),
         (("nfkc", "casefold", "alphanumeric"), "\uff2f'Hara", "ohara"),
+        (("accents",), "Mu\u0308ller \u0141", "M\u00fcller L"),
+        (("accents",), "\u00c9va S\u00f8r", "Eva Sor"),
+        (("words",), "Hara, Ann", "Ann  Hara"),
+        (("words", "alphanumeric"), "d'Arc Daniel", "Daniel, dArc"),
+        (("day_first",), "3.2.2001", "2001-02-03"),
+        (("day_first",), "03/02/2001 00:00", "20010203"),
+        (("month_first",), "2/3/2001", "2001/02/03"),
+        (("zeros",), "A-007/08", "A-7/8"),
     ],
 )
 def test_a_rule_makes_spellings_equal(spelling: Any, one: str, other: str) -> None:
@@ -58,7 +66,34 @@ def test_a_rule_makes_spellings_equal(spelling: Any, one: str, other: str) -> No
     assert ids([one], rule) != [None]
 
 
-@given(st.text(max_size=4), st.sampled_from([(), ("nfkc",), ("nfkc", "casefold"), ("casefold", "nfkc"), ("digits",)]))
+@pytest.mark.parametrize(
+    ("spelling", "one", "other"),
+    [
+        (("day_first",), "3.2.2001", "2.3.2001"),
+        (("day_first",), "2001023", "20010203"),  # a number of seven digits is no date
+        (("day_first",), "31.2.2001", "3.3.2001"),  # nor is a day that does not exist
+        (("words",), "2001-02-03", "2001-03-02"),
+        (("zeros", "alphanumeric"), "2001-01-23", "2001-12-3"),
+        (("accents", "casefold", "words"), "ann b", "an nb"),
+    ],
+)
+def test_a_rule_keeps_different_ids_apart(spelling: Any, one: str, other: str) -> None:
+    rule = IdRule(spelling=spelling)
+    assert ids([one], rule) != ids([other], rule)
+
+
+@pytest.mark.parametrize("spelling", [("nfkc", "nfkc"), ("digits", "alphanumeric"), ("day_first", "month_first")])
+def test_rules_that_contradict_each_other_are_refused(spelling: Any) -> None:
+    with pytest.raises(ValueError, match="spelling names"):
+        IdRule(spelling=spelling)
+
+
+EVERY_RULE = ("nfkc", "accents", "casefold", "words", "day_first", "alphanumeric", "zeros")
+RULES = [(), ("nfkc",), ("nfkc", "casefold"), ("casefold", "nfkc"), ("digits",), *((one,) for one in EVERY_RULE)]
+NEARLY = st.text(alphabet="0123. -/,aB\u00fc\u0308\u00a0", max_size=10)
+
+
+@given(st.text(max_size=4) | NEARLY, st.sampled_from([*RULES, EVERY_RULE, ("words", "zeros"), ("accents", "casefold")]))
 def test_spelling_an_id_twice_changes_nothing(text: str, spelling: Any) -> None:
     """So every spelling of an id is equal to the one that the rule makes of it."""
     once = _spelled(text, spelling)

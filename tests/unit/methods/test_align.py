@@ -82,6 +82,19 @@ def test_spellings_duplicates_and_missing_ids(tmp_path: Path) -> None:
     assert found(simulate(align_study("spelling = []"), {"north": north, "south": south})) == 0
 
 
+@pytest.mark.parametrize(("common", "told"), [(0, True), (5, True), (6, False)])
+def test_a_release_warns_if_few_people_match_by_public_numbers(common: int, told: bool) -> None:
+    """The smallest bound is 60: how many ids a party really has makes no difference."""
+    for others in (10, 40):
+        north, south = (list(range(common)) + [f"{name}{one}" for one in range(others)] for name in "ns")
+        summary = simulate(
+            align_study(), {"north": table(list(map(str, north))), "south": table(list(map(str, south)))}
+        )
+        assert ("WARNING" in summary.summary()) is told
+        if told:
+            assert summary.summary()["WARNING"].startswith(f"{common} of at most 60 people match")
+
+
 def test_an_order_belongs_to_its_run_and_says_nothing_of_the_ids(tmp_path: Path) -> None:
     study, sources = align_study(), {"north": with_ids(50, 1), "south": with_ids(50, 2)}
     orders = []

@@ -99,6 +99,7 @@ def test_one_group_is_a_vertical_study_and_a_group_each_a_horizontal_one() -> No
 def test_a_column_at_two_parties_of_a_group_is_read_from_the_first() -> None:
     held = {"a": ("north", ["colour"]), "b": ("north", ["colour", "age", "score"])}
     agreed = study(held=held)
+    assert "colour  a (also b)\n" in str(plan(agreed))
     given = sources(held)
     given["b"] = given["b"].set_column(0, "colour", pa.array(["blue"] * 60))
     for table in simulate(agreed, given, seed=1).result.tables:  # type: ignore[attr-defined]

@@ -2,7 +2,8 @@
 
 Every party counts its rows in every cell of the public grid that the schema declares, adds noise to every count
 (empty cells too) and publishes the noisy counts. Anyone can draw rows from them: a category as it is, a number
-uniformly within its bin. The merged table is the concatenation.
+uniformly within its bin. The merged table is the concatenation. Parties may have some columns only, and bins of their
+own, both public (`homm_columns`).
 
 *Neighbours*: as the study says, a person's rows at one party added, removed or replaced. *Sensitivity*: a row is in one
 cell, so r rows change the counts by r in l1, or by 2 r if they are replaced. *Cost*: one release of the whole
@@ -27,7 +28,7 @@ import pyarrow.compute
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from syndic.data import ReleasedTable, SparseCounts, decode_rows
+from syndic.data import ReleasedTable, Schema, SparseCounts, decode_rows
 from syndic.document import Document
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import (
@@ -50,6 +51,7 @@ from syndic.kernel import (
     read_table,
     step,
 )
+from syndic.methods.histogram.homm_columns import Absent, OwnBins, merged, notes_of, own_schemas
 from syndic.noise import DiscreteGaussian, DiscreteLaplace, SparseHistogram
 from syndic.privacy import Budget, Event, PureEvent, Unit, rho_for
 from syndic.privacy.concentrated import part_of
@@ -117,18 +119,28 @@ Noise = DiscreteLaplace | DiscreteGaussian | PublishedLaplace
 
 @final
 class HommPlan(Plan):
-    """The noise on the counts of each party, by name, and the public rule by which noisy counts are kept."""
+    """The noise on the counts of each party, by name, and the public rule by which noisy counts are kept.
+
+    `schemas` has each party's columns with its bins: together the public grid in which it counts its rows.
+    """
 
     noise: Mapping[str, Noise]
+    schemas: Mapping[str, Schema]
     clamp: bool
     at_least: int
+    absent: Absent
+
+    @property
+    def one_grid(self) -> bool:
+        """Whether all parties count their rows in the grid of the schema."""
+        return all(schema == self.terms.schema for schema in self.schemas.values())
 
     def sparse(self, party: str) -> SparseHistogram | None:
         """Return the party's noise where only cells of at least `at_least` are kept, or None where every cell is."""
         noise = self.noise[party]
         if isinstance(noise, PublishedLaplace) or not self.clamp:
             return None
-        return SparseHistogram(noise=noise, cells=self.terms.schema.domain.size, at_least=self.at_least)
+        return SparseHistogram(noise=noise, cells=self.schemas[party].domain.size, at_least=self.at_least)
 
     def check_rows(self, party: str, counts: NDArray[np.int64]) -> None:
         """Refuse counts of more rows than the coordinator may hold: a party may answer anything."""
@@ -147,10 +159,13 @@ class HommPlan(Plan):
     @cached_property
     def resources(self) -> Resources:
         """Empty cells kept because of noise alone, the largest reply, memory at the busiest role."""
-        size, columns = self.terms.schema.domain.size, len(self.terms.schema.columns)
+        sizes, columns = {name: one.domain.size for name, one in self.schemas.items()}, len(self.terms.schema.columns)
+        size = max(sizes.values())
         people = people_of(self.terms) or 0
         kept_as = {name: self.sparse(name) for name in self.noise}
-        survivors = {name: float(size) if one is None else one.expected_survivors for name, one in kept_as.items()}
+        survivors = {
+            name: float(sizes[name]) if one is None else one.expected_survivors for name, one in kept_as.items()
+        }
         noise_rows = sum(count * (self.at_least + _typical_size(self.noise[name])) for name, count in survivors.items())
         dense = 24 * size if None in kept_as.values() else 0
         largest = max(survivors.values()) + people
@@ -163,13 +178,14 @@ class HommPlan(Plan):
             rounds=2,
             seconds=round(1.0 + people / 1e6 + kept / 2e6 + rows * columns / 1e7, 1),
             notes=(
-                f"{size:,} cells in the public grid",
+                f"{size:,} cells in the {'public' if self.one_grid else 'largest'} grid",
                 f"about {sum(survivors.values()):,.0f} empty cells will get rows from noise alone, "
                 f"about {noise_rows:,.0f} rows in all",
                 *(
                     f"{name}: standard deviation {spread(noise):.3g} on every count"
                     for name, noise in self.noise.items()
                 ),
+                *notes_of(self.schemas, self.terms.schema, self.absent),
             ),
         )
 
@@ -198,7 +214,7 @@ class HommPlan(Plan):
     @property
     def too_large(self) -> tuple[str, str]:
         """What is too large if the run does not fit, and what to change, with the smallest `at_least` that does."""
-        what = f"the grid has {self.terms.schema.domain.size:,} cells; a run"
+        what = f"the grid has {max(one.domain.size for one in self.schemas.values()):,} cells; a run"
         advice = "use fewer columns or bins, or the method synthesis, which needs no grid"
         if self.sparse(self.terms.parties[0].name) is None:
             return what, advice
@@ -217,6 +233,8 @@ class Homm(Method, tag="homm"):
     `clamp`: keep only cells with a noisy count of at least `at_least`. Without it every cell is published with its
     signed count, and rows of negative cells have weight -1, which keeps weighted sums unbiased.
     `at_least` above 1 drops small noisy counts, after the noise; it makes very large sparse grids possible.
+    `bins`: bins that a party has of its own. `absent`: what the rows of a party have in columns that it does not
+    hold: nothing, or values of `matched` rows of other parties.
     """
 
     title: ClassVar[str] = "HOMM, merged histogram synthesis"
@@ -228,6 +246,8 @@ class Homm(Method, tag="homm"):
     clamp: bool = True
     at_least: int = 1
     as_published: bool = False
+    bins: tuple[OwnBins, ...] = ()
+    absent: Absent = "missing"
 
     def __post_init__(self) -> None:
         if self.at_least < 1:
@@ -236,6 +256,8 @@ class Homm(Method, tag="homm"):
             raise ValueError("as_published is Laplace noise on every cell: noise and at_least cannot be set")
         if not self.clamp and self.at_least != 1:
             raise ValueError("at_least drops cells, which clamp = false forbids: set one of them")
+        if not self.clamp and self.absent == "matched":
+            raise ValueError("rows with weights cannot be matched: set clamp = true, or leave out absent")
 
     @property
     def simulation_only(self) -> bool:
@@ -247,25 +269,30 @@ class Homm(Method, tag="homm"):
         """Gaussian noise needs delta, `replace` a public number of people, signed rows a free column for weights."""
         return Requires(
             people="replace",
+            columns="any",
             delta="Gaussian noise" if self.noise == "gaussian" else "",
             free_columns=() if self.clamp else ("weight",),
         )
 
     def plan(self, terms: Terms) -> HommPlan:
         """Calibrate every party's noise to its budget."""
-        if terms.schema.domain.size >= 2**63:
+        schemas = own_schemas(terms, self.bins)
+        largest = max(schema.domain.size for schema in schemas.values())
+        if largest >= 2**63:
             raise InputError(
-                f"the grid has {terms.schema.domain.size:.3g} cells; at most 9.22e18 can be indexed: use fewer columns "
-                "or bins, or a method for many columns such as synthesis"
+                f"the grid has {largest:.3g} cells; at most 9.22e18 can be indexed: use fewer columns or bins, or a "
+                "method for many columns such as synthesis"
             )
         noise = {party.name: self._noise(budget_of(terms, party.name), terms.unit) for party in terms.parties}
-        return HommPlan(terms=terms, noise=noise, clamp=self.clamp, at_least=self.at_least)
+        return HommPlan(
+            terms=terms, noise=noise, schemas=schemas, clamp=self.clamp, at_least=self.at_least, absent=self.absent
+        )
 
     @step(reveals="noisy")
     def sanitise(self, party: Party[HommPlan], message: Nothing) -> Sanitised:
         """Count rows in every cell of the grid, add noise to every count, and keep cells by the public rule."""
         del message
-        counts = party.table.cells()
+        counts = party.table.coded_by(party.plan.schemas[party.name]).cells()
         why = "noisy full histogram"
         sparse = party.plan.sparse(party.name)
         if sparse is not None:
@@ -278,21 +305,22 @@ class Homm(Method, tag="homm"):
     def coordinate(self, session: Session[HommPlan]) -> MergedTable:
         """Ask every party for its noisy histogram, draw rows from each, and concatenate."""
         answers = session.ask(self.sanitise, Nothing())
-        schema = session.terms.schema
         draws = generator(session.randomness)
-        tables, histograms = [], {}
+        tables, histograms = {}, {}
         for done, (name, answer) in enumerate(answers.items()):
             session.progress("draw rows", done, len(answers))
             session.plan.check_rows(name, answer.counts)
+            schema = session.plan.schemas[name]
             counts = SparseCounts(schema.domain, answer.cells.astype(np.int64), answer.counts)
             histograms[name] = counts
             rows = decode_rows(schema, counts.cells, np.abs(counts.counts), draws).to_arrow()
             if not self.clamp:
                 signs = np.repeat(np.sign(counts.counts).astype(np.int8), np.abs(counts.counts))
                 rows = rows.append_column("weight", pa.array(signs))
-            tables.append(rows)
+            tables[name] = rows
         session.progress("draw rows", len(answers), len(answers))
-        return MergedTable(table=ReleasedTable(pa.concat_tables(tables)), histograms=histograms)
+        table = merged(session.terms.schema, tables, self.absent, draws)
+        return MergedTable(table=ReleasedTable(table), histograms=histograms)
 
     def read(self, plan: HommPlan, folder: Path) -> MergedTable:
         """Read back `synthetic.parquet` and `cells.parquet`."""
@@ -301,7 +329,7 @@ class Homm(Method, tag="homm"):
         for party in plan.terms.parties:
             own = cells.filter(pa.compute.equal(cells["party"], party.name))
             index, counts = (np.asarray(own[name], dtype=np.int64) for name in ("cell", "count"))
-            histograms[party.name] = SparseCounts(plan.terms.schema.domain, index, counts)
+            histograms[party.name] = SparseCounts(plan.schemas[party.name].domain, index, counts)
         return MergedTable(table=ReleasedTable(table), histograms=histograms)
 
     def _noise(self, budget: Budget, unit: Unit) -> Noise:
