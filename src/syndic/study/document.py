@@ -2,15 +2,14 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, Self, TypeVar, final
+from typing import Any, ClassVar, Literal, Self, TypeVar, final
 
 from syndic.data import Schema
 from syndic.data.lists import with_lists
-from syndic.document import Document, from_file, from_toml, json_schema, run_checks, to_builtins, to_json
+from syndic.document import Document, from_file, from_toml, json_schema, run_checks, to_json
 from syndic.errors import InputError
 from syndic.kernel import (
     CoordinatorKey,
@@ -147,7 +146,7 @@ class Study(Document):
     @property
     def digest(self) -> str:
         """The study's digest, a SHA-256 of its content; comments and layout of the file do not matter."""
-        return hashlib.sha256(_FORMAT + to_json(_meaning(self))).hexdigest()
+        return hashlib.sha256(_FORMAT + to_json(self)).hexdigest()
 
     @property
     def costs(self) -> dict[str, Cost]:
@@ -260,35 +259,6 @@ class Study(Document):
 def _plan_of(study: Study) -> Plan:
     """Return the plan of a study, cached in this process by the study's value."""
     return make_plan(study.protocol, study)
-
-
-_UNUSED: Final[Mapping[str, tuple[Any, ...]]] = {
-    "prefix": (None,),
-    "tree": (None, (), []),
-    "derive": (None,),
-    "resolution": ("day",),
-    "zone": ("UTC",),
-}
-
-
-def _meaning(study: Study) -> dict[str, Any]:
-    """Return what the digest covers: the whole study, without unused keys that later versions added."""
-    content: dict[str, Any] = to_builtins(study)
-    if study.unit.choose == "first":
-        del content["unit"]["choose"]
-    if study.alignment is None:
-        del content["alignment"]
-    if study.coordinator is None:
-        del content["coordinator"]
-    for party in content["parties"]:
-        for key in ("identity", "group", "alignment"):
-            if party[key] is None:
-                del party[key]
-    columns = content["schema"]["columns"]
-    content["schema"]["columns"] = [
-        {key: one[key] for key in one if one[key] not in _UNUSED.get(key, ())} for one in columns
-    ]
-    return content
 
 
 def coordinator_of(study: Study) -> PublicIdentity:

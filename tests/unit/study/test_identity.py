@@ -175,13 +175,6 @@ def test_a_coordinator_with_the_keys_of_a_party_is_refused(key: str) -> None:
         replace(study, coordinator=CoordinatorKey(identity=str(same.public)))
 
 
-def test_digests_of_studies_without_identities_stay_as_they_were() -> None:
-    # keys of a study that it does not use are not part of its digest
-    assert Study.loads(study_text()).digest == "9faa0cbeb935847e14d3c6a844b171fe8554947dd51c98ba8eece40d45013b34"
-    laplace = study_text(protocol='method = "marginals"\nnoise = "laplace"', top="edition = 3")
-    assert Study.loads(laplace).digest == "5f761d17d7120517d497fba6909a9e84bac684f1c675d0dbc764c296671d062f"
-
-
 def test_a_digest_covers_the_keys_of_a_column_that_are_used() -> None:
     study = Study.loads(study_text())
     column = study.schema.columns[0]

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from functools import partial
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
@@ -93,8 +94,8 @@ def _run_all(waiting: Sequence[Item], folder: Path, quick: bool, jobs: int, pace
                 item = queue.popleft()
                 place = len(waiting) - len(queue)
                 tell(f"{place}/{len(waiting)} {item.name}: {item.where}; about {in_words(pace.remaining)} left")
-                work = (_run, item) if jobs == 1 else (_run_named, item.name)
-                running[workers.submit(*work, folder, quick)] = item
+                work = partial(_run, item) if jobs == 1 else partial(_run_named, item.name)
+                running[workers.submit(work, folder, quick)] = item
                 timed = timed or item.timed
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 item = running.pop(future)
