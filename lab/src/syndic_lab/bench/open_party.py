@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, final
 
-from syndic.data import SparseCounts
+from syndic.data import Schema, SparseCounts
 from syndic.kernel import Message, Progress, Terms, silent_progress
 from syndic.methods.histogram.homm import Homm, HommPlan, MergedTable
 from syndic.noise import Mechanism
@@ -24,6 +24,12 @@ class CountedTable:
     """A table whose rows were counted before, as counting does not depend on the noise."""
 
     counts: SparseCounts
+
+    def coded_by(self, schema: Schema) -> "CountedTable":
+        """Return this table, which was counted in the grid of the schema."""
+        if schema.domain != self.counts.domain:
+            raise ValueError("these rows were counted in another grid")
+        return self
 
     def cells(self) -> SparseCounts:
         """Return the occupied cells with their exact counts."""
