@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +103,18 @@ def wait_until(happened: Callable[[], bool], told: Callable[[], str] = str, seco
     while not happened():
         assert time.monotonic() < end, told()
         time.sleep(0.1)
+
+
+def end(processes: Iterable[subprocess.Popen[bytes]]) -> None:
+    """End processes, each with the server that it started; kill those that do not end."""
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        try:
+            process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def _answers(process: psutil.Process) -> bool:

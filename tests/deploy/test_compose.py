@@ -4,14 +4,13 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from federation import free_port, wait_until
+from federation import end, free_port, wait_until
 from syndic.study import Release
 
 FILE = Path(__file__).parents[2] / "deploy" / "compose.yaml"
@@ -61,12 +60,7 @@ def services(tmp_path: Path) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
         with (tmp_path / f"{name}.out").open("wb") as file:
             started[name] = subprocess.Popen(command, cwd=tmp_path / name, env=environment, stdout=file, stderr=file)
     yield started
-    for process in started.values():
-        process.terminate()
-    time.sleep(2)
-    for process in started.values():
-        process.kill()
-        process.wait()
+    end(started.values())
 
 
 def test_the_services_lead_to_a_release(tmp_path: Path, services: dict[str, subprocess.Popen[bytes]]) -> None:

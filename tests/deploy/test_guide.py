@@ -5,14 +5,13 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import syndic
-from federation import free_port, wait_until
+from federation import end, free_port, wait_until
 from syndic.runtime.flare.coordinator import ask_server
 from syndic.runtime.flare.parts import Forward
 from syndic.study import Release
@@ -32,12 +31,7 @@ def blocks(title: str) -> Iterator[tuple[str, str]]:
 def processes() -> Iterator[list[subprocess.Popen[bytes]]]:
     started: list[subprocess.Popen[bytes]] = []
     yield started
-    for process in started:
-        process.terminate()  # ends its own server, too
-    time.sleep(2)
-    for process in started:
-        process.kill()
-        process.wait()
+    end(started)
 
 
 def test_the_guide_leads_to_a_release(tmp_path: Path, processes: list[subprocess.Popen[bytes]]) -> None:

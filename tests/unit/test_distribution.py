@@ -39,11 +39,6 @@ def test_pages_pin_no_other_version() -> None:
     assert found <= {__version__}
 
 
-def test_the_changelog_begins_every_version_with_privacy() -> None:
-    for part in re.split(r"^## \[", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)[1:]:
-        assert re.findall(r"^### (.+)$", part, re.MULTILINE)[0] == "Privacy"
-
-
 def instructions() -> list[list[tuple[str, str]]]:
     """The stages of the container's file, each a list of instructions."""
     stages: list[list[tuple[str, str]]] = []

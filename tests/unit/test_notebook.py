@@ -1,21 +1,15 @@
-"""`examples/notebook.ipynb` is `docs/tutorials/notebook.md` in cells, without outputs, and its code runs."""
+"""`examples/notebook.ipynb` is `docs/tutorials/notebook.md` in cells, without outputs; `test_docs` runs the page."""
 
-import contextlib
-import io
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import syndic
-
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "tutorials" / "notebook.md"
 NOTEBOOK = ROOT / "examples" / "notebook.ipynb"
-DEMO = Path(syndic.__file__).parent / "demo"
 
 
 def cells_of(page: str) -> list[dict[str, Any]]:
@@ -52,19 +46,3 @@ def test_notebook_is_the_page(request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--refresh-golden"):
         NOTEBOOK.write_text(wanted)
     assert NOTEBOOK.read_text() == wanted, "run pytest tests/unit/test_notebook.py --refresh-golden"
-
-
-def test_code_cells_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for file in DEMO.glob("*.csv"):
-        shutil.copy(file, tmp_path)
-    monkeypatch.chdir(tmp_path)
-    cells = [cell for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"]
-    names: dict[str, Any] = {}
-    with contextlib.redirect_stdout(io.StringIO()) as output:
-        for place, cell in enumerate(cells):
-            assert cell["outputs"] == []
-            exec(compile("".join(cell["source"]), f"cell {place}", "exec"), names)
-    assert "error" in output.getvalue()
-    # what the page says about the two models, from the models themselves
-    real, made = (names["error"](names["fitted"](names["tables"][name])) for name in ("real, all clinics", "synthetic"))
-    assert made < 1.1 * real

@@ -110,11 +110,11 @@ class Forecast:
             sums += kept @ self._cells.first + np.sqrt(np.abs(kept) @ self._cells.variance) * sample.within
         return sums, counts if self._dense else None
 
-    def rows_of_nobody(self, factor: float = 1.0) -> float:
+    def rows_of_nobody(self) -> float:
         """Return the expected number of released rows in cells where a party has no people."""
-        study = scaled(self._study, factor)
         return sum(
-            (self._domain.size - sample.occupied) * law_of(study, sample.name).moments[3] for sample in self._samples
+            (self._domain.size - sample.occupied) * law_of(self._study, sample.name).moments[3]
+            for sample in self._samples
         )
 
     def _sample(self, name: str, people: int, shares: Numbers) -> _Sample:

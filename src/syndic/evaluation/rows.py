@@ -147,17 +147,15 @@ def thinned(rows: Rows, *, seed: int, label: str, lower: float, upper: float) ->
     return _changed(rows, seed, label, chosen)
 
 
-def part_of(
-    rows: Rows, start: int, stop: int, *, seed: int, label: str, lower: float = 0.0, upper: float = 1.0
-) -> Rows:
-    """Return what `thinned` returns, of the rows from place `start` up to `stop` only."""
+def part_of(rows: Rows, start: int, stop: int, *, seed: int, label: str, lower: float = 0.0) -> Rows:
+    """Return what `thinned` returns up to 1, of the rows from place `start` up to `stop` only."""
 
     def read(names: Clique) -> Iterator[Coded]:
         stream, place = stream_of(seed, label), 0
         for batch in rows.read(names):
             numbers = stream.random(len(batch[names[0]]))
             places = np.arange(place, place + len(numbers))
-            chosen = (numbers >= lower) & (numbers < upper) & (places >= start) & (places < stop)
+            chosen = (numbers >= lower) & (places >= start) & (places < stop)
             yield {name: codes[chosen] for name, codes in batch.items()}
             place += len(numbers)
 

@@ -73,7 +73,7 @@ class LeastSquares:
 
 
 def least_squares(
-    mixed: Mixed, label: str, features: Sequence[str] | None = None, *, debias: bool = False, ridge: float = RIDGE
+    mixed: Mixed, label: str, features: Sequence[str] | None = None, *, debias: bool = False
 ) -> LeastSquares:
     """Return least squares as published: of RMGM and BGM, or with `debias` of DGM.
 
@@ -82,7 +82,6 @@ def least_squares(
         label: the feature to predict.
         features: those to predict it from; by default all of other columns.
         debias: subtract the variance of the noise from the sums of squares.
-        ridge: added to each mean of squares.
     """
     target = mixed.index(label)
     block = mixed.features[target].block
@@ -92,7 +91,7 @@ def least_squares(
         raise InputError(f"features must name at least one feature, and others than the label {label!r}")
     rows = mixed.table[:, [*places, target]]
     noise = mixed.noise[places] ** 2 * len(rows) if debias else np.zeros(len(places))
-    found, least = solved(rows.T @ rows, noise, mixed.people, ridge)
+    found, least = solved(rows.T @ rows, noise, mixed.people, RIDGE)
     return LeastSquares(label=label, features=names, coefficients=found, least_eigenvalue=least)
 
 
