@@ -29,9 +29,9 @@ class Domain:
             )
         if len(set(self.names)) != len(self.names):
             raise ValueError(f"names {list(self.names)} must be distinct")
-        for name, size in zip(self.names, self.sizes, strict=True):
-            if size < 1:
-                raise ValueError(f"size of {name!r} ({size}) must be at least 1")
+        if min(self.sizes, default=1) < 1:
+            name, size = min(zip(self.names, self.sizes, strict=True), key=lambda each: each[1])
+            raise ValueError(f"size of {name!r} ({size}) must be at least 1")
 
     @classmethod
     def of(cls, sizes: Mapping[str, int]) -> Self:
@@ -56,10 +56,11 @@ class Domain:
     def axes(self, names: Iterable[str]) -> tuple[int, ...]:
         """Return the positions of `names`."""
         position, names = self._position, tuple(names)
-        unknown = [name for name in names if name not in position]
-        if unknown:
-            raise InputError(f"unknown columns {unknown}: the columns are {list(self.names)}")
-        return tuple(position[name] for name in names)
+        try:
+            return tuple([position[name] for name in names])
+        except KeyError:
+            unknown = [name for name in names if name not in position]
+            raise InputError(f"unknown columns {unknown}: the columns are {list(self.names)}") from None
 
     @cached_property
     def _position(self) -> dict[str, int]:
@@ -68,7 +69,7 @@ class Domain:
     def project(self, names: Iterable[str]) -> "Domain":
         """Return the domain of `names`, in the order given."""
         names = tuple(names)
-        return Domain(names, tuple(self.sizes[axis] for axis in self.axes(names)))
+        return Domain(names, tuple([self.sizes[axis] for axis in self.axes(names)]))
 
     def merge(self, other: "Domain") -> "Domain":
         """Return this domain followed by the columns only `other` has; shared columns must agree in size."""

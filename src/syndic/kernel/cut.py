@@ -5,13 +5,13 @@ that list their `columns` are one group, and parties that hold all columns have 
 of counts is the sum over groups of what one party counts, or two parties together; more than two cannot.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Final, final
 
 from syndic.document import Document
 from syndic.errors import InputError
-from syndic.kernel.terms import Terms
+from syndic.kernel.terms import Member, Terms
 
 PARTNERS: Final = 2
 """How many parties can count a table together: a secure product has two factors."""
@@ -41,33 +41,42 @@ class Group(Document):
         parties = tuple(party for party in self.parties if party in found)
         return parties if None not in found and len(parties) <= PARTNERS else ()
 
+    def counts_alone(self, names: Collection[str]) -> str | None:
+        """Return the one party that counts every table of some columns, if there is one."""
+        found = {self.holders.get(name) for name in names}
+        return found.pop() if len(found) == 1 else None
+
 
 def groups_of(terms: Terms) -> tuple[Group, ...]:
     """Return the groups of people, in the order of their first parties."""
-    listed = any(party.columns is not None for party in terms.parties)
-    together = listed and not any(party.group for party in terms.parties)
-    members: dict[tuple[bool, str], list[str]] = {}
-    for party in terms.parties:
-        own = (True, party.group) if party.group else (False, "all" if together else party.name)
-        members.setdefault(own, []).append(party.name)
-    every = {party.name: party for party in terms.parties}
-    found = []
-    for (_, name), parties in members.items():
+    names, found = terms.schema.names, []
+    for (_, name), parties in _members(terms).items():
         held: dict[str, list[str]] = {}
         for one in parties:
-            columns = every[one].columns
-            for column in terms.schema.names if columns is None else columns:
-                held.setdefault(column, []).append(one)
-        people = max(every[one].people or 0 for one in parties)
+            for column in names if one.columns is None else one.columns:
+                held.setdefault(column, []).append(one.name)
+        people = max(one.people or 0 for one in parties)
         holders = {column: own[0] for column, own in held.items()}
         also = {column: tuple(own[1:]) for column, own in held.items() if len(own) > 1}
-        found.append(Group(name=name, parties=tuple(parties), people=people, holders=holders, also=also))
+        every = tuple(one.name for one in parties)
+        found.append(Group(name=name, parties=every, people=people, holders=holders, also=also))
     return tuple(found)
+
+
+def _members(terms: Terms) -> dict[tuple[bool, str], list[Member]]:
+    """Return the parties of each group, by whether the study names it, and its name."""
+    listed = any(party.columns is not None for party in terms.parties)
+    together = listed and not any(party.group for party in terms.parties)
+    found: dict[tuple[bool, str], list[Member]] = {}
+    for party in terms.parties:
+        own = (True, party.group) if party.group else (False, "all" if together else party.name)
+        found.setdefault(own, []).append(party)
+    return found
 
 
 def shared_people(terms: Terms) -> bool:
     """Return whether some group has several parties: who is in it is then known to them."""
-    return any(len(group.parties) > 1 for group in groups_of(terms))
+    return any(len(parties) > 1 for parties in _members(terms).values())
 
 
 def covered(groups: Sequence[Group], names: Iterable[str]) -> int:

@@ -2,12 +2,13 @@
 
 import abc
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
+from syndic.data import Domain
 from syndic.document import Document
 from syndic.errors import InputError
 from syndic.kernel.agreement import Agreements, Ready
@@ -84,19 +85,24 @@ def _frozen(value: Made) -> Made:
     """Return the plan with read-only arrays: coordinator and parties of one process share it."""
     if isinstance(value, np.ndarray):
         value.setflags(write=False)
-    elif isinstance(value, Mapping):
-        for each in value.values():
+        return value
+    for each in _parts(value):
+        if not isinstance(each, str | int | Domain):  # most of a large plan
             _frozen(each)
-    elif isinstance(value, tuple | list):
-        for each in value:
-            _frozen(each)
-    elif isinstance(value, Document):
-        for name in value.__struct_fields__:
-            _frozen(getattr(value, name))
-    elif dataclasses.is_dataclass(value):
-        for field in dataclasses.fields(value):
-            _frozen(getattr(value, field.name))
     return value
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """Return what a value of a plan is made of."""
+    if isinstance(value, Mapping):
+        return value.values()
+    if isinstance(value, tuple | list):
+        return value
+    if isinstance(value, Document):
+        return [getattr(value, name) for name in value.__struct_fields__]
+    if dataclasses.is_dataclass(value):
+        return [getattr(value, field.name) for field in dataclasses.fields(value)]
+    return ()
 
 
 def run(method: Method, session: Session[Any]) -> Result:

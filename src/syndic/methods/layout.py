@@ -79,9 +79,14 @@ class TableLayout:
     @cached_property
     def counting(self) -> tuple[frozenset[str], ...]:
         """The parties that count each table, over all groups."""
-        pairs = [(one.place, name) for pair, tables in self.across.items() for one in tables for name in pair]
-        every = [*pairs, *((place, name) for name, places in self.within.items() for place in places)]
-        return tuple(frozenset(name for place, name in every if place == each) for each in range(len(self.tables)))
+        found: list[set[str]] = [set() for _ in self.tables]
+        for pair, tables in self.across.items():
+            for one in tables:
+                found[one.place].update(pair)
+        for name, places in self.within.items():
+            for place in places:
+                found[place].add(name)
+        return tuple(map(frozenset, found))
 
     def marked(self, wanted: Callable[[frozenset[str]], bool]) -> NDArray[np.bool_]:
         """Return which counts are of tables whose parties are as `wanted`."""
@@ -154,8 +159,14 @@ def layout_of(groups: Sequence[Group], tables: Sequence[Names], domain: Domain) 
     across: dict[Pair, list[Cross]] = {}
     within: dict[str, list[int]] = {name: [] for group in groups for name in group.parties}
     blocks: dict[str, dict[Names, None]] = {}
+    columns, several = {name for names in tables for name in names}, []
+    for group in groups:
+        if alone := group.counts_alone(columns):
+            within[alone].extend(range(len(tables)))
+        else:
+            several.append(group)
     for place, names in enumerate(tables):
-        for group in groups:
+        for group in several:
             parties = group.counted_by(names)
             if len(parties) == 1:
                 within[parties[0]].append(place)

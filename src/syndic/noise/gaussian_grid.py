@@ -28,6 +28,7 @@ bits make it 1e-17 for each changed entry at sigma 1. For the sum of h shares th
 import math
 from abc import abstractmethod
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final, final
 
 import numpy as np
@@ -152,7 +153,7 @@ class FineGaussianShare(FineGrid, Shared, frozen=True, kw_only=True, tag_field="
     @property
     def event(self) -> GaussianEvent:
         """The event of the opened sum; less than `mu_squared` only if shares of the least size give more noise."""
-        return self.event_if(self.honest)
+        return _event_of(self)
 
     def event_if(self, honest: int) -> GaussianEvent:
         """Return the event if only `honest` shares were in the sum and known to nobody else."""
@@ -176,6 +177,12 @@ class FineGaussianShare(FineGrid, Shared, frozen=True, kw_only=True, tag_field="
     def _fine_variance(self) -> Fraction:
         wanted = self.sensitivity_squared * self.scale**2 / self.mu_squared + ROUNDING
         return max(Fraction(LEAST_VARIANCE), wanted / self.honest)
+
+
+@lru_cache(maxsize=64)
+def _event_of(share: FineGaussianShare) -> GaussianEvent:
+    """Return the event of an opened sum, computed once for all parties."""
+    return share.event_if(share.honest)
 
 
 def _check(sensitivity_squared: Fraction, mu_squared: Fraction, changed: int, fraction_bits: int) -> None:

@@ -121,8 +121,7 @@ class GaussianShare(Shared, frozen=True, kw_only=True, tag_field="kind", tag="ga
     @property
     def event(self) -> ConcentratedEvent:
         """The event of the opened sum; less than `rho` only if shares of the least size give more noise."""
-        holds = self.event_if(self.honest)
-        return ConcentratedEvent(rho=min(self.rho, holds.rho), what=holds.what)
+        return _event_of(self)
 
     def event_if(self, honest: int) -> ConcentratedEvent:
         """Return the event if only `honest` shares were in the sum and known to nobody else."""
@@ -329,6 +328,13 @@ def log_ratio(share: float, honest: int) -> float:
     terms = [math.exp(-2 * math.pi**2 * share * k / (k + 1)) for k in range(1, min(honest, 10))]
     # later terms are smaller than the last one counted
     return 5 * (math.fsum(terms) + (honest - 1 - len(terms)) * terms[-1]) * (1 + 2.0**-40) + 1e-300
+
+
+@lru_cache(maxsize=64)
+def _event_of(share: GaussianShare) -> ConcentratedEvent:
+    """Return the event of an opened sum, computed once for all parties."""
+    holds = share.event_if(share.honest)
+    return ConcentratedEvent(rho=min(share.rho, holds.rho), what=holds.what)
 
 
 @lru_cache(maxsize=256)

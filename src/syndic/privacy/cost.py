@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, inf, isinf
 from typing import Final, Self
 
@@ -176,6 +177,7 @@ class Price(Document, frozen=True, kw_only=True):
         return at_delta(self.epsilon, self.delta)
 
 
+@lru_cache(maxsize=256)
 def shown(epsilon: Fraction | float | None) -> str:
     """Return an epsilon with four digits, rounded up; "unbounded" for None and infinity."""
     if epsilon is None or isinf(epsilon):

@@ -214,14 +214,15 @@ class Study(Document):
         self._check_deltas()
         if self.alignment and (self.partition != "vertical" or isinstance(self.protocol, Align)):
             raise InputError("alignment is only for vertical studies that read aligned rows: leave it out")
-        for group in groups_of(self):
-            found = {member(self, name).alignment for name in group.parties}
+        groups, own = groups_of(self), {party.name: party.alignment for party in self.parties}
+        for group in groups:
+            found = {own[name] for name in group.parties}
             if len(found) > 1 or (found != {None} and (self.partition != "mixed" or len(group.parties) == 1)):
                 raise InputError(
                     f"alignment of the parties of group '{group.name}': give each the same, and only where a study has "
                     "several groups, to a group with several parties"
                 )
-        times = Counter(member(self, group.parties[0]).alignment for group in groups_of(self))
+        times = Counter(own[group.parties[0]] for group in groups)
         same = max((count for digest, count in times.items() if digest), default=0)
         if same > self.unit.parties:
             raise InputError(
@@ -289,7 +290,7 @@ def prices_of(study: Study) -> dict[str, Price]:
 
 def disclosures_of(study: Study) -> tuple[str, ...]:
     """Return what the study shows exactly, outside any epsilon; most studies show nothing."""
-    found = dict.fromkeys(alignment_of(study, party.name) for party in study.parties)
+    found = dict.fromkeys(party.alignment or study.alignment for party in study.parties)
     return (*study.plan.disclosure.discloses, *(_aligned(one, study) for one in found if one is not None))
 
 

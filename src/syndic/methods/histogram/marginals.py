@@ -237,7 +237,8 @@ class Marginals(CountsTables, tag="marginals"):
         if self.cliques:
             return tuple(domain.project(columns) for columns in self.cliques)
         wanted = [*((name,) for name in names), *itertools.combinations(names, 2)]
-        counted = (columns for columns in wanted if covered(groups, columns))
+        every = any(group.counts_alone(names) for group in groups)
+        counted = wanted if every else (columns for columns in wanted if covered(groups, columns))
         found = tuple(each for each in map(domain.project, counted) if each.size <= self.cell_cap)
         if not found:
             raise InputError(f"no column has at most cell_cap ({self.cell_cap}) cells: raise it or name cliques")

@@ -66,6 +66,8 @@ class MarginalsPlan(Plan):
     @cached_property
     def alone(self) -> tuple[bool, ...]:
         """Whether each table is counted by one party, which adds the whole Gaussian noise."""
+        if len(self.cut.groups) > 1 and not self.covers():
+            return (False,) * len(self.domains)  # every group counts every table
         gaussian = isinstance(self.noise, GaussianShare)
         return tuple(gaussian and len(parties) == 1 for parties in self.cut.counting)
 
@@ -90,6 +92,8 @@ class MarginalsPlan(Plan):
     def covers(self) -> tuple[float, ...]:
         """Return which share of the people every table counts; empty if each counts all."""
         groups = self.cut.groups
+        if all(group.counts_alone(self.terms.schema.names) for group in groups):
+            return ()
         whole = sum(group.people for group in groups)
         shares = tuple(covered(groups, names) / whole for names in self.cliques)
         return () if all(share == 1 for share in shares) else shares

@@ -4,8 +4,9 @@ G(w) is the gradient that normal features with the estimated moments would have,
 not depend on w. So g_t + G(w) - G(w_t) is what the noisy gradient of round t says about the gradient at w; their
 weighted mean, late rounds first, is solved for w by least squares with the known noise and a normal prior.
 
-- The prior's variance has the least estimated loss (Stein's unbiased estimate). If none is below that of the constant,
-  the weights are zero.
+- The prior's variance has the least estimated loss (Stein's unbiased estimate). If none is below that of the constant
+  by a standard deviation of the estimate, the weights are next to zero.
+- Noisy centres shift scores, which costs as much as a larger variance of the features: it is added to it.
 - Guard. Where columns are strongly correlated, noisy products make G too flat and a step too long. The gradients of two
   rounds show the curvature between them: if it is significantly above G's, the covariance is raised along the step.
 """
@@ -37,6 +38,10 @@ _AGE, _STEP = 0.6, 1.0
 _SIGNIFICANT: Final = 2.0
 # steps that move scores by less, in standard deviations, show no curvature
 _SHORT: Final = 0.05
+# standard deviations by which an estimated loss must be below that of the constant
+_MARGIN: Final = 1.0
+# standard deviations of the noise of a centre that features are taken to be off by
+_OFF: Final = 2.0
 _INNER, _INNER_STEP = 40, 0.7
 # variances of scores, of 1 for classes: the largest, and the prior of intercepts
 _SCORES: Final = np.geomspace(0.02, 3.0, 20)
@@ -63,13 +68,15 @@ class Seen:
 class Belief:
     """What the noisy sums so far say. Features are z = clip((u - centres) factors, -1, 1), and x = `scales` z.
 
-    `covariance` is that of x; `cut` the norm that gradients are cut to. `label` is its centre and factor. `prior` has
+    `offsets` are the squares of what noisy centres may shift z by, `covariance` the mean products of x with them;
+    `cut` the norm that gradients are cut to. `label` is its centre and factor. `prior` has
     the intercepts without features. The model is a score `weights` x + `intercepts` for each class, or for the label.
     """
 
     centres: Numbers
     factors: Numbers
     variances: Numbers
+    offsets: Numbers
     covariance: Numbers
     cut: float
     label: tuple[float, float]
@@ -134,12 +141,14 @@ class Fit:
         label, prior, usual = self._label(own, deviation)
         known = self._known(centres, factors, variances)
         scales = (variances + _RARE) ** -0.25
-        covariance = np.outer(scales, scales) * _raised(known)
+        offsets = np.square(_OFF * factors * deviation)
+        covariance = np.outer(scales, scales) * _raised(known + np.diag(offsets))
         zero = np.zeros((self.models, size))
         return Belief(
             centres=centres,
             factors=factors,
             variances=variances,
+            offsets=offsets,
             covariance=covariance,
             cut=sqrt(1 + float(np.trace(covariance))) * usual,
             label=label,
@@ -155,7 +164,8 @@ class Fit:
             spread = _spread(own[1:] - own[0] ** 2, np.array([centre]), deviation)
             return (centre, float(1 / (_LABEL_CUT * spread[0]))), np.zeros(1), 1 / _LABEL_CUT + 0.1
         places = (np.arange(1000) + 0.5) / 1000
-        share = _posterior_mean(own, np.full(len(own), deviation), places, np.zeros(len(places)))
+        odds = _posterior_mean(own, np.full(len(own), deviation), places, places / (1 - places))
+        share = odds / (1 + odds)
         if isinstance(self.loss, Softmax):
             share = share / share.sum()
             prior = np.log(share) - np.log(share).mean()
@@ -191,7 +201,7 @@ class Fit:
         shrunk = seen + (noisy - seen) * (expected / (expected + noise**2))
         same = self.columns[:, None] == self.columns
         known = self._known(before.centres, before.factors, variances)
-        whole = np.where(same, known, shrunk)
+        whole = np.where(same, known, shrunk) + np.diag(before.offsets)
         scales = before.scales
         return replace(before, covariance=np.outer(scales, scales) * _raised(whole))
 
@@ -303,12 +313,15 @@ class Fit:
         at = np.zeros_like(belief.weights)
         bends, turn = np.linalg.eigh(self._normal(belief.covariance, at, belief.prior)[2])
         steep, wrong = np.maximum(bends, 0.0)[:, None] * roots, turn.T @ gradient
+        clear = np.maximum(wrong**2 - noise, 0.0)
         best, chosen = 0.0, _SCORES[0] * 1e-4
         for score in _SCORES * (1.0 if self._classes else _NUMBER_SCORES):
             under = steep**2 + noise * roots.sum() / score
-            weights = -steep * wrong / under
-            loss = float((wrong * weights + 0.5 * steep * weights**2 + noise * steep / under).sum())
-            if loss < best:
+            each = 0.5 * steep**3 / under**2 - steep / under
+            loss = float((each * wrong**2 + noise * steep / under).sum())
+            # the error of this estimate, with the squares of the noiseless gradient as far as they are seen
+            error = sqrt(float((each**2 * (2 * noise**2 + 4 * noise * clear)).sum()))
+            if loss < best and loss < -_MARGIN * error:
                 best, chosen = loss, score
         return float(chosen / roots.sum())
 
@@ -326,15 +339,17 @@ def _spread(variances: Numbers, centres: Numbers, deviation: float) -> Numbers:
     places = np.geomspace(_LEAST_VARIANCE, 1.0, 61)
     room = 1 - np.abs(centres) + deviation
     prior = -0.5 * np.square(np.log(np.sqrt(places) / room[:, None]) / _PRIOR)
-    found = _posterior_mean(variances, deviation * np.sqrt(1 + 4 * centres**2), places, prior)
+    found = _posterior_mean(variances, deviation * np.sqrt(1 + 4 * centres**2), places, places, prior)
     return np.asarray(np.sqrt(found + min(1.0, 2 * deviation) ** 2))
 
 
-def _posterior_mean(values: Numbers, deviations: Numbers, places: Numbers, prior: Numbers) -> Numbers:
-    """Return the geometric mean of some places, given noisy values and the logarithms of the places' chances."""
+def _posterior_mean(
+    values: Numbers, deviations: Numbers, places: Numbers, means: Numbers, prior: Numbers | float = 0.0
+) -> Numbers:
+    """Return the geometric mean of what places mean, given noisy values and the logarithms of the places' chances."""
     chance = prior - 0.5 * np.square((values[:, None] - places) / deviations[:, None])
     chance = np.exp(chance - chance.max(axis=1, keepdims=True))
-    return np.asarray(np.exp((chance * np.log(places)).sum(axis=1) / chance.sum(axis=1)))
+    return np.asarray(np.exp((chance * np.log(means)).sum(axis=1) / chance.sum(axis=1)))
 
 
 def _on_simplex(values: Numbers) -> Numbers:
