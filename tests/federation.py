@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +105,7 @@ def wait_until(happened: Callable[[], bool], told: Callable[[], str] = str, seco
         time.sleep(0.1)
 
 
-def end(processes: Iterable[subprocess.Popen[bytes]]) -> None:
+def end(processes: Collection[subprocess.Popen[bytes]]) -> None:
     """End processes, each with the server that it started; kill those that do not end."""
     for process in processes:
         process.terminate()
