@@ -3,6 +3,7 @@
 import hashlib
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,11 @@ from typing import Any
 import pytest
 
 from support import CASES, Case
-from syndic.kernel import Method, Plan, Terms
-from syndic.study import simulate
+from syndic.data import Boolean, Instead, Schema
+from syndic.kernel import Member, Method, Plan, Terms
+from syndic.methods import AnyMethod, Learn, Marginals, Synthesis
+from syndic.privacy import Budget, Unit
+from syndic.study import Study, plan, simulate
 from syndic.study.document import _plan_of
 
 FIRST = {type(case.study.protocol): case for case in reversed(CASES)}
@@ -54,3 +58,30 @@ def test_a_fresh_process_makes_the_same_plans() -> None:
         check=True,
     )
     assert done.stdout.split() == [fingerprint(case) for case in CASES]
+
+
+def many(columns: int, parties: int, protocol: AnyMethod) -> float:
+    """Return the CPU seconds of the plan of a study of so many columns and parties, and of its text."""
+    study = Study(
+        name="many",
+        unit=Unit(neighbours="add_remove"),
+        budget=Budget.of(1, "1e-9"),
+        protocol=protocol,
+        parties=tuple(Member(name=f"p{place}", people=100) for place in range(parties)),
+        schema=Schema(
+            columns=tuple(Boolean(name=f"c{place}", missing=Instead(value=False)) for place in range(columns))
+        ),
+    )
+    _plan_of.cache_clear()
+    began = time.process_time()
+    str(plan(study))
+    return time.process_time() - began
+
+
+@pytest.mark.parametrize("protocol", [Synthesis(), Marginals(), Learn(label="c0")], ids=lambda one: type(one).__name__)
+def test_plans_grow_no_faster_than_parties_and_tables(protocol: AnyMethod) -> None:
+    many(4, 4, protocol)  # imports
+    # four times as many; what grows with the square takes sixteen times as long
+    assert many(4, 4000, protocol) < 9 * many(4, 1000, protocol)
+    # sixteen times as many pairs of columns
+    assert many(200, 3, protocol) < 40 * max(many(50, 3, protocol), 0.01)

@@ -199,6 +199,33 @@ def test_where_noise_hides_everything_the_model_is_the_constant() -> None:
     assert np.mean(losses) < nothing + 0.05
 
 
+def made(columns: int, people: int, share: float) -> tuple[Posterior, Numbers, Numbers]:
+    """Return unrelated numbers, all of which matter a little, with a share of labels that are 1, and their method."""
+    draws = np.random.default_rng(5)
+    rows = np.clip(draws.normal(0, 0.25, (people, columns)), -1, 1)
+    labels = np.where(rows.sum(axis=1, keepdims=True) + draws.normal(0, 2, (people, 1)) > 0, 1.0, -1.0)
+    labels[draws.random(people) < 1 - 2 * share] = -1.0
+    layout = Layout(np.arange(columns), np.ones(columns, dtype=np.bool_))
+    return method(Logistic(), 1, layout=layout, people=people, gradients=7), rows, labels
+
+
+@pytest.mark.parametrize(("columns", "people", "share", "worse"), [(60, 6000, 0.5, 0.0), (10, 15000, 0.001, 0.01)])
+def test_gradients_that_noise_explains_leave_the_constant(
+    columns: int, people: int, share: float, worse: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of, rows, labels = made(columns, people, share)
+    nothing = best(Logistic(), np.zeros((people, 1)), labels)
+
+    def worst() -> float:
+        return max(value(Logistic(), learnt(of, rows, labels, 0.06, seed), rows, labels) for seed in range(7))
+
+    assert worst() < nothing + worse
+    # without a margin, and with noisy centres taken as exact, noise is learnt
+    monkeypatch.setattr(posterior_fit, "_MARGIN", 0.0)
+    monkeypatch.setattr(posterior_fit, "_OFF", 0.0)
+    assert worst() > nothing + worse + 0.01
+
+
 def correlated() -> tuple[Posterior, Numbers, Numbers]:
     """Return eighty numbers that nearly say the same, and labels that follow what they share."""
     draws = np.random.default_rng(3)

@@ -10,6 +10,7 @@ import abc
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import ceil, exp, floor, isqrt, log1p, sqrt
 from typing import Final, Literal, final
 
@@ -72,7 +73,7 @@ class Paid:
     noise: Share | Law
     rounds: int
 
-    @property
+    @cached_property
     def event(self) -> Event:
         """What one round costs."""
         event = self.noise.event
@@ -128,7 +129,7 @@ class SharedNoise(RoundNoise):
     share: Share
     ring: Ring
 
-    @property
+    @cached_property
     def charged(self) -> Paid:
         """A party's share of the noise, with its charge."""
         return Paid(noise=self.share, rounds=self.query.rounds)
