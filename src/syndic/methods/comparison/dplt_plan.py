@@ -221,7 +221,8 @@ def plan_pairs(
     asked = len(account.events), len(layout.tables), layout.dimension
     share = account.noise_of(*asked)
     room = -(-share.tail(OVERFLOW / layout.dimension) // share.scale)
-    sizes = layout.sizes(terms, room + layout.groups[0].people, proven=False)
+    # the sizes have room for half of the people already
+    sizes = layout.sizes(terms, room + layout.groups[0].people // 2, proven=False)
     ring = sizes.ring.scaled(share.scale)
     if ring.bits > _MOST_BITS:
         raise InputError("counts and their noise do not fit 64 bits: raise epsilon or delta, or set fewer levels")
