@@ -62,7 +62,7 @@ def together(
 
 
 def run(study: Study, table: pa.Table, seed: int) -> Release:
-    if study.protocol.partition == "vertical":
+    if study.partition == "vertical":
         return sy.simulate(study, {one.name: table.select(list(one.columns or ())) for one in study.parties}, seed=seed)
     half = PEOPLE // 2
     return sy.simulate(study, {"north": table.slice(0, half), "south": table.slice(half)}, seed=seed)
