@@ -14,7 +14,7 @@ def test_quick_rows_are_exact_and_small(monkeypatch: pytest.MonkeyPatch) -> None
     assert found["megabytes"].value < found["megabytes through the relay, both ways"].value < 20.6
     # each masked entry once, at 17 bits, is most of it
     assert found["megabytes"].value == pytest.approx(45_222 * 105 * 17 / 8 / 1e6, rel=0.15)
-    noisy = found["cell error at (0.4, 1e-5), against partners too"]
+    noisy = found["cell error at (0.4, 1e-5)"]
     assert noisy.baseline is not None
     assert noisy.value == pytest.approx(2**0.5 * noisy.baseline, rel=0.1)
     assert noisy.baseline == pytest.approx((56 * 2) ** 0.5 * 9.43, rel=1e-3)  # tight zCDP
