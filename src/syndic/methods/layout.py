@@ -119,14 +119,15 @@ class TableLayout:
         ]
         return np.concatenate(found).astype(np.int64)
 
-    def sizes(self, terms: Terms, headroom: int, *, proven: bool) -> ProductSizes:
-        """Return a ring with `headroom` for noise on every count, or a field for rows that are proven."""
+    def sizes(self, terms: Terms, most: int, *, proven: bool) -> ProductSizes:
+        """Return a ring for sums of at most `most` in absolute value, or a field for rows that are proven."""
         columns = [sum(widths) for widths in self.widths.values()] or [1]
+        rows = max(1, *(group.people for group in self.groups))
         return product_sizes(
-            rows=max(1, *(group.people for group in self.groups)),
+            rows=rows,
             entry=1,
             signed=False,
-            headroom=headroom,
+            headroom=most - -(-rows // 2),  # the ring of a product has room for half of its rows already
             columns=columns,
             proven=proven,
             chunk_bytes=min(_CHUNK_BYTES, terms.limits.message_mb * 10**6 // (4 * len(columns))),

@@ -207,8 +207,6 @@ class Marginals(CountsTables, tag="marginals"):
         for name in self.servers:
             member(terms, name)
         proven = adversary_of(self.adversary, self.colluding) == "active"
-        # the sizes have room for half of a group's rows already
-        room -= -(-max(group.people for group in layout.groups) // 2)
         return product_by(
             self.servers,
             label="product",
