@@ -32,14 +32,14 @@ def across(parts: list[CodedTable]) -> list[tuple[str, str]]:
 
 
 def study_of(parts: list[CodedTable], *, message_mb: int = 500, **options: Any) -> Study:
-    """Return a study of tables: by default of all pairs across parties."""
+    """Return a study of all pairs across parties, or of another method."""
     sizes = {name: part.domain[name] for part in parts for name in part.domain.names}
     content = {
         "name": "test",
         "unit": {"neighbours": "replace"},
         "budget": {"epsilon": 1, "delta": 1e-9},
         "limits": {"message_mb": message_mb},
-        "protocol": {"method": "marginals", "cliques": across(parts), **options},
+        "protocol": options if "method" in options else {"method": "marginals", "cliques": across(parts)} | options,
         "parties": [
             {"name": f"p{place}", "people": part.rows, "columns": list(part.domain.names)}
             for place, part in enumerate(parts)

@@ -102,7 +102,7 @@ def test_a_release_is_the_exact_rows_plus_noise_of_the_stated_size(scheme: str, 
 
 
 def test_mixed_rows_without_noise_to_speak_of_are_signs_times_rows() -> None:
-    study = mixing_study("mixes = 400", parties=of_numbers(2, 2, people=20_000), columns=named(4), budget=MANY)
+    study = mixing_study("mixes = 1600", parties=of_numbers(2, 2, people=20_000), columns=named(4), budget=MANY)
     table = numbers(20_000, 4)
     result = published(study, table)
     exact = exact_rows(study, table) / 1024
@@ -110,8 +110,9 @@ def test_mixed_rows_without_noise_to_speak_of_are_signs_times_rows() -> None:
     # columns of the same party and of different ones were mixed by the same signs: products survive
     assert result.mixed.gram().matrix[1:, 1:] / 20_000 == pytest.approx(exact.T @ exact / 20_000, abs=0.12)
     fit = regress(result.mixed.gram(), "x3", ("x0", "x1", "x2"))
-    assert fit.coefficients == pytest.approx(np.linspace(-0.25, 0.25, 3), abs=0.06)
-    assert result.least_squares("x3").coefficients == pytest.approx(np.linspace(-0.25, 0.25, 3), abs=0.06)
+    # signs alone give a standard error of 0.03; the published fit also shrinks by a quarter
+    assert fit.coefficients == pytest.approx(np.linspace(-0.25, 0.25, 3), abs=0.12)
+    assert result.least_squares("x3").coefficients == pytest.approx(np.linspace(-0.19, 0.19, 3), abs=0.12)
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "20"])

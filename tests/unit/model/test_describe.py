@@ -213,8 +213,8 @@ def test_columns_at_different_parties_are_tested_from_their_noisy_table() -> Non
     assert test is not None
     assert ordered is not None
     plain = stats.chi2_contingency(table, correction=False).statistic
-    assert test.statistic == pytest.approx(plain, rel=0.05)
-    assert ordered.statistic == pytest.approx(4000 * np.corrcoef(arm, grade)[0, 1] ** 2, rel=0.05)
+    assert test.statistic == pytest.approx(plain, rel=0.15)
+    assert ordered.statistic == pytest.approx(4000 * np.corrcoef(arm, grade)[0, 1] ** 2, rel=0.15)
     with pytest.raises(InputError, match="no noisy table has both grade and other"):
         release.chi_squared("grade", "other")
 
