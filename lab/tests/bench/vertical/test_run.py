@@ -5,8 +5,8 @@ from made import made_table
 
 from syndic.kernel import Exchange
 from syndic_lab.bench.model.synthesis_data import Coded
-from syndic_lab.bench.vertical.run import of_processes, of_table
-from syndic_lab.bench.vertical.runs import cut, sent_once, vertical
+from syndic_lab.bench.vertical.run import of_cuts, of_processes, of_table
+from syndic_lab.bench.vertical.runs import cut, grid_of, held_by, sent_once, vertical
 
 SIZES = {"a": 3, "b": 4, "c": 2, "d": 5, "e": 3}
 
@@ -61,3 +61,15 @@ def test_processes_are_measured_too() -> None:
     assert rows[0].value > 0.1
     assert rows[0].published == 5406.0
     assert all(0 < row.value < 1 for row in rows[1:])
+
+
+def test_people_and_columns_are_cut_both_ways() -> None:
+    data = coded(600)
+    rows = held_by(data, grid_of(data, "0.8", 3, 2, lacking=True))
+    assert [len(table) for table in rows.values()] == [200] * 6
+    assert rows["g1p0"].equals(data.table.slice(200, 200).select(["a", "b", "c"]))
+    assert [rows[name].column_names for name in ("g0p1", "g2p1")] == [["d", "e"], ["d"]]
+    found = {(row.row, row.metric): row.value for row in of_cuts(data, [0])}
+    assert found["made, epsilon 0.8, 2 x 2 parties", "not covered"] == 0
+    assert found["made, epsilon 0.8, 3 x 2 parties, one lacks half of its columns", "not covered"] > 0
+    assert ("made, epsilon 0.8, delta 1e-08, 2 x 2 parties in processes", "wall seconds") in found

@@ -34,7 +34,7 @@ from syndic_lab.bench.vertical.methods import (
     SKETCH,
     TREE,
 )
-from syndic_lab.bench.vertical.run import EPSILON, PUBLISHED_SECONDS, of_processes, of_table, of_trusting
+from syndic_lab.bench.vertical.run import EPSILON, PUBLISHED_SECONDS, of_cuts, of_processes, of_table, of_trusting
 from syndic_lab.bench.vertical.svm import of_svm
 from syndic_lab.bench.vertical.table import coded_table
 
@@ -158,6 +158,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
         0.1,
         10,
     ),
+    "cuts": Experiment("people and columns cut both ways", lambda plan: of_cuts(plan.data, plan.seeds), 2.5, 2.5),
     "processes": Experiment("real processes", _processes, 0.5, 4),
     "advice": Experiment("what the advice expects, beside what is measured", _advice, 0.0, 15),
 }

@@ -15,12 +15,13 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from syndic.errors import InputError
+from syndic.kernel import groups_of, not_covered
 from syndic.methods import Synthesis
 from syndic.methods.synthesis.result import SyntheticTable
-from syndic.study import simulate
+from syndic.study import Study, simulate
 from syndic_lab.bench.model.synthesis_data import Coded, codes_of, distances
 from syndic_lab.bench.row import Row
-from syndic_lab.bench.vertical.runs import Found, curator, cut, glued, study_of, vertical
+from syndic_lab.bench.vertical.runs import Found, curator, cut, found_by, glued, grid_of, held_by, study_of, vertical
 
 EPSILON: Final = "0.8"
 # 23.1 minutes a party for sketches and 67 at the server
@@ -52,22 +53,40 @@ def of_trusting(data: Coded, seeds: Sequence[int]) -> Iterator[Row]:
     yield from _ratios(f"{data.name}, epsilon {EPSILON}, 2 parties, partners trusted", found, trusted)
 
 
+def of_cuts(data: Coded, seeds: Sequence[int]) -> Iterator[Row]:
+    """Yield what people and columns cut both ways reach: two groups of two parties, three groups where columns lack."""
+    trusted = [curator(data, EPSILON, seed) for seed in seeds]
+    for title, study in (
+        ("2 x 2 parties", grid_of(data, EPSILON, 2, 2)),
+        ("3 x 2 parties, one lacks half of its columns", grid_of(data, EPSILON, 3, 2, lacking=True)),
+    ):
+        found, row = [found_by(data, study, seed) for seed in seeds], f"{data.name}, epsilon {EPSILON}, {title}"
+        yield from _apart(row, found, trusted)
+        yield from _ratios(row, found, trusted)
+        yield _row(row, "megabytes", max(one.sent for one in found) / 1e6, "MB")
+        lacking = len(not_covered(groups_of(study), study.schema.names))
+        yield _row(row, "not covered", lacking, "lines of the plan on what lacks people")
+    yield from _in_processes(data, grid_of(data, EPSILON, 2, 2, delta=REAL_DELTA), "2 x 2 parties in processes", None)
+
+
 def of_processes(data: Coded, published: float | None) -> Iterator[Row]:
     """Yield the wall time of two parties and a coordinator, each in a process of its own."""
     study = study_of(data, EPSILON, cut(data, 2), Synthesis(), REAL_DELTA)
+    return _in_processes(data, study, "2 parties in processes", published)
+
+
+def _in_processes(data: Coded, study: Study, title: str, published: float | None) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
-        sources = {}
-        for party in study.parties:
-            path = Path(folder) / f"{party.name}.parquet"
-            pq.write_table(data.table.select(list(party.columns or ())), path)
-            sources[party.name] = str(path)
+        sources = {name: str(Path(folder) / f"{name}.parquet") for name in (party.name for party in study.parties)}
+        for name, rows in held_by(data, study).items():
+            pq.write_table(rows, sources[name])
         begin = time.perf_counter()
         release = simulate(study, sources, runtime="processes", folder=Path(folder) / "run")
         seconds = time.perf_counter() - begin
     result = release.result
     if not isinstance(result, SyntheticTable):
         raise InputError("the synthesis made no table")
-    row = f"{data.name}, epsilon {EPSILON}, delta {float(REAL_DELTA):g}, 2 parties in processes"
+    row = f"{data.name}, epsilon {EPSILON}, delta {float(REAL_DELTA):g}, {title}"
     yield _row(row, "wall seconds", seconds, "s, end to end", published=published)
     made = codes_of(result.table.to_arrow(), data.schema)
     for ways, value in distances(data.codes(), made, data.domain).items():

@@ -8,9 +8,11 @@ from fractions import Fraction
 from typing import Any, Literal, final
 
 import numpy as np
+import pyarrow as pa
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from syndic.kernel import Exchange, Member, Session, run, schema_of
+from syndic.kernel import Exchange, Member, Session, groups_of, run, schema_of
 from syndic.methods import AnyMethod, Synthesis
 from syndic.privacy import Budget, Unit, gaussian_epsilon, mu_squared_for
 from syndic.random import SimulationRandomness
@@ -79,6 +81,28 @@ def study_of(
     )
 
 
+def grid_of(
+    data: Coded, epsilon: str, groups: int, parties: int, *, lacking: bool = False, delta: Fraction = DELTA
+) -> Study:
+    """Return the study of groups of people whose columns are cut among parties; `lacking`: the last has half of its."""
+    sizes, held = [len(part) for part in np.array_split(np.arange(data.table.num_rows), groups)], cut(data, parties)
+    members = [
+        Member(name=f"g{place}p{number}", group=f"g{place}", people=people, columns=columns)
+        for place, people in enumerate(sizes)
+        for number, columns in enumerate(held)
+    ]
+    if lacking:
+        members[-1] = replace(members[-1], columns=held[-1][: len(held[-1]) // 2])
+    return Study(
+        name="bench",
+        unit=Unit(neighbours="replace"),
+        budget=Budget.of(epsilon, delta),
+        protocol=Synthesis(),
+        parties=tuple(members),
+        schema=data.schema,
+    )
+
+
 def vertical(data: Coded, epsilon: str, seed: int, parties: int, **options: Any) -> Found:
     """Run the synthesis of different parties' columns once, every party in this process."""
     return found_by(data, study_of(data, epsilon, cut(data, parties), Synthesis(**options)), seed)
@@ -105,14 +129,23 @@ def glued(data: Coded, epsilon: str, seed: int, parties: int) -> Found:
     return Found(distances(data.codes(), made, data.domain), seconds, 0)
 
 
+def held_by(data: Coded, study: Study) -> dict[str, pa.Table]:
+    """Return what every party holds: its columns of the people of its group, the groups one after the other."""
+    found, start = {}, 0
+    for group in groups_of(study):
+        rows = data.table.slice(start, group.people)
+        found |= {name: rows.select(schema_of(study, name).names) for name in group.parties}
+        start += group.people
+    return found
+
+
 def made_by(data: Coded, study: Study, seed: int) -> Made:
     """Run a study once, every party in this process."""
     with ExitStack() as stack:
         nodes = {}
-        for party in study.parties:
-            columns = schema_of(study, party.name).names
-            nodes[party.name] = simulated_node(study, party.name, data.table.select(columns), seed)
-            stack.callback(nodes[party.name].close)
+        for name, rows in held_by(data, study).items():
+            nodes[name] = simulated_node(study, name, rows, seed)
+            stack.callback(nodes[name].close)
         session = Session(
             runtime=Local(nodes),
             study=study.digest,
