@@ -79,7 +79,7 @@ def delta_of(events: list[Any], times: int) -> float:
     if isinstance(events[0], PureEvent):
         return 0.0 if times * sum(one.epsilon for one in events) <= EPSILON else 1.0
     rho = times * sum(float(one.rho) for one in events)
-    orders = np.linspace(1.01, 400, 100_000)
+    orders = 1 + np.geomspace(1e-3, 1e6, 200_000)
     logs = (orders - 1) * (orders * rho - EPSILON + np.log1p(-1 / orders)) - np.log(orders)
     return exp(float(logs.min()))
 
