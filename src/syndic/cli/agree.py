@@ -5,6 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
 from syndic.advice import warning
 from syndic.cli import show
@@ -91,6 +92,9 @@ def agree(
             )
     agreement = owner.agree(home, study, lasts=lasts, rehearsal=rehearsal)
     text = f"{agreement.party} agrees to {agreement.run} until {agreement.expires:%Y-%m-%d %H:%M} UTC"
+    if fit is not None and fit.ids is not None:
+        # what programs read is often kept: ids are shown on the owner's screen only
+        fit = replace(fit, ids=replace(fit.ids, forms=()))
     show.as_json_or(text, {"offer": offer, "agreement": agreement, "owner_only": fit}, as_json=as_json)
 
 

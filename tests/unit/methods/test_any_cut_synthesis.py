@@ -14,7 +14,8 @@ from syndic import Study, simulate
 from syndic.advice import NoiseAdvice, advise
 from syndic.data import Table, open_source
 from syndic.errors import InputError, PartyError, RefusedError
-from syndic.kernel import decode, encode
+from syndic.kernel import Call, decode, encode
+from syndic.kernel.view import told
 from syndic.methods import Synthesis
 from syndic.methods.layout import TableNoise
 from syndic.methods.synthesis.measure import Question
@@ -141,6 +142,76 @@ def test_a_round_is_counted_as_it_was_asked(tmp_path: Path) -> None:
     carrier.change = change
     with pytest.raises(PartyError, match="counted as it was asked first"):
         method.coordinate(session)  # type: ignore[arg-type]
+    carrier.close()
+
+
+BESIDE = {"t": ("south", "abcd"), "p": ("north", "a"), "q": ("north", "bc"), "r": ("north", "d")}
+
+
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize("lie", ["none", "told of both questions", "asked one, counts another"])
+def test_a_party_told_of_questions_that_it_missed_has_another_view_when_it_counts(lie: str, tmp_path: Path) -> None:
+    """Views may agree after questions that differ, each party being told that it missed the other's; counts bind it."""
+    agreed = study(BESIDE)
+    carrier, session = carried(agreed, sources(BESIDE), tmp_path)
+    method, sums = agreed.protocol, agreed.plan_as(SynthesisPlan).masked_sums
+    assert isinstance(method, Synthesis)
+    assert sums is not None
+    one, other = (Question(number=1, tables=((name,),)) for name in "ad")
+    send = carrier.send
+
+    def forked(calls: Any, **more: Any) -> Any:
+        changed = {}
+        for name, data in calls.items():
+            call = decode(data, Call)
+            if lie != "none" and call.step in {"ask_round", "count"}:
+                asking, alone = call.step == "ask_round", name == "t"
+                known = told("ask_round", one if alone else other) if asking is alone else b""
+                body = encode(other if alone and (asking or "both" in lie) else one)
+                number = call.number + (1 if alone or not asking else 0)
+                call = msgspec.structs.replace(call, body=body, missed=known, number=number, check=None)
+            changed[name] = encode(call)
+        return send(changed, **more)
+
+    carrier.send = forked  # type: ignore[method-assign]
+    if lie == "asked one, counts another":
+        with pytest.raises(PartyError, match="t: refused: round 1 is counted as it was asked first"):
+            method._open(session, sums.start(session), one)  # type: ignore[arg-type]
+    else:
+        opened = method._open(session, sums.start(session), one)  # type: ignore[arg-type]
+        exact = counted(agreed, one, ("a",), "north", "south")
+        assert (opened.values.tolist() == exact.tolist()) is (lie == "none")
+        assert lie == "none" or (opened.values % 1 != 0).mean() > 0.9, "masks that do not cancel"
+    views = {node.state.view.digest for name, node in carrier.nodes.items() if name != "t"}
+    assert len(views) == 1
+    assert (carrier.nodes["t"].state.view.digest in views) is (lie == "none")
+    carrier.close()
+
+
+def test_a_coordinator_that_counts_before_it_multiplies_opens_nothing(tmp_path: Path) -> None:
+    agreed = study(BESIDE)
+    carrier, session = carried(agreed, sources(BESIDE), tmp_path)
+    method, sums = agreed.protocol, agreed.plan_as(SynthesisPlan).masked_sums
+    assert isinstance(method, Synthesis)
+    assert sums is not None
+    sums.start(session)
+    first, second = Question(number=1, tables=(("a",),)), Question(number=2, tables=(("a", "b"), ("c", "d")))
+    for question in (first, second):
+        with pytest.raises(PartyError, match=r"was requested before|is counted as it was asked"):
+            session.ask(method.count, question)
+        session.ask(method.ask_round, question)
+    with pytest.raises(PartyError, match="each is answered once, in order"):
+        session.ask(method.count, second)
+    session.ask(method.product_keys, ProductStart(seed=bytes(32)))
+    with pytest.raises(PartyError, match="each is answered once, in order"):
+        session.ask(method.product_keys, ProductStart(seed=bytes(range(32))))
+    with pytest.raises(PartyError, match="each is answered once, in order"):
+        session.ask(method.count, second)
+    spent = {
+        name: sum(entry.kind == "reserve" for entry in node.state.ledger.entries())
+        for name, node in carrier.nodes.items()
+    }
+    assert spent == {"t": 1, "p": 0, "q": 0, "r": 0}, "t multiplies with nobody; its sum stays masked"
     carrier.close()
 
 

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from support import COLUMNS, THREE_VERTICAL, VERTICAL, across_study, rows
 from syndic import Release, Study
 from syndic.errors import InputError
+from syndic.methods.comparison import dplt
 from syndic.methods.comparison.dplt import LatentNote
 from syndic.methods.comparison.dplt_plan import DpltPlan
 from syndic.methods.comparison.glued_result import PublishedRows
@@ -187,3 +189,28 @@ def test_studies_that_cannot_run_are_refused(change: dict[str, str], message: st
 def test_parameters_out_of_range_are_refused(options: str) -> None:
     with pytest.raises(InputError):
         across_study("dplt", options)
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {},
+        {"north 1": ("colour",)},
+        {"south 1": ("colour", "age")},
+        {"north 1": ("score", "flag")},
+        {"north 1": ("colour", "colour")},
+        {"north 1": ("colour", "age", "nothing")},
+    ],
+)
+def test_groups_that_a_party_cannot_have_are_refused(lie: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    agreed = across_study("dplt", "group_cells = 100", parties=TWO_AND_TWO, columns=FOUR)
+    plan = planned(agreed)
+    assert {name: len(groups) for name, groups in plan.packed.items()} == {"north": 1, "south": 1}
+    honest = dplt._tables_of_groups
+
+    def lied(plan: Any, party: str, answer: Any) -> Any:
+        return honest(plan, party, replace(answer, groups=lie) if party == "north" else answer)
+
+    monkeypatch.setattr(dplt, "_tables_of_groups", lied)
+    with pytest.raises(InputError, match="north answered with groups"):
+        simulate(agreed, held(agreed, people(60)), seed=1)

@@ -8,13 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from msgspec.structs import replace
 
 from support import rows, study_text
 from syndic import Release, Study, advise, simulate
 from syndic.advice import NoiseAdvice
-from syndic.errors import InputError
-from syndic.methods.histogram.homm import HommPlan, MergedTable
+from syndic.errors import InputError, RefusedError
+from syndic.methods.histogram.homm import Homm, HommPlan, MergedTable, Sanitised
 from syndic.methods.histogram.homm_columns import merged
 from syndic.study import plan
 
@@ -149,10 +148,33 @@ def test_what_does_not_fit_is_refused(more: str, parties: str, words: str) -> No
         agreed(more, parties).check()
 
 
-def test_cells_of_the_whole_grid_are_refused_from_a_party_with_fewer_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest: Any = HommPlan.sparse
-    loud = agreed(budget="epsilon = 0.1")
-    wide = loud.schema.domain.size
-    monkeypatch.setattr(HommPlan, "sparse", lambda self, party: replace(honest(self, party), cells=wide))
-    with pytest.raises(ValueError, match="cells must be between"):
-        simulate(loud, sources())
+@pytest.mark.parametrize(
+    ("cells", "counts"),
+    [
+        ([0, 20], [1, 1]),  # beyond the grid of its two columns, within that of all columns
+        ([2**64 - 1, 3], [1, 1]),
+        ([3, 2**63], [1, 1]),
+        ([3, 1], [1, 1]),
+        ([1, 1], [1, 1]),
+        ([1, 2], [1]),
+        ([[1, 2]], [[1, 1]]),
+        ([1], [-(2**63)]),
+    ],
+)
+def test_counts_that_do_not_fit_the_grid_of_a_party_are_refused(
+    cells: Any, counts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest: Any = Homm.sanitise
+    lie = Sanitised(cells=np.array(cells, dtype=np.uint64), counts=np.array(counts, dtype=np.int64))
+
+    def lies(self: Any, party: Any, message: Any) -> Any:
+        return lie if party.name == "north" and honest(self, party, message) else honest(self, party, message)
+
+    monkeypatch.setattr(lies, "__name__", "sanitise", raising=False)
+    for name in vars(honest):
+        setattr(lies, name, getattr(honest, name))
+    monkeypatch.setattr(Homm, "sanitise", lies)
+    study = agreed()
+    assert study.plan_as(HommPlan).schemas["north"].domain.size <= 20 < study.schema.domain.size
+    with pytest.raises(RefusedError, match="north sent counts"):
+        simulate(study, sources())

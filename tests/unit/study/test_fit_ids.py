@@ -1,5 +1,6 @@
 """What an owner sees of its own ids before an alignment, at home."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +8,13 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from support import VERTICAL, study_text
+from aligning import table
+from organisations import homes_for
+from support import VERTICAL, align_study, study_text
 from syndic.cli.main import cli
 from syndic.data import open_source
 from syndic.data.aligned import IdRule, distinct_ids
+from syndic.document import to_readable_json
 from syndic.study.fit_ids import IdFit, fit_ids
 
 NAMES = ["Ann Hara", "HARA, Ann", "Bo Sör", "bo sor", None, "  ", "Cy", "Cy", "Di", "No. 007"]
@@ -78,3 +82,19 @@ def test_plan_shows_it_to_the_owner_and_writes_nothing(tmp_path: Path, monkeypat
     wrong = CliRunner().invoke(cli, ["plan", "study.toml", "-s", "south=rows.csv"])
     assert wrong.exit_code != 0
     assert "Hara" not in wrong.output
+
+
+def test_agreeing_stores_no_id_and_tells_none_to_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ids = ["Zebedee Quux", "ZEBEDEE QUUX", "Quux, Zebedee", *(f"x{place}" for place in range(57))]
+    study, _ = homes_for(align_study(), {"north": table(ids), "south": table(ids, 1)}, tmp_path)
+    Path("joint.json").write_bytes(to_readable_json(study))
+    words = ["agree", "joint.json", "--home", "north", "--yes", "--despite-fit"]
+    told = CliRunner().invoke(cli, [*words, "--json"])
+    assert told.exit_code == 0, told.output
+    assert json.loads(told.output)["owner_only"]["ids"]["respelled"] == 1
+    assert "zebedee" not in told.output.lower()
+    shown = CliRunner().invoke(cli, words)
+    assert "zebedee" in shown.output.lower()
+    for file in sorted(path for path in tmp_path.rglob("*") if path.is_file() and path.name != "rows.parquet"):
+        assert b"zebedee" not in file.read_bytes().lower(), file

@@ -53,6 +53,7 @@ from syndic.kernel import (
 from syndic.methods.comparison.dplt_plan import (
     DpltPlan,
     count_pairs,
+    name_latents,
     plan_pairs,
     score_noise,
     useful_cells,
@@ -234,7 +235,9 @@ class Dplt(Method, tag="dplt"):
         learned = session.ask(self.learn, Nothing())
         deal_products(session, self, plan.product)
         opened = total.open_next(sums, self.count, Nothing(), total.count, total.ring)
-        groups = {name: one for answer in learned.values() for name, one in _tables_of_groups(plan, answer).items()}
+        groups: dict[str, tuple[Latent, Measurement]] = {}
+        for party, answer in learned.items():
+            groups |= _tables_of_groups(plan, party, answer)
         parts = (opened.values / now.share.scale).reshape(len(now.layout.tables), plan.levels, plan.levels)
         pairs = [Measurement(*one) for one in zip(now.layout.tables, parts, now.variances, strict=True)]
         model = latent_tree(groups, pairs, float(plan.terms.parties[0].people or 0))
@@ -318,9 +321,14 @@ def _batches(table: Table, latents: Mapping[str, Latent]) -> Iterator[Coded]:
     return table.batches(dict.fromkeys(name for one in latents.values() for name in one.domain.names))
 
 
-def _tables_of_groups(plan: DpltPlan, answer: Learned) -> dict[str, tuple[Latent, Measurement]]:
+def _tables_of_groups(plan: DpltPlan, party: str, answer: Learned) -> dict[str, tuple[Latent, Measurement]]:
     """Split one party's noisy counts into tables of groups; raise `InputError` if they do not fit the groups."""
     found, start, noise = {}, 0, plan.counted
+    grouped = sorted(name for columns in answer.groups.values() for name in columns)
+    if tuple(answer.groups) != name_latents(party, len(plan.packed[party])) or grouped != sorted(
+        plan.domains[party].names
+    ):
+        raise InputError(f"{party} answered with groups that are not of its own columns, each in one of them")
     for name, columns in answer.groups.items():
         domain = plan.terms.schema.domain.project(columns)
         values = answer.counts[start : start + domain.size] / noise.scale

@@ -142,8 +142,8 @@ class HommPlan(Plan):
             return None
         return SparseHistogram(noise=noise, cells=self.schemas[party].domain.size, at_least=self.at_least)
 
-    def check_rows(self, party: str, counts: NDArray[np.int64]) -> None:
-        """Refuse counts of more rows than the coordinator may hold: a party may answer anything."""
+    def counted(self, party: str, cells: NDArray[np.integer], counts: NDArray[np.int64]) -> SparseCounts:
+        """Return a party's noisy counts; refuse cells outside its grid, and more rows than the coordinator may hold."""
         most = self.terms.limits.memory_mb
         # as floats, which do not wrap
         rows = float(np.abs(counts.astype(np.float64)).sum())
@@ -151,6 +151,10 @@ class HommPlan(Plan):
             raise RefusedError(
                 f"{party} sent counts of {rows:.3g} rows, more than the study's {most} MB of memory hold"
             )
+        try:
+            return SparseCounts(self.schemas[party].domain, cells.astype(np.int64), counts)
+        except ValueError as error:
+            raise RefusedError(f"{party} sent counts that do not fit its grid: {error}") from None
 
     def events(self, party: str) -> tuple[Event, ...]:
         """One release of the whole histogram."""
@@ -309,11 +313,8 @@ class Homm(Method, tag="homm"):
         tables, histograms = {}, {}
         for done, (name, answer) in enumerate(answers.items()):
             session.progress("draw rows", done, len(answers))
-            session.plan.check_rows(name, answer.counts)
-            schema = session.plan.schemas[name]
-            counts = SparseCounts(schema.domain, answer.cells.astype(np.int64), answer.counts)
-            histograms[name] = counts
-            rows = decode_rows(schema, counts.cells, np.abs(counts.counts), draws).to_arrow()
+            counts = histograms[name] = session.plan.counted(name, answer.cells, answer.counts)
+            rows = decode_rows(session.plan.schemas[name], counts.cells, np.abs(counts.counts), draws).to_arrow()
             if not self.clamp:
                 signs = np.repeat(np.sign(counts.counts).astype(np.int8), np.abs(counts.counts))
                 rows = rows.append_column("weight", pa.array(signs))
@@ -329,7 +330,7 @@ class Homm(Method, tag="homm"):
         for party in plan.terms.parties:
             own = cells.filter(pa.compute.equal(cells["party"], party.name))
             index, counts = (np.asarray(own[name], dtype=np.int64) for name in ("cell", "count"))
-            histograms[party.name] = SparseCounts(plan.schemas[party.name].domain, index, counts)
+            histograms[party.name] = plan.counted(party.name, index, counts)
         return MergedTable(table=ReleasedTable(table), histograms=histograms)
 
     def _noise(self, budget: Budget, unit: Unit) -> Noise:

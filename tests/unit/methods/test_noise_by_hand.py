@@ -1,0 +1,213 @@
+"""Noise really drawn, against variances and charges that are worked out here from the study alone, over many cuts."""
+
+from collections.abc import Iterator
+from itertools import combinations
+from math import exp, sqrt
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from support import COLUMNS, rows, study_text
+from syndic import Study, simulate
+from syndic.kernel import Party
+from syndic.methods.histogram.tables import MarginalTables
+from syndic.methods.synthesis.plan import SynthesisPlan
+from syndic.methods.synthesis.result import SyntheticTable
+from syndic.privacy import ConcentratedEvent, GaussianEvent, PureEvent
+from syndic.random import SimulationRandomness
+
+FOUR = COLUMNS + '[[schema.columns]]\nname = "flag"\nkind = "boolean"\nmissing = { value = false }\n'
+EVERY = ("colour", "age", "score", "flag")
+ZEROS = '{ columns = ["colour", "flag"], cells = [["red", "true"]] }'
+EPSILON, DELTA = 1.0, 1e-6
+REPLACE, ADDED = 'neighbours = "replace"', 'neighbours = "add_remove"'
+
+Held = dict[str, tuple[str, tuple[str, ...]]]
+TWO: Held = {"a": ("x", ("colour", "age")), "b": ("x", ("score", "flag"))}
+THREE: Held = {"a": ("x", ("colour",)), "b": ("x", ("age", "flag")), "c": ("x", ("score",))}
+TWICE: Held = {**THREE, "c": ("x", ("score", "age"))}
+BESIDE: Held = {"d": ("y", EVERY), **THREE}
+LACKING: Held = {"a": ("x", ("colour", "age")), "b": ("y", ("age", "score")), "c": ("z", EVERY), "d": ("w", ("flag",))}
+LACKING |= {"e": ("v", ("age", "flag"))}
+ALONE: Held = {"a": ("x", ("colour",)), "b": ("y", ("age", "score")), "c": ("z", ("age", "flag"))}
+SAME: Held = {name: (name, EVERY) for name in "abcd"}
+PEOPLE = {"x": 60, "y": 45, "z": 30, "w": 35, "v": 40}
+
+
+def agreed(held: Held, method: str, options: str, unit: str) -> Study:
+    parties = "".join(
+        f'[[parties]]\nname = "{name}"\npeople = {PEOPLE.get(group, 50)}\ngroup = "{group}"\n'
+        f"columns = [{', '.join(f'{one!r}' for one in columns)}]\n"
+        for name, (group, columns) in held.items()
+    )
+    budget, protocol = f"epsilon = {EPSILON}\ndelta = {DELTA}", f'method = "{method}"\n{options}'
+    return Study.loads(study_text(unit=unit, budget=budget, parties=parties, columns=FOUR, protocol=protocol))
+
+
+def sources(held: Held) -> dict[str, pa.Table]:
+    found = {}
+    for name, (group, columns) in held.items():
+        table = rows(PEOPLE.get(group, 50), 1 + sum(map(ord, group)))
+        table = table.append_column("flag", pa.array(np.asarray(table["age"]) > 50))
+        table = table.append_column("who", pa.array([place // 2 for place in range(len(table))]))
+        found[name] = table.select([*columns, "who"])
+    return found
+
+
+def counted_by(held: Held, names: tuple[str, ...]) -> frozenset[str]:
+    """Return who counts a table: in each group the first party that has each column, if these are one or two."""
+    found: set[str] = set()
+    for group in {group for group, _ in held.values()}:
+        own = {name: columns for name, (where, columns) in held.items() if where == group}
+        first = {next((party for party, columns in own.items() if one in columns), None) for one in names}
+        if None not in first and len(first) <= 2:
+            found |= {one for one in first if one is not None}
+    return frozenset(found)
+
+
+def delta_of(events: list[Any], times: int) -> float:
+    """Return a delta at `EPSILON` of some events, all of them `times` over."""
+    assert all(type(one) is type(events[0]) for one in events)
+    if isinstance(events[0], GaussianEvent):
+        mu = sqrt(times * sum(float(one.mu_squared) for one in events))
+        slack = times * sum(float(one.slack) for one in events)
+        below, above = (NormalDist().cdf(side * mu / 2 - EPSILON / mu) for side in (1, -1))
+        return below - exp(EPSILON) * above + slack * (1 + exp(EPSILON))
+    if isinstance(events[0], PureEvent):
+        return 0.0 if times * sum(one.epsilon for one in events) <= EPSILON else 1.0
+    rho = times * sum(float(one.rho) for one in events)
+    orders = 1 + np.geomspace(1e-3, 1e6, 200_000)
+    logs = (orders - 1) * (orders * rho - EPSILON + np.log1p(-1 / orders)) - np.log(orders)
+    return exp(float(logs.min()))
+
+
+def needed(event: Any, tables: int, moved: int, places: int) -> float:
+    """Return the variance that a count needs, if one person at one place moves each table by `moved` in squared l2.
+
+    A person at several places moves it by as many times in l2, and the whole release costs as many charges.
+    """
+    square = places**2 * tables * moved
+    if isinstance(event, GaussianEvent):
+        return square / float(places * event.mu_squared)
+    assert isinstance(event, ConcentratedEvent)
+    return square / float(2 * places * event.rho)
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, int]]:
+    """Keep what every party adds to every sum: its name, the noise and how many numbers."""
+    found: list[tuple[str, Any, int]] = []
+    contribute = Party.contribute
+
+    def kept(self: Any, share: Any, values: Any, *, why: str) -> Any:
+        found.append((self.name, share, values.size))
+        return contribute(self, share, values, why=why)
+
+    monkeypatch.setattr(Party, "contribute", kept)
+    return found
+
+
+def variances(noise: Any, size: int, scale: int) -> Any:
+    """Return what is drawn on each of `size` numbers, in squared rows."""
+    randomness = SimulationRandomness(3, "by hand")
+    values = np.zeros(size, dtype=np.int64)
+    draws = np.stack([noise.apply(values, randomness) for _ in range(300)]) / scale
+    return (draws**2).mean(axis=0)
+
+
+STUDIES = {
+    "two parties": (TWO, "marginals", "", REPLACE, 1, 0),
+    "two of three, two collude": (THREE, "marginals", "colluding = 2", REPLACE, 2, 0),
+    "a column twice": (TWICE, "marginals", "", REPLACE, 1, 0),
+    "one beside three, in two groups": (BESIDE, "marginals", "", f"{REPLACE}\nparties = 2", 1, 0),
+    "servers": (BESIDE, "marginals", 'servers = ["a", "d", "c"]', REPLACE, 1, 0),
+    "lacking, rows, missing": (LACKING, "marginals", "missing = 1", f"{ADDED}\nrows = 3\nparties = 2", 1, 1),
+    "lacking, weighted": (
+        LACKING,
+        "marginals",
+        "colluding = 2",
+        f'{ADDED}\nrows = 3\nperson = "who"\nchoose = "weighted"',
+        2,
+        0,
+    ),
+    "nobody has a table with another": (ALONE, "marginals", "", f"{ADDED}\nparties = 3", 1, 0),
+    "synthesis, nobody colludes": (TWO, "synthesis", "colluding = 0", REPLACE, 0, 0),
+    "synthesis, two collude": (THREE, "synthesis", "colluding = 2", REPLACE, 2, 0),
+    "synthesis, target and keep": (
+        THREE,
+        "synthesis",
+        f'target = "flag"\nkeep = [["age", "score"]]\nzeros = [{ZEROS}]',
+        REPLACE,
+        1,
+        0,
+    ),
+    "synthesis, one beside three, in two groups": (BESIDE, "synthesis", "", f"{REPLACE}\nparties = 2", 1, 0),
+    "synthesis, servers": (BESIDE, "synthesis", 'servers = ["a", "d", "c"]', REPLACE, 1, 0),
+    "synthesis, lacking": (LACKING, "synthesis", "", f"{REPLACE}\nparties = 3", 1, 0),
+    "synthesis, nobody with another": (ALONE, "synthesis", "", REPLACE, 1, 0),
+    "synthesis, rows, missing": (SAME, "synthesis", "missing = 1", f"{ADDED}\nrows = 2\nparties = 2", 1, 1),
+    "synthesis, weighted": (
+        SAME,
+        "synthesis",
+        "interactions = false",
+        f'{ADDED}\nrows = 3\nperson = "who"\nchoose = "weighted"',
+        1,
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("which", STUDIES)
+def test_what_honest_parties_draw_is_enough_for_the_charge(which: str, drawn: list[tuple[str, Any, int]]) -> None:
+    held, method, options, unit, colluding, missing = STUDIES[which]
+    study = agreed(held, method, options, unit)
+    study.check()
+    result = simulate(study, sources(held), seed=2).result
+    places = study.unit.parties
+    events = [list(study.plan.events(name)) for name in held]
+    assert all(one == events[0] for one in events)
+    # orders on a grid: a little more than the least delta
+    assert 0.5 * DELTA < delta_of(events[0], places) <= DELTA * (1 + 1e-6)
+    most = {"rows = 3": 9, "rows = 2": 4}.get(next((line for line in unit.split("\n") if "rows" in line), ""), 1)
+    moved = 2 if REPLACE in unit else 1 if "weighted" in unit else most
+    for number, (tables, sizes, squared) in enumerate(asked(study, result, moved)):
+        sums = drawn[number * len(held) : (number + 1) * len(held)]
+        assert sorted(name for name, _, _ in sums) == sorted(held)
+        least = needed(events[0][number], len(tables), squared, places)
+        scale = opened_scale(study, sums[0][1])
+        own = {name: np.split(variances(noise, size, scale), np.cumsum(sizes)[:-1]) for name, noise, size in sums}
+        for place, names in enumerate(tables):
+            who, per = counted_by(held, names), {name: float(own[name][place].mean()) for name in held}
+            assert who
+            for gone in combinations(held, colluding + missing):
+                if who <= set(gone):
+                    continue  # nobody else's rows are in it
+                left = sum(value for name, value in per.items() if name not in gone)
+                close = 1 - 5 * sqrt(2 / (300 * sizes[place]))
+                assert left >= close * least, (names, gone, left / least)
+
+
+def asked(study: Study, result: Any, moved: int) -> Iterator[tuple[tuple[tuple[str, ...], ...], list[int], int]]:
+    """Return the tables of every sum, how many numbers each has, and how far one person moves each."""
+    if isinstance(result, MarginalTables):
+        yield result.note.tables, [table.values.size for table in result.tables], moved
+        return
+    assert isinstance(result, SyntheticTable)
+    rounds = iter(result.note.rounds)
+    for room in study.plan_as(SynthesisPlan).size.rooms:
+        if room.parity:  # every row is +1 or -1 in each
+            assert result.note.parities is not None
+            sets = result.note.parities.sets
+            yield (EVERY,) * sets, [1] * sets, moved * (2 if study.unit.sizes_are_public else 1)
+            continue
+        one = next(rounds)
+        levels = dict(zip(study.schema.names, one.groups, strict=True)) if one.groups else {}
+        size = {name: max(levels[name]) + 1 if levels else study.schema[name].size for name in study.schema.names}
+        yield one.tables, [int(np.prod([size[name] for name in names])) for names in one.tables], moved
+
+
+def opened_scale(study: Study, noise: Any) -> int:
+    return int(getattr(noise, "scale", 1)) * (study.unit.scale if study.protocol.title.startswith("Marginal") else 1)
