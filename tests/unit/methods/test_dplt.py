@@ -177,7 +177,7 @@ def test_studies_that_cannot_run_are_refused(change: dict[str, str], message: st
 @pytest.mark.parametrize(
     "options",
     [
-        "colluding = 2",
+        "colluding = -1",
         "group = 0",
         "levels = 1",
         "levels = 65",

@@ -140,8 +140,8 @@ class Dplt(Method, tag="dplt"):
     rows: int | None = None
 
     def __post_init__(self) -> None:
-        if self.colluding not in (0, 1):
-            raise ValueError(f"colluding ({self.colluding}) must be 0 or 1: a table's noise has two shares")
+        if self.colluding < 0:
+            raise ValueError(f"colluding ({self.colluding}) must not be negative")
         if self.group < 1 or (self.group_cells is not None and self.group_cells < 1):
             raise ValueError("group and group_cells must be at least 1")
         if self.levels is not None and not 2 <= self.levels <= _MOST_LEVELS:

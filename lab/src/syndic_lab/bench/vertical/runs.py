@@ -131,7 +131,8 @@ def glued(data: Coded, epsilon: str, seed: int, parties: int) -> Found:
 
 def held_by(data: Coded, study: Study) -> dict[str, pa.Table]:
     """Return what every party holds: its columns of the people of its group, the groups one after the other."""
-    found, start = {}, 0
+    found: dict[str, pa.Table] = {}
+    start = 0
     for group in groups_of(study):
         rows = data.table.slice(start, group.people)
         found |= {name: rows.select(schema_of(study, name).names) for name in group.parties}
