@@ -64,7 +64,7 @@ def test_markdown(folder: Path, golden: Callable[[str, str], None]) -> None:
 
 
 def test_summary_counts_every_verdict() -> None:
-    assert summary_of(DONE) == "1 of 2 tables and figures in 20 s: 1 agrees, 2 differs, 1 cheaper"
+    assert summary_of(DONE) == "1 of 2 tables and figures in 12 s of processor time: 1 agrees, 2 differs, 1 cheaper"
 
 
 def test_the_page_has_tables_and_plots_and_nothing_from_outside(folder: Path) -> None:

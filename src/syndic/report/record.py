@@ -83,7 +83,7 @@ def roles_section(release: Release) -> Section:
 
 def _split(partition: str) -> str:
     return {
-        "horizontal": "people (every party has different people, the same columns)",
+        "horizontal": "people (every party has different people)",
         "vertical": "columns (every party has different columns, the same people)",
         "mixed": "people and columns (parties of a group have different columns of the same people)",
     }.get(partition, partition)

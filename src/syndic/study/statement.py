@@ -19,7 +19,7 @@ OTHER_ADVERSARIES: Final = "Against other adversaries"
 _ROUNDING: Final = 0.999
 _DELTAS = tuple(Fraction(1, 10**power) for power in range(3, 13))
 _PARTITIONS: Final = {
-    "horizontal": "horizontal partition (different people, same columns)",
+    "horizontal": "horizontal partition (different people at each party)",
     "vertical": "vertical partition (same people, different columns)",
     "mixed": "mixed partition (groups of people; different columns of a group at different parties)",
 }

@@ -45,8 +45,8 @@ def summary_of(done: Sequence[Done]) -> str:
     ran = [one for one in done if one.outcome is not None]
     counts = Counter(verdict for one in done for verdict in one.verdicts)
     said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
-    seconds = sum(one.outcome.seconds for one in ran if one.outcome)
-    return f"{len(ran)} of {len(done)} tables and figures in {in_words(seconds)}: {said or 'no verdict'}"
+    seconds = sum(one.outcome.cpu_seconds for one in ran if one.outcome)
+    return f"{len(ran)} of {len(done)} tables and figures in {in_words(seconds)} of processor time: {said or 'no verdict'}"
 
 
 def sections_of(items: Sequence[Item], done: Sequence[Done]) -> list[tuple[str, Section]]:
