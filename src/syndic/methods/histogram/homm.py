@@ -330,7 +330,7 @@ class Homm(Method, tag="homm"):
         for party in plan.terms.parties:
             own = cells.filter(pa.compute.equal(cells["party"], party.name))
             index, counts = (np.asarray(own[name], dtype=np.int64) for name in ("cell", "count"))
-            histograms[party.name] = plan.counted(party.name, index, counts)
+            histograms[party.name] = SparseCounts(plan.schemas[party.name].domain, index, counts)
         return MergedTable(table=ReleasedTable(table), histograms=histograms)
 
     def _noise(self, budget: Budget, unit: Unit) -> Noise:
