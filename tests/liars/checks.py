@@ -15,7 +15,7 @@ from typing import Any, final
 
 import numpy as np
 
-from liars.world import Drawn, Numbers, World, kept_of, sums_of
+from liars.world import Drawn, Hidden, Numbers, World, kept_of, sums_of
 from syndic.kernel import Call, Node, decode
 from syndic.mpc.align.work import ORDER_NAME, StoredOrder
 from syndic.mpc.graph import Seats
@@ -230,7 +230,7 @@ def openings(one: World, other: World, sums: Iterable[Sum]) -> Iterator[Opening]
     for number, chosen in sums:
         if all(other.hidden.get((number, name)) for name in chosen):
             here, there = ([world.hidden[number, name][0] for name in chosen] for world in (one, other))
-            if [each.body for each in here] != [each.body for each in there]:
+            if [_asked(each) for each in here] != [_asked(each) for each in there]:
                 continue  # other noise let the coordinator ask something else
             drawn = [each.drawn for each in here if each.drawn is not None]
             known = _liars_shares(one, other, number)
@@ -243,6 +243,11 @@ def openings(one: World, other: World, sums: Iterable[Sum]) -> Iterator[Opening]
     yield from _products(one, other)
     yield from _released(one, other)
     yield from _averages(one, other)
+
+
+def _asked(hidden: Hidden) -> tuple[Any, ...]:
+    """Return what a party was asked: the question itself, or how many numbers where an earlier step had it."""
+    return hidden.body, np.shape(hidden.plain)
 
 
 def _liars_shares(one: World, other: World, number: int) -> list[str]:

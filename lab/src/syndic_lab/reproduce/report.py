@@ -46,7 +46,9 @@ def summary_of(done: Sequence[Done]) -> str:
     counts = Counter(verdict for one in done for verdict in one.verdicts)
     said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
     seconds = sum(one.outcome.cpu_seconds for one in ran if one.outcome)
-    return f"{len(ran)} of {len(done)} tables and figures in {in_words(seconds)} of processor time: {said or 'no verdict'}"
+    return (
+        f"{len(ran)} of {len(done)} tables and figures in {in_words(seconds)} of processor time: {said or 'no verdict'}"
+    )
 
 
 def sections_of(items: Sequence[Item], done: Sequence[Done]) -> list[tuple[str, Section]]:
