@@ -110,9 +110,9 @@ def test_mixed_rows_without_noise_to_speak_of_are_signs_times_rows() -> None:
     # columns of the same party and of different ones were mixed by the same signs: products survive
     assert result.mixed.gram().matrix[1:, 1:] / 20_000 == pytest.approx(exact.T @ exact / 20_000, abs=0.12)
     fit = regress(result.mixed.gram(), "x3", ("x0", "x1", "x2"))
-    # signs alone give a standard error of 0.03; the published fit also shrinks by a quarter
-    assert fit.coefficients == pytest.approx(np.linspace(-0.25, 0.25, 3), abs=0.12)
-    assert result.least_squares("x3").coefficients == pytest.approx(np.linspace(-0.19, 0.19, 3), abs=0.12)
+    # over eight seeds the largest error was 0.05; the published fit also shrinks by a quarter
+    assert fit.coefficients == pytest.approx(np.linspace(-0.25, 0.25, 3), abs=0.08)
+    assert result.least_squares("x3").coefficients == pytest.approx(np.linspace(-0.19, 0.19, 3), abs=0.08)
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "20"])
