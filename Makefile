@@ -7,6 +7,8 @@ LOCK := $(CURDIR)/constraints.txt
 PIP = PIP_CONSTRAINT=$(LOCK) PIP_BUILD_CONSTRAINT=$(LOCK) $(BIN)/python -m pip install --quiet
 # two workers on two cores: threads of linear algebra on small matrices only wait for each other
 ONE_THREAD = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+# empty, whatever it was: tests start many processes, and none should compile the package again
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: setup lock demo imports test test-bench test-deploy test-lowest fuzz coverage mutation bench peers pages docs publish dist lint format clean
 
@@ -40,10 +42,10 @@ lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# lint and pages beside each other, then the tests; conftest.py orders the files
+# lint and pages beside each other, then the tests; conftest.py orders the files. A worker more than two cores: some wait
 test: $(VENV)/dev
 	$(MAKE) --jobs 2 lint docs
-	$(ONE_THREAD) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not deploy and not bench"
+	$(ONE_THREAD) $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not deploy and not bench"
 
 # Benchmarks that check their own figures, published ones among them: some minutes.
 test-bench: $(VENV)/dev

@@ -27,7 +27,7 @@ from syndic.random import SystemRandomness
 from syndic.study import Study
 from syndic_lab.bench.open_vertical import CodedTable, OpenCarrier, OpenVertical
 
-TRIES = 300  # more than any planted fault below needs to be found
+TRIES = 200  # more than any planted fault below needs to be found
 MISS = 1e-7  # chance that one confidence bound is wrong
 EPSILON, DELTA = 1.0, 0.01
 
@@ -163,7 +163,7 @@ def test_all_other_parties_together_stay_within_epsilon() -> None:
 @pytest.mark.parametrize("sees", [coordinator, parties("p1")], ids=["coordinator", "partner"])
 def test_nearly_no_noise_is_caught(sees: Sees, monkeypatch: pytest.MonkeyPatch) -> None:
     less_noise(monkeypatch, 200)
-    assert shown(study_for(2, adversary="passive"), sees, tries=240) > EPSILON
+    assert shown(study_for(2, adversary="passive"), sees, tries=200) > EPSILON
 
 
 def left_noise(study: Study, tries: int) -> float:

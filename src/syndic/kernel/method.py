@@ -87,7 +87,8 @@ def _frozen(value: Made) -> Made:
         value.setflags(write=False)
         return value
     for each in _parts(value):
-        if not isinstance(each, str | int | Domain):  # most of a large plan
+        # most of a large plan are names of columns
+        if not isinstance(each, str | int | Domain) and not (isinstance(each, tuple) and {*map(type, each)} == {str}):
             _frozen(each)
     return value
 

@@ -9,6 +9,7 @@ counted in that group. A table over all people is the sum over groups, of which 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any, Final, Protocol, final
 
 import numpy as np
@@ -99,7 +100,7 @@ class TableLayout:
 
     def size(self, names: Names) -> int:
         """Return the number of cells of some columns."""
-        return self.domain.project(names).size
+        return prod([self.domain.sizes[axis] for axis in self.domain.axes(names)])
 
     def count(self, pair: Pair) -> int:
         """Return how many counts a pair of parties opens."""

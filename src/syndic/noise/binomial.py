@@ -75,12 +75,18 @@ class BinomialNoise(Document, frozen=True, kw_only=True):
     @property
     def mean(self) -> int:
         """What is subtracted from the sum of the coins: their mean, or a half less."""
-        return sum(self.coins) // 2
+        return self._largest // 2
 
     @property
     def reach(self) -> int:
         """The largest absolute value."""
-        return sum(self.coins) - self.mean
+        return self._largest - self.mean
+
+    @property
+    def _largest(self) -> int:
+        """The sum of all coins if each is 1."""
+        upper = sum(weight * count for weight, count in zip(self.weights, self.counts, strict=True))
+        return ((upper + 1) << self.power) - 1
 
     def mu(self, steps: int) -> float:
         """Return mu for a value that moves by so many steps at most; infinity where none is known."""

@@ -41,7 +41,7 @@ ANY = st.binary(max_size=9) | st.text('F",\r ', max_size=9).map(str.encode) | st
     data=st.data(),
     end=st.sampled_from([b"\n", b"\r\n"]),
 )
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_line_of_a_csv_file(
     width: int,
     cells: list[tuple[bytes, ...]],

@@ -13,7 +13,7 @@ from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.methods.vertimrf.sketch.cost import phantoms_needed, sketch_cost
 from syndic.methods.vertimrf.sketch.encode import People, encode, person_digests
 from syndic.methods.vertimrf.sketch.plan import SketchPlan
-from syndic.mpc.triple import dealt_half, left_share, right_share
+from syndic.mpc.triple import ProductSizes, dealt_half, left_share, right_share
 from syndic.mpc.twoserver import TwoServers
 from syndic.noise.binomial import SLACK, binomial_for
 from syndic.privacy import Budget, Cost, GaussianEvent
@@ -81,9 +81,11 @@ def _one_run_sum(count: int, randomness: Randomness) -> list[Trial]:
 # Noise between two servers.
 
 
-def _tossed(agreed: TwoServers, randomness: Randomness) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def _tossed(
+    agreed: TwoServers, coins: NDArray[np.int64], sizes: ProductSizes, randomness: Randomness
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return both servers' shares of one value's fresh noise, and what the first one's coins alone come to."""
-    field, sizes, weights = agreed.field, agreed.product.sizes, np.array(agreed.noise.coins)[:, None]
+    field, weights = agreed.field, coins[:, None]
     one, two = ((randomness.words(weights.size) & np.uint64(1)).astype(np.int64)[:, None] for _ in agreed.servers)
     masks = [field.reduce(randomness.words(weights.size))[:, None] for _ in agreed.servers]
     opened = [field.subtract(field.reduce(own), mask) for own, mask in zip((one, two), masks, strict=True)]
@@ -105,9 +107,10 @@ def _two_servers(count: int, randomness: Randomness) -> list[Trial]:
     draws, shift, event = count // 12, 5, GaussianEvent(mu_squared=Fraction(1, 4), slack=SLACK)
     noise = binomial_for(((shift, 1),), event.mu_squared)
     agreed = TwoServers(servers=("a", "b"), dimension=1, largest=shift, noise=noise)
+    coins, sizes = np.array(noise.coins), agreed.product.sizes
     views: dict[str, list[NDArray[np.int64]]] = {}
     for total in (shift, 0):
-        drawn = [_tossed(agreed, randomness) for _ in range(draws)]
+        drawn = [_tossed(agreed, coins, sizes, randomness) for _ in range(draws)]
         one, two, own = (np.concatenate(each) for each in zip(*drawn, strict=True))
         opened = total + one + two
         for name, seen in {

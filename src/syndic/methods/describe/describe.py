@@ -192,7 +192,6 @@ class Describe(Method, tag="describe"):
         cliques = tuple(dict.fromkeys(block.clique for block in blocks))
         return DescribePlan(
             terms=terms,
-            domains=tuple(schema.domain.project(one) for one in cliques),
             cut=layout_of(groups_of(terms), cliques, schema.domain),
             product=None,
             noise=noise,

@@ -31,11 +31,11 @@ from typing import ClassVar, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.data import Domain
 from syndic.errors import InputError
 from syndic.kernel import (
     UNDER_MASKS,
     Adversary,
+    Group,
     Method,
     Nothing,
     Party,
@@ -184,19 +184,16 @@ class Marginals(CountsTables, tag="marginals"):
     def plan(self, terms: Terms) -> MarginalsPlan:
         """Choose the tables, calibrate the noise to the strictest budget, and size the ring for both."""
         groups = groups_of(terms)
-        domains = self._domains(terms)
-        layout = layout_of(groups, [domain.names for domain in domains], terms.schema.domain)
+        layout = layout_of(groups, self._tables(terms, groups), terms.schema.domain)
         graph = sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)
-        noise = self._noise(terms, domains)
+        noise = self._noise(terms, layout)
         # room for all rows of all people in one cell, and for the noise
         room = sum(group.people for group in groups) * terms.unit.most
         room += noise.tail(OVERFLOW / noise.dimension, noise.parties)
         product = self._multiplied(terms, layout, room)
         ring = product.sizes.ring if product else ring_for(room)
         masked_sum = MaskedSum(label="marginals", graph=graph, count=noise.dimension, ring=ring)
-        return MarginalsPlan(
-            terms=terms, domains=domains, noise=noise, masked_sum=masked_sum, cut=layout, product=product
-        )
+        return MarginalsPlan(terms=terms, noise=noise, masked_sum=masked_sum, cut=layout, product=product)
 
     def _multiplied(self, terms: Terms, layout: TableLayout, room: int) -> SecureProduct | None:
         """Return the product of all tables that two parties count together, in a ring with room for the sum."""
@@ -225,9 +222,9 @@ class Marginals(CountsTables, tag="marginals"):
         """Read back `marginals.parquet` and `marginals.json`."""
         return read_marginals(plan.domains, folder)
 
-    def _domains(self, terms: Terms) -> tuple[Domain, ...]:
-        """Return the domain of every table that is counted."""
-        names, domain, groups = terms.schema.names, terms.schema.domain, groups_of(terms)
+    def _tables(self, terms: Terms, groups: Sequence[Group]) -> tuple[Names, ...]:
+        """Return the columns of every table that is counted."""
+        names, domain = terms.schema.names, terms.schema.domain
         for columns in self.cliques:
             domain.axes(columns)
             if not covered(groups, columns):
@@ -235,16 +232,18 @@ class Marginals(CountsTables, tag="marginals"):
                     f"cliques: no group has {', '.join(columns)} at one or two parties: nobody can count them together"
                 )
         if self.cliques:
-            return tuple(domain.project(columns) for columns in self.cliques)
-        wanted = [*((name,) for name in names), *itertools.combinations(names, 2)]
+            return self.cliques
+        sizes = dict(zip(names, domain.sizes, strict=True))
+        small = [name for name in names if sizes[name] <= self.cell_cap]
+        pairs = ((a, b) for a, b in itertools.combinations(small, 2) if sizes[a] * sizes[b] <= self.cell_cap)
+        wanted = itertools.chain(((name,) for name in small), pairs)
         every = any(group.counts_alone(names) for group in groups)
-        counted = wanted if every else (columns for columns in wanted if covered(groups, columns))
-        found = tuple(each for each in map(domain.project, counted) if each.size <= self.cell_cap)
+        found = tuple(wanted if every else (columns for columns in wanted if covered(groups, columns)))
         if not found:
             raise InputError(f"no column has at most cell_cap ({self.cell_cap}) cells: raise it or name cliques")
         return found
 
-    def _noise(self, terms: Terms, domains: tuple[Domain, ...]) -> Share:
+    def _noise(self, terms: Terms, layout: TableLayout) -> Share:
         """Return the share of the noise that every party adds, the same for all, calibrated to the strictest budget.
 
         Let a person change one party's counts by at most s in l2 (d in l1) over all tables, and be at r parties, or
@@ -252,12 +251,12 @@ class Marginals(CountsTables, tag="marginals"):
         of r ledgers is charged rho / r, so the variance is (r s)^2 / (2 rho) = r s^2 / (2 rho / r): a share for r s^2
         at rho / r. With Laplace noise the scale is r d / epsilon = d / (epsilon / r): a share for d at epsilon / r.
         """
-        unit, tables = terms.unit, len(domains)
+        unit, tables = terms.unit, len(layout.tables)
         who = {
             "parties": len(terms.parties),
             "colluding": self.colluding,
             "missing": self.missing,
-            "dimension": sum(domain.size for domain in domains),
+            "dimension": layout.dimension,
         }
         if self.noise == "laplace":
             epsilon = part_of(min(budget.epsilon for budget in budgets_of(terms)), unit.parties)

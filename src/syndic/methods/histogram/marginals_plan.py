@@ -47,7 +47,6 @@ class MarginalsPlan(Plan):
     `product`, where parties of a group count tables together; its shares are in the ring of the sum.
     """
 
-    domains: tuple[Domain, ...]
     noise: Share
     masked_sum: MaskedSum
     cut: TableLayout
@@ -56,7 +55,12 @@ class MarginalsPlan(Plan):
     @property
     def cliques(self) -> tuple[tuple[str, ...], ...]:
         """The sets of columns that are counted."""
-        return tuple(domain.names for domain in self.domains)
+        return self.cut.tables
+
+    @cached_property
+    def domains(self) -> tuple[Domain, ...]:
+        """The columns of every table, and their levels."""
+        return tuple(map(self.cut.domain.project, self.cut.tables))
 
     @property
     def counts(self) -> Counts:
@@ -67,7 +71,7 @@ class MarginalsPlan(Plan):
     def alone(self) -> tuple[bool, ...]:
         """Whether each table is counted by one party, which adds the whole Gaussian noise."""
         if len(self.cut.groups) > 1 and not self.covers():
-            return (False,) * len(self.domains)  # every group counts every table
+            return (False,) * len(self.cliques)  # every group counts every table
         gaussian = isinstance(self.noise, GaussianShare)
         return tuple(gaussian and len(parties) == 1 for parties in self.cut.counting)
 
@@ -116,7 +120,7 @@ class MarginalsPlan(Plan):
             rounds=1 + len(self.masked_sum.rounds("count")) + trips,
             seconds=round(1.0 + people / 1e6 + parties * graph.neighbours * (2e-4 + cells * 2e-8) + seconds, 1),
             notes=(
-                f"{len(self.domains):,} tables, {cells:,} cells, {ring.bits} bits per masked cell",
+                f"{len(self.cliques):,} tables, {cells:,} cells, {ring.bits} bits per masked cell",
                 f"standard deviation {' or '.join(f'{one:.3g}' for one in deviations)} on every count of all parties "
                 f"together{', the least where one party counts a table' if len(deviations) > 1 else ''}",
                 f"each party shares masks with {graph.neighbours} others",
@@ -176,7 +180,7 @@ class MarginalsPlan(Plan):
                 "anyone with the release": noisy,
             },
             sensitivity=(
-                f"{change_of(unit)} one person's {unit.rows} row(s) at one {party} changes each of {len(self.domains)} "
+                f"{change_of(unit)} one person's {unit.rows} row(s) at one {party} changes each of {len(self.cliques)} "
                 f"table(s) by at most {unit.l1_of_counts()} in l1 and {unit.l2_squared_of_counts()} in squared l2"
                 f"{units_of(unit)}; at "
                 f"up to {unit.parties} of the {places} the changes add up in the same "

@@ -10,7 +10,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.errors import InputError
 from syndic.model.interval.measured import NoValueError
 
 Floats = NDArray[np.float64]
@@ -81,7 +80,9 @@ def _inverse(matrix: Floats) -> Floats:
         raise NoValueError("a column of the regression has one value only")
     values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
     if values[0] < _SINGULAR:
-        raise InputError("the columns of the regression determine each other: leave one out")
+        raise NoValueError(
+            "the columns of the regression determine each other, or the outcome of nearly all rows: leave one out"
+        )
     return np.asarray((vectors / values) @ vectors.T / np.outer(scale, scale))
 
 
