@@ -326,7 +326,7 @@ def _common(home: PartyFolder, study: Study, party: PartyFile) -> list[str]:
     if alignment is None:
         return []
     try:
-        stored = stored_alignment(home.ledger, alignment, None)
+        stored = stored_alignment(home.ledger, alignment, None, member(study, party.name).group)
     except InputError:  # it comes later, or is of a rehearsal
         return []
     columns = party.id_columns or stored.columns
@@ -340,8 +340,7 @@ def _common(home: PartyFolder, study: Study, party: PartyFile) -> list[str]:
 def _opened(source: Any) -> tuple[Source, tuple[str, ...]]:
     """Return the rows of a source, a party file or its path, and the id columns that it names."""
     if isinstance(source, str | Path) and Path(source).name.endswith("party.toml"):
-        party = from_file(source, PartyFile)
-        source = replace(party, source=beside(Path(source).parent, party.source))
+        source = beside(Path(source).parent, from_file(source, PartyFile))
     if isinstance(source, PartyFile):
         return open_source(source.source), source.id_columns
     return open_source(source), ()
