@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from syndic.document import Document
+from syndic.privacy.chain import DIGEST_LETTERS
 from syndic.privacy.event import Event
 
 
@@ -28,6 +29,11 @@ class Account(Document, frozen=True, kw_only=True):
     def name(self) -> str:
         """The run's digest, followed by the seat if there is one."""
         return f"{self.run} {self.seat}" if self.seat else self.run
+
+
+def run_of(study: str) -> str:
+    """Return the run's digest, where a ledger's entry names a seat after it."""
+    return study[:DIGEST_LETTERS] if study[DIGEST_LETTERS:].startswith(" ") else study
 
 
 def uncovered(

@@ -80,9 +80,8 @@ class PartyFolder:
     @property
     def ledger(self) -> Path:
         """The party's one SQLite file: its ledger, its answers and its memory."""
-        owner, known = self.folder / "party.toml", self.known()
-        shared = self.owner().ledger if owner.is_file() else known.ledger if known else None
-        return self.folder / "ledger.sqlite" if shared is None else Path(shared)
+        own = self._file()
+        return self.folder / "ledger.sqlite" if own is None or own.ledger is None else Path(own.ledger)
 
     @property
     def study(self) -> Path:
@@ -152,6 +151,15 @@ class PartyFolder:
         """Return the party file that an earlier run stored, if any."""
         return from_file(self.party, PartyFile) if self.party.exists() else None
 
+    def booked(self, run: str) -> str:
+        """Return the name under which the party's ledger keeps a run."""
+        own = self._file()
+        return Account(run=run, seat=own.seat if own else "").name
+
+    def _file(self) -> PartyFile | None:
+        """Return the owner's party file, or the one that a simulation stored."""
+        return self.owner() if (self.folder / "party.toml").is_file() else self.known()
+
     def node(self, *, seed: int | None, source: Any = None) -> Node:
         """Open the party's side of its study; `source` replaces that of the party file if rows are in memory."""
         study = from_file(self.study, Study)
@@ -206,7 +214,7 @@ class PartyFolder:
     def forget(self, run: str) -> None:
         """Delete the answers and secrets of a finished run; its charges stay in the ledger."""
         with Ledger.open(self.ledger, create=False) as ledger:
-            Memory(ledger.database, Account(run=run, seat=self.owner().seat).name).forget()
+            Memory(ledger.database, self.booked(run)).forget()
 
     def log_refusal(self, run: str, data: bytes, code: str, why: str) -> None:
         """Log a call that was refused because no agreement to its run is in force.
@@ -215,7 +223,7 @@ class PartyFolder:
         """
         party, asked = self.owner(), hashlib.sha256(data).hexdigest()
         agreement = StudyFolder.of(self.folder, run).agreement(party.name)
-        known = Account(run=run, seat=party.seat).name if agreement is not None and agreement.run == run else ""
+        known = self.booked(run) if agreement is not None and agreement.run == run else ""
         self.audit.refuse("call", who="coordinator", study=run if known else "", why=why)
         with self.open_ledger() as ledger:
             ledger.log_call(Called(dataset=party.dataset, study=known, call="", step="", asked=asked, reply=code))

@@ -10,11 +10,12 @@ import pytest
 from msgspec.structs import replace
 from pyarrow import feather
 
+from organisations import homes_for, rehearse
 from support import align_study, rows, study_text
 from syndic import Study, simulate
 from syndic.data import SourceSpec
 from syndic.document import to_json
-from syndic.errors import BudgetError, InputError, PartyError
+from syndic.errors import BudgetError, InputError, IntegrityError, PartyError, RefusedError
 from syndic.kernel import Call, Reply, answer, decode, encode
 from syndic.kernel.terms import account_of, most_seats
 from syndic.methods import Marginals
@@ -22,7 +23,9 @@ from syndic.methods.align import Align, PartySet
 from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.privacy import Budget, Ledger
 from syndic.study import PartyFolder
-from syndic.study.party_folder import PartyFile, booking
+from syndic.study.agreement import agree, studies, withdraw
+from syndic.study.identity import Identity
+from syndic.study.party_folder import PartyFile, booking, run_digest
 
 HOSPITALS = ("north", "south", "east")
 REPLACE = 'neighbours = "replace"'
@@ -294,3 +297,36 @@ def test_a_shared_ledger_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     assert folder.ledger == home / ".." / "registry" / "ledger.sqlite"
     with pytest.raises(Exception, match="ledger"):
         folder.open_ledger()
+
+
+def test_between_organisations_seats_agree_one_by_one_and_share_a_ledger(tmp_path: Path) -> None:
+    align, homes = homes_for(aligning(), SOURCES, tmp_path)
+    rehearse(align, homes, seed=2)
+    planned, identities = joint(digest=align.digest), {one.name: one.identity for one in align.parties}
+    for name in HOSPITALS:
+        seat = PartyFolder(folder=tmp_path / f"registry-{name}")
+        identities[seat.folder.name] = str(Identity.make(seat.keys).public)
+        (seat.folder / "party.toml").write_text(
+            f'name = "{seat.folder.name}"\ndataset = "people of registry"\ncap = {{ epsilon = 50, delta = 1e-4 }}\n'
+            'source = { path = "../registry/rows.parquet" }\nledger = "../registry/ledger.sqlite"\n'
+        )
+        homes[seat.folder.name] = seat
+    members = tuple(replace(one, identity=identities[one.name]) for one in planned.parties)
+    study = replace(planned, parties=members, coordinator=align.coordinator)
+    own = {party.name: homes[party.name] for party in study.parties}
+    release = rehearse(study, own, seed=2)
+    assert values(release) == values(rehearse(study, own, seed=2)), "asked again, they give the stored answers"
+    with Ledger.open(homes["registry"].ledger) as ledger:
+        ledger.verify()
+        assert ledger.spent("people of registry").cost == study.costs["registry-north"]
+    run = run_digest(study, 2)
+    assert {one.state for name in own for one in studies(own[name]) if one.run == run} == {"finished"}
+    withdraw(own["registry-south"], run)
+    with pytest.raises(RefusedError, match="registry-south has withdrawn"):
+        own["registry-south"].agreed_node(run)
+    own["registry-east"].agreed_node(run).close()
+    (homes["registry-east"].folder / "party.toml").write_text(
+        (homes["registry-east"].folder / "party.toml").read_text().partition("ledger")[0]
+    )
+    with pytest.raises(IntegrityError, match="missing or empty"):
+        agree(own["registry-east"], replace(study, edition=2))
