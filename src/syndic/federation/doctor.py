@@ -28,7 +28,8 @@ from syndic.privacy.audit import AuditLog
 from syndic.runtime.flare.coordinator import Flare
 from syndic.study.agreement import Standing, studies
 from syndic.study.document import Study
-from syndic.study.party_folder import PartyFile, PartyFolder, booking, open_table, run_digest
+from syndic.study.party_folder import PartyFile, PartyFolder, booking, run_digest
+from syndic.study.party_rows import open_table
 from syndic.study.study_folder import StudyFolder
 from syndic.version import __version__
 

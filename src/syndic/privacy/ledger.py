@@ -6,18 +6,17 @@ leave the party only after `commit`, which accepts one reply for each call even 
 A data set is a set of people, not a file or a job: give the same name to every table about the same people.
 """
 
-import csv
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, final
 
-from syndic.document import to_builtins, to_json
 from syndic.errors import BudgetError, InputError, IntegrityError, RefusedError
 from syndic.privacy.chain import DIGEST_LETTERS, Called, Entry, Reservation, checked
 from syndic.privacy.cost import Cost, Price
 from syndic.privacy.event import Event
+from syndic.privacy.export import write_entries
 from syndic.privacy.filter import Charged
 from syndic.privacy.room import fits, refusal
 from syndic.privacy.seat import Account, uncovered
@@ -336,23 +335,9 @@ class Ledger:
 
     def export(self, path: str | Path) -> None:
         """Write all entries to a `.json` or `.csv` file; no entry contains anything read from rows."""
-        path = Path(path)
-        if path.suffix not in {".json", ".csv"}:
-            raise InputError(f"{path.name}: expected a .json or .csv file")
         with self.database.reading():
             head, entries = self.head(), list(self._store.each())
-        if path.suffix == ".json":
-            path.write_bytes(to_json({"head": head, "entries": entries}))
-            return
-        columns = [name for name in Entry.__struct_fields__ if name != "cost"]
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, [*columns, *Cost.__struct_fields__], extrasaction="ignore")
-            writer.writeheader()
-            for entry in entries:
-                row = to_builtins(entry)
-                texts = {name: to_json(row[name]).decode() for name in ("events", "cap", "stated")}
-                safe = {name: _as_text(value) for name, value in row.items() if isinstance(value, str)}
-                writer.writerow({**row, **safe, **row["cost"], **texts})
+        write_entries(Path(path), head, entries)
 
     def _known(self, study: str, call: str, door: str, asked: tuple[str, tuple[Event, ...]]) -> Reservation | None:
         answer = self._store.first(kind="commit", study=study, call=call)
@@ -418,8 +403,3 @@ def _check_names(**names: str) -> None:
     for name, value in names.items():
         if not value:
             raise InputError(f"{name} must not be empty")
-
-
-def _as_text(value: str) -> str:
-    """Return a text that a spreadsheet does not run: the coordinator chooses call ids, and one may be a formula."""
-    return f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else value

@@ -30,7 +30,8 @@ from syndic.privacy import Unit
 from syndic.study.document import Study, alignment_of
 from syndic.study.fit_ids import IdFit, fit_ids
 from syndic.study.fit_rows import CUT, PRIVATE, BoundLine, bounds_of, number_of_rows, percent, rows_cut
-from syndic.study.party_folder import PartyFile, PartyFolder, beside, stored_alignment
+from syndic.study.party_folder import PartyFile, PartyFolder, beside
+from syndic.study.party_rows import stored_alignment
 
 _MOST: Final = 0.5
 """The share of a column's values above which agreeing needs a second yes."""

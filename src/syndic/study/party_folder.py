@@ -15,10 +15,7 @@ from typing import Any, final
 
 import msgspec
 
-from syndic.data import Schema, Source, SourceSpec, Table, open_source
-from syndic.data.aligned import AlignedSource, Alignment
-from syndic.data.sources.csv import CsvSource
-from syndic.data.sources.ibis import IbisSource
+from syndic.data import SourceSpec
 from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import (
@@ -26,22 +23,18 @@ from syndic.kernel import (
     Node,
     PartyState,
     account_of,
-    decode,
     identified,
     member,
     no_bond,
     owner_of,
-    public_rows,
-    schema_of,
 )
-from syndic.kernel.memory import choice_key, look_up
-from syndic.methods import Align
-from syndic.mpc.align.work import ORDER_NAME, StoredOrder, order_name
+from syndic.kernel.memory import choice_key
 from syndic.privacy import Account, Budget, Called, Ledger
 from syndic.privacy.audit import AuditLog
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
-from syndic.study.document import Study, alignment_of, coordinator_of, price_of
+from syndic.study.document import Study, coordinator_of, price_of
 from syndic.study.identity import Identity, rehearsed_bonds
+from syndic.study.party_rows import open_table
 from syndic.study.study_folder import StudyFolder, write_whole
 
 
@@ -308,107 +301,3 @@ def randomness_of(study: Study, seed: int | None, role: str) -> Callable[[str], 
     if seed is None:
         return lambda _label: SystemRandomness()
     return lambda label: SimulationRandomness(seed, study.digest, role, label)
-
-
-def open_table(
-    study: Study,
-    name: str,
-    source: Any,
-    *,
-    ledger: Path,
-    id_columns: tuple[str, ...],
-    seed: int | None,
-    key: bytes = b"",
-) -> Table:
-    """Return the rows of a party; `id_columns` are the id columns that its owner named, if any.
-
-    `key` chooses the rows of people if the unit says that they are random.
-
-    Raises:
-        InputError: if a column is missing, if this party does not have the alignment that the study names, or if one
-            person's value can move rows that are matched by their places.
-    """
-    try:
-        rows, schema = open_source(source), schema_of(study, name)
-        alignment = alignment_of(study, name)
-        if study.by_place and alignment is None:
-            rows = _placed(rows, schema)
-        return Table(
-            schema=schema,
-            source=rows if alignment is None else _aligned(study, name, rows, ledger, id_columns, seed),
-            person=study.unit.person,
-            rows_per_person=study.unit.rows,
-            id_columns=id_columns_of(study, name, id_columns, ledger, seed),
-            choose=study.unit.choose,
-            key=key,
-            size=public_rows(study, name),
-            whole=study.unit.scale,
-        )
-    except InputError as error:
-        elsewhere = error.elsewhere and f"party '{name}': {error.elsewhere}"
-        raise InputError(f"party '{name}': {error}", elsewhere=elsewhere) from None
-
-
-def _placed(rows: Source, schema: Schema) -> Source:
-    """Return a source whose rows no value of the study moves: all others would be matched to wrong people.
-
-    Raises:
-        InputError: if the party file says otherwise. Where its `order` is not unique, columns of the study do not
-            break ties.
-    """
-    if isinstance(rows, CsvSource) and rows.multiline:
-        raise InputError(
-            "multiline: a wrong quote moves all rows after it, and rows of this study are matched by their places: "
-            "leave out such fields, or align the people"
-        )
-    if not isinstance(rows, IbisSource):
-        return rows
-    studied = (*schema.names, *schema.inputs)
-    values = [name for name in rows.order if name in studied]
-    if values:
-        raise InputError(
-            f"order: {values[0]!r} is a column of the study, whose rows are matched by their places: order them by an "
-            "id, or align the people"
-        )
-    return replace(rows, fixed=studied)
-
-
-def id_columns_of(
-    study: Study, party: str, id_columns: tuple[str, ...], ledger: Path, seed: int | None
-) -> tuple[str, ...]:
-    """Return the id columns that a study reads: none unless it aligns people or uses an alignment."""
-    if isinstance(study.protocol, Align):
-        return id_columns or study.protocol.id
-    alignment = alignment_of(study, party)
-    if alignment is None or id_columns:
-        return () if alignment is None else id_columns
-    return stored_alignment(ledger, alignment, seed, member(study, party).group).columns
-
-
-def stored_alignment(ledger: Path, alignment: str, seed: int | None, group: str | None = None) -> Alignment:
-    """Return a party's stored alignment by the digest of its study; a seeded run looks for that of its seed first.
-
-    Where that study aligned several sets of parties, it is the one of the set called `group`.
-
-    Raises:
-        InputError: if there is none.
-    """
-    seeded = [] if seed is None else [hashlib.sha256(f"simulation {seed} of {alignment}".encode()).hexdigest()]
-    names = dict.fromkeys((order_name(group or ""), ORDER_NAME))
-    for digest in (*seeded, alignment):
-        value = look_up(ledger, digest, lambda memory: next(filter(None, map(memory.kept, names)), None))
-        if value is not None:
-            return decode(value, StoredOrder).alignment
-    text = (
-        f"the study uses the alignment of study {alignment[:12]}, which this party does not have: run that study "
-        "first, with the same folder"
-    ) + (f". If that study has sets, one of this party must be called '{group}', as its `group`" if group else "")
-    raise InputError(text, elsewhere=text)
-
-
-def _aligned(
-    study: Study, name: str, rows: Source, ledger: Path, id_columns: tuple[str, ...], seed: int | None
-) -> AlignedSource:
-    own = member(study, name)
-    stored = stored_alignment(ledger, own.alignment or study.alignment or "", seed, own.group)
-    return AlignedSource(rows, stored, id_columns or stored.columns)

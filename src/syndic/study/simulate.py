@@ -17,7 +17,8 @@ from syndic.kernel import Node, Progress, Runtime, account_of, owner_of, schema_
 from syndic.privacy import Budget
 from syndic.runtime import Local, Processes
 from syndic.study.document import Study
-from syndic.study.party_folder import PartyFile, PartyFolder, beside, id_columns_of
+from syndic.study.party_folder import PartyFile, PartyFolder, beside
+from syndic.study.party_rows import id_columns_of
 from syndic.study.release import Release
 from syndic.study.run import check_runnable, run_study
 

@@ -20,7 +20,7 @@ from syndic.mpc.align.steps import PrivateIntersection
 from syndic.mpc.align.work import AlignBox, AlignTurn
 from syndic.privacy import Ledger
 from syndic.study import Release
-from syndic.study.party_folder import stored_alignment
+from syndic.study.party_rows import stored_alignment
 
 HOSPITALS = ("north", "south", "east")
 PEOPLE = {
