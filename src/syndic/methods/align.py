@@ -334,6 +334,7 @@ def _active_attacks(parties: int) -> tuple[str, ...]:
 
 def _absences() -> tuple[str, ...]:
     return (
+        "against a party that brings ids of people it does not have: those found are kept out of later sets",
         "why a person is absent from a later set: whoever knows that all parties of the set have the person learns "
         "that one of them found the person in an earlier set, and so at other parties",
     )

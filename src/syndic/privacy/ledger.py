@@ -261,15 +261,19 @@ class Ledger:
     def _open_events(
         self, dataset: str, study: str, events: Sequence[Event], account: Account | None
     ) -> tuple[Event, ...]:
-        charged = Counter(self.charged(study, dataset=dataset))
-        rest = tuple((Counter(events) - charged).elements())
-        return rest if account is None else self._uncovered(dataset, account, rest)
+        if account is None:
+            return tuple((Counter(events) - Counter(self.charged(study, dataset=dataset))).elements())
+        # the other seats are charged for the same
+        return tuple((Counter([*events] * account.most) - Counter(self._paid(dataset, account))).elements())
+
+    def _paid(self, dataset: str, account: Account) -> list[Event]:
+        every = (account.name, *account.beside)
+        return [event for study in every for event in self._events(kind="reserve", dataset=dataset, study=study)]
 
     def _uncovered(self, dataset: str, account: Account, events: Sequence[Event]) -> tuple[Event, ...]:
         """Return how much of a seat's events the charges of the organisation's other seats do not cover."""
-        every = (account.name, *account.beside)
-        own, *others = (self.charged(study, dataset=dataset) for study in every)
-        paid = [event for study in every for event in self._events(kind="reserve", dataset=dataset, study=study)]
+        own, *others = (self.charged(study, dataset=dataset) for study in (account.name, *account.beside))
+        paid = self._paid(dataset, account)
         return uncovered(events, own=own, others=others, charged=paid, most=account.most)
 
     def charged(self, study: str, **where: str) -> tuple[Event, ...]:

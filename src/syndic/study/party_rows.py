@@ -10,7 +10,7 @@ from syndic.data.aligned import AlignedSource, Alignment
 from syndic.data.sources.csv import CsvSource
 from syndic.data.sources.ibis import IbisSource
 from syndic.errors import InputError
-from syndic.kernel import decode, member, public_rows, schema_of
+from syndic.kernel import decode, member, owner_of, public_rows, schema_of, seats_of
 from syndic.kernel.memory import look_up
 from syndic.methods import Align
 from syndic.mpc.align.work import ORDER_NAME, StoredOrder, order_name
@@ -89,19 +89,22 @@ def id_columns_of(
     alignment = alignment_of(study, party)
     if alignment is None or id_columns:
         return () if alignment is None else id_columns
-    return stored_alignment(ledger, alignment, seed, member(study, party).group).columns
+    return _alignment(study, party, ledger, seed).columns
 
 
-def stored_alignment(ledger: Path, alignment: str, seed: int | None, group: str | None = None) -> Alignment:
+def stored_alignment(
+    ledger: Path, alignment: str, seed: int | None, group: str | None = None, *, only_set: bool = False
+) -> Alignment:
     """Return a party's stored alignment by the digest of its study; a seeded run looks for that of its seed first.
 
-    Where that study aligned several sets of parties, it is the one of the set called `group`.
+    Where that study aligned several sets of parties, it is the one of the set called `group`. Without `only_set`, it
+    may also be the one order of a study without sets.
 
     Raises:
         InputError: if there is none.
     """
     seeded = [] if seed is None else [hashlib.sha256(f"simulation {seed} of {alignment}".encode()).hexdigest()]
-    names = dict.fromkeys((order_name(group or ""), ORDER_NAME))
+    names = (order_name(group or ""), *(() if only_set else (ORDER_NAME,)))
     for digest in (*seeded, alignment):
         value = look_up(ledger, digest, lambda memory: next(filter(None, map(memory.kept, names)), None))
         if value is not None:
@@ -116,6 +119,12 @@ def stored_alignment(ledger: Path, alignment: str, seed: int | None, group: str 
 def _aligned(
     study: Study, name: str, rows: Source, ledger: Path, id_columns: tuple[str, ...], seed: int | None
 ) -> AlignedSource:
-    own = member(study, name)
-    stored = stored_alignment(ledger, own.alignment or study.alignment or "", seed, own.group)
+    stored = _alignment(study, name, ledger, seed)
     return AlignedSource(rows, stored, id_columns or stored.columns)
+
+
+def _alignment(study: Study, name: str, ledger: Path, seed: int | None) -> Alignment:
+    own = member(study, name)
+    # groups of one organisation are charged as different people, which only sets of one alignment are
+    several = len(seats_of(study, owner_of(own))) > 1
+    return stored_alignment(ledger, own.alignment or study.alignment or "", seed, own.group, only_set=several)

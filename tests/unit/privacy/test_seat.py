@@ -86,6 +86,24 @@ def test_other_runs_and_parties_do_not_cover() -> None:
         assert ledger.spent("others").epsilon == Fraction(1, 10)
 
 
+def test_a_study_that_does_not_fit_for_all_seats_is_refused_before_the_first() -> None:
+    one, two, _ = accounts(3, 2)
+    event = EVENTS[0]
+    with Ledger.open(":memory:") as ledger:
+        ledger.declare("people", Budget(epsilon=Fraction(1, 10)))
+        with pytest.raises(BudgetError):
+            ledger.check(dataset="people", study=one.name, events=(event,), account=one)
+        ledger.declare("people", Budget(epsilon=Fraction(2, 10)))
+        ledger.check(dataset="people", study=one.name, events=(event,), account=one)
+        after = ledger.spent_after(dataset="people", study=one.name, events=(event,), account=one)
+        assert after.epsilon == Fraction(2, 10)
+        for account in (one, two):
+            given = {"dataset": "people", "study": account.name, "call": account.seat, "door": "1", "why": "x"}
+            ledger.reserve(**given, events=(event,), account=account)  # type: ignore[arg-type]
+            ledger.check(dataset="people", study=account.name, events=(event,), account=account)
+        assert ledger.spent("people").epsilon == Fraction(2, 10)
+
+
 def test_what_is_not_covered_is_counted_event_by_event() -> None:
     a, b, _ = EVENTS
     assert uncovered([a, b], own=[], others=[[a]], charged=[a], most=1) == (b,)

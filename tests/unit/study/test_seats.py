@@ -271,6 +271,19 @@ def test_a_group_that_is_no_set_of_the_alignment_is_refused_before_anybody_spend
         assert not any(entry.kind == "reserve" for entry in ledger.entries())
 
 
+def test_seats_do_not_read_one_order_of_all_parties_as_different_groups(tmp_path: Path) -> None:
+    """An alignment without sets has the same people in every group: charged once, each would be released thrice."""
+    whole = replace(aligning(), protocol=Align())
+    people = dict.fromkeys((*HOSPITALS, "registry"), rows(100, 5).append_column("id", ids(*range(100))))
+    simulate(whole, people, seed=1, folder=tmp_path)
+    study = joint(digest=whole.digest)
+    study.check()
+    with pytest.raises(PartyError, match="one of this party must be called 'north'"):
+        simulate(study, people, seed=1, folder=tmp_path)
+    with ledger_of(tmp_path) as ledger:
+        assert not any(entry.kind == "reserve" for entry in ledger.entries())
+
+
 def test_a_seat_needs_the_ledger_that_the_others_have() -> None:
     cap = Budget(epsilon=Fraction(1))
     own = PartyFile(name="registry-north", dataset="x", source=SourceSpec(path="x.csv"), cap=cap)
