@@ -208,6 +208,9 @@ def with_ids(count: int, seed: int, *, among: int = 60) -> pa.Table:
     return rows(count, seed).append_column("id", pa.array([f"Id {each:04d}" for each in ids]))
 
 
+_SETS = 'sets = [{ name = "one", parties = ["north", "east"] }, { name = "two", parties = ["south", "east"] }]'
+
+
 def _aligning(name: str, study: Study) -> Case:
     return Case(
         name,
@@ -373,6 +376,7 @@ CASES = (
     _across("vertimrf as published", vertimrf_study("as_published = true", neighbours="add_remove")),
     _aligning("align", align_study()),
     _aligning("align of three", align_study('spelling = ["digits"]\nduplicates = "first"', parties=THREE_VERTICAL)),
+    _aligning("align of sets", align_study(_SETS, parties=THREE_VERTICAL)),
     _columns_apart("synthesis", " across", "model_cells = 60"),
     _columns_apart(
         "synthesis", " across three", 'selector = "adaptive"\ncolluding = 0\nrows = 40', parties=THREE_VERTICAL

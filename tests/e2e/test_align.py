@@ -21,7 +21,7 @@ from syndic.errors import PartyError
 from syndic.kernel import Session
 from syndic.methods.align import CommonPeople
 from syndic.study import PartyFolder, Release
-from syndic.study.party_folder import stored_alignment
+from syndic.study.party_rows import stored_alignment
 
 SEED = 7
 PEOPLE = 300

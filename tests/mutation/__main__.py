@@ -32,6 +32,7 @@ TESTS = (
     "tests/unit/mpc",
     "tests/unit/methods/test_align.py",
     "tests/unit/methods/test_align_adversary.py",
+    "tests/unit/methods/test_align_sets.py",
     "tests/property/test_privacy.py",
     "tests/statistical/test_fine.py",
     "tests/statistical/test_masked_messages.py",

@@ -16,7 +16,7 @@ from syndic.document import to_builtins
 from syndic.errors import InputError
 from syndic.privacy import Ledger, Price, Spending, shown
 from syndic.report import coefficient_tables
-from syndic.study import PartyFile, Release, Study
+from syndic.study import PartyFile, PartyFolder, Release, Study
 from syndic.study import plan as plan_of
 from syndic.study import simulate as run_simulation
 from syndic.study.document import price_of
@@ -160,7 +160,7 @@ def spendings_of(study: Study, folder: Path) -> dict[str, list[Spending]]:
     """Return what each party's ledger in a simulation's folder says was spent."""
     spendings = {}
     for party in study.parties:
-        with Ledger.open(folder / "parties" / party.name / "ledger.sqlite") as book:
+        with Ledger.open(PartyFolder(folder=folder / "parties" / party.name).ledger) as book:
             spendings[party.name] = [book.spent(dataset) for dataset in book.datasets()]
     return spendings
 

@@ -219,8 +219,9 @@ def any_advice(folder: Path, run: str) -> Advice | VerticalAdvice | NoiseAdvice:
 
 def progress(folder: Path, run: str) -> ProgressView:
     """Return which steps of a run the owner's party answered. It learns nothing about other parties."""
-    line, study, book = _found(folder, run), folder_of_study(folder, run).study(), PartyFolder(folder=folder).ledger
-    calls = _calls(book, line.run)
+    line, study, home = _found(folder, run), folder_of_study(folder, run).study(), PartyFolder(folder=folder)
+    book, booked = home.ledger, home.booked(line.run)
+    calls = _calls(book, booked)
     steps = _steps(study, calls)
     return ProgressView(
         run=line.run,
@@ -229,7 +230,7 @@ def progress(folder: Path, run: str) -> ProgressView:
         words=_words(line.state, steps),
         steps=steps,
         waiting=("the coordinator's next question",) if line.state == "running" else (),
-        said=f"answers of {look_up(book, line.run, Memory.stored_bytes) or 0:,} bytes",
+        said=f"answers of {look_up(book, booked, Memory.stored_bytes) or 0:,} bytes",
         updated=shown_time(calls[-1].time) if calls else "",
     )
 
@@ -321,7 +322,7 @@ def _line(home: PartyFolder, one: owner.Standing) -> StudyLine:
     except SyndicError:
         return StudyLine(study=one.study, run=one.run, state="damaged")
     state: State = one.state
-    calls = _calls(home.ledger, one.run) if state == "agreed" else ()
+    calls = _calls(home.ledger, home.booked(one.run)) if state == "agreed" else ()
     if calls and datetime.now(UTC) - datetime.fromisoformat(calls[-1].time) < _LIVE:
         # the last call was not long ago
         state = "running"

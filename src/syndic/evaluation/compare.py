@@ -260,4 +260,4 @@ def _tables(real: Mapping[str, Any], study: Study | None, schema: Schema) -> dic
 def _source(thing: Any) -> Source:
     if not isinstance(thing, str | Path) or not Path(thing).name.endswith("party.toml"):
         return open_source(thing)
-    return open_source(beside(Path(thing).parent, from_file(thing, PartyFile).source))
+    return open_source(beside(Path(thing).parent, from_file(thing, PartyFile)).source)

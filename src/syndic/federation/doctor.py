@@ -28,7 +28,8 @@ from syndic.privacy.audit import AuditLog
 from syndic.runtime.flare.coordinator import Flare
 from syndic.study.agreement import Standing, studies
 from syndic.study.document import Study
-from syndic.study.party_folder import PartyFile, PartyFolder, open_table, run_digest
+from syndic.study.party_folder import PartyFile, PartyFolder, booking, run_digest
+from syndic.study.party_rows import open_table
 from syndic.study.study_folder import StudyFolder
 from syndic.version import __version__
 
@@ -285,7 +286,8 @@ def _could_run(home: PartyFolder, party: PartyFile, one: Standing) -> str:
     study = StudyFolder.of(home.folder, one.run).study()
     open_table(study, party.name, party.source, ledger=home.ledger, id_columns=party.id_columns, seed=one.rehearsal)
     with home.open_ledger() as ledger:
-        ledger.check(dataset=party.dataset, study=one.run, events=study.plan.events(party.name))
+        account, events = booking(study, party, one.run), study.plan.events(party.name)
+        ledger.check(dataset=party.dataset, study=account.name, events=events, account=account)
     return "every column is in the source, and the cap covers it"
 
 

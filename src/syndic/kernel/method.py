@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 
 from syndic.data import Domain
 from syndic.document import Document
@@ -19,7 +20,7 @@ from syndic.kernel.requires import Requires
 from syndic.kernel.result import Result
 from syndic.kernel.session import Session
 from syndic.kernel.step import step
-from syndic.kernel.terms import Terms, identified
+from syndic.kernel.terms import Terms, identified, member, most_seats, owner_of
 
 
 class Method(Document, tag_field="method"):
@@ -70,12 +71,26 @@ def make_plan(method: Method, terms: Terms) -> Plan:
     """Check the method's requirements and compute its plan; raise `InputError` if that is not possible."""
     method.requires.check(terms)
     try:
-        return _frozen(method.plan(terms))
+        return _frozen(_for_seats(method, terms).plan(terms))
     except InputError:
         raise
     except (ValueError, ArithmeticError) as error:
         # the error of the mechanism names the number that is out of range
         raise InputError(f"no noise can be calibrated for these terms: {error}") from None
+
+
+def _for_seats(method: Method, terms: Terms) -> Method:
+    """Return the method with `colluding` as a number of parties, where organisations have several seats.
+
+    A study counts organisations. One that colludes does so at all its seats, so the noise must be enough without the
+    seats of those that have most. Servers that must not collude are of different organisations.
+    """
+    servers = [owner_of(member(terms, name)) for name in getattr(method, "servers", ())]
+    if len(set(servers)) < len(servers):
+        raise InputError("servers: two of them are seats of one organisation: name parties of different ones")
+    colluding = getattr(method, "colluding", 0)
+    seats = most_seats(terms, colluding)
+    return method if seats == colluding else replace(method, colluding=seats)
 
 
 Made = TypeVar("Made")

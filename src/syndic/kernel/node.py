@@ -108,7 +108,7 @@ def _log_call(node: Node, data: bytes, *, reply: str, call: Call | None = None, 
     if state.agreement is not None:
         called = Called(
             dataset=state.dataset,
-            study=state.study,
+            study=state.booked,
             call=call.call if call else "",
             step=call.step if call else "",
             asked=hashlib.sha256(data).hexdigest(),
@@ -117,7 +117,7 @@ def _log_call(node: Node, data: bytes, *, reply: str, call: Call | None = None, 
         )
         return state.ledger.log_call(called, charged=charged)
     if call is not None and charged:
-        state.ledger.commit(state.study, call.call, reply)
+        state.ledger.commit(state.booked, call.call, reply)
     return False
 
 

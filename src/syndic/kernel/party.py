@@ -16,7 +16,7 @@ from syndic.kernel.step import Step
 from syndic.kernel.terms import Terms
 from syndic.kernel.view import View
 from syndic.noise import Mechanism
-from syndic.privacy import Cost, Event, Ledger, Price
+from syndic.privacy import Account, Cost, Event, Ledger, Price
 from syndic.random import Randomness
 from syndic.version import __version__
 
@@ -47,6 +47,7 @@ class PartyState(Generic[Planned]):
     this party's own events. `price` is the cost that the study states, for the ledger. Between organisations, `bond`
     returns 32 bytes known only to this party and the named one. `agreement` returns this party's signed agreement, or
     raises if none is in force; `sign` signs with its identity, and calls that `coordinator` did not sign are refused.
+    `account` is the name of the run in ledger and memory, if the party is a seat of an organisation that has several.
     `note_answered` records outside the ledger, before a reply is sent, that a call was answered. `audit` writes the
     owner's audit log: a step and, if it was refused, why.
     """
@@ -61,6 +62,7 @@ class PartyState(Generic[Planned]):
     randomness: Callable[[str], Randomness]
     charges: tuple[Event, ...] | None = None
     price: Price | None = None
+    account: Account | None = None
     bond: Callable[[str], bytes] = no_bond
     agreement: Callable[[], bytes] | None = None
     sign: Callable[[bytes], bytes] | None = None
@@ -84,6 +86,11 @@ class PartyState(Generic[Planned]):
         return Cost.of(self.events)
 
     @property
+    def booked(self) -> str:
+        """The name under which ledger and memory keep the run."""
+        return self.study if self.account is None else self.account.name
+
+    @property
     def view(self) -> View:
         """What this party was told in this study, as a digest."""
         kept = self.memory.kept(_VIEW)
@@ -97,7 +104,7 @@ class PartyState(Generic[Planned]):
         if self.agreement is None:
             return
         self.agreement()
-        self.ledger.check_answers(dataset=self.dataset, study=self.study)
+        self.ledger.check_answers(dataset=self.dataset, study=self.booked)
         if step not in {"ready", "meet"} and self.memory.kept(_agreements_key()) is None:
             raise RefusedError(f"{self.name} has not seen the agreements of all parties yet: run the step 'meet' first")
 
@@ -140,7 +147,8 @@ class Party(Generic[Planned]):
     def check_ready(self) -> None:
         """Raise `PublicError` unless the source has every column and the study fits under the cap."""
         self._state.open_table()
-        self._state.ledger.check(dataset=self._state.dataset, study=self._state.study, events=self._state.events)
+        state = self._state
+        state.ledger.check(dataset=state.dataset, study=state.booked, events=state.events, account=state.account)
 
     def present(self) -> Ready:
         """Return this party's signed agreement to the run and the heads that it knows; empty in a simulation."""
@@ -199,13 +207,14 @@ class Party(Generic[Planned]):
         door = str(self.doors_used)
         reservation = self._state.ledger.reserve(
             dataset=self._state.dataset,
-            study=self._state.study,
+            study=self._state.booked,
             call=self._call,
             door=door,
             events=(event,),
             why=why,
             limit=self._state.limit,
             stated=self._state.price,
+            account=self._state.account,
         )
         if reservation.reply is not None:
             # new noise for an old charge would be a second release: only the stored answer may be returned
@@ -218,7 +227,7 @@ class Party(Generic[Planned]):
         """Record in the ledger, durably and before the reply, that this step shows something outside any epsilon."""
         self._state.ledger.log_disclosure(
             dataset=self._state.dataset,
-            study=self._state.study,
+            study=self._state.booked,
             call=self._call,
             why=what,
             stated=self._state.price,

@@ -2,12 +2,15 @@
 
 import re
 import typing
+from collections import Counter
+
+from msgspec import UNSET, UnsetType
 
 from syndic.data import Schema
 from syndic.document import Document
 from syndic.errors import InputError
 from syndic.kernel.identity import PublicIdentity
-from syndic.privacy import Budget, Unit
+from syndic.privacy import Account, Budget, Unit
 
 Adversary = typing.Literal["active", "passive"]
 """Whether a method protects people also from a role that deviates from the protocol, or from curious ones only."""
@@ -20,7 +23,9 @@ class Member(Document):
     `budget` is the privacy budget that this organisation grants its own people, if not the study's.
     `columns` are the columns of the schema that it holds, if not all. `group` is the name of a group of people: parties
     of one group hold columns of the same people, and `alignment` is the digest of the study that aligned them.
-    `identity` is its public keys, for studies between organisations: `syndic identity` prints the line.
+    `identity` is its public keys, for studies between organisations: `syndic identity` prints the line. `owner` is the
+    name of an organisation that has several groups of people, and so takes part as several parties, its seats; studies
+    without it have the digest that they had before there were seats.
     """
 
     name: str
@@ -30,18 +35,25 @@ class Member(Document):
     identity: str | None = None
     group: str | None = None
     alignment: str | None = None
+    owner: str | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         """Check that names can be folder names and that the bound is a number of people."""
-        for what, name in (("name", self.name), ("group", self.group)):
-            allowed = name and all(letter.isalnum() or letter in "-_" for letter in name)
-            if name is not None and (not allowed or not name.isascii() or len(name) > 64):
-                raise ValueError(f"{what} ({name!r}) must be 1 to 64 ASCII letters, digits, '-' or '_'")
+        for what, name in (("name", self.name), ("group", self.group), ("owner", self.owner or None)):
+            if name is not None:
+                check_name(what, name)
         if self.people is not None and self.people < 1:
             raise ValueError(f"people ({self.people}) must be at least 1")
         check_digest(self.alignment)
         if self.identity is not None:
             PublicIdentity.read(self.identity)
+
+
+def check_name(what: str, name: str) -> None:
+    """Raise `ValueError` unless a name can be a folder's name."""
+    allowed = name and all(letter.isalnum() or letter in "-_" for letter in name)
+    if not allowed or not name.isascii() or len(name) > 64:
+        raise ValueError(f"{what} ({name!r}) must be 1 to 64 ASCII letters, digits, '-' or '_'")
 
 
 def check_digest(alignment: str | None) -> None:
@@ -108,6 +120,40 @@ def member(terms: Terms, name: str) -> Member:
             return candidate
     known = ", ".join(candidate.name for candidate in terms.parties)
     raise InputError(f"'{name}' is not a party of this study; its parties are {known}")
+
+
+def owner_of(party: Member) -> str:
+    """Return the name of the organisation that takes part as this party."""
+    return party.owner or party.name
+
+
+def seats_of(terms: Terms, owner: str) -> tuple[Member, ...]:
+    """Return the parties as which an organisation takes part."""
+    return tuple(party for party in terms.parties if owner_of(party) == owner)
+
+
+def most_seats(terms: Terms, organisations: int) -> int:
+    """Return as how many parties so many organisations take part at most."""
+    seats = Counter(owner_of(party) for party in terms.parties)
+    return sum(count for _, count in seats.most_common(organisations)) + max(0, organisations - len(seats))
+
+
+def account_of(terms: Terms, name: str, run: str) -> Account:
+    """Return under which name a party's ledger keeps a run.
+
+    The seats of an organisation have one ledger, and a person is at up to `unit.parties` of them. That is relied on
+    only where one alignment found all their groups, which are then different people; otherwise a person may be at all.
+    """
+    own = member(terms, name)
+    seats = seats_of(terms, owner_of(own))
+    beside = tuple(_account(one, run).name for one in seats if one is not own)
+    apart = own.alignment is not None and {one.alignment for one in seats} == {own.alignment}
+    most = min(terms.unit.parties, len(seats)) if apart else len(seats)
+    return Account(run=run, seat=_account(own, run).seat, beside=beside, most=most)
+
+
+def _account(party: Member, run: str) -> Account:
+    return Account(run=run, seat="" if party.name == owner_of(party) else party.name)
 
 
 def identified(terms: Terms) -> bool:

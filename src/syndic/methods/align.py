@@ -2,15 +2,19 @@
 
 It is a study of its own, before the studies that need aligned rows: those name its digest, and each party then reads
 its rows in the common order. No other column is read. `syndic.mpc.align.steps` describes the protocol and its limits.
+With `sets` it finds several groups, such as the people of a registry and each of three hospitals; a later study names
+a set as the `group` of its parties.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any, ClassVar, Literal, final
 
 from syndic.data.aligned import IdRule, Spelling, distinct_ids
 from syndic.document import Document, from_file
+from syndic.errors import InputError
 from syndic.kernel import (
     Disclosure,
     Method,
@@ -23,9 +27,11 @@ from syndic.kernel import (
     Session,
     SubProtocol,
     Terms,
+    check_name,
     step,
 )
 from syndic.mpc.align.point import HASH_BYTES, POINT_BYTES
+from syndic.mpc.align.sets import PrivateIntersections
 from syndic.mpc.align.steps import PrivateIntersection
 from syndic.mpc.align.table import table_shape
 from syndic.mpc.align.work import CHUNK
@@ -34,9 +40,24 @@ from syndic.mpc.secret import SharedSecret
 from syndic.privacy import Event
 
 LEARNT = "every party learns exactly which of its people are common to all parties"
+LEARNT_IN_SETS = (
+    "for each set of parties that it is in, every party learns exactly which of its people all of them have"
+)
 _FEW = 0.1
 """The share of the smallest bound below which a warning says that few people match."""
 _HASH_SECONDS, _POWER_SECONDS, _TABLE_SECONDS = 3.2e-5, 4e-5, 1.5e-5
+
+
+class PartySet(Document):
+    """Parties whose common people are a group: the `name` that later studies give the group, and the `parties`."""
+
+    name: str
+    parties: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check_name("name", self.name)
+        if len(set(self.parties)) != len(self.parties) or len(self.parties) < 2:
+            raise ValueError(f"set '{self.name}': parties must name two or more parties, each once")
 
 
 class CommonNote(Document):
@@ -57,32 +78,51 @@ class CommonNote(Document):
         )
 
 
+class SetNotes(Document):
+    """The common people of every set of parties, by its name."""
+
+    sets: dict[str, CommonNote]
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
 class CommonPeople(Result):
-    """What an alignment publishes. The order itself stays with the parties and is in no release."""
+    """What an alignment publishes. The orders themselves stay with the parties and are in no release.
 
-    note: CommonNote
+    `sets` has one entry for each set of parties, by its name; a study without sets has one, without a name.
+    """
+
+    sets: Mapping[str, CommonNote]
+
+    @property
+    def note(self) -> CommonNote:
+        """The common people of all parties, in a study without sets."""
+        return self.sets[""]
 
     def files(self) -> Mapping[str, Any]:
         """Return `alignment.json`."""
-        return {"alignment.json": self.note}
+        return {"alignment.json": self.sets.get("") or SetNotes(sets=dict(self.sets))}
 
     def summary(self) -> Mapping[str, Any]:
         """Return how many people are common, with a warning if these are few."""
-        warning = {"WARNING": self.note.warning} if self.note.warning else {}
-        return {"common people": self.note.people, "order": self.note.order[:12], **warning}
+        found: dict[str, Any] = {}
+        warnings = [f"{name}: {note.warning}" if name else note.warning for name, note in self.sets.items()]
+        for name, note in self.sets.items():
+            of = f" of {name}" if name else ""
+            found |= {f"common people{of}": note.people, f"order{of}": note.order[:12]}
+        told = "; ".join(text for note, text in zip(self.sets.values(), warnings, strict=True) if note.warning)
+        return {**found, "WARNING": told} if told else found
 
 
 @final
 class AlignPlan(Plan):
-    """The public bounds on each party's ids, and their intersection. It costs no privacy budget."""
+    """The public bounds on each party's ids, and their intersections. It costs no privacy budget."""
 
-    intersection: PrivateIntersection
+    intersection: PrivateIntersections
 
     @property
     def sub_protocols(self) -> tuple[SubProtocol, ...]:
-        """The intersection, and the shared secret that it starts with."""
+        """The intersections, and the shared secret that they start with."""
         return (self.intersection, self.intersection.secret)
 
     @property
@@ -98,19 +138,23 @@ class AlignPlan(Plan):
     @property
     def resources(self) -> Resources:
         """Time if each party has its own processor, memory at the largest party, the largest message."""
-        shape, bounds = self.intersection.shape, self.intersection.bounds
-        people, parties = max(bounds.values()), len(bounds)
-        part = min(shape.words, 1 << 20)
-        each = _HASH_SECONDS + (parties + 1) * _POWER_SECONDS + _TABLE_SECONDS
-        carried = 2 * POINT_BYTES * parties * sum(bounds.values()) + 16 * parties * shape.words
+        sets = self.intersection.sets
+        largest, parties = max(max(each.bounds.values()) for each in sets), max(len(each.bounds) for each in sets)
+        part = max(min(each.shape.words, 1 << 20) for each in sets)
+        seconds, carried = 1.0, 0
+        for each in sets:
+            count = len(each.bounds)
+            one = _HASH_SECONDS + (count + 1) * _POWER_SECONDS + _TABLE_SECONDS
+            seconds += max(each.bounds.values()) * one
+            carried += 2 * POINT_BYTES * count * sum(each.bounds.values()) + 16 * count * each.shape.words
         return Resources(
-            memory_bytes=15 * 10**7 + people * (600 + HASH_BYTES + 8 * parties) + 64 * part,
-            reply_bytes=max(POINT_BYTES * min(people, self.intersection.chunk) + OVERHEAD_BYTES, 8 * part) + 1000,
-            rounds=8 + self.intersection.chunks * (parties + 1) + 2 * self.intersection.parts,
-            seconds=round(1.0 + people * each, 1),
+            memory_bytes=15 * 10**7 + largest * (600 + HASH_BYTES + 8 * parties) + 64 * part,
+            reply_bytes=max(POINT_BYTES * min(largest, CHUNK) + OVERHEAD_BYTES, 8 * part) + 1000,
+            rounds=4 + sum(4 + each.chunks * (len(each.bounds) + 1) + 2 * each.parts for each in sets),
+            seconds=round(seconds, 1),
             notes=(
                 f"about {carried / 1e6:,.1f} MB through the coordinator",
-                f"ids are padded to each party's bound, the largest {people:,}: a bound that is too high costs time",
+                f"ids are padded to each party's bound, the largest {largest:,}: a bound that is too high costs time",
             ),
         )
 
@@ -122,29 +166,40 @@ class AlignPlan(Plan):
     @property
     def disclosure(self) -> Disclosure:
         """What every role sees."""
-        bounds = self.intersection.bounds
-        pooled = (
-            "parties that collude: they learn whether all other parties have an id that one of them brought; with two "
-            "parties each learns that anyway"
-        )
+        sets = self.intersection.sets
+        several, largest = len(sets) > 1, max(len(each.bounds) for each in sets)
+        bound = max(max(each.bounds.values()) for each in sets)
+        common = "how many people are common" + (" in each set of parties" if several else "")
+        who = "who the common people are" + (" in its sets" if several else "")
         return Disclosure(
             sees={
-                "coordinator": "the bounds in the study and how many people are common; no ids, in any form",
-                "each party": "which of its own people all parties have; nothing about its other people",
-                "anyone with the release": "how many people are common, and a digest of their order",
+                "coordinator": f"the bounds in the study and {common}; no ids, in any form",
+                "each party": (
+                    "for each set that it is in, which of its own people all parties of the set have and no party "
+                    "found in an earlier set; nothing about its other people, and nothing about other sets"
+                    if several
+                    else "which of its own people all parties have; nothing about its other people"
+                ),
+                "anyone with the release": f"{common}, and a digest of their order",
             },
             sensitivity=(
-                "nothing is charged: only ids are read, and the one number released is the size of the joined table, "
-                "which is public under neighbours = replace"
+                "nothing is charged: only ids are read, and "
+                + ("the numbers released are the sizes" if several else "the one number released is the size")
+                + " of the joined table"
+                + ("s, which are" if several else ", which is")
+                + " public under neighbours = replace"
             ),
-            discloses=(LEARNT,),
+            discloses=(learnt(self.intersection),),
             not_protected=(
-                "who the common people are: every party learns it exactly and permanently, outside any epsilon. Do not "
+                f"{who}: every party learns it exactly and permanently, outside any epsilon. Do not "
                 "align people whose presence in one of the tables is a secret",
-                pooled,
-                *_active_attacks(len(bounds)),
+                "parties that collude: they learn whether all other parties have an id that one of them brought; with "
+                "two parties each learns that anyway",
+                *_active_attacks(largest),
+                *(_absences() if several else ()),
+                *_overlaps(self.intersection),
                 f"against a party that brings ids of people it does not have: it learns which of them all other "
-                f"parties have, for as many ids as its bound, {max(bounds.values()):,} at most",
+                f"parties have, for as many ids as its bound, {bound:,} at most" + (" in each set" if several else ""),
                 "people whose id is spelled in ways that the public rule does not unify: they are left out",
             ),
         )
@@ -156,7 +211,9 @@ class Align(Method, tag="align"):
 
     `id`: the columns that together are a person's id, unless a party's own file names others. `spelling`: the rules
     that unify spellings, of `syndic.data.aligned.IdRule`. `duplicates`: `drop` all rows of an id that occurs several
-    times at a party, or keep the `first`. Each party's `people` is a public bound on its ids.
+    times at a party, or keep the `first`. Each party's `people` is a public bound on its ids. `sets`: sets of parties
+    whose common people are groups, in this order: a party leaves people that it found in an earlier set out of later
+    ones. By default one set of all parties.
     """
 
     title: ClassVar[str] = "Alignment by private set intersection"
@@ -170,11 +227,20 @@ class Align(Method, tag="align"):
     id: tuple[str, ...] = ("id",)
     spelling: tuple[Spelling, ...] = ("nfkc", "casefold")
     duplicates: Literal["drop", "first"] = "drop"
+    sets: tuple[PartySet, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.id or len(set(self.id)) != len(self.id):
             raise ValueError("id must name one or more columns, each once")
         IdRule(spelling=self.spelling)
+        if len({each.name.lower() for each in self.sets}) != len(self.sets):
+            raise ValueError("sets: two sets have the same name, ignoring upper and lower case")
+        for later, earlier in ((b, a) for place, b in enumerate(self.sets) for a in self.sets[:place]):
+            if set(earlier.parties) <= set(later.parties):
+                raise ValueError(
+                    f"sets: everybody in set '{later.name}' would be in '{earlier.name}' already: put the set with "
+                    "more parties first, and no set twice"
+                )
 
     @property
     def rule(self) -> IdRule:
@@ -196,37 +262,65 @@ class Align(Method, tag="align"):
 
     def plan(self, terms: Terms) -> AlignPlan:
         """Compute the sizes of points and tables from the bounds."""
-        bounds = {party.name: party.people or 0 for party in terms.parties}
-        intersection = PrivateIntersection(
-            bounds=bounds,
-            rule=self.rule,
-            shape=table_shape(max(bounds.values())),
-            chunk=CHUNK,
-            secret=SharedSecret(label="align"),
+        known = {party.name: party.people or 0 for party in terms.parties}
+        sets = {each.name: each.parties for each in self.sets} or {"": tuple(known)}
+        for name, parties in sets.items():
+            unknown = [party for party in parties if party not in known]
+            if unknown:
+                raise InputError(f"set '{name}': '{unknown[0]}' is not a party of this study")
+        without = [party for party in known if not any(party in parties for parties in sets.values())]
+        if without:
+            raise InputError(f"party '{without[0]}' is in no set: add it to one of `sets`, or remove it")
+        secret = SharedSecret(label="align")
+        found = tuple(
+            PrivateIntersection(
+                bounds={party: known[party] for party in known if party in parties},
+                rule=self.rule,
+                shape=table_shape(max(known[party] for party in parties)),
+                chunk=CHUNK,
+                secret=secret,
+                name=name,
+            )
+            for name, parties in sets.items()
         )
-        return AlignPlan(terms=terms, intersection=intersection)
+        return AlignPlan(terms=terms, intersection=PrivateIntersections(sets=found, secret=secret))
 
     @step(reveals="sealed")
     def align_collect(self, party: Party[AlignPlan], message: Nothing) -> Nothing:
         """Read this party's ids, hash them, and pad them with random ids to the public bound. Sends nothing."""
-        intersection = party.plan.intersection
-        intersection.begin(party)
-        party.disclose(LEARNT)
+        sets = party.plan.intersection
+        one = sets.turn(party)
+        one.begin(party)
+        party.disclose(learnt(sets))
         table = party.table
-        ids = distinct_ids(table.source, table.id_columns, intersection.rule)
-        intersection.keep(party, ids, table.id_columns)
+        ids = distinct_ids(table.source, table.id_columns, one.rule)
+        one.keep(party, sets.new_ids(party, ids), table.id_columns)
         return message
 
     def coordinate(self, session: Session[AlignPlan]) -> CommonPeople:
         """Pass the sealed points from party to party, add up their tables, and publish the number of common people."""
-        done = session.plan.intersection.run(session, self.align_collect)
-        bound = min(session.plan.intersection.bounds.values())
-        return CommonPeople(note=CommonNote(people=done.people, order=done.digest.hex(), bound=bound))
+        sets = session.plan.intersection
+        done = sets.run(session, self.align_collect)
+        notes = {
+            each.name: CommonNote(
+                people=done[each.name].people, order=done[each.name].digest.hex(), bound=min(each.bounds.values())
+            )
+            for each in sets.sets
+        }
+        return CommonPeople(sets=notes)
 
     def read(self, plan: AlignPlan, folder: Path) -> CommonPeople:
         """Read back `alignment.json`."""
-        del plan
-        return CommonPeople(note=from_file(folder / "alignment.json", CommonNote))
+        path, names = folder / "alignment.json", [each.name for each in plan.intersection.sets]
+        if names == [""]:
+            return CommonPeople(sets={"": from_file(path, CommonNote)})
+        found = from_file(path, SetNotes).sets
+        return CommonPeople(sets={name: found[name] for name in names})
+
+
+def learnt(sets: PrivateIntersections) -> str:
+    """Return what every party learns outside any epsilon."""
+    return LEARNT_IN_SETS if len(sets.sets) > 1 else LEARNT
 
 
 def _active_attacks(parties: int) -> tuple[str, ...]:
@@ -236,3 +330,22 @@ def _active_attacks(parties: int) -> tuple[str, ...]:
         "against a coordinator that adds up wrongly and colludes with a party: they may test one guess about which of "
         "that party's ids another party has; the run then ends",
     )
+
+
+def _absences() -> tuple[str, ...]:
+    return (
+        "against a party that brings ids of people it does not have: those found are kept out of later sets",
+        "why a person is absent from a later set: whoever knows that all parties of the set have the person learns "
+        "that one of them found the person in an earlier set, and so at other parties",
+    )
+
+
+def _overlaps(sets: PrivateIntersections) -> tuple[str, ...]:
+    """Return which sets may have the same people, as no party is in both; the first such pair stands for all."""
+    for one, other in combinations(sets.sets, 2):
+        if not one.bounds.keys() & other.bounds.keys():
+            return (
+                f"people in several sets that share no party, such as {one.name} and {other.name}: nobody leaves them "
+                "out of one. A study that uses both sets must count them, by `parties` in [unit]",
+            )
+    return ()

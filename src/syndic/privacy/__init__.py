@@ -23,6 +23,7 @@ from syndic.privacy.event import Event as Event
 from syndic.privacy.event import GaussianEvent as GaussianEvent
 from syndic.privacy.event import PureEvent as PureEvent
 from syndic.privacy.ledger import Ledger as Ledger
+from syndic.privacy.seat import Account as Account
 from syndic.privacy.spending import Spending as Spending
 from syndic.privacy.spending import StudySpending as StudySpending
 from syndic.privacy.spending import cost_sentence as cost_sentence

@@ -15,7 +15,7 @@ from syndic.privacy.unit import Budget
 DIGEST_LETTERS: Final = 64
 GENESIS: Final = hashlib.sha256(b"syndic ledger 1").hexdigest()
 
-Kind = Literal["declare", "plan", "reserve", "commit", "agree", "withdraw", "call", "disclose"]
+Kind = Literal["declare", "plan", "reserve", "covered", "commit", "agree", "withdraw", "call", "disclose"]
 
 
 class Link(Protocol):
@@ -41,9 +41,9 @@ class Entry(Document, frozen=True, kw_only=True):
     """One entry of a ledger. Whoever may read the ledger may read all of it; `time` is in UTC.
 
     `declare` sets the cap of a data set. `plan` comes before the first charge to it, if that is a part of a study: its
-    `cost` is all that this study may charge (see `syndic.privacy.filter`). `reserve` charges events. `commit` records
-    the digest of the reply to a charged call. `disclose` records that a study showed something exactly, outside any
-    epsilon.
+    `cost` is all that this study may charge (see `syndic.privacy.filter`). `reserve` charges events. `covered` records
+    events that charges of the organisation's other seats cover (see `syndic.privacy.seat`). `commit` records the digest
+    of the reply to a charged call. `disclose` records that a study showed something exactly, outside any epsilon.
     Between organisations, `agree` records that the owner signed the agreement whose digest is `reply`, and `withdraw`
     that the owner withdrew it. `call` records a question by its digest, `asked`, its step, `why`, and its `reply`: a
     digest, or the code of a refusal; its `door` is the digest of all stored answers then.

@@ -6,25 +6,26 @@ leave the party only after `commit`, which accepts one reply for each call even 
 A data set is a set of people, not a file or a job: give the same name to every table about the same people.
 """
 
-import csv
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, final
 
-from syndic.document import to_builtins, to_json
 from syndic.errors import BudgetError, InputError, IntegrityError, RefusedError
 from syndic.privacy.chain import DIGEST_LETTERS, Called, Entry, Reservation, checked
 from syndic.privacy.cost import Cost, Price
 from syndic.privacy.event import Event
+from syndic.privacy.export import write_entries
 from syndic.privacy.filter import Charged
 from syndic.privacy.room import fits, refusal
+from syndic.privacy.seat import Account, uncovered
 from syndic.privacy.spending import Spending, StudySpending, by_study
 from syndic.privacy.store import Store
 from syndic.privacy.unit import Budget
 
 _RESTORED: Final = "restored"
+_CHARGES: Final = ("reserve", "covered")
 
 
 @final
@@ -83,6 +84,7 @@ class Ledger:
         limit: Cost | None = None,
         stated: Price | None = None,
         beyond_cap: bool = False,
+        account: Account | None = None,
     ) -> Reservation:
         """Charge the events to the data set; the charge is on disk on return, before any noise is drawn.
 
@@ -100,6 +102,7 @@ class Ledger:
                 cannot spend more than was agreed.
             stated: the study's cost as stated before it ran, kept with its first charge.
             beyond_cap: charge even if the cap does not cover it, for what was spent already.
+            account: the seat of an organisation that has several; what their charges cover is not charged again.
 
         Raises:
             BudgetError: if the charge does not fit under the cap or the limit. Nothing was spent.
@@ -114,16 +117,17 @@ class Ledger:
             known = self._known(study, call, door, asked)
             if known is not None:
                 return known
-            if not beyond_cap:
+            covered = account is not None and not self._uncovered(dataset, account, events)
+            if not beyond_cap and not covered:
                 self._check_cap(dataset, study, events, limit or cost)
             if limit is not None:
                 self._check_limit(dataset, study, events, cost, limit)
-            first = self._store.first(kind="reserve", dataset=dataset, study=study) is None
+            first = self._charge(dataset=dataset, study=study) is None
             place = {"dataset": dataset, "study": study, "call": call, "door": door, "why": why}
             charge = {"events": tuple(events), "cost": cost, "stated": stated if first else None}
             if limit not in {None, cost} and self._first(dataset) is None:
                 self._store.append(kind="plan", dataset=dataset, study=study, cost=limit)
-            entry = self._store.append(kind="reserve", **place, **charge)
+            entry = self._store.append(kind="covered" if covered else "reserve", **place, **charge)
         return Reservation.of(entry, fresh=True, reply=None)
 
     def commit(self, study: str, call: str, reply_digest: str) -> None:
@@ -141,7 +145,7 @@ class Ledger:
             if answer.reply != reply_digest:
                 raise RefusedError(f"call {call!r} was answered with another reply: send the stored one")
             return
-        charge = self._store.first(kind="reserve", study=study, call=call)
+        charge = self._charge(study=study, call=call)
         if charge is None:
             raise RefusedError(f"call {call!r} was never charged here: reserve first")
         self._store.append(kind="commit", dataset=charge.dataset, study=study, call=call, reply=reply_digest)
@@ -224,15 +228,17 @@ class Ledger:
         """Return what was spent on a data set, whether its calls were answered or not."""
         return self.spent_after(dataset=dataset, study="", events=())
 
-    def spent_after(self, *, dataset: str, study: str, events: Sequence[Event]) -> Spending:
+    def spent_after(
+        self, *, dataset: str, study: str, events: Sequence[Event], account: Account | None = None
+    ) -> Spending:
         """Return what will be spent on a data set once the study has charged all of these events. Spends nothing.
 
         It is the composition of all charges in the ledger and of those events that are not charged yet.
         """
         with self.database.reading():
             self._check_once()
-            cap = self._cap(dataset)
-            charged = self._charged(dataset, study, self._open_events(dataset, study, events), Cost.of(events))
+            cap, rest = self._cap(dataset), self._open_events(dataset, study, events, account)
+            charged = self._charged(dataset, study, rest, Cost.of(events))
         if cap is None:
             raise InputError(f"data set {dataset!r} is not in the ledger {self._store.path}: declare its cap")
         return Spending.of(dataset, charged, cap)
@@ -244,22 +250,38 @@ class Ledger:
             caps = {dataset: cap for dataset in self.datasets() if (cap := self._cap(dataset)) is not None}
             return by_study(self._store.each(), caps)
 
-    def check(self, *, dataset: str, study: str, events: Sequence[Event]) -> None:
+    def check(self, *, dataset: str, study: str, events: Sequence[Event], account: Account | None = None) -> None:
         """Raise `BudgetError` unless the study's uncharged events fit under the cap. Spends nothing."""
         with self.database.reading():
             self._check_once()
-            open_events = self._open_events(dataset, study, events)
+            open_events = self._open_events(dataset, study, events, account)
             if open_events:
                 self._check_cap(dataset, study, open_events, Cost.of(events))
 
-    def _open_events(self, dataset: str, study: str, events: Sequence[Event]) -> tuple[Event, ...]:
-        charged = Counter(self.charged(study, dataset=dataset))
-        return tuple((Counter(events) - charged).elements())
+    def _open_events(
+        self, dataset: str, study: str, events: Sequence[Event], account: Account | None
+    ) -> tuple[Event, ...]:
+        if account is None:
+            return tuple((Counter(events) - Counter(self.charged(study, dataset=dataset))).elements())
+        # the other seats are charged for the same
+        return tuple((Counter([*events] * account.most) - Counter(self._paid(dataset, account))).elements())
+
+    def _paid(self, dataset: str, account: Account) -> list[Event]:
+        every = (account.name, *account.beside)
+        return [event for study in every for event in self._events(kind="reserve", dataset=dataset, study=study)]
+
+    def _uncovered(self, dataset: str, account: Account, events: Sequence[Event]) -> tuple[Event, ...]:
+        """Return how much of a seat's events the charges of the organisation's other seats do not cover."""
+        own, *others = (self.charged(study, dataset=dataset) for study in (account.name, *account.beside))
+        paid = self._paid(dataset, account)
+        return uncovered(events, own=own, others=others, charged=paid, most=account.most)
 
     def charged(self, study: str, **where: str) -> tuple[Event, ...]:
-        """Return all events that a study has charged so far."""
-        charges = self._store.each(kind="reserve", study=study, **where)
-        return tuple(event for entry in charges for event in entry.events)
+        """Return all events that a study has charged so far, and those that charges of other seats cover."""
+        return tuple(event for kind in _CHARGES for event in self._events(kind=kind, study=study, **where))
+
+    def _events(self, **where: str) -> Iterator[Event]:
+        return (event for entry in self._store.each(**where) for event in entry.events)
 
     def datasets(self) -> tuple[str, ...]:
         """Return the names of the data sets in the ledger."""
@@ -317,27 +339,13 @@ class Ledger:
 
     def export(self, path: str | Path) -> None:
         """Write all entries to a `.json` or `.csv` file; no entry contains anything read from rows."""
-        path = Path(path)
-        if path.suffix not in {".json", ".csv"}:
-            raise InputError(f"{path.name}: expected a .json or .csv file")
         with self.database.reading():
             head, entries = self.head(), list(self._store.each())
-        if path.suffix == ".json":
-            path.write_bytes(to_json({"head": head, "entries": entries}))
-            return
-        columns = [name for name in Entry.__struct_fields__ if name != "cost"]
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, [*columns, *Cost.__struct_fields__], extrasaction="ignore")
-            writer.writeheader()
-            for entry in entries:
-                row = to_builtins(entry)
-                texts = {name: to_json(row[name]).decode() for name in ("events", "cap", "stated")}
-                safe = {name: _as_text(value) for name, value in row.items() if isinstance(value, str)}
-                writer.writerow({**row, **safe, **row["cost"], **texts})
+        write_entries(Path(path), head, entries)
 
     def _known(self, study: str, call: str, door: str, asked: tuple[str, tuple[Event, ...]]) -> Reservation | None:
         answer = self._store.first(kind="commit", study=study, call=call)
-        known = self._store.first(kind="reserve", study=study, call=call, door=door)
+        known = self._charge(study=study, call=call, door=door)
         if known is not None:
             if (known.dataset, known.events) != asked:
                 raise RefusedError(f"call {call!r} was charged for something else: use a new call id")
@@ -350,10 +358,9 @@ class Ledger:
         declared = self._store.last(kind="declare", dataset=dataset)
         return declared.cap if declared else None
 
-    def _exact(self, *more: Event, **where: str) -> Cost:
-        """Return the cost of the charges with these values and of `more` events, rounded up once."""
-        charges = self._store.each(kind="reserve", **where)
-        return Cost.of([*(event for entry in charges for event in entry.events), *more])
+    def _charge(self, **where: str) -> Entry | None:
+        """Return the first charge with these values, or the first that others cover."""
+        return next((found for kind in _CHARGES if (found := self._store.first(kind=kind, **where))), None)
 
     def _first(self, dataset: str) -> Entry | None:
         """Return the entry with all that the first study on a data set may charge."""
@@ -369,7 +376,8 @@ class Ledger:
         alone = (not events or study == first.study) and total == self._store.total(
             kind="reserve", dataset=dataset, study=first.study
         )
-        cost = self._exact(*events, dataset=dataset) if exact else total + Cost.of(events)
+        charges = self._events(kind="reserve", dataset=dataset)
+        cost = Cost.of([*charges, *events]) if exact else total + Cost.of(events)
         return Charged(cost=cost, first=first.cost, alone=alone)
 
     def _check_cap(self, dataset: str, study: str, events: Sequence[Event], plan: Cost) -> None:
@@ -385,8 +393,10 @@ class Ledger:
             raise BudgetError(refusal(dataset, now, events, cap, alone=after.alone))
 
     def _check_limit(self, dataset: str, study: str, events: Sequence[Event], cost: Cost, limit: Cost) -> None:
-        quick = self._store.total(kind="reserve", dataset=dataset, study=study) + cost
-        if not limit.covers(quick) and not limit.covers(self._exact(*events, dataset=dataset, study=study)):
+        quick = cost
+        for kind in _CHARGES:
+            quick = quick + self._store.total(kind=kind, dataset=dataset, study=study)
+        if not limit.covers(quick) and not limit.covers(Cost.of([*self.charged(study, dataset=dataset), *events])):
             raise BudgetError(
                 f"data set {dataset!r}: with this call, study {study!r} would spend more than it declares; "
                 "a step that was answered cannot be charged again under another call id"
@@ -397,8 +407,3 @@ def _check_names(**names: str) -> None:
     for name, value in names.items():
         if not value:
             raise InputError(f"{name} must not be empty")
-
-
-def _as_text(value: str) -> str:
-    """Return a text that a spreadsheet does not run: the coordinator chooses call ids, and one may be a formula."""
-    return f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else value

@@ -10,6 +10,7 @@ from syndic.privacy.chain import Entry
 from syndic.privacy.cost import Cost, Price, shown
 from syndic.privacy.event import ConcentratedEvent, Event, GaussianEvent
 from syndic.privacy.filter import Charged
+from syndic.privacy.seat import run_of
 from syndic.privacy.unit import Budget
 
 STUDY_COLUMNS: Final = ("study", "data set", "cost", "charged", "spent after it", "cap")
@@ -111,7 +112,7 @@ def by_study(entries: Iterable[Entry], caps: dict[str, Budget]) -> tuple[StudySp
     studies: dict[str, set[str]] = {}
     ends: dict[tuple[str, str], tuple[int, bool]] = {}
     for entry in entries:
-        place = (entry.dataset, entry.study)
+        place = (entry.dataset, run_of(entry.study))
         if entry.kind not in {"agree", "plan", "reserve", "disclose"} or entry.dataset not in caps:
             continue
         prices[place] = entry.stated or prices.get(place)

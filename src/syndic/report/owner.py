@@ -10,6 +10,7 @@ from syndic.data import Table, open_source
 from syndic.errors import InputError
 from syndic.kernel import schema_of
 from syndic.privacy import Entry, Ledger, Spending, StudySpending, shown
+from syndic.privacy.seat import run_of
 from syndic.privacy.spending import STUDY_COLUMNS
 from syndic.report.counts import own_counts
 from syndic.report.figure import Series
@@ -65,7 +66,7 @@ def ledger_section(release: Release, party: str, path: str | Path) -> Section:
         spendings, studies = [book.spent(dataset) for dataset in book.datasets()], book.studies()
         entries = list(book.entries())
         head = book.head()
-    ours = sum(entry.study == release.study.digest for entry in entries if entry.kind == "reserve")
+    ours = sum(run_of(entry.study) == release.study.digest for entry in entries if entry.kind == "reserve")
     listed = [entry for entry in entries if entry.kind != "call"]
     last = listed[-_MOST_ENTRIES:]
     cut = f" The last {len(last)} are shown." if len(last) < len(listed) else ""

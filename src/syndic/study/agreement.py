@@ -17,7 +17,7 @@ from syndic.kernel import Agreement, PublicIdentity, identified
 from syndic.privacy import Cost, Ledger, Price, Spending, cost_sentence
 from syndic.privacy.audit import actor
 from syndic.study.document import Study, coordinator_of, price_of
-from syndic.study.party_folder import PartyFile, PartyFolder, run_digest
+from syndic.study.party_folder import PartyFile, PartyFolder, booking, run_digest
 from syndic.study.statement import PlanSummary, plan
 from syndic.study.study_folder import StudyFolder, write_whole
 from syndic.version import __version__
@@ -113,9 +113,12 @@ def consider(home: PartyFolder, study: Study, *, rehearsal: int | None = None) -
         )
     planned, run = plan(study), run_digest(study, rehearsal)
     with _ledger(home, party) as ledger:
-        ledger.check_open(run)
+        account = booking(study, party, run)
+        ledger.check_open(account.name)
         spending = ledger.spent(party.dataset)
-        after = ledger.spent_after(dataset=party.dataset, study=run, events=study.plan.events(party.name))
+        after = ledger.spent_after(
+            dataset=party.dataset, study=account.name, events=study.plan.events(party.name), account=account
+        )
     return Offer(
         run=run,
         party=party.name,
@@ -150,9 +153,10 @@ def agree(
 
 def _agree(home: PartyFolder, study: Study, lasts: timedelta, rehearsal: int | None) -> Agreement:
     offer, party = consider(home, study, rehearsal=rehearsal), home.owner()
+    account, events = booking(study, party, offer.run), study.plan.events(party.name)
     try:
         with _ledger(home, party) as ledger:
-            ledger.check(dataset=party.dataset, study=offer.run, events=study.plan.events(party.name))
+            ledger.check(dataset=party.dataset, study=account.name, events=events, account=account)
     except BudgetError as error:
         raise BudgetError(f"{error}. Nothing was signed: raise cap in party.toml, or decline the study") from None
     now = datetime.now(UTC)
@@ -173,7 +177,8 @@ def _agree(home: PartyFolder, study: Study, lasts: timedelta, rehearsal: int | N
     (stored.folder / _DECLINED).unlink(missing_ok=True)
     with _ledger(home, party) as ledger:
         why = f"by {agreement.person}, until {agreement.expires:%Y-%m-%d %H:%M} UTC, Syndic {__version__}"
-        ledger.log_agreement(dataset=party.dataset, study=offer.run, agreement=digest, why=why, stated=offer.price)
+        booked = {"dataset": party.dataset, "study": account.name}
+        ledger.log_agreement(**booked, agreement=digest, why=why, stated=offer.price)
     return agreement
 
 
@@ -209,7 +214,8 @@ def withdraw(home: PartyFolder, digest: str, *, why: str = "", restored: bool = 
     party = home.owner()
     with _ledger(home, party) as ledger:
         # the ledger decides what is answered, so the owner can also withdraw from a study whose files are damaged
-        agreed = ledger.agreed()
+        booked = {name.partition(" ")[0]: name for name in ledger.agreed() if name.partition(" ")[2] == party.seat}
+        agreed = tuple(booked)
         found = [run for run in agreed if digest and run.startswith(digest)]
         if len(found) != 1:
             known = ", ".join(run[:12] for run in agreed) or "none"
@@ -218,8 +224,8 @@ def withdraw(home: PartyFolder, digest: str, *, why: str = "", restored: bool = 
         reason = why or "restored from an older copy" * restored
         with home.audit.attempt("withdraw", study=found[0], why=reason):
             if restored:
-                _charge_rest(StudyFolder.of(home.folder, found[0]).study(), party, found[0], ledger)
-            ledger.log_withdrawal(dataset=party.dataset, study=found[0], why=reason, restored=restored)
+                _charge_rest(StudyFolder.of(home.folder, found[0]).study(), party, booked[found[0]], ledger)
+            ledger.log_withdrawal(dataset=party.dataset, study=booked[found[0]], why=reason, restored=restored)
     return found[0]
 
 
@@ -259,12 +265,13 @@ def _standing(stored: StudyFolder, party: PartyFile, ledger: Ledger) -> Standing
         declined = (stored.folder / _DECLINED).exists()
         since = stored.time_of(_DECLINED if declined else "study.json")
         return Standing(study=study.name, run=study.digest, state="declined" if declined else "pending", since=since)
-    last = ledger.standing(agreement.run)
+    booked = booking(study, party, agreement.run).name
+    last = ledger.standing(booked)
     if last is None:
         state: State = "pending"
     elif last.kind == "withdraw":
         state = "withdrawn"
-    elif _charged_in_full(study, party.name, agreement.run, ledger):
+    elif _charged_in_full(study, party.name, booked, ledger):
         state = "finished"
     else:
         state = "expired" if datetime.now(UTC) >= agreement.expires else "agreed"

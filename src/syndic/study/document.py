@@ -23,7 +23,9 @@ from syndic.kernel import (
     groups_of,
     make_plan,
     member,
+    owner_of,
     people_of,
+    seats_of,
     shared_people,
     steps_of_run,
 )
@@ -84,6 +86,18 @@ class Study(Document):
                 "a person may be"
             )
 
+    def _check_owners(self) -> None:
+        owners = {owner_of(party) for party in self.parties}
+        if len({owner.lower() for owner in owners}) < len(owners):
+            raise ValueError("owner: two owners differ only in upper and lower case")
+        for owner in owners:
+            groups = [party.group for party in seats_of(self, owner)]
+            if len(groups) > 1 and (None in groups or len(set(groups)) < len(groups)):
+                raise ValueError(
+                    f"owner '{owner}': its parties must each name a `group`, all different: in one group an "
+                    "organisation is one party"
+                )
+
     def _check_alignment(self) -> None:
         check_digest(self.alignment)
 
@@ -121,6 +135,7 @@ class Study(Document):
         _check_unit_parties,
         _check_columns,
         _check_identities,
+        _check_owners,
         _check_alignment,
         _check_person,
     )
@@ -222,12 +237,11 @@ class Study(Document):
                     f"alignment of the parties of group '{group.name}': give each the same, and only where a study has "
                     "several groups, to a group with several parties"
                 )
-        times = Counter(own[group.parties[0]] for group in groups)
-        same = max((count for digest, count in times.items() if digest), default=0)
+        same = max((_overlapping(self, digest) for digest in set(own.values()) if digest), default=0)
         if same > self.unit.parties:
             raise InputError(
-                f"{same} groups have the people of the same alignment, so a person is in each of them: make them one "
-                f"group, or set parties = {same} in [unit]"
+                f"a person may be in {same} groups of the same alignment, which have no organisation in common: make "
+                f"them one group, name the `owner` that is in both, or set parties = {same} in [unit]"
             )
         try:
             self.plan.check()
@@ -292,6 +306,23 @@ def disclosures_of(study: Study) -> tuple[str, ...]:
     """Return what the study shows exactly, outside any epsilon; most studies show nothing."""
     found = dict.fromkeys(party.alignment or study.alignment for party in study.parties)
     return (*study.plan.disclosure.discloses, *(_aligned(one, study) for one in found if one is not None))
+
+
+def _overlapping(study: Study, alignment: str) -> int:
+    """Return a bound on the groups of one alignment that a person may be in.
+
+    An organisation has a person in one of its groups only, as it leaves those found before out of the next. So a person
+    is in no more groups than it takes organisations to have one in every group; they are taken from the largest on.
+    """
+    groups: dict[str, set[str | None]] = {}
+    for party in study.parties:
+        if party.alignment == alignment:
+            groups.setdefault(owner_of(party), set()).add(party.group)
+    left, taken = set[str | None]().union(*groups.values()), 0
+    while left:
+        left -= max(groups.values(), key=lambda own: len(own & left))
+        taken += 1
+    return taken
 
 
 def alignment_of(study: Study, party: str) -> str | None:

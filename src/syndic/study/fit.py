@@ -30,7 +30,8 @@ from syndic.privacy import Unit
 from syndic.study.document import Study, alignment_of
 from syndic.study.fit_ids import IdFit, fit_ids
 from syndic.study.fit_rows import CUT, PRIVATE, BoundLine, bounds_of, number_of_rows, percent, rows_cut
-from syndic.study.party_folder import PartyFile, PartyFolder, beside, stored_alignment
+from syndic.study.party_folder import PartyFile, PartyFolder, beside
+from syndic.study.party_rows import stored_alignment
 
 _MOST: Final = 0.5
 """The share of a column's values above which agreeing needs a second yes."""
@@ -326,7 +327,7 @@ def _common(home: PartyFolder, study: Study, party: PartyFile) -> list[str]:
     if alignment is None:
         return []
     try:
-        stored = stored_alignment(home.ledger, alignment, None)
+        stored = stored_alignment(home.ledger, alignment, None, member(study, party.name).group)
     except InputError:  # it comes later, or is of a rehearsal
         return []
     columns = party.id_columns or stored.columns
@@ -340,8 +341,7 @@ def _common(home: PartyFolder, study: Study, party: PartyFile) -> list[str]:
 def _opened(source: Any) -> tuple[Source, tuple[str, ...]]:
     """Return the rows of a source, a party file or its path, and the id columns that it names."""
     if isinstance(source, str | Path) and Path(source).name.endswith("party.toml"):
-        party = from_file(source, PartyFile)
-        source = replace(party, source=beside(Path(source).parent, party.source))
+        source = beside(Path(source).parent, from_file(source, PartyFile))
     if isinstance(source, PartyFile):
         return open_source(source.source), source.id_columns
     return open_source(source), ()

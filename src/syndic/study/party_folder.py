@@ -15,28 +15,34 @@ from typing import Any, final
 
 import msgspec
 
-from syndic.data import Schema, Source, SourceSpec, Table, open_source
-from syndic.data.aligned import AlignedSource, Alignment
-from syndic.data.sources.csv import CsvSource
-from syndic.data.sources.ibis import IbisSource
+from syndic.data import SourceSpec
 from syndic.document import Document, from_file, to_readable_json
 from syndic.errors import InputError, RefusedError
-from syndic.kernel import Memory, Node, PartyState, decode, identified, member, no_bond, public_rows, schema_of
-from syndic.kernel.memory import choice_key, look_up
-from syndic.methods import Align
-from syndic.mpc.align.work import ORDER_NAME, StoredOrder
-from syndic.privacy import Budget, Called, Ledger
+from syndic.kernel import (
+    Memory,
+    Node,
+    PartyState,
+    account_of,
+    identified,
+    member,
+    no_bond,
+    owner_of,
+)
+from syndic.kernel.memory import choice_key
+from syndic.privacy import Account, Budget, Called, Ledger
 from syndic.privacy.audit import AuditLog
 from syndic.random import Randomness, SimulationRandomness, SystemRandomness
-from syndic.study.document import Study, alignment_of, coordinator_of, price_of
+from syndic.study.document import Study, coordinator_of, price_of
 from syndic.study.identity import Identity, rehearsed_bonds
+from syndic.study.party_rows import open_table
 from syndic.study.study_folder import StudyFolder, write_whole
 
 
 class PartyFile(Document):
     """What an owner writes into `party.toml`: the name of the data set, its source, and its cap.
 
-    `id` names the column or columns by which its people are aligned with those of other organisations.
+    `id` names the column or columns by which its people are aligned with those of other organisations. `ledger` is the
+    ledger of an organisation that takes part as several parties: all of them name the same one.
     """
 
     name: str
@@ -44,11 +50,17 @@ class PartyFile(Document):
     source: SourceSpec
     cap: Budget
     id: str | tuple[str, ...] = ()
+    ledger: str | None = None
 
     @property
     def id_columns(self) -> tuple[str, ...]:
         """The columns that `id` names."""
         return (self.id,) if isinstance(self.id, str) else self.id
+
+    @property
+    def seat(self) -> str:
+        """The party's name if it shares a ledger, which then keeps it apart from the others; else empty."""
+        return self.name if self.ledger is not None else ""
 
 
 @final
@@ -61,7 +73,8 @@ class PartyFolder:
     @property
     def ledger(self) -> Path:
         """The party's one SQLite file: its ledger, its answers and its memory."""
-        return self.folder / "ledger.sqlite"
+        own = self._file()
+        return self.folder / "ledger.sqlite" if own is None or own.ledger is None else Path(own.ledger)
 
     @property
     def study(self) -> Path:
@@ -85,8 +98,7 @@ class PartyFolder:
 
     def owner(self) -> PartyFile:
         """Return the owner's `party.toml`."""
-        party = from_file(self.folder / "party.toml", PartyFile)
-        return msgspec.structs.replace(party, source=beside(self.folder, party.source))
+        return beside(self.folder, from_file(self.folder / "party.toml", PartyFile))
 
     def identity(self, study: Study, name: str) -> Identity:
         """Return the organisation's keys; raise `InputError` if the study names other keys for this party."""
@@ -99,26 +111,30 @@ class PartyFolder:
         return identity
 
     def open_ledger(self) -> Ledger:
-        """Open the ledger; create it only if the owner never agreed to a study.
+        """Open the ledger; create it only if it is the party's own and the owner never agreed to a study.
 
         Raises:
             IntegrityError: if the owner agreed before and the ledger is missing or empty: its charges would be lost.
         """
-        return Ledger.open(self.ledger, create=not any(self.folder.glob("studies/*/agreement.json")))
+        path = self.ledger
+        alone = path == self.folder / "ledger.sqlite"
+        return Ledger.open(path, create=alone and not any(self.folder.glob("studies/*/agreement.json")))
 
-    def cap(self, dataset: str) -> Budget | None:
-        """Return the cap of the data set in the ledger, if there is one."""
-        if not self.ledger.exists():
+    def cap(self, dataset: str, shared: str | None = None) -> Budget | None:
+        """Return the cap of the data set in the ledger, or in the `shared` one, if there is one."""
+        path = self.ledger if shared is None else Path(shared)
+        if not path.exists():
             return None
-        with Ledger.open(self.ledger) as ledger:
+        with Ledger.open(path) as ledger:
             return ledger.spent(dataset).cap if dataset in ledger.datasets() else None
 
     def keep(self, study: Study, party: PartyFile) -> None:
         """Store the party's copies of study and party file; declare the cap in the ledger if it is new."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.folder.chmod(0o700)
-        before = self.known()
-        with Ledger.open(self.ledger) as ledger:
+        before, path = self.known(), self.folder / "ledger.sqlite" if party.ledger is None else Path(party.ledger)
+        for folder in (self.folder, path.parent):
+            folder.mkdir(parents=True, exist_ok=True)
+            folder.chmod(0o700)
+        with Ledger.open(path) as ledger:
             if party.dataset not in ledger.datasets() or before is None or before.cap != party.cap:
                 ledger.declare(party.dataset, party.cap, why="the owner's party file")
         for path, content in ((self.study, study), (self.party, party)):
@@ -127,6 +143,15 @@ class PartyFolder:
     def known(self) -> PartyFile | None:
         """Return the party file that an earlier run stored, if any."""
         return from_file(self.party, PartyFile) if self.party.exists() else None
+
+    def booked(self, run: str) -> str:
+        """Return the name under which the party's ledger keeps a run."""
+        own = self._file()
+        return Account(run=run, seat=own.seat if own else "").name
+
+    def _file(self) -> PartyFile | None:
+        """Return the owner's party file, or the one that a simulation stored."""
+        return self.owner() if (self.folder / "party.toml").is_file() else self.known()
 
     def node(self, *, seed: int | None, source: Any = None) -> Node:
         """Open the party's side of its study; `source` replaces that of the party file if rows are in memory."""
@@ -149,7 +174,7 @@ class PartyFolder:
             raise RefusedError(f"{party.name}'s copy of study {digest[:12]} was changed: agree again")
         identity, coordinator = self.identity(study, party.name), coordinator_of(study)
         node = self._node(study, party, agreement.rehearsal)
-        ledger, memory, log = node.state.ledger, node.state.memory, self.audit
+        ledger, memory, log, booked = node.state.ledger, node.state.memory, self.audit, node.state.booked
         caller = f"coordinator {coordinator.fingerprint}"
 
         def audit(step: str, why: str) -> None:
@@ -163,7 +188,7 @@ class PartyFolder:
         ledger.declare(party.dataset, party.cap, why="the owner's party file")
         state = replace(
             node.state,
-            agreement=lambda: stored.in_force(study, party.name, ledger),
+            agreement=lambda: stored.in_force(study, party.name, ledger, booked),
             sign=identity.sign,
             coordinator=coordinator,
             note_answered=lambda: stored.note_head(memory.head()),
@@ -172,7 +197,7 @@ class PartyFolder:
         if agreement.rehearsal is None:
             state = replace(state, bond=identity.bonds(study, digest, party.name))
         try:
-            stored.in_force(study, party.name, ledger)
+            stored.in_force(study, party.name, ledger, booked)
             stored.check_head(memory.head(), party.name)
         except RefusedError:
             node.close()
@@ -182,7 +207,7 @@ class PartyFolder:
     def forget(self, run: str) -> None:
         """Delete the answers and secrets of a finished run; its charges stay in the ledger."""
         with Ledger.open(self.ledger, create=False) as ledger:
-            Memory(ledger.database, run).forget()
+            Memory(ledger.database, self.booked(run)).forget()
 
     def log_refusal(self, run: str, data: bytes, code: str, why: str) -> None:
         """Log a call that was refused because no agreement to its run is in force.
@@ -191,17 +216,17 @@ class PartyFolder:
         """
         party, asked = self.owner(), hashlib.sha256(data).hexdigest()
         agreement = StudyFolder.of(self.folder, run).agreement(party.name)
-        known = run if agreement is not None and agreement.run == run else ""
-        self.audit.refuse("call", who="coordinator", study=known, why=why)
+        known = self.booked(run) if agreement is not None and agreement.run == run else ""
+        self.audit.refuse("call", who="coordinator", study=run if known else "", why=why)
         with self.open_ledger() as ledger:
             ledger.log_call(Called(dataset=party.dataset, study=known, call="", step="", asked=asked, reply=code))
 
     def _node(self, study: Study, party: PartyFile, seed: int | None, source: Any = None) -> Node:
-        ledger = self.open_ledger()
+        digest = run_digest(study, seed)
+        account, ledger = booking(study, party, digest), self.open_ledger()
         if party.dataset not in ledger.datasets():
             ledger.declare(party.dataset, party.cap, why="the owner's party file")
-        digest = run_digest(study, seed)
-        memory, randomness = Memory(ledger.database, digest), randomness_of(study, seed, party.name)
+        memory, randomness = Memory(ledger.database, account.name), randomness_of(study, seed, party.name)
         state = PartyState(
             name=party.name,
             plan=study.plan,
@@ -210,6 +235,7 @@ class PartyFolder:
             ledger=ledger,
             memory=memory,
             price=price_of(study, party.name),
+            account=None if account == Account(run=digest) else account,
             open_table=lambda: open_table(
                 study,
                 party.name,
@@ -240,11 +266,27 @@ class PartyFolder:
             handler.close()
 
 
-def beside(folder: Path, source: SourceSpec) -> SourceSpec:
-    """Return the source with its paths taken relative to the folder of the party file."""
-    here = folder.absolute()
+def booking(study: Study, party: PartyFile, run: str) -> Account:
+    """Return under which name a party's ledger keeps a run.
+
+    Raises:
+        InputError: if the study says that an organisation has several parties, and this one's ledger is its own.
+    """
+    account = account_of(study, party.name, run)
+    if account.seat and not party.seat:
+        raise InputError(
+            f"party '{party.name}' is one of several of {owner_of(member(study, party.name))}: name the ledger that "
+            "they share, with `ledger` in party.toml"
+        )
+    return msgspec.structs.replace(account, seat=party.seat)
+
+
+def beside(folder: Path, party: PartyFile) -> PartyFile:
+    """Return the party file with its paths taken relative to its folder."""
+    here, source = folder.absolute(), party.source
     found = {name: str(here / file) for name in ("path", "duckdb") if (file := getattr(source, name)) is not None}
-    return msgspec.structs.replace(source, **found)
+    ledger = None if party.ledger is None else str(here / party.ledger)
+    return msgspec.structs.replace(party, source=msgspec.structs.replace(source, **found), ledger=ledger)
 
 
 def run_digest(study: Study, seed: int | None) -> str:
@@ -259,101 +301,3 @@ def randomness_of(study: Study, seed: int | None, role: str) -> Callable[[str], 
     if seed is None:
         return lambda _label: SystemRandomness()
     return lambda label: SimulationRandomness(seed, study.digest, role, label)
-
-
-def open_table(
-    study: Study,
-    name: str,
-    source: Any,
-    *,
-    ledger: Path,
-    id_columns: tuple[str, ...],
-    seed: int | None,
-    key: bytes = b"",
-) -> Table:
-    """Return the rows of a party; `id_columns` are the id columns that its owner named, if any.
-
-    `key` chooses the rows of people if the unit says that they are random.
-
-    Raises:
-        InputError: if a column is missing, if this party does not have the alignment that the study names, or if one
-            person's value can move rows that are matched by their places.
-    """
-    try:
-        rows, schema = open_source(source), schema_of(study, name)
-        alignment = alignment_of(study, name)
-        if study.by_place and alignment is None:
-            rows = _placed(rows, schema)
-        return Table(
-            schema=schema,
-            source=rows if alignment is None else _aligned(alignment, rows, ledger, id_columns, seed),
-            person=study.unit.person,
-            rows_per_person=study.unit.rows,
-            id_columns=id_columns_of(study, name, id_columns, ledger, seed),
-            choose=study.unit.choose,
-            key=key,
-            size=public_rows(study, name),
-            whole=study.unit.scale,
-        )
-    except InputError as error:
-        elsewhere = error.elsewhere and f"party '{name}': {error.elsewhere}"
-        raise InputError(f"party '{name}': {error}", elsewhere=elsewhere) from None
-
-
-def _placed(rows: Source, schema: Schema) -> Source:
-    """Return a source whose rows no value of the study moves: all others would be matched to wrong people.
-
-    Raises:
-        InputError: if the party file says otherwise. Where its `order` is not unique, columns of the study do not
-            break ties.
-    """
-    if isinstance(rows, CsvSource) and rows.multiline:
-        raise InputError(
-            "multiline: a wrong quote moves all rows after it, and rows of this study are matched by their places: "
-            "leave out such fields, or align the people"
-        )
-    if not isinstance(rows, IbisSource):
-        return rows
-    studied = (*schema.names, *schema.inputs)
-    values = [name for name in rows.order if name in studied]
-    if values:
-        raise InputError(
-            f"order: {values[0]!r} is a column of the study, whose rows are matched by their places: order them by an "
-            "id, or align the people"
-        )
-    return replace(rows, fixed=studied)
-
-
-def id_columns_of(
-    study: Study, party: str, id_columns: tuple[str, ...], ledger: Path, seed: int | None
-) -> tuple[str, ...]:
-    """Return the id columns that a study reads: none unless it aligns people or uses an alignment."""
-    if isinstance(study.protocol, Align):
-        return id_columns or study.protocol.id
-    alignment = alignment_of(study, party)
-    return () if alignment is None else id_columns or stored_alignment(ledger, alignment, seed).columns
-
-
-def stored_alignment(ledger: Path, alignment: str, seed: int | None) -> Alignment:
-    """Return a party's stored alignment by the digest of its study; a seeded run looks for that of its seed first.
-
-    Raises:
-        InputError: if there is none.
-    """
-    seeded = [] if seed is None else [hashlib.sha256(f"simulation {seed} of {alignment}".encode()).hexdigest()]
-    for digest in (*seeded, alignment):
-        value = look_up(ledger, digest, lambda memory: memory.kept(ORDER_NAME))
-        if value is not None:
-            return decode(value, StoredOrder).alignment
-    text = (
-        f"the study uses the alignment of study {alignment[:12]}, which this party does not have: run that study "
-        "first, with the same folder"
-    )
-    raise InputError(text, elsewhere=text)
-
-
-def _aligned(
-    alignment: str, rows: Source, ledger: Path, id_columns: tuple[str, ...], seed: int | None
-) -> AlignedSource:
-    stored = stored_alignment(ledger, alignment, seed)
-    return AlignedSource(rows, stored, id_columns or stored.columns)

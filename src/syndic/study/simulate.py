@@ -13,11 +13,12 @@ import pyarrow as pa
 from syndic.data import Source, SourceSpec, open_source
 from syndic.document import from_file
 from syndic.errors import InputError
-from syndic.kernel import Node, Progress, Runtime, schema_of, silent_progress
+from syndic.kernel import Node, Progress, Runtime, account_of, owner_of, schema_of, seats_of, silent_progress
 from syndic.privacy import Budget
 from syndic.runtime import Local, Processes
 from syndic.study.document import Study
-from syndic.study.party_folder import PartyFile, PartyFolder, beside, id_columns_of
+from syndic.study.party_folder import PartyFile, PartyFolder, beside
+from syndic.study.party_rows import id_columns_of
 from syndic.study.release import Release
 from syndic.study.run import check_runnable, run_study
 
@@ -39,7 +40,7 @@ def simulate(
     Args:
         study: the agreed document.
         sources: for every party a file, a data frame, an Arrow table or a `SourceSpec`; a path ending in
-            `party.toml` is read as the party's own file, with its cap.
+            `party.toml` is read as the party's own file, with its cap. Parties of one owner may have one, by its name.
         seed: seed for a reproducible run. A seeded release is not private, and its statement says so.
         runtime: `local` for one process, or `processes` for one process per party.
         folder: where to keep the folders of the parties, with their ledgers, and of the coordinator; without it they
@@ -56,7 +57,8 @@ def simulate(
     _check_sources(study, sources)
     with ExitStack() as stack:
         place = Path(folder) if folder is not None else Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        homes = {party.name: PartyFolder(folder=place / "parties" / party.name) for party in study.parties}
+        sources = {name: sources.get(name, sources.get(owner)) for name, owner in _owners(study).items()}
+        homes = {name: PartyFolder(folder=place / "parties" / name) for name in sources}
         carrier = _open(study, sources, homes, seed=seed, runtime=runtime, stack=stack)
         stack.callback(carrier.close)
         own = None if folder is None else place / "coordinator"
@@ -73,13 +75,18 @@ def simulate(
 
 
 def _check_sources(study: Study, sources: Mapping[str, Any]) -> None:
-    names = [party.name for party in study.parties]
-    missing = [name for name in names if name not in sources]
-    unknown = [name for name in sources if name not in names]
+    owners = _owners(study)
+    names = list(owners)
+    missing = [name for name, owner in owners.items() if name not in sources and owner not in sources]
+    unknown = [name for name in sources if name not in {*owners, *owners.values()}]
     if missing or unknown:
         faults = [f"no source for {', '.join(missing)}"] if missing else []
         faults += [f"no party called {', '.join(unknown)}"] if unknown else []
         raise InputError(f"{'; '.join(faults)}; the study's parties are {', '.join(names)}")
+
+
+def _owners(study: Study) -> dict[str, str]:
+    return {party.name: owner_of(party) for party in study.parties}
 
 
 def _open(
@@ -118,19 +125,24 @@ def _open(
 
 
 def _party_file(study: Study, name: str, source: Any, home: PartyFolder) -> tuple[PartyFile, Any]:
-    """Return the party's file, and its rows if they are in memory."""
+    """Return the party's file, and its rows if they are in memory; parties of one owner have its ledger."""
+    owner = _owners(study)[name]
+    main = PartyFolder(folder=home.folder.with_name(owner))
+    ledger = None if owner == name else str(main.ledger.absolute())
     if isinstance(source, str | Path) and Path(source).name.endswith("party.toml"):
-        party = from_file(source, PartyFile)
-        if party.name != name:
+        party = beside(Path(source).parent, from_file(source, PartyFile))
+        if party.name not in {name, owner}:
             raise InputError(f"{source}: this file is for party '{party.name}', not for '{name}'")
-        return msgspec.structs.replace(party, source=beside(Path(source).parent, party.source)), None
+        return msgspec.structs.replace(party, name=name, ledger=ledger), None
     # without a party file the rows belong to the folder's data set, under the folder's cap; a new folder gets a cap
     # that allows this study once
-    known = home.known()
-    dataset = known.dataset if known else name
+    known = home.known() or main.known()
+    dataset = known.dataset if known else owner
     # a party that abstains spends nothing, and a cap is above 0
-    allowed = study.costs[name].epsilon(study.delta) or study.budget.epsilon
-    cap = home.cap(dataset) or Budget.of(allowed, study.delta)
+    # parties of one owner may each be charged for a person who is at several of them
+    each = max(study.costs[one.name].epsilon(study.delta) for one in seats_of(study, owner))
+    allowed = account_of(study, name, "").most * each or study.budget.epsilon
+    cap = home.cap(dataset, ledger) or Budget.of(allowed, study.delta)
     rows = None
     if isinstance(source, SourceSpec):
         spec = source
@@ -138,7 +150,7 @@ def _party_file(study: Study, name: str, source: Any, home: PartyFolder) -> tupl
         spec = SourceSpec(path=str(Path(source).absolute()))
     else:
         spec, rows = SourceSpec(path="rows in memory"), open_source(source)
-    return PartyFile(name=name, dataset=dataset, source=spec, cap=cap), rows
+    return PartyFile(name=name, dataset=dataset, source=spec, cap=cap, ledger=ledger), rows
 
 
 def _columns(study: Study, name: str, id_columns: tuple[str, ...]) -> tuple[str, ...]:

@@ -62,13 +62,13 @@ class StudyFolder:
         """Return the agreement that the owner signed last, if any, in force or not."""
         return read_agreement(self.written.read_bytes(), party=party) if self.written.exists() else None
 
-    def in_force(self, study: Study, party: str, ledger: Ledger) -> bytes:
-        """Return the signed agreement if it is in force now.
+    def in_force(self, study: Study, party: str, ledger: Ledger, booked: str) -> bytes:
+        """Return the signed agreement if it is in force now; `booked` is the run's name in the ledger.
 
         Raises:
             RefusedError: if the owner has not agreed or has withdrawn, or if the agreement expired or was changed.
         """
-        standing = ledger.standing(self.digest)
+        standing = ledger.standing(booked)
         if standing is None or not self.written.exists():
             raise RefusedError(f"{party} has not agreed to study {self.digest[:12]}: its owner runs syndic agree")
         if standing.kind == "withdraw":

@@ -23,7 +23,7 @@ from syndic.mpc.align.table import FIELD
 from syndic.mpc.align.work import AlignBox, AlignTable, AlignTurn
 from syndic.mpc.seal import Mail
 from syndic.study import PartyFolder, Release
-from syndic.study.party_folder import stored_alignment
+from syndic.study.party_rows import stored_alignment
 
 
 def found(release: Release) -> int:

@@ -57,7 +57,7 @@ class Spied:
                 self.owns[party] = kept(own, "align own", Own)
                 self.shared[party] = own.plan.intersection.secret.value(own)
                 self.pairs[party] = own.plan.intersection.secret.pairs(own)
-                self.tags[party] = own.plan.intersection.tags(own)[0]
+                self.tags[party] = own.plan.intersection.turn(own).tags(own)[0]
                 self.sums.append(decode(body, AlignTable))
             return body
 
@@ -175,7 +175,8 @@ def test_a_lying_coordinator_and_one_of_three_do_not_read_whom_another_holds(tmp
         if step != "align_match":
             return body
         south = inside(carrier, study, "south")
-        tags = south.plan.intersection.tags(south)[0][[list(HELD["south"]).index(person) for person in probes]]
+        places = [list(HELD["south"]).index(person) for person in probes]
+        tags = south.plan.intersection.turn(south).tags(south)[0][places]
         known.update(tags=[each[16:].tobytes() for each in tags], secrets=south.plan.intersection.secret.pairs(south))
         known["powers"] = [south.recall("align own", Own).power]
         polynomial = [1]

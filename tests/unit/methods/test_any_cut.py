@@ -341,7 +341,7 @@ def test_people_that_one_study_aligned_are_the_same_in_every_group_that_names_it
         unit = f"{REPLACE}\nparties = {most}"
         return Study.loads(study_text(protocol='method = "marginals"', unit=unit, budget=BUDGET, parties=text))
 
-    with pytest.raises(InputError, match="2 groups have the people of the same alignment"):
+    with pytest.raises(InputError, match="a person may be in 2 groups of the same alignment"):
         agreed(1, "a", "a").check()
     agreed(2, "a", "a").check()
     agreed(1, "a", "b").check()

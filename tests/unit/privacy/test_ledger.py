@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -408,15 +409,15 @@ def test_check_counts_what_the_study_has_still_to_pay(tmp_path: Path) -> None:
     third = PureEvent(epsilon=Fraction(1, 3))
     with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
         ledger.declare("data", Budget(epsilon=Fraction(1)))
-        place = {"dataset": "data", "study": "a"}
-        ledger.check(**place, events=[third] * 3)
+        check = partial(ledger.check, dataset="data", study="a")
+        check(events=[third] * 3)
         with pytest.raises(BudgetError, match=r"asked 1\.33333"):
-            ledger.check(**place, events=[third] * 4)
+            check(events=[third] * 4)
         for call in ("1", "2"):
             ledger.reserve(dataset="data", study="a", call=call, door="1", events=[third], why="")
-        ledger.check(**place, events=[third] * 3)
+        check(events=[third] * 3)
         with pytest.raises(BudgetError, match=r"spent 0\.666667"):
-            ledger.check(**place, events=[third] * 4)
+            check(events=[third] * 4)
         with pytest.raises(BudgetError):
             ledger.check(dataset="data", study="b", events=[third] * 2)
         assert sum(entry.kind == "reserve" for entry in ledger.entries()) == 2

@@ -180,11 +180,10 @@ def test_nothing_is_appended_to_a_cut_ledger(path: Path) -> None:
 def test_nothing_is_counted_in_a_damaged_ledger(path: Path, statement: str) -> None:
     tamper(path, statement)
     with Ledger.open(path) as ledger:
-        place = {"dataset": "visits", "study": "digest"}
         for count in (
             lambda: ledger.spent("visits"),
             lambda: charge(ledger, 9),
-            lambda: ledger.check(**place, events=[PureEvent(epsilon=Fraction(1, 100))] * 9),
+            lambda: ledger.check(dataset="visits", study="digest", events=[PureEvent(epsilon=Fraction(1, 100))] * 9),
         ):
             with pytest.raises(IntegrityError, match=r"changed|cannot be read|damaged"):
                 count()

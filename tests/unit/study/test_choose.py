@@ -18,7 +18,8 @@ from syndic.kernel import Node
 from syndic.kernel.in_memory import in_memory_node
 from syndic.privacy import Unit
 from syndic.random import SystemRandomness
-from syndic.study.party_folder import PartyFolder, open_table
+from syndic.study.party_folder import PartyFolder
+from syndic.study.party_rows import open_table
 from syndic.study.simulate import _open
 from syndic.study.statement import words_for
 

@@ -26,14 +26,15 @@ After Meadows 1986 and Huberman, Franklin and Hogg 1999 (powers that commute).
 import hashlib
 import hmac
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data.aligned import NAME_BYTES, Alignment, IdRule, name_of
+from syndic.document import Document
 from syndic.errors import RefusedError
-from syndic.kernel import Nothing, Party, Session, SubProtocol, step
+from syndic.kernel import Message, Nothing, Party, Session
 from syndic.mpc.align.point import HASH_BYTES, POINT_BYTES, new_blinding, new_power, points_of, raised
 from syndic.mpc.align.table import (
     FIELD,
@@ -47,7 +48,6 @@ from syndic.mpc.align.table import (
     zeros,
 )
 from syndic.mpc.align.work import (
-    ORDER_NAME,
     AlignBox,
     AlignDone,
     AlignMail,
@@ -62,6 +62,7 @@ from syndic.mpc.align.work import (
     blinded,
     inboxes_of,
     neighbour_of,
+    order_name,
     passed_on,
 )
 from syndic.mpc.key import KEY_BYTES, context, derive
@@ -69,14 +70,17 @@ from syndic.mpc.order import advance
 from syndic.mpc.seal import Mail, Place, seal, unseal
 from syndic.mpc.secret import SharedSecret
 
+Told = TypeVar("Told", bound=Message)
 _TAG_BYTES = 8 + 8 + 16  # an id's key in a table, its bin, its place in the common order
 
 
-class PrivateIntersection(SubProtocol):
-    """Which ids all parties hold: the public bound on each party's ids, by name, and what follows from the bounds.
+class PrivateIntersection(Document):
+    """Which ids all parties of a set hold: the public bound on each party's ids, by name, and what follows from them.
 
     `rule`: how ids are normalised. `shape`: size of every party's table. `chunk`: points in a message. `secret`: for
-    hashing ids; its steps come first. A method's own step reads the ids, between `begin` and `keep`.
+    hashing ids, shared by all parties of the study. `name`: of the set, if a study has several; it is part of every
+    key, seal and stored name. A method's own step reads the ids, between `begin` and `keep`.
+    `syndic.mpc.align.sets` has the steps, which lead here.
     """
 
     bounds: Mapping[str, int]
@@ -84,11 +88,17 @@ class PrivateIntersection(SubProtocol):
     shape: TableShape
     chunk: int
     secret: SharedSecret
+    name: str = ""
 
-    def rounds(self, collect: str) -> tuple[str, ...]:
-        """Return the names of the steps, including the method's own step, in order."""
-        powers = ("align_blind", "align_raise", "align_finish", "align_table", "align_match")
-        return (*self.secret.rounds, collect, *powers, "align_vouch", "align_confirm", "align_done")
+    @property
+    def label(self) -> str:
+        """What the names of all that is stored and sealed for this set begin with; no set's begins another's."""
+        return f"align {self.name}" if self.name else "align"
+
+    @property
+    def order_name(self) -> str:
+        """The name under which a party stores its order of this set."""
+        return order_name(self.name)
 
     # Public numbers.
 
@@ -132,17 +142,17 @@ class PrivateIntersection(SubProtocol):
 
     def begin(self, party: Party) -> None:
         """Refuse, before any id is read, if this is not the next step."""
-        _advance(party, 1)
+        self._advance(party, 1)
 
     def keep(self, party: Party, ids: Sequence[bytes], columns: tuple[str, ...]) -> None:
         """Hash this party's first ids up to the public bound, pad them with random ones to it, and store them."""
         ids = ids[: self.bounds[party.name]]
-        randomness = party.key_randomness("align")
-        secret, key = derive(self.secret.value(party), "ids"), randomness.bytes(KEY_BYTES)
+        randomness = party.key_randomness(self.label)
+        secret, key = derive(self.secret.value(party), "ids", *self._named), randomness.bytes(KEY_BYTES)
         power = new_power(randomness)
         blinding = new_blinding(power, randomness)
         own = Own(power=power, on=blinding.on, off=blinding.off, key=key, real=len(ids), columns=columns)
-        party.remember("align own", own)
+        party.remember(f"{self.label} own", own)
         for number in range(self.chunks):
             some = ids[number * self.chunk : (number + 1) * self.chunk]
             lacking = self.count(party.name, number) - len(some)
@@ -151,53 +161,48 @@ class PrivateIntersection(SubProtocol):
                 hashes=b"".join(hashes) + randomness.bytes(HASH_BYTES * lacking),
                 names=b"".join(name_of(each, key) for each in some),
             )
-            party.remember(f"align ids {number}", kept)
+            party.remember(f"{self.label} ids {number}", kept)
 
-    @step(reveals="sealed")
     def align_blind(self, party: Party, message: AlignTurn) -> Mail:
         """Blind a chunk of this party's points and seal it for the next party."""
         number = message.number
-        _advance(party, self.stage(number, 0))
-        own, kept = party.recall("align own", Own), party.recall(f"align ids {number}", Ids)
+        self._advance(party, self.stage(number, 0))
+        own, kept = party.recall(f"{self.label} own", Own), party.recall(f"{self.label} ids {number}", Ids)
         hashes = (kept.hashes[start : start + HASH_BYTES] for start in range(0, len(kept.hashes), HASH_BYTES))
         points = raised(points_of(hashes), own.on)
-        party.remember(f"align ids {number}", Ids(hashes=b"", names=kept.names))
+        party.remember(f"{self.label} ids {number}", Ids(hashes=b"", names=kept.names))
         return self.send_on(party, points, number, 1)
 
-    @step(reveals="sealed")
     def align_raise(self, party: Party, message: AlignBox) -> Mail:
         """Raise another party's blinded points to this party's secret power, and seal them for the next party."""
         if not 1 <= message.hop < len(self.bounds):
             raise RefusedError(f"expected a hop from 1 to {len(self.bounds) - 1}, found {message.hop}")
-        _advance(party, self.stage(message.number, message.hop))
-        points = raised(self._receive(party, message), party.recall("align own", Own).power)
+        self._advance(party, self.stage(message.number, message.hop))
+        points = raised(self._receive(party, message), party.recall(f"{self.label} own", Own).power)
         return self.send_on(party, points, message.number, message.hop + 1)
 
-    @step(reveals="sealed")
     def align_finish(self, party: Party, message: AlignBox) -> Nothing:
         """Replace the blinding of this party's points by its own power, and store the labels. Sends nothing."""
         if message.hop != len(self.bounds):
             raise RefusedError("points came back before every party had processed them")
-        _advance(party, self.stage(message.number, message.hop))
-        labels = raised(self._receive(party, message), party.recall("align own", Own).off)
-        party.remember(f"align tags {message.number}", self._tag(party, labels))
+        self._advance(party, self.stage(message.number, message.hop))
+        labels = raised(self._receive(party, message), party.recall(f"{self.label} own", Own).off)
+        party.remember(f"{self.label} tags {message.number}", self._tag(party, labels))
         return Nothing()
 
-    @step(reveals="masked")
     def align_table(self, party: Party, message: AlignTurn) -> AlignTable:
         """Encode this party's shares as a table: uniform without the secret of every pair of parties."""
         part = self.part(message.number)
-        _advance(party, self.later_stage(2 * message.number))
+        self._advance(party, self.later_stage(2 * message.number))
         tags, shares = self.tags(party)
         keys, bins = field_words(tags[:, :8].tobytes()), bins_of(tags[:, 8:16].tobytes(), self.shape)
-        words = encoded(keys, bins, shares, part, self.shape, party.key_randomness("align table"))
+        words = encoded(keys, bins, shares, part, self.shape, party.key_randomness(f"{self.label} table"))
         return AlignTable(number=message.number, words=words)
 
-    @step(reveals="sealed")
     def align_match(self, party: Party, message: AlignTable) -> Nothing:
         """Store for which of this party's ids the sum of all tables is zero. Sends nothing."""
         part = self.part(message.number)
-        _advance(party, self.later_stage(2 * message.number + 1))
+        self._advance(party, self.later_stage(2 * message.number + 1))
         if message.words.shape != (len(part), self.shape.points) or (message.words >= FIELD).any():
             raise RefusedError(
                 "the sum of the tables does not have the shape or the range of numbers that the study defines"
@@ -205,105 +210,105 @@ class PrivateIntersection(SubProtocol):
         tags, _ = self.tags(party)
         keys, bins = field_words(tags[:, :8].tobytes()), bins_of(tags[:, 8:16].tobytes(), self.shape)
         places = zeros(message.words, keys, bins, part)
-        party.remember(f"align zeros {message.number}", Zeros(places=places))
+        party.remember(f"{self.label} zeros {message.number}", Zeros(places=places))
         return Nothing()
 
-    @step(reveals="sealed")
     def align_vouch(self, party: Party, message: Nothing) -> Mail:
         """Order and store the common people, and seal a blinded digest of the order for every other party."""
         del message
-        _advance(party, self.later_stage(2 * self.parts))
+        self._advance(party, self.later_stage(2 * self.parts))
         done, alignment = self._order(party)
-        party.remember("align done", done)
-        party.remember("align draft", StoredOrder(alignment=alignment))
-        power = new_power(party.key_randomness("align vouch"))
-        party.remember("align meeting", Meeting(power=power, keys={}))
+        party.remember(f"{self.label} done", done)
+        party.remember(f"{self.label} draft", StoredOrder(alignment=alignment))
+        power = new_power(party.key_randomness(f"{self.label} vouch"))
+        party.remember(f"{self.label} meeting", Meeting(power=power, keys={}))
         others = [name for name in self.names if name != party.name]
         return self._seal_for_all(party, "vouch", dict.fromkeys(others, blinded(party, done, power)))
 
-    @step(reveals="sealed")
     def align_confirm(self, party: Party, message: AlignMail) -> Mail:
         """Derive a key with every other party, equal if the results are equal, and seal a proof of knowing it."""
-        _advance(party, self.later_stage(2 * self.parts + 1))
-        power = party.recall("align meeting", Meeting).power
+        self._advance(party, self.later_stage(2 * self.parts + 1))
+        power = party.recall(f"{self.label} meeting", Meeting).power
         keys = {name: raised(point, power) for name, point in self._open_from_all(party, "vouch", message).items()}
-        party.remember("align meeting", Meeting(power=power, keys=keys))
-        proofs = {name: derive(key, "align confirm", party.name, name) for name, key in keys.items()}
+        party.remember(f"{self.label} meeting", Meeting(power=power, keys=keys))
+        proofs = {name: derive(key, "align confirm", *self._named, party.name, name) for name, key in keys.items()}
         return self._seal_for_all(party, "confirm", proofs)
 
-    @step(reveals="public")
     def align_done(self, party: Party, message: AlignMail) -> AlignDone:
         """Check that all parties found the same; then store the order and return the number of common people."""
-        _advance(party, self.later_stage(2 * self.parts + 2))
-        done, keys = party.recall("align done", AlignDone), party.recall("align meeting", Meeting).keys
+        self._advance(party, self.later_stage(2 * self.parts + 2))
+        done, keys = party.recall(f"{self.label} done", AlignDone), party.recall(f"{self.label} meeting", Meeting).keys
         for name, proof in self._open_from_all(party, "confirm", message).items():
-            if not hmac.compare_digest(proof, derive(keys[name], "align confirm", name, party.name)):
+            if not hmac.compare_digest(proof, derive(keys[name], "align confirm", *self._named, name, party.name)):
                 raise RefusedError(
                     f"{name} and {party.name} found different common people: set a new edition and run again"
                 )
-        party.remember(ORDER_NAME, party.recall("align draft", StoredOrder))
+        party.remember(self.order_name, party.recall(f"{self.label} draft", StoredOrder))
         self._forget(party)
         return done
 
     # The coordinator's side: carry boxes round, add up tables.
 
     def run(self, session: Session, collect: Callable[[Any, Nothing], Nothing]) -> AlignDone:
-        """Run all steps, including `collect`, the method's own, and return the common result."""
-        self.secret.run(session)
-        session.ask(collect, Nothing())
+        """Run all steps after the secret, including `collect`, the method's own, and return the common result."""
+        session.ask(collect, self._all(Nothing()))
         for number in range(self.chunks):
             session.progress("chunks of ids", number, self.chunks)
-            mail = session.ask(self.align_blind, AlignTurn(number=number))
+            mail = session.ask(self.align_blind, self._all(AlignTurn(number=number)))
             for hop in range(1, len(self.names)):
                 mail = session.ask(self.align_raise, passed_on(self.names, mail, number, hop))
             session.ask(self.align_finish, passed_on(self.names, mail, number, len(self.names)))
         session.progress("chunks of ids", self.chunks, self.chunks)
         for number in range(self.parts):
-            tables = list(session.ask(self.align_table, AlignTurn(number=number)).values())
+            tables = list(session.ask(self.align_table, self._all(AlignTurn(number=number))).values())
             total = tables[0].words
             for table in tables[1:]:
                 total = add(total, table.words)
-            session.ask(self.align_match, AlignTable(number=number, words=total))
-        vouched = session.ask(self.align_vouch, Nothing())
+            session.ask(self.align_match, self._all(AlignTable(number=number, words=total)))
+        vouched = session.ask(self.align_vouch, self._all(Nothing()))
         confirmed = session.ask(self.align_confirm, inboxes_of(vouched))
         return next(iter(session.ask(self.align_done, inboxes_of(confirmed)).values()))
+
+    def _all(self, message: Told) -> dict[str, Told]:
+        """Return a message for every party of the set."""
+        return dict.fromkeys(self.names, message)
 
     # What the parties' steps are made of.
 
     def send_on(self, party: Party, points: bytes, number: int, hop: int) -> Mail:
         """Return points sealed for the next party."""
         receiver = neighbour_of(self.names, party.name, 1)
-        place = _place(party, f"{number} {hop}", party.name, receiver)
-        box = seal(self.secret.pairs(party)[receiver], points, place, party.key_randomness("align box"))
+        place = self._place(party, f"{number} {hop}", party.name, receiver)
+        box = seal(self._pairs(party)[receiver], points, place, party.key_randomness(f"{self.label} box"))
         return Mail(boxes={receiver: box})
 
     def _receive(self, party: Party, message: AlignBox) -> bytes:
         """Return the points in a box; refuse another number of them than their owner's public bound gives."""
         sender = neighbour_of(self.names, party.name, -1)
         owner = neighbour_of(self.names, party.name, -message.hop)
-        place = _place(party, f"{message.number} {message.hop}", sender, party.name)
-        points = unseal(self.secret.pairs(party)[sender], message.box, place)
+        place = self._place(party, f"{message.number} {message.hop}", sender, party.name)
+        points = unseal(self._pairs(party)[sender], message.box, place)
         if len(points) != POINT_BYTES * self.count(owner, message.number):
             raise RefusedError(f"{sender} sent a wrong number of points for {owner}")
         return points
 
     def _seal_for_all(self, party: Party, what: str, texts: Mapping[str, bytes]) -> Mail:
         """Return a text for each other party, sealed."""
-        secrets, randomness = self.secret.pairs(party), party.key_randomness(f"align {what} box")
+        secrets, randomness = self._pairs(party), party.key_randomness(f"{self.label} {what} box")
         return Mail(
             boxes={
-                name: seal(secrets[name], text, _place(party, what, party.name, name), randomness)
+                name: seal(secrets[name], text, self._place(party, what, party.name, name), randomness)
                 for name, text in texts.items()
             }
         )
 
     def _open_from_all(self, party: Party, what: str, message: AlignMail) -> dict[str, bytes]:
         """Return the texts that all other parties sealed for this one; refuse if one is missing or not of 32 bytes."""
-        secrets = self.secret.pairs(party)
+        secrets = self._pairs(party)
         if message.boxes.keys() != secrets.keys():
             raise RefusedError("the sealed messages about the order are not those of all other parties")
         texts = {
-            name: unseal(secret, message.boxes[name], _place(party, what, name, party.name))
+            name: unseal(secret, message.boxes[name], self._place(party, what, name, party.name))
             for name, secret in secrets.items()
         }
         if any(len(text) != POINT_BYTES for text in texts.values()):
@@ -313,11 +318,11 @@ class PrivateIntersection(SubProtocol):
     def _tag(self, party: Party, labels: bytes) -> Tags:
         """Return what follows from each label: a key, a bin, a place in the order, and this party's share of zero."""
         each = [labels[start : start + POINT_BYTES] for start in range(0, len(labels), POINT_BYTES)]
-        key = derive(self.secret.value(party), "tags")
+        key = derive(self.secret.value(party), "tags", *self._named)
         tags = b"".join(hashlib.blake2b(label, digest_size=_TAG_BYTES, key=key).digest() for label in each)
         shares: Words = np.zeros(len(each), dtype=np.uint64)
-        for name, secret in self.secret.pairs(party).items():
-            key = derive(secret, "zero shares", party.study)
+        for name, secret in self._pairs(party).items():
+            key = derive(secret, "zero shares", party.study, *self._named)
             drawn = field_words(b"".join(hashlib.blake2b(label, digest_size=8, key=key).digest() for label in each))
             earlier = self.names.index(party.name) < self.names.index(name)
             shares = (add if earlier else subtract)(shares, drawn)
@@ -325,20 +330,21 @@ class PrivateIntersection(SubProtocol):
 
     def tags(self, party: Party) -> tuple[NDArray[np.uint8], Words]:
         """Return key, bin and order of all this party's ids, and their shares. Private."""
-        kept = [party.recall(f"align tags {number}", Tags) for number in range(self.chunks)]
+        kept = [party.recall(f"{self.label} tags {number}", Tags) for number in range(self.chunks)]
         tags = np.frombuffer(b"".join(each.tags for each in kept), dtype=np.uint8).reshape(-1, _TAG_BYTES)
         return tags, np.concatenate([each.shares for each in kept])
 
     def _order(self, party: Party) -> tuple[AlignDone, Alignment]:
         """Return this party's result: public numbers for comparison, and its own record."""
-        own = party.recall("align own", Own)
-        found = [party.recall(f"align zeros {number}", Zeros).places for number in range(self.parts)]
-        kept = [party.recall(f"align ids {number}", Ids).names for number in range(self.chunks)]
+        own = party.recall(f"{self.label} own", Own)
+        found = [party.recall(f"{self.label} zeros {number}", Zeros).places for number in range(self.parts)]
+        kept = [party.recall(f"{self.label} ids {number}", Ids).names for number in range(self.chunks)]
         names, (tags, _) = b"".join(kept), self.tags(party)
         places = [place for place in np.concatenate(found).tolist() if place < own.real]
         sequence = sorted((tags[place, 16:].tobytes(), place) for place in places)
         chosen = b"".join(names[NAME_BYTES * place : NAME_BYTES * (place + 1)] for _, place in sequence)
-        digest = hashlib.sha256(context("alignment", party.study, *(order for order, _ in sequence))).digest()
+        orders = (order for order, _ in sequence)
+        digest = hashlib.sha256(context("alignment", party.study, *self._named, *orders)).digest()
         alignment = Alignment(rule=self.rule, columns=own.columns, key=own.key, names=chosen)
         return AlignDone(people=len(sequence), digest=digest), alignment
 
@@ -346,16 +352,23 @@ class PrivateIntersection(SubProtocol):
         """Overwrite the stored values that only the alignment needed."""
         nothing = Ids(hashes=b"", names=b"")
         for number in range(self.chunks):
-            party.remember(f"align ids {number}", nothing)
-            party.remember(f"align tags {number}", Tags(tags=b"", shares=np.zeros(0, dtype=np.uint64)))
-        for name in ("align draft", "align own", "align meeting"):
-            party.remember(name, nothing)
+            party.remember(f"{self.label} ids {number}", nothing)
+            party.remember(f"{self.label} tags {number}", Tags(tags=b"", shares=np.zeros(0, dtype=np.uint64)))
+        for name in ("draft", "own", "meeting"):
+            party.remember(f"{self.label} {name}", nothing)
 
+    @property
+    def _named(self) -> tuple[str, ...]:
+        """What sets keys and digests of several sets apart."""
+        return (self.name,) if self.name else ()
 
-def _advance(party: Party, stage: int) -> None:
-    advance(party, "align", stage)
+    def _pairs(self, party: Party) -> dict[str, bytes]:
+        """Return the secrets of this party with each of the others of the set."""
+        return {name: secret for name, secret in self.secret.pairs(party).items() if name in self.bounds}
 
+    def _advance(self, party: Party, stage: int) -> None:
+        advance(party, self.label, stage)
 
-def _place(party: Party, what: str, sender: str, receiver: str) -> Place:
-    """Return the place that a box of this study's alignment is bound to."""
-    return Place(study=party.study, label=f"align {what}", sender=sender, receiver=receiver)
+    def _place(self, party: Party, what: str, sender: str, receiver: str) -> Place:
+        """Return the place that a box of this set's alignment is bound to."""
+        return Place(study=party.study, label=f"{self.label} {what}", sender=sender, receiver=receiver)

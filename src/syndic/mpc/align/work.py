@@ -16,7 +16,7 @@ from syndic.mpc.seal import Mail
 CHUNK = 1 << 14
 """Points in a message."""
 ORDER_NAME = "alignment"
-"""The name under which a party stores its `StoredOrder`."""
+"""The name under which a party stores its `StoredOrder`, where a study aligns one set of parties."""
 
 
 class AlignTurn(Message):
@@ -95,6 +95,17 @@ class Zeros(Message):
     """Places of ids that all parties hold. Private."""
 
     places: NDArray[np.int64]
+
+
+class SetsDone(Message):
+    """How many of its sets a party has aligned."""
+
+    done: int
+
+
+def order_name(name: str) -> str:
+    """Return the name under which a party stores its `StoredOrder` of the set called `name`, if it has a name."""
+    return f"{ORDER_NAME} {name}" if name else ORDER_NAME
 
 
 def blinded(party: Party, done: AlignDone, power: bytes) -> bytes:

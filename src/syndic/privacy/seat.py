@@ -1,0 +1,56 @@
+"""Charges of an organisation that takes part in one study at several places, its seats, with one ledger for all.
+
+The people of different seats are different, except that a person may be at up to `most` of them. Each seat's steps are
+charged, but what a person can lose is the cost of `most` seats together (parallel composition). So the ledger charges
+of every event as many as the `most` seats that used it most often, whichever seat comes first, and records the others
+as `covered`. A covered event counts towards what the seat may use at all, but not towards the cap.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from syndic.document import Document
+from syndic.privacy.chain import DIGEST_LETTERS
+from syndic.privacy.event import Event
+
+
+class Account(Document, frozen=True, kw_only=True):
+    """Under which name a ledger and a memory keep a party's side of a run.
+
+    `seat` is the party's name if its organisation has several, and `beside` are the names of the others' accounts.
+    """
+
+    run: str
+    seat: str = ""
+    beside: tuple[str, ...] = ()
+    most: int = 1
+
+    @property
+    def name(self) -> str:
+        """The run's digest, followed by the seat if there is one."""
+        return f"{self.run} {self.seat}" if self.seat else self.run
+
+
+def run_of(study: str) -> str:
+    """Return the run's digest, where a ledger's entry names a seat after it."""
+    return study[:DIGEST_LETTERS] if study[DIGEST_LETTERS:].startswith(" ") else study
+
+
+def uncovered(
+    events: Sequence[Event],
+    *,
+    own: Iterable[Event],
+    others: Iterable[Iterable[Event]],
+    charged: Iterable[Event],
+    most: int,
+) -> tuple[Event, ...]:
+    """Return how much of these events of a seat must be charged.
+
+    `own` and `others` are what this seat and each of the others used before, `charged` is what of all that was charged.
+    """
+    used, known, paid = Counter(own), [Counter(each) for each in others], Counter(charged)
+    rest: Counter[Event] = Counter()
+    for event, times in Counter(events).items():
+        counts = sorted((used[event] + times, *(each[event] for each in known)), reverse=True)
+        rest[event] = max(0, sum(counts[:most]) - paid[event])
+    return tuple(rest.elements())
