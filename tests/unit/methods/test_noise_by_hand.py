@@ -1,6 +1,6 @@
 """Noise really drawn, against variances and charges that are worked out here from the study alone, over many cuts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from math import exp, sqrt
 from statistics import NormalDist
@@ -218,7 +218,7 @@ def test_what_honest_parties_draw_is_enough_for_sums_of_products(which: str, dra
     held, options, colluding, missing = GRAMS[which]
     study = agreed(held, "gram", options, REPLACE)
     simulate(study, sources(held), seed=2)
-    events = list(study.plan.events("a"))
+    events: list[Any] = list(study.plan.events("a"))
     assert 0.5 * DELTA < delta_of(events, 1) <= DELTA * (1 + 1e-6)
     scaling, length = study.plan_as(GramPlan).stages.scaling, 0.0
     if scaling is not None:
@@ -236,7 +236,7 @@ def test_what_honest_parties_draw_is_enough_for_sums_of_products(which: str, dra
 def check_drawn(
     held: Held,
     sums: list[tuple[str, Any, int]],
-    tables: list[tuple[tuple[str, ...], int]],
+    tables: Sequence[tuple[tuple[str, ...], int]],
     scale: int,
     least: float,
     gone: int,
