@@ -34,8 +34,6 @@ FOLDERS = (ROOT / "docs", ROOT / "lab" / "docs")
 METHODS_PAGE = ROOT / "docs" / "methods" / "index.md"
 DEMO = Path(syndic.__file__).parent / "demo"
 METHODS: dict[str, type[Method]] = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyMethod)}
-# the same method for other tables shares a page
-SHARED = {"pooled-gram": "gram"}
 # asked in every method, so described once, in the life of a call
 COMMON = {"ready", "meet"}
 # studies with steps that the study of the page does not have
@@ -85,7 +83,7 @@ def parts_of(text: str) -> list[tuple[str, str]]:
 
 def page_of(method: str) -> Path:
     """Return the page of a method."""
-    return ROOT / "docs" / "methods" / f"{SHARED.get(method, method)}.md"
+    return ROOT / "docs" / "methods" / f"{method}.md"
 
 
 def studies_of(page: Path) -> Iterator[dict[str, Any]]:

@@ -19,7 +19,7 @@ _NAMES = {
     "syndic.kernel": "Member Limits",
     "syndic.data": "Schema Boolean Categorical Date Integer Ordinal Real",
     "syndic.methods": "Align Average Describe Distdiffgen Dplt Estimate Glued Gram Homm Learn Marginals Mixing "
-    "PooledGram Survival Synthesis Vertigan Vertimrf",
+    "Survival Synthesis Vertigan Vertimrf",
     "syndic.version": "__version__",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}

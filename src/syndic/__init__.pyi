@@ -22,7 +22,6 @@ from syndic.methods import Homm as Homm
 from syndic.methods import Learn as Learn
 from syndic.methods import Marginals as Marginals
 from syndic.methods import Mixing as Mixing
-from syndic.methods import PooledGram as PooledGram
 from syndic.methods import Survival as Survival
 from syndic.methods import Synthesis as Synthesis
 from syndic.methods import Vertigan as Vertigan

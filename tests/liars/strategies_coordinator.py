@@ -226,33 +226,57 @@ QUESTION: Final = (
         "without gaps",
     ),
     Strategy(
-        "pooled-gram, by bounds",
+        "gram, rows by bounds",
         "ask for counts of a study that rescales nothing",
         before("add_up", early("count_bins", Nothing())),
         "has no such step",
     ),
     Strategy(
-        "pooled-gram",
+        "gram, rows",
         "rescale one column only",
         tell("add_up", lambda told: replace(told, scales=told.scales[:1])),
         "do not belong to this study",
     ),
     Strategy(
-        "pooled-gram",
+        "gram, rows",
         "rescale by no width at all",
         tell("add_up", lambda told: replace(told, scales=tuple(replace(each, width=0) for each in told.scales))),
         "do not belong to this study",
     ),
     Strategy(
-        "pooled-gram",
+        "gram, rows",
         "rescale to the narrowest width",
         tell("add_up", lambda told: replace(told, scales=tuple(replace(each, width=1) for each in told.scales))),
     ),
     Strategy(
-        "pooled-gram",
+        "gram, rows",
         "rescale one party's numbers otherwise",
         tell("add_up", lambda told: replace(told, scales=tuple(replace(each, width=1) for each in told.scales)), "p0"),
     ),
+    Strategy(
+        "gram",
+        "multiply by no width at all",
+        tell("rescale", lambda told: replace(told, scales=tuple(replace(each, width=0) for each in told.scales))),
+        "do not belong to this study",
+    ),
+    Strategy(
+        "gram",
+        "sum by other scales than it multiplies by",
+        tell("add_up", lambda told: replace(told, scales=tuple(replace(each, width=1) for each in told.scales))),
+        "by other scales than the products",
+    ),
+    Strategy(
+        "gram, groups",
+        "rescale one group's numbers otherwise",
+        both(
+            *(
+                tell(step, lambda told: replace(told, scales=tuple(replace(each, width=1) for each in told.scales)), to)
+                for step in ("rescale", "add_up")
+                for to in ("p0", "p1")
+            )
+        ),
+    ),
+    Strategy("gram", "rescale twice", before("product_keys", again("rescale")), "each is answered once"),
     Strategy(
         "distdiffgen",
         "cut by groups of one column only",

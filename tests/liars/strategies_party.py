@@ -156,7 +156,7 @@ PARTY: Final = (
         "p3",
     ),
     Strategy(
-        "pooled-gram", "enter a row of any length", inside("add_up", values=lambda values: values * 1000), "", "p3"
+        "gram, rows", "enter a row of any length", inside("add_up", values=lambda values: values * 1000), "", "p3"
     ),
     Strategy(
         "learn, mpc_grad, one missing", "fall silent in every round", answers("contribute", lambda _: None), "", "p3"
@@ -319,15 +319,13 @@ PARTY: Final = (
         )
         for what, step in (("test", "tested"), ("proof", "proved"))
     ),
-    Strategy("gram", "leave its own noise out", inside("open_gram", silent_noise=True), "", "p0"),
+    Strategy("gram", "leave its own noise out", inside("add_up", silent_noise=True), "", "p0"),
+    Strategy("gram", "add another share than it has", inside("add_up", values=lambda values: values + 10**6), "", "p0"),
     Strategy(
-        "gram", "open another share than it has", inside("open_gram", share=lambda values: values + 10**6), "", "p0"
-    ),
-    Strategy(
-        "gram",
-        "say other scales than it codes by",
-        answers("count_bins", lambda told: replace(told, scales=told.scales[::-1] * 2)),
-        "do not belong to this study",
+        "gram, groups",
+        "count a million people in every bin",
+        inside("count_bins", values=lambda values: values + 10**6),
+        "",
         "p0",
     ),
     Strategy(

@@ -32,7 +32,7 @@ ERRORS: Final = {"RefusedError", "BudgetError"}
 
 ELSEWHERE: Final = {
     "methods/histogram/homm.py HommPlan.counted: sent counts that": "tests/unit/methods/test_homm_columns.py",
-    "methods/synthesis/synthesis.py _product": "tests/unit/methods/test_any_cut_synthesis.py",
+    "methods/synthesis/synthesis.py Synthesis.product_at": "tests/unit/methods/test_any_cut_synthesis.py",
     # between organisations: signatures and agreements
     "kernel/agreement.py": "tests/unit/study/test_agreement_signatures.py",
     "kernel/memory.py Head.check": "tests/unit/study/test_put_back.py",
@@ -64,8 +64,6 @@ UNREACHED: Final = {
     "mpc/masked_sum.py SumCoordinator.send": "two silent parties, three times: it only ends the run",
     "methods/comparison/distdiffgen.py Distdiffgen.take_cut: the groups give": "memory, from public sizes",
     "methods/learning/learn.py _noise: this step": "steps that a plan does not have are refused before",
-    "methods/regression/gram.py Gram.count_bins": "the step is in a plan with a scaling only",
-    "methods/regression/pooled_gram.py PooledGram.count_bins": "the step is in a plan with a scaling only",
     "methods/synthesis/synthesis.py Synthesis.product_served": "the step is in a plan with servers only",
     "methods/vertimrf": "variants of the method that have no target; a party that lies there spoils the result only",
 }

@@ -98,12 +98,12 @@ def test_the_noise_is_gaussian_of_the_stated_size_and_independent(parties: int) 
 def test_a_single_share_looks_uniform_to_the_coordinator() -> None:
     study = study_for(3)
     plan = study.plan_as(GramPlan)
-    ring, count = plan.product.sizes.ring, plan.count
+    ring, count = plan.masked_sum.ring, plan.masked_sum.count
     shares = []
     for _ in range(60):
         seen: list[tuple[str, str, Any, Any]] = []
         opened(study, ONE, seen=seen)
-        answers = [ring.unpack(answer.share, count) for step, _, _, answer in seen if step == "open_gram"]
+        answers = [ring.unpack(answer.values, count) for step, _, _, answer in seen if step == "add_up"]
         assert len(answers) == 3
         # one party's share, and two parties' together: without the last mask nothing opens
         shares.append(np.concatenate([answers[0], ring.add(answers[0], answers[1])]))
@@ -155,11 +155,12 @@ def test_neighbours_cannot_be_told_apart_better_than_claimed(sees: Sees) -> None
 def test_too_little_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     whole: Any = FineGaussianShare.__dict__["_fine_variance"].fget
     monkeypatch.setattr(FineGaussianShare, "_fine_variance", property(lambda share: whole(share) / 100))
-    assert shown(study_for(2, colluding=0), party) > EPSILON
+    # another study than those of the runs before
+    assert shown(study_for(2, adversary="passive"), party) > EPSILON
 
 
 def test_the_charge_is_that_of_the_noise() -> None:
-    study = study_for(3, colluding=0)
+    study = study_for(3)
     away = opened(study, ONE, noisy=False)[0] - opened(study, OTHER, noisy=False)[0]
     # the exact curve of Gaussian noise at this pair's own distance is below the budget
     mu = float(np.linalg.norm(away)) / deviation(study)
@@ -168,11 +169,11 @@ def test_the_charge_is_that_of_the_noise() -> None:
     assert mu**2 <= float(mu_squared)
 
 
-@pytest.mark.parametrize(("method", "parties"), [("gram", 2), ("pooled-gram", 5)])
-def test_intervals_of_rescaled_numbers_cover_the_truth(method: str, parties: int) -> None:
+@pytest.mark.parametrize(("cut", "parties"), [("vertical", 2), ("horizontal", 5)])
+def test_intervals_of_rescaled_numbers_cover_the_truth(cut: str, parties: int) -> None:
     generator = np.random.default_rng(3)
     names, tries, covered = [*(f"c{place}" for place in range(5)), "y"], 300, np.zeros(5)
-    study = accuracy.study_of(20_000, names, method, parties, 1.0, 0.2)
+    study = accuracy.study_of(20_000, names, cut, parties, 1.0, 0.2)
     slopes = np.array([0.5, -0.4, 0.3, 0.0, 0.0])
     for _ in range(tries):
         x = generator.standard_normal((20_000, 5))

@@ -42,7 +42,6 @@ from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.methods.learning.plan import LearnPlan
 from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.regression.mixing_plan import MixingPlan
-from syndic.methods.regression.pooled_gram import PooledGramPlan
 from syndic.methods.survival.survival import SurvivalPlan
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.vertimrf.plan import VertimrfPlan
@@ -183,17 +182,14 @@ def _parameters(public: Public) -> list[PublishedError]:
 
 
 def _gram(public: Public) -> list[PublishedError]:
-    plan = public.study.plan
-    if not isinstance(plan, GramPlan):
-        plan = public.study.plan_as(PooledGramPlan)
-    sigma = plan.sigma if isinstance(plan, GramPlan) else plan.sigma(len(public.study.parties))
+    plan = public.study.plan_as(GramPlan)
     scaling = plan.stages.scaling
     spread = _spread(public.study, public.assumptions)
     if scaling is not None:
         # the standard deviation of rescaled numbers, unless their bounds are nearer; short rows are a third shorter
         kept = min(1.0, 0.7 * float(scaling.length) * scaling.spread**2)
         spread = max(1 / scaling.spread, spread * sqrt(scaling.length)) * sqrt(kept)
-    return _products(sigma, spread, len(plan.features) - 1, public.people, public.assumptions.r2)
+    return _products(plan.sigma, spread, len(plan.features) - 1, public.people, public.assumptions.r2)
 
 
 def _mixing(public: Public) -> list[PublishedError]:
@@ -252,7 +248,6 @@ _FAMILIES: Final[Mapping[type[Plan], tuple[Callable[[Public], list[PublishedErro
     AveragePlan: (_averages, "name fewer `columns` or narrower bounds"),
     EstimatePlan: (_parameters, "use narrower bounds, or another `scheme`: see `syndic advise`"),
     GramPlan: (_gram, "use fewer columns and values"),
-    PooledGramPlan: (_gram, "use fewer columns and values"),
     MixingPlan: (_mixing, "use the method gram, or fewer columns and values"),
     LearnPlan: (_learning, "name fewer `features`, or use the scheme newton"),
     HommPlan: (forecast_homm, "use fewer columns or bins, or the method synthesis, which needs no grid"),

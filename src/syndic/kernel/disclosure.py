@@ -83,7 +83,7 @@ def product_sees(release: str, *, party: str = "", servers: tuple[str, ...] = ()
     }
 
 
-def of_products(*, proven: bool, servers: tuple[str, ...] = ()) -> tuple[str, ...]:
+def of_products(*, proven: bool, servers: tuple[str, ...] = (), what: str = "counts") -> tuple[str, ...]:
     """Return what is not protected where tables of two parties' columns are secure products, with or without proofs."""
     if servers:
         named = ", ".join(servers)
@@ -91,7 +91,7 @@ def of_products(*, proven: bool, servers: tuple[str, ...] = ()) -> tuple[str, ..
             f"against two of the servers {named} together, though one only looks: they can read all parties' rows",
             "the correctness of the tables: a party, server or coordinator that deviates can shift them",
         )
-    return DEALER_AND_PARTY, SHOWN_RECORD if proven else UNCHECKED_ROWS, WRONG_TRIPLES
+    return DEALER_AND_PARTY, SHOWN_RECORD if proven else UNCHECKED_ROWS, WRONG_TRIPLES.replace("counts", what)
 
 
 def trust_in(*, proven: bool, servers: tuple[str, ...] = ()) -> str:
@@ -99,11 +99,11 @@ def trust_in(*, proven: bool, servers: tuple[str, ...] = ()) -> str:
     return SERVED_ROWS if servers else PROVEN_ROWS if proven else ""
 
 
-def trust_with_groups(colluding: int, *, proven: bool, servers: tuple[str, ...] = ()) -> str:
+def trust_with_groups(colluding: int, *, proven: bool, servers: tuple[str, ...] = (), what: str = "tables") -> str:
     """Return what a study assumes about the roles where one sum opens and parties of a group multiply for it."""
     dealer = "the coordinator, who deals the triples, colludes with no party of a group that has several"
     active = (
-        "either may deviate from the protocol: they learn only the noisy tables, plus shifts that they chose, and can "
+        f"either may deviate from the protocol: they learn only the noisy {what}, plus shifts that they chose, and can "
         "stop or falsify the run"
     )
     return (

@@ -49,8 +49,8 @@ class Requires(Document):
         named = [party.name for party in terms.parties if party.group is not None]
         if named:
             raise InputError(
-                f"party '{named[0]}': this method does not take groups of people; `marginals`, `survival` and "
-                "`synthesis` do. Use one of them, or remove `group`"
+                f"party '{named[0]}': this method does not take groups of people; `gram`, `marginals`, `survival` "
+                "and `synthesis` do. Use one of them, or remove `group`"
             )
         self.check_cut(terms)
 

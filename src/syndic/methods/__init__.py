@@ -13,7 +13,6 @@ from syndic.methods.histogram.marginals import Marginals as Marginals
 from syndic.methods.learning.learn import Learn as Learn
 from syndic.methods.regression.gram import Gram as Gram
 from syndic.methods.regression.mixing import Mixing as Mixing
-from syndic.methods.regression.pooled_gram import PooledGram as PooledGram
 from syndic.methods.survival.survival import Survival as Survival
 from syndic.methods.synthesis.synthesis import Synthesis as Synthesis
 from syndic.methods.vertimrf.vertimrf import Vertimrf as Vertimrf
@@ -30,7 +29,6 @@ AnyMethod = (
     | Dplt
     | Marginals
     | Mixing
-    | PooledGram
     | Learn
     | Survival
     | Synthesis

@@ -1,7 +1,7 @@
 """Secure product: the parties of a vertical study get shares of X_p'X_q for chosen pairs of parties.
 
 *Unit*: a product hides matrices; noise protects people. Both parties of a pair add a share of the noise to their share
-of the product, under one more mask that the two agree on, and only the noisy sum is ever opened.
+of the product, under one more mask, and only the noisy sum is ever opened.
 *Rounds*: keys, then for every chunk of rows the masked matrices, their proofs and the products, then the opening.
 
 *Who learns what.* The coordinator deals the triples (see `syndic.mpc.triple`) and carries the openings, which are
@@ -77,7 +77,8 @@ class SecureProduct(SubProtocol):
     A method defines the steps `product_masked`, `product_multiplied`, if proven `product_proved` and with `lengths`
     `product_tested`, all `reveals="sealed"`, which call `mask`, `multiply`, `prove` and `test` with a function that
     returns rows of the party's matrix. A last step, `reveals="masked"`, calls `shares`, adds noise through
-    `party.contribute` and returns `hide`. `coordinate` calls `deal_products` (`syndic.mpc.dealer`), then this step. A
+    `party.contribute` and masks the result: in a masked sum of all parties, or between two by `hide`. `coordinate`
+    calls `deal_products` (`syndic.mpc.dealer`), then this step. `syndic.methods.product_steps` has these steps. A
     method that learns only during the run which matrices to multiply creates the product from its plan and stored
     messages, and defines its own step `product_keys` that calls the one here.
     """
@@ -212,7 +213,7 @@ class SecureProduct(SubProtocol):
     def shares(self, party: Party) -> dict[str, NDArray[Any]]:
         """Return, by partner, this party's share of the product: left columns by right columns, or the selected cells.
 
-        A share is uniform to the partner but not to the dealer: it must be masked by `hide` before it is sent.
+        A share is uniform to the partner but not to the dealer: it must be masked before it is sent.
         """
         self._advance(party, self.sizes.chunks, "product_masked")
         return {name: _total(self, party, name) for name in partners_of(self.pairs, party.name)}

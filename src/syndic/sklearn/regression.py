@@ -14,10 +14,8 @@ from syndic.data import Table
 from syndic.data.coding import INTERCEPT, Coding, Feature, coded_rows
 from syndic.data.source import open_rows
 from syndic.errors import InputError
-from syndic.methods.regression.gram import Gram
 from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.regression.gram_result import GramResult
-from syndic.methods.regression.pooled_gram import PooledGram, PooledGramPlan
 from syndic.model.gram.consistent import consistent
 from syndic.model.gram.fit import Fit, Inference, infer, regress
 from syndic.model.gram.logistic import Odds, classify
@@ -88,7 +86,7 @@ class GramModel(Parametrised):
         if isinstance(source, GramResult):
             source = source.gram
         if not isinstance(source, GramMatrix):
-            raise InputError("fit takes a release of the method gram or pooled-gram, its result, or a Gram matrix")
+            raise InputError("fit takes a release of the method gram, its result, or a Gram matrix")
         self.gram_: GramMatrix = consistent(source)
         return self.gram_
 
@@ -274,20 +272,13 @@ class GramModels:
 
 
 def _blocks(study: Study, result: Any) -> tuple[Mapping[str, Sequence[Coding]], Mapping[str, Clip], int]:
-    """Return, by party, the coding of columns and the clipping of rows; and the bits of a feature.
+    """Return, by party, the coding of columns and the clipping of rows, as in the first group; and a feature's bits.
 
     Rescaled rows are shortened for their sums only: a shortened row of a fit on all rows would be predicted too small.
     """
-    protocol = study.protocol
-    if isinstance(protocol, Gram):
-        plan = study.plan_as(GramPlan)
-        codings, stages, bits = plan.codings, plan.stages, plan.bits
-    elif isinstance(protocol, PooledGram):
-        pooled = study.plan_as(PooledGramPlan)
-        codings, stages, bits = {"": pooled.codings}, pooled.stages, pooled.bits
-    else:
-        raise InputError(f"{protocol.title} publishes no Gram matrix")
-    if stages.scaling is None:
-        return codings, stages.clips, bits
-    scales = result.note.by_party(codings)
-    return {name: stages.coded(blocks, scales[name]) for name, blocks in codings.items()}, {}, bits
+    plan = study.plan
+    if not isinstance(plan, GramPlan):
+        raise InputError(f"{study.protocol.title} publishes no Gram matrix")
+    codings = {name: plan.stages.coded(plan.blocks[name], result.note.scales) for name in plan.groups[0].parties}
+    kept = {} if plan.stages.scaling else plan.stages.clips
+    return codings, {name: clip for name, clip in kept.items() if name in codings}, plan.bits

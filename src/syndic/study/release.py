@@ -58,7 +58,7 @@ class Release:
         """The fitted model, for methods that publish one; it may be used as often as you like, at no cost.
 
         A synthesis: `ReleasedModel`, which answers tables and samples rows. `learn`: `LinearPredictor`, with `predict`,
-        `predict_proba` and `coefficients`. `gram` and `pooled-gram`: `GramModels`, which fits any label.
+        `predict_proba` and `coefficients`. `gram`: `GramModels`, which fits any label.
         """
         if isinstance(self.result, LearnResult):
             return LinearPredictor(self.result.model, self.result.encoding)

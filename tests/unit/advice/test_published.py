@@ -147,7 +147,7 @@ def test_widths_of_tables_and_coefficients() -> None:
     assert found[0].wider == pytest.approx(wanted, rel=0.03)
     with pytest.raises(InputError, match="must be above 1"):
         advise(study, wider=1.0)
-    gram = together("pooled-gram", "scaling = 0.0", columns=NUMBERS, epsilon=4)
+    gram = together("gram", "scaling = 0.0", columns=NUMBERS, epsilon=4)
     rng = np.random.default_rng(1)
     base = rng.normal(0, 1, (PEOPLE, 4)) @ np.linalg.cholesky(np.eye(4) * 0.8 + 0.2).T
     table = pa.table({name: np.clip(2.4 + base[:, place], 0, 6) for place, name in enumerate("abcy")})
@@ -201,7 +201,7 @@ def test_estimates() -> None:
 
 
 GRAMS = {
-    "pooled-gram": lambda: together("pooled-gram", columns=NUMBERS, epsilon=0.3),
+    "gram of rows": lambda: together("gram", columns=NUMBERS, epsilon=0.3),
     "gram": lambda: apart("gram", columns=NUMBERS, epsilon=0.3),
     "rmgm": lambda: apart("mixing", people=20_000, columns=NUMBERS, epsilon=8),
     "dgm": lambda: apart("mixing", 'scheme = "dgm"', people=20_000, columns=NUMBERS, epsilon=20),
@@ -316,7 +316,7 @@ def test_one_rule() -> None:
 
 
 def test_less_budget_is_worse_and_declared_numbers_count() -> None:
-    errors = [forecast(together("pooled-gram", columns=NUMBERS, epsilon=epsilon), "corr") for epsilon in (0.1, 1, 10)]
+    errors = [forecast(together("gram", columns=NUMBERS, epsilon=epsilon), "corr") for epsilon in (0.1, 1, 10)]
     assert errors[0] > errors[1] > errors[2]
     study = together("average", 'servers = ["north", "south"]', columns=NUMBERS)
     wide = advise_published(study, Assumptions.of(("a.sd=2",)))

@@ -17,9 +17,9 @@ from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.regression.gram_result import GramResult
 from syndic.model.gram.fit import infer
 from syndic.model.gram.moments import moments_of
-from syndic.model.gram.scaling import Scale
 from syndic.privacy import Cost, gaussian_epsilon, shown
 from syndic.study import Release, plan
+from unit.methods.exact_gram import exact_rows
 
 BUDGET = "epsilon = 1.0\ndelta = 1e-7"
 
@@ -39,25 +39,6 @@ def plan_of(study: Study) -> GramPlan:
 def result_of(release: Release) -> GramResult:
     assert isinstance(release.result, GramResult)
     return release.result
-
-
-def by_party(study: Study, scales: tuple[Scale, ...]) -> dict[str, tuple[Scale, ...]]:
-    return {
-        party.name: tuple(scale for scale in scales if scale.name in (party.columns or ())) for party in study.parties
-    }
-
-
-def exact_rows(study: Study, table: pa.Table, scales: tuple[Scale, ...] = ()) -> np.ndarray:
-    """Return the rows of all parties side by side, in units of z, with what is 1 in front."""
-    coded_by = plan_of(study)
-    known = by_party(study, scales)
-    parts = []
-    for party in study.parties:
-        schema = study.schema.select(party.columns or ())
-        coded = next(iter(Table(schema, open_source(table)).batches()))
-        parts.append(coded_by.rows(party.name, coded, known[party.name]) / 2.0**coded_by.bits)
-    ones = [] if coded_by.absent else [np.ones((table.num_rows, 1))]
-    return np.hstack([*ones, *parts])
 
 
 OPTIONS: list[tuple[str, str, str]] = [
@@ -80,7 +61,7 @@ def test_a_release_is_the_exact_matrix_plus_noise_of_the_stated_size(
     table = holed(rows(2000, 3)) if columns else rows(2000, 3)
     release = simulate(study, sources(study, table), seed=3, folder=tmp_path)
     gram, scales = result_of(release).opened, result_of(release).note.scales
-    matrix = exact_rows(study, table, scales)
+    matrix = exact_rows(study, sources(study, table), scales)
     noise = (gram.matrix - matrix.T @ matrix) / gram.sigma
     assert gram.matrix.shape == (matrix.shape[1],) * 2
     opened = gram.places >= 0
@@ -134,15 +115,12 @@ def test_noise_follows_from_blocks_and_shares() -> None:
     assert noise.sigma_squared == noise.sensitivity_squared / noise.mu_squared + Fraction(1, 12)
     assert study.costs["north"] == study.costs["south"] == study.joint
     assert 0.999999 < study.joint.epsilon(study.delta) <= 1
-    trusting = gram_study("bits = 4\ncolluding = 0\nscaling = 0")
-    assert plan_of(trusting).noise.variance == pytest.approx(noise.variance / 2)
     more = gram_study('products = [["colour", "age"]]')
     # one more block, which can change from one number to another
     assert plan_of(more).sensitivity == 26
     three = gram_study("scaling = 0", parties=THREE_VERTICAL)
     # of three shares two are enough: three halves of the curator's variance, not twice
-    whole = plan_of(trusting).sigma
-    assert plan_of(three).sigma == pytest.approx(whole * 1.5**0.5, rel=1e-3)
+    assert plan_of(three).sigma == pytest.approx(plan_of(study).sigma * (1.5 / 2) ** 0.5, rel=1e-3)
 
 
 NUMBERS = "".join(
@@ -163,7 +141,7 @@ def test_long_rows_are_shortened_but_for_exempt_columns() -> None:
     assert made.sensitivity == (1 + Fraction(3, 2) + 2) ** 2 + Fraction(3, 2)
     generator = np.random.default_rng(2)
     table = pa.table({name: generator.uniform(-1, 1, 1000) for name in "abcdy"})
-    matrix = exact_rows(study, table)
+    matrix = exact_rows(study, sources(study, table))
     assert (matrix[:, 1:4] ** 2).sum(axis=1).max() <= 1.5
     assert np.abs(matrix[:, 4:] - np.column_stack([table["d"], table["y"]])).max() < 0.01
     gram = result_of(simulate(study, sources(study, table), seed=3)).opened
@@ -172,7 +150,7 @@ def test_long_rows_are_shortened_but_for_exempt_columns() -> None:
     # coefficients of shortened rows are not those of the rows
     assert gram.shortened
     assert not infer(gram, "y").reliable
-    with pytest.raises(InputError, match="no party holds the column q"):
+    with pytest.raises(InputError, match="no column q"):
         gram_study('exempt = ["q"]').check()
 
 
@@ -204,11 +182,11 @@ PARTIES_ONE = VERTICAL.split("[[parties]]")[1]
     [
         ({"options": 'products = [["age", "score"]]'}, "two columns of one party"),
         ({"options": 'products = [["age", "age"]]'}, "two columns of one party"),
-        ({"options": "colluding = 2"}, "below the number of parties"),
+        ({"options": "colluding = 2"}, "one less than all"),
         ({"budget": "epsilon = 1.0"}, "delta above 0"),
         ({"parties": VERTICAL.replace("people = 60", "people = 61", 1)}, "the same people"),
-        ({"parties": VERTICAL.replace('columns = ["score"]', "")}, "set `columns`"),
-        ({"parties": VERTICAL.replace('["score"]', '["score", "age"]')}, "held by several parties"),
+        ({"parties": VERTICAL.replace('columns = ["score"]', "")}, "set `group` for each party"),
+        ({"options": "missing = 1", "parties": THREE_VERTICAL}, "set missing = 0"),
         ({"options": "overlap = true"}, "a row of missing values"),
         ({"options": "bits = 16", "budget": "epsilon = 1e-7\ndelta = 1e-9"}, "no noise can be calibrated"),
     ],
@@ -221,7 +199,8 @@ def test_what_cannot_work_is_refused(parts: dict[str, str], told: str) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ("colluding = -1", "not be negative"),
+        ("colluding = 0", "at least 1"),
+        ("missing = -1", "not be negative"),
         ("bits = 3", "from 4 to 16"),
         ("bits = 17", "from 4 to 16"),
         ("norm = 0.0", "above 0"),
@@ -260,7 +239,7 @@ def test_sums_must_leave_room_for_noise() -> None:
 
 def test_absent_people_are_left_out_pair_by_pair() -> None:
     study = gram_study(
-        "overlap = true\ncolluding = 0",
+        "overlap = true",
         parties=sized(20_000),
         columns=MISSING_LEVELS,
         budget="epsilon = 15.0\ndelta = 1e-8",

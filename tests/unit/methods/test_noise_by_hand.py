@@ -1,6 +1,6 @@
 """Noise really drawn, against variances and charges that are worked out here from the study alone, over many cuts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from math import exp, sqrt
 from statistics import NormalDist
@@ -14,6 +14,7 @@ from support import COLUMNS, rows, study_text
 from syndic import Study, simulate
 from syndic.kernel import Party
 from syndic.methods.histogram.tables import MarginalTables
+from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.synthesis.plan import SynthesisPlan
 from syndic.methods.synthesis.result import SyntheticTable
 from syndic.privacy import ConcentratedEvent, GaussianEvent, PureEvent
@@ -175,19 +176,9 @@ def test_what_honest_parties_draw_is_enough_for_the_charge(which: str, drawn: li
     moved = 2 if REPLACE in unit else 1 if "weighted" in unit else most
     for number, (tables, sizes, squared) in enumerate(asked(study, result, moved)):
         sums = drawn[number * len(held) : (number + 1) * len(held)]
-        assert sorted(name for name, _, _ in sums) == sorted(held)
         least = needed(events[0][number], len(tables), squared, places)
-        scale = opened_scale(study, sums[0][1])
-        own = {name: np.split(variances(noise, size, scale), np.cumsum(sizes)[:-1]) for name, noise, size in sums}
-        for place, names in enumerate(tables):
-            who, per = counted_by(held, names), {name: float(own[name][place].mean()) for name in held}
-            assert who
-            for gone in combinations(held, colluding + missing):
-                if who <= set(gone):
-                    continue  # nobody else's rows are in it
-                left = sum(value for name, value in per.items() if name not in gone)
-                close = 1 - 5 * sqrt(2 / (300 * sizes[place]))
-                assert left >= close * least, (names, gone, left / least)
+        asked_for = list(zip(tables, sizes, strict=True))
+        check_drawn(held, sums, asked_for, opened_scale(study, sums[0][1]), least, colluding + missing)
 
 
 def asked(study: Study, result: Any, moved: int) -> Iterator[tuple[tuple[tuple[str, ...], ...], list[int], int]]:
@@ -211,3 +202,54 @@ def asked(study: Study, result: Any, moved: int) -> Iterator[tuple[tuple[tuple[s
 
 def opened_scale(study: Study, noise: Any) -> int:
     return int(getattr(noise, "scale", 1)) * (study.unit.scale if study.protocol.title.startswith("Marginal") else 1)
+
+
+GRAMS = {
+    "two parties": (TWO, "", 1, 0),
+    "a column twice, two collude": (TWICE, "colluding = 2", 2, 0),
+    "one beside three": (BESIDE, "", 1, 0),
+    "different people, one missing": (SAME, "missing = 1", 1, 1),
+    "by bounds": (BESIDE, "scaling = 0.0", 1, 0),
+}
+
+
+@pytest.mark.parametrize("which", GRAMS)
+def test_what_honest_parties_draw_is_enough_for_sums_of_products(which: str, drawn: list[tuple[str, Any, int]]) -> None:
+    held, options, colluding, missing = GRAMS[which]
+    study = agreed(held, "gram", options, REPLACE)
+    simulate(study, sources(held), seed=2)
+    events: list[Any] = list(study.plan.events("a"))
+    assert 0.5 * DELTA < delta_of(events, 1) <= DELTA * (1 + 1e-6)
+    scaling, length = study.plan_as(GramPlan).stages.scaling, 0.0
+    if scaling is not None:
+        # a person moves two counts of each of two number columns
+        length = 2 * float(scaling.length)
+        columns = [(("age",), scaling.bins), (("score",), scaling.bins)]
+        check_drawn(held, drawn[: len(held)], columns, 1 << 12, needed(events[0], 2, 2, 1), colluding + missing)
+    # four columns and the intercept, or two, the intercept, a level for missing values and the length of two numbers
+    square = (4 + length) ** 2 if scaling else 25
+    least = square / float(events[-1].mu_squared)
+    sums = drawn[-len(held) :]
+    check_drawn(held, sums, [(EVERY[:1], sums[0][2])], 4**10, least, colluding + missing)
+
+
+def check_drawn(
+    held: Held,
+    sums: list[tuple[str, Any, int]],
+    tables: Sequence[tuple[tuple[str, ...], int]],
+    scale: int,
+    least: float,
+    gone: int,
+) -> None:
+    """Hold what is left of the noise on every table, without so many parties, against the least variance."""
+    assert sorted(name for name, _, _ in sums) == sorted(held)
+    ends = np.cumsum([size for _, size in tables])[:-1]
+    own = {name: np.split(variances(noise, size, scale), ends) for name, noise, size in sums}
+    for place, (names, size) in enumerate(tables):
+        who, per = counted_by(held, names), {name: float(own[name][place].mean()) for name in held}
+        assert who
+        for some in combinations(held, gone):
+            if who <= set(some):
+                continue  # nobody else's rows are in it
+            left = sum(value for name, value in per.items() if name not in some)
+            assert left >= (1 - 5 * sqrt(2 / (300 * size))) * least, (names, some, left / least)

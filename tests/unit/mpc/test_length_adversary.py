@@ -38,8 +38,15 @@ from syndic.runtime import Local
 ROWS, BITS = 200, 6
 PARTS = tables(ROWS, (9, 4), (5,))
 STUDY = study_of(PARTS, method="gram", bits=BITS, scaling=0.0)
+
+
+def product_of(plan: GramPlan) -> SecureProduct:
+    assert plan.product is not None
+    return plan.product
+
+
 PLAN = STUDY.plan_as(GramPlan)
-PRODUCT = PLAN.product
+PRODUCT = product_of(PLAN)
 PROOF = PRODUCT.proof("p0", 0)
 FIELD, SQUARE, COLUMNS = PROOF.field, PRODUCT.lengths["p0"], PRODUCT.columns("p0")
 PRIME = FIELD.modulus
@@ -77,26 +84,26 @@ def other(inbox: Any, part: str = "proofs", **changes: Any) -> Any:
 
 def cheating(monkeypatch: pytest.MonkeyPatch, rows: Matrix, *, when: str = "") -> None:
     """Let p0 send other rows, completed in its own way; a cheat does not stop itself. With `when`, only in one step."""
-    honest, completed = gram._matrix, LengthProof.completed
+    honest, completed = Gram.product_rows, LengthProof.completed
     stages = {"product_masked": 2, "product_tested": 3, "product_proved": 4, "product_multiplied": 5}
 
-    def cheat(party: Any, start: int, stop: int) -> Matrix:
+    def cheat(method: Gram, party: Any, start: int, stop: int) -> Matrix:
         stage = party.recall("product stage", _Stage).done
         lies = party.name == "p0" and (not when or stages[when] == stage)
-        return rows[start:stop, :2] if lies else honest(party, start, stop)
+        return rows[start:stop, :2] if lies else honest(method, party, start, stop)
 
     def complete(proof: LengthProof, matrix: Matrix) -> Matrix:
         lies = proof.features == 2 and np.array_equal(matrix, rows[:, :2])
         return rows if lies else completed(proof, matrix)
 
-    def nothing(party: Any) -> tuple[Matrix, Matrix]:
+    def nothing(party: Any, _scales: Any) -> tuple[Matrix, Matrix]:
         (width,) = PRODUCT.groups[party.name]
-        return np.zeros((width, width), dtype=np.int64), np.zeros(width, dtype=np.int64)
+        return np.zeros((1 + width, 1 + width), dtype=np.int64), np.zeros(width, dtype=np.int64)
 
     def exact(left: Matrix, right: Matrix, ring: Any, bound: int = 0) -> Matrix:
         return matrix_product(ring.reduce(left), right, ring, bound=0 * bound)
 
-    monkeypatch.setattr(gram, "_matrix", cheat)
+    monkeypatch.setattr(Gram, "product_rows", cheat)
     monkeypatch.setattr(LengthProof, "completed", complete)
     monkeypatch.setattr(SecureProduct, "check_unchanged", lambda *_: None)
     # numbers of a cheat need not be as small as it says
@@ -509,33 +516,33 @@ def test_no_row_within_the_proven_length_reaches_beyond_the_sensitivity(study: A
     upper = np.triu(np.ones_like(places, dtype=bool)) & (places >= 0)
     worst = over = 0.0
     for liar, honest in (("north", "south"), ("south", "north")):
-        levels = plan.codings[honest]
+        levels = plan.blocks[honest]
         columns = dict.fromkeys(name for coding in levels for name in coding.columns)
         sizes = {
             name: len(table) for coding in levels for name, table in zip(coding.columns, coding.tables, strict=True)
         }
         for _ in range(200):
-            x = generator.standard_normal(plan.spans[liar].stop - plan.spans[liar].start)
-            x *= np.sqrt(plan.product.lengths[liar]) / np.linalg.norm(x) / 2**plan.bits
+            x = generator.standard_normal(plan.columns[liar].size)
+            x *= np.sqrt(product_of(plan).lengths[liar]) / np.linalg.norm(x) / 2**plan.bits
             z, w = (
                 plan.rows(
                     honest,
                     {name: np.array([generator.choice([0, sizes[name] - 1])]) for name in columns},
-                    widest(plan, honest),
+                    widest(plan),
                 )[0]
                 for _ in range(2)
             )
             worst = max(worst, changes(plan, liar, honest, x, (z, w), upper))
             # a bound on all features instead of blocks would not be enough where there are lists
-            width = len(x) * 4**plan.bits / plan.product.lengths[liar]
+            width = len(x) * 4**plan.bits / product_of(plan).lengths[liar]
             over = max(over, changes(plan, liar, honest, x * width**0.5, (z, w), upper))
     assert worst <= float(plan.sensitivity)
     assert over > float(plan.sensitivity) or slack
 
 
-def widest(plan: GramPlan, party: str) -> tuple[Scale, ...]:
+def widest(plan: GramPlan) -> tuple[Scale, ...]:
     """Return scales that make numbers as large as they can be, if they are rescaled."""
-    names = [each.features[0].name for each in plan.codings[party] if is_number(each)]
+    names = [each.features[0].name for each in plan.codings if is_number(each)]
     return tuple(Scale(name=name, centre=0, width=1) for name in names) if plan.stages.scaling else ()
 
 
@@ -545,8 +552,8 @@ def changes(plan: GramPlan, liar: str, honest: str, x: Matrix, both: tuple[Matri
     for own in both:
         row = np.zeros(len(plan.features))
         row[0] = 0.0 if plan.absent else 1.0
-        row[plan.spans[liar]] = x
-        row[plan.spans[honest]] = own / 2**plan.bits
+        row[plan.columns[liar]] = x
+        row[plan.columns[honest]] = own / 2**plan.bits
         grams.append(np.outer(row, row))
     return float(((grams[0] - grams[1])[upper] ** 2).sum())
 
@@ -554,14 +561,14 @@ def changes(plan: GramPlan, liar: str, honest: str, x: Matrix, both: tuple[Matri
 @pytest.mark.parametrize("options", ["", "norm = 0.5", "overlap = true"])
 def test_no_honest_row_is_longer_than_what_is_proven(options: str) -> None:
     plan, generator = gram_study(options, columns=MISSING_LEVELS).plan_as(GramPlan), np.random.default_rng(1)
-    for name, square in plan.product.lengths.items():
-        codings, every = plan.codings[name], np.arange(1 << 10)
+    for name, square in product_of(plan).lengths.items():
+        codings, every = plan.blocks[name], np.arange(1 << 10)
         coded: dict[str, Any] = {
             column: generator.permutation(every % len(table))
             for coding in codings
             for column, table in zip(coding.columns, coding.tables, strict=True)
         }
-        rows = plan.rows(name, coded, widest(plan, name)).astype(np.int64)
+        rows = plan.rows(name, coded, widest(plan)).astype(np.int64)
         assert (rows**2).sum(axis=1).max() <= square
 
 
@@ -574,10 +581,10 @@ def test_long_rows_are_refused_before_the_sums_are_charged(
 ) -> None:
     case = next(case for case in CASES if case.name == name)
     nodes, liar = open_nodes(case, tmp_path), case.study.parties[0].name
-    honest, completed = gram._matrix, LengthProof.completed
+    honest, completed = Gram.product_rows, LengthProof.completed
 
-    def cheat(party: Any, start: int, stop: int) -> Matrix:
-        matrix = honest(party, start, stop).astype(np.int64)
+    def cheat(method: Gram, party: Any, start: int, stop: int) -> Matrix:
+        matrix = honest(method, party, start, stop).astype(np.int64)
         matrix[0, 0] += 10**6 if party.name == liar else 0
         return matrix
 
@@ -585,7 +592,7 @@ def test_long_rows_are_refused_before_the_sums_are_charged(
         rest = completed(proof, np.where(np.abs(matrix) < 10**5, matrix, 0))[:, proof.features :]
         return np.hstack([matrix, rest])
 
-    monkeypatch.setattr(gram, "_matrix", cheat)
+    monkeypatch.setattr(Gram, "product_rows", cheat)
     monkeypatch.setattr(LengthProof, "completed", complete)
     session = session_over(Local(nodes), case.study)
     with pytest.raises(PartyError, match=UNPROVEN):

@@ -21,7 +21,6 @@ from syndic.errors import PartyError, RefusedError
 from syndic.kernel import Call, Nothing, Reply, answer, decode, encode
 from syndic.methods import Marginals
 from syndic.methods.layout import Counts
-from syndic.methods.synthesis import synthesis
 from syndic.mpc import dealer, product, product_memory
 from syndic.mpc.extension import Extension
 from syndic.mpc.key import context, derive
@@ -553,15 +552,14 @@ def test_bad_rows_are_refused_before_their_round_is_charged(
     """The first round of a synthesis needs no product."""
     case = next(case for case in CASES if case.name == name)
     nodes, liar = open_nodes(case, tmp_path), case.study.parties[0].name
-    owner, function = {"marginals across": (Counts, "rows"), "synthesis across": (synthesis, "_rows")}[name]
-    honest = getattr(owner, function)
+    honest = Counts.rows
 
     def cheat(*given: Any) -> Matrix:
         matrix: Matrix = honest(*given).astype(np.int64)
         matrix[0, 0] += 1000 if liar in {getattr(one, "name", None) for one in given} else 0
         return matrix
 
-    monkeypatch.setattr(owner, function, cheat)
+    monkeypatch.setattr(Counts, "rows", cheat)
     session = session_over(Local(nodes), case.study)
     with pytest.raises(PartyError, match=UNPROVEN):
         case.study.protocol.coordinate(session)

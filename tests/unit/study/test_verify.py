@@ -16,7 +16,7 @@ from syndic.study.release import Release
 from syndic.study.run import run_study
 from syndic.study.verify import Carried, _read, differences
 
-NAMES = ("marginals gaussian", "pooled gram", "learn mpc_grad", "learn local_grad", "estimate masked", "homm laplace")
+NAMES = ("marginals gaussian", "gram of rows", "learn mpc_grad", "learn local_grad", "estimate masked", "homm laplace")
 
 
 def case_of(name: str) -> Case:

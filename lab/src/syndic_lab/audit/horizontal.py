@@ -10,10 +10,10 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from syndic.methods import Average, Estimate, Homm, Marginals, PooledGram
+from syndic.methods import Average, Estimate, Gram, Homm, Marginals
 from syndic.methods.estimate.plan import FINE, EstimatePlan
 from syndic.methods.histogram.marginals_plan import MarginalsPlan
-from syndic.methods.regression.pooled_gram import PooledGramPlan
+from syndic.methods.regression.gram_plan import GramPlan
 from syndic.model.families.discrete import Multinomial, Poisson
 from syndic.privacy import Budget, Unit
 from syndic_lab.audit.masked import MaskedSum
@@ -41,7 +41,7 @@ def horizontal() -> Iterator[Setting]:
     yield from _marginals()
     yield from _average()
     yield from _estimate()
-    yield _pooled_gram()
+    yield _gram()
 
 
 # Noisy counts of each party.
@@ -237,9 +237,9 @@ def _estimate_others() -> Iterator[Setting]:
 # Sums of products.
 
 
-def _pooled_gram() -> Setting:
+def _gram() -> Setting:
     study = study_of(
-        PooledGram(bits=4, scaling=0.0), columns=(("x", 2), ("y", 2)), parties=THREE, unit=REPLACE, budget=APPROXIMATE
+        Gram(bits=4, scaling=0.0), columns=(("x", 2), ("y", 2)), parties=THREE, unit=REPLACE, budget=APPROXIMATE
     )
     one = dict.fromkeys(THREE, rows_of(x=[1, 0], y=[1, 0]))
     other = {**one, "a": rows_of(x=[0, 0], y=[1, 0])}
@@ -247,7 +247,7 @@ def _pooled_gram() -> Setting:
         study=study,
         tables=(one, other),
         opened=lambda run: run.result.sums,
-        share=study.plan_as(PooledGramPlan).noise,
+        share=study.plan_as(GramPlan).noise,
         colluding=("b",),
     )
-    return Setting(name="pooled-gram", study=study, one=one, other=other, gaussian=masked.gaussian)
+    return Setting(name="gram of rows", study=study, one=one, other=other, gaussian=masked.gaussian)

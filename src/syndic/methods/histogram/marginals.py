@@ -36,7 +36,6 @@ from syndic.kernel import (
     UNDER_MASKS,
     Adversary,
     Group,
-    Method,
     Nothing,
     Party,
     Requires,
@@ -53,11 +52,11 @@ from syndic.kernel import (
 from syndic.methods.histogram.marginals_plan import MarginalsPlan, Share
 from syndic.methods.histogram.tables import MarginalsNote, MarginalTables, cut, read_marginals
 from syndic.methods.layout import Names, TableLayout, layout_of
+from syndic.methods.product_steps import ProductSteps
 from syndic.mpc.dealer import deal_products
 from syndic.mpc.graph import sum_graph
 from syndic.mpc.masked_sum import MaskedSum, SumMasked
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.product_messages import ProductChallenge, ProductInbox, ProductOpening, ProductProof, ProductTurn
 from syndic.mpc.ring import OVERFLOW, ring_for
 from syndic.mpc.threeserver import check_servers, product_by
 from syndic.noise import GaussianShare, LaplaceShare, SkellamShare
@@ -65,23 +64,18 @@ from syndic.privacy import rho_for
 from syndic.privacy.concentrated import part_of
 
 
-class CountsTables(Method):
+class CountsTables(ProductSteps):
     """The parties' steps of a method that opens one sum of tables, over any cut; keys are those of sum and product."""
 
-    @step(reveals="sealed")
-    def product_masked(self, party: Party[MarginalsPlan], message: ProductTurn) -> ProductOpening:
-        """Mask the rows of one chunk and seal them for the partners."""
-        return _product(party).mask(party, message, partial(_rows, party))
+    def product_at(self, party: Party[MarginalsPlan]) -> SecureProduct:
+        """Return the product of all tables across parties."""
+        product = party.plan.product
+        assert product is not None  # noqa: S101 (these steps are asked of parties that multiply only)
+        return product
 
-    @step(reveals="sealed")
-    def product_proved(self, party: Party[MarginalsPlan], message: ProductChallenge) -> ProductProof:
-        """Prove that the masked rows of one chunk are one-hot."""
-        return _product(party).prove(party, message, partial(_rows, party))
-
-    @step(reveals="sealed")
-    def product_multiplied(self, party: Party[MarginalsPlan], message: ProductInbox) -> Nothing:
-        """Check the partners' proofs of the chunk and multiply it by their masked rows."""
-        return _product(party).multiply(party, message, partial(_rows, party))
+    def product_rows(self, party: Party[MarginalsPlan], start: int, stop: int) -> NDArray[np.uint8]:
+        """Return rows of the party's one-hot matrix. Private."""
+        return party.plan.counts.rows(party, (start, stop), lambda coded: coded)
 
     @step(reveals="masked")
     def count(self, party: Party[MarginalsPlan], message: Nothing) -> SumMasked:
@@ -109,17 +103,6 @@ class CountsTables(Method):
         )
         counts = total.values if scale == 1 else total.values / scale
         return MarginalTables(note=note, tables=cut(plan.domains, counts))
-
-
-def _product(party: Party[MarginalsPlan]) -> SecureProduct:
-    product = party.plan.product
-    assert product is not None  # noqa: S101 (these steps are asked of parties that multiply only)
-    return product
-
-
-def _rows(party: Party[MarginalsPlan], start: int, stop: int) -> NDArray[np.uint8]:
-    """Return rows of the party's one-hot matrix. Private."""
-    return party.plan.counts.rows(party, (start, stop), lambda coded: coded)
 
 
 def _count(party: Party[MarginalsPlan], tables: Sequence[Names]) -> list[NDArray[np.int64]]:

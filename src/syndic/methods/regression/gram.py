@@ -1,95 +1,98 @@
-"""The noisy Gram matrix of a vertical study: sums of products of any two features, also of different parties.
+"""The noisy Gram matrix of all parties' rows, over any cut: sums of products of any two features, opened once.
 
-*Neighbours*: one person's values are replaced, at all parties at once; which people are in the data is public.
-*Method*: every party counts its number columns in bins, with noise, and codes its columns as whole numbers by public
-bounds and those counts (`syndic.model.gram.scaling`). A party computes sums of
-products of its own columns; those across parties come as shares from secure products (`syndic.mpc.product`). Each party
-adds its share of one Gaussian noise to every sum, and masks the result with keys agreed with every other party: only
-the total is opened, once. *Sensitivity*: see `syndic.model.gram.matrix`.
+*Neighbours*: one person's values are replaced, at all parties of their group at once; each group's number of people is
+public, and who they are is known to its parties. *Method*: number columns are counted in bins first, in a noisy masked
+sum, to rescale them (`syndic.model.gram.scaling`). Every party codes its columns as whole numbers by public bounds and
+those counts, and sums the products of its own features. Where parties of a group hold different columns of the same
+people, sums across them come as shares from secure products (`syndic.mpc.product`). Each party adds its share of one
+Gaussian noise to all of that and masks it (`syndic.mpc.masked_sum`): only the total over all groups is opened.
+Different people, same columns is the case of a group for each party; same people, different columns that of one group.
+*Sensitivity*: see `syndic.model.gram.matrix`; a group's parties shorten their own parts of a row, and the noise is for
+the group in which a person changes most.
 
-*Who sees what.* The coordinator: sealed rows, masked shares, the noisy sums. A party: masked rows, the noisy sums, its
-own share of the noise; against up to `colluding` parties together enough noise remains. The coordinator and one party
-together could read the rows of the others. *Adversary*: with `adversary` "active" parties prove that the squares in no
-row add up to more than public bounds allow (`syndic.mpc.length`). What a row of a party that deviates adds to the sums
-across parties depends on its length only, and an honest row has that length too, so the sensitivity holds. Then the
-claim holds if up to `colluding` parties without the coordinator, or the coordinator alone, deviate. "passive" is
-semi-honest.
+*Who sees what.* The coordinator: masked sums, the noisy sums; where parties multiply also sealed rows. A party: masked
+rows of its group, the noisy sums, its own share of the noise; against up to `colluding` parties together enough noise
+remains. Where parties multiply, the coordinator and one of them together could read the rows of its partners.
+*Adversary*: under masks the coordinator may do anything. With `adversary` "active" parties that multiply prove that the
+squares in no row add up to more than public bounds allow (`syndic.mpc.length`). What a row of a party that deviates
+adds to the sums across parties depends on its length only, and an honest row has that length too, so the sensitivity
+holds. Then the claim holds if up to `colluding` parties without the coordinator, or the coordinator alone, deviate.
+"passive" is semi-honest.
 
 It replaces the noisy columns that Wu et al. (2022) publish for the same purpose: any label, any features afterwards.
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, final
+from typing import ClassVar, Literal, final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data.coding import Coding
 from syndic.errors import InputError, RefusedError
 from syndic.kernel import (
-    SAME_PEOPLE,
+    UNDER_MASKS,
     Adversary,
-    Message,
-    Method,
+    Group,
     Nothing,
     Party,
     Requires,
     Session,
     Terms,
     adversary_of,
-    schema_of,
+    groups_of,
+    shared_people,
     step,
 )
 from syndic.methods.onehot import rows_between
-from syndic.methods.regression.gram_plan import GramPlan, absent_of, codings_of, features_of
+from syndic.methods.product_steps import ProductSteps
+from syndic.methods.regression.gram_plan import GramPlan, absent_of, codings_of, features_of, held_by
 from syndic.methods.regression.gram_result import GramResult, read_gram
 from syndic.methods.regression.stages import SCALING, Scales, Stages, check_share, stages_of
 from syndic.model.gram.rows import Pair, check_names, products_of
-from syndic.model.gram.scaling import counts_of, is_number
+from syndic.model.gram.scaling import Scale, counts_of
 from syndic.mpc.dealer import deal_products
+from syndic.mpc.graph import sum_graph
 from syndic.mpc.length import WITNESSES, least_modulus
+from syndic.mpc.masked_sum import MaskedSum, SumMasked
 from syndic.mpc.order import advance
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.product_messages import ProductChallenge, ProductInbox, ProductOpening, ProductProof, ProductTurn
-from syndic.mpc.ring import OVERFLOW
+from syndic.mpc.product_messages import ProductChallenge, ProductProof
+from syndic.mpc.ring import ring_for
 from syndic.mpc.triple import product_sizes
-from syndic.noise import FineGaussian
-
-
-class OpenedGram(Message):
-    """A party's noisy shares of all sums, masked with keys agreed with every other party."""
-
-    share: bytes
 
 
 @final
-class Gram(Method, tag="gram"):
+class Gram(ProductSteps, tag="gram"):
     """Parameters of the noisy Gram matrix.
 
     `products`: pairs of columns of one party whose product becomes a further column. `colluding`: how many parties may
-    collude, their shares of the noise included. `bits`: a feature is a whole number of at most 2^bits. `overlap`:
-    parties may lack some of the people; such a row has only missing values at that party. `norm`: a party's numbers in
-    a row are clipped so that their mean square is at most this: less noise, but long rows are shortened. `exempt`:
-    columns that are not clipped, for example the label. `scaling`: the share of the budget for noisy counts by which
-    numbers are rescaled first; 0 for bounds only, as with `products`, `overlap` or a `norm` below 1. `adversary`:
-    "active" lets parties prove that no row is longer than the noise is made for, so that parties that deviate, at most
-    `colluding`, cannot read another party's record; it is the default unless `colluding` is 0. "passive" leaves the
-    proof out.
+    collude, with the coordinator or with each other; at least 1, since every party knows its own share of the noise.
+    `missing`: how many parties may drop out; none where a group has several. `bits`: a feature is a whole number of at
+    most 2^bits. `overlap`: parties of the one group may lack some of the people; such a row has only missing values at
+    that party. `norm`: a party's numbers in a row are clipped so that their mean square is at most this: less noise,
+    but long rows are shortened. `exempt`: columns that are not clipped, for example the label. `scaling`: the share of
+    the budget for noisy counts by which numbers are rescaled first; 0 for bounds only, as with `products`, `overlap` or
+    a `norm` below 1. `adversary`: "active", the default, lets parties that multiply prove that no row is longer than
+    the noise is made for, so that parties that deviate, at most `colluding`, cannot read another party's record.
+    "passive" leaves the proof out.
     """
 
-    title: ClassVar[str] = "Gram matrix from secure products, with one copy of noise"
-    paper: ClassVar[str] = "replaces the noisy columns of Wu et al., UAI 2022; matrix triples after Beaver 1991"
-    partition: ClassVar[Literal["horizontal", "vertical"]] = "vertical"
-    trust: ClassVar[str] = (
-        "semi-honest: every role follows the protocol, and the coordinator, who deals the triples, colludes with no "
-        "party; unless the study lists identities, the coordinator must not forge keys"
+    title: ClassVar[str] = "Gram matrix of all parties' rows, from a masked sum"
+    paper: ClassVar[str] = (
+        "sufficient statistics after Vu and Slavkovic 2009, in place of the noisy columns of Wu et al. 2022; masked "
+        "sums after Bonawitz et al. 2017; across columns by matrix triples after Beaver 1991"
     )
+    partition: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
+    trust: ClassVar[str] = UNDER_MASKS
 
     products: tuple[Pair, ...] = ()
     colluding: int = 1
+    missing: int = 0
     bits: int = 10
     overlap: bool = False
     norm: float = 1.0
@@ -99,9 +102,10 @@ class Gram(Method, tag="gram"):
 
     def __post_init__(self) -> None:
         check_share(self.scaling)
-        if self.colluding < 0:
-            raise ValueError(f"colluding ({self.colluding}) must not be negative")
-        adversary_of(self.adversary, self.colluding)
+        if self.colluding < 1 or self.missing < 0:
+            raise ValueError(
+                f"colluding ({self.colluding}) must be at least 1, missing ({self.missing}) must not be negative"
+            )
         if not 4 <= self.bits <= 16:
             raise ValueError(f"bits ({self.bits}) must be from 4 to 16")
         if not 0 < self.norm <= 1:
@@ -111,195 +115,243 @@ class Gram(Method, tag="gram"):
 
     @property
     def requires(self) -> Requires:
-        """The same people, different columns."""
-        return SAME_PEOPLE
+        """One row in one group, under `replace`, so that sizes are public. Gaussian noise needs delta."""
+        return Requires(
+            people="bound",
+            delta="Gaussian noise",
+            neighbours="replace",
+            rows=1,
+            parties=1,
+            because="the number of people of each group is public, and a person has one row in one of them",
+            any_cut=True,
+        )
 
     def plan(self, terms: Terms) -> GramPlan:
         """Code the columns, calibrate the noise to the strictest budget, and size the ring for both."""
-        self._check_columns(terms)
-        codings = codings_of(terms, self.products, self.bits)
-        features, spans = features_of(codings, overlap=self.overlap)
-        every = [block for blocks in codings.values() for block in blocks]
-        check_names(every, features)
+        groups = groups_of(terms)
+        self._check_columns(terms, groups)
+        graph = sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)
+        codings = codings_of(terms.schema, self.products, self.bits)
+        held = held_by(groups, codings)
+        features = features_of(codings, groups, overlap=self.overlap)
+        check_names(codings, features)
+        absent = absent_of(terms.schema, held) if self.overlap else {}
         stages = stages_of(
             terms,
             codings,
             features,
-            people=terms.parties[0].people or 1,
-            presences=len(codings) if self.overlap else 0,
+            groups=groups,
+            held=held,
+            presences=len(absent),
             scaling=self.scaling,
             norm=self.norm,
             exempt=self.exempt,
             colluding=self.colluding,
-            missing=0,
-            alone=True,
+            missing=self.missing,
         )
-        widths = {name: span.stop - span.start for name, span in spans.items()}
-        lengths = {name: self._length(blocks, stages, name) for name, blocks in codings.items()}
+        room = stages.check_room(sum(group.people for group in groups), self.bits)
+        product = self._multiplied(terms, groups, held, stages, room)
+        ring = product.sizes.ring if product else ring_for(room)
         return GramPlan(
             terms=terms,
+            groups=groups,
             features=features,
-            spans=spans,
             interactions=self.products,
             bits=self.bits,
             stages=stages,
-            absent=absent_of(terms) if self.overlap else {},
-            product=self._product(terms, widths, lengths, stages),
+            absent=absent,
+            masked_sum=MaskedSum(label="gram", graph=graph, count=stages.noise.dimension, ring=ring),
+            product=product,
         )
 
-    # The parties' side; keys are those of the secure product.
+    # The parties' side; keys are those of the masked sums and of the secure product.
 
-    @step(reveals="noisy")
-    def count_bins(self, party: Party[GramPlan], message: Nothing) -> Scales:
-        """Count own number columns in bins, add noise, and return the centres and widths that follow."""
+    @step(reveals="masked")
+    def count_bins(self, party: Party[GramPlan], message: Nothing) -> SumMasked:
+        """Count own number columns in bins, add noise, and mask the result."""
         del message
-        advance(party, "scales", 1)
-        stages, codings = party.plan.stages, party.plan.codings[party.name]
-        scaling, first = stages.scaling, stages.first
-        if scaling is None or not isinstance(first, FineGaussian):
-            raise RefusedError("this study scales numbers by their bounds")
-        counts = sum(
-            (counts_of(codings, batch, scaling.bins) for batch in party.table.batches()),
-            start=np.zeros(scaling.bins * sum(map(is_number, codings)), dtype=np.int64),
-        )
-        noisy = party.release(first, counts, why="noisy counts to rescale numbers by")
-        found = Scales(scales=scaling.scales(codings, noisy / first.scale, party.plan.product.sizes.rows))
-        party.remember("scales", found)
-        return found
+        plan, own = party.plan, party.plan.counted_by(party.name)
+        masks = plan.masked_sum.masks_for(party, 1, own.size, plan.counts_ring)
+        noise, counts = plan.stages.first_at(own), np.zeros(own.size, dtype=np.int64)
+        if own.any():
+            counts[own] = _own_counts(party)
+        return masks.hide(party.contribute(noise, counts, why="noisy counts to rescale numbers by, over all parties"))
 
-    @step(reveals="sealed")
-    def product_masked(self, party: Party[GramPlan], message: ProductTurn) -> ProductOpening:
-        """Mask the rows of one chunk and seal them for the partners."""
-        return party.plan.product.mask(party, message, partial(_matrix, party))
+    @step(reveals="public")
+    def rescale(self, party: Party[GramPlan], message: Scales) -> Nothing:
+        """Check and keep the centres and widths by which rows are coded before they are multiplied."""
+        advance(party, "scales", 1)
+        _check_scales(party, message)
+        party.remember("scales", message)
+        return Nothing()
+
+    def product_at(self, party: Party[GramPlan]) -> SecureProduct:
+        """Return the product of all groups of several parties."""
+        product = party.plan.product
+        assert product is not None  # noqa: S101 (these steps are asked of parties that multiply only)
+        return product
+
+    def product_rows(self, party: Party[GramPlan], start: int, stop: int) -> NDArray[np.int32]:
+        """Return rows of the party's features; those after its last person are empty, which adds to no sum. Private."""
+        plan = party.plan
+        scales = party.recall("scales", Scales).scales if plan.stages.scaling else ()
+        batches = rows_between(party.table.batches(plan.read_from(party.name)), start, stop)
+        parts = [plan.rows(party.name, some, scales) for some in batches]
+        matrix = np.concatenate([np.zeros((0, plan.columns[party.name].size), dtype=np.int32), *parts])
+        return np.pad(matrix, ((0, stop - start - len(matrix)), (0, 0)))
 
     @step(reveals="sealed")
     def product_tested(self, party: Party[GramPlan], message: ProductChallenge) -> ProductProof:
         """Share what shows that no number in the masked rows of one chunk wraps."""
-        return party.plan.product.test(party, message, partial(_matrix, party))
-
-    @step(reveals="sealed")
-    def product_proved(self, party: Party[GramPlan], message: ProductChallenge) -> ProductProof:
-        """Prove that no masked row of one chunk is too long."""
-        return party.plan.product.prove(party, message, partial(_matrix, party))
-
-    @step(reveals="sealed")
-    def product_multiplied(self, party: Party[GramPlan], message: ProductInbox) -> Nothing:
-        """Check the partners' proofs of the chunk and multiply it by their masked rows."""
-        return party.plan.product.multiply(party, message, partial(_matrix, party))
+        return self.product_at(party).test(party, message, partial(self.product_rows, party))
 
     @step(reveals="masked")
-    def open_gram(self, party: Party[GramPlan], message: Nothing) -> OpenedGram:
-        """Combine own sums with shares of sums across parties, add a share of the noise, and mask the result."""
-        del message
-        plan, product = party.plan, party.plan.product
-        ring, span = product.sizes.ring, plan.spans[party.name]
-        shares = product.shares(party)
-        own, sums = _own_sums(party)
-        product.check_unchanged(party, sums)
-        total = np.zeros(plan.sums, dtype=np.int64)
-        _put(total, plan.places[span, span], own)
-        if not plan.absent:
-            _put(total, plan.places[0, span], sums << plan.bits)
+    def add_up(self, party: Party[GramPlan], message: Scales) -> SumMasked:
+        """Sum own products, add shares of those across parties and a share of the noise, and mask the result."""
+        plan, product, sums = party.plan, party.plan.product, party.plan.masked_sum
+        masks = sums.masks_for(party, 2 if plan.stages.scaling else 1, sums.count, sums.ring)
+        _check_scales(party, message)
+        if product and plan.stages.scaling and party.recall("scales", Scales) != message:
+            raise RefusedError("the sums are asked by other scales than the products")
+        shares = product.shares(party) if product and party.name in product.groups else {}
+        total, own = np.zeros(int(plan.places.max()) + 1, dtype=np.int64), plan.columns[party.name]
+        if own.size:
+            products, columns = _own_sums(party, message.scales)
+            within = own if plan.absent else np.append(0, own)
+            _put(total, plan.places[np.ix_(within, within)], products)
+            if product and shares:
+                product.check_unchanged(party, columns)
         for partner, share in shares.items():
-            left, right = product.pair(party.name, partner)
-            _put(total, plan.places[plan.spans[left], plan.spans[right]], ring.lift(share))
-        values = plan.stages.split(ring.lift(ring.reduce(total)), plan.features)
-        noisy = party.contribute(plan.stages.noise, values, why="noisy Gram matrix")
-        for partner in shares:
-            noisy = ring.lift(product.hide(party, partner, noisy, ring))
-        return OpenedGram(share=ring.pack(ring.reduce(noisy)))
+            left, right = self.product_at(party).pair(party.name, partner)
+            _put(total, plan.places[np.ix_(plan.columns[left], plan.columns[right])], sums.ring.lift(share))
+        values = plan.stages.split(sums.ring.lift(sums.ring.reduce(total)), plan.features)
+        return masks.hide(party.contribute(plan.noise, values, why="noisy Gram matrix, one sum over all parties"))
 
     # The coordinator's side.
 
     def coordinate(self, session: Session[GramPlan]) -> GramResult:
-        """Let parties rescale, deal triples, forward messages, add up all noisy shares: the masks cancel."""
-        plan, ring = session.plan, session.plan.product.sizes.ring
-        answers = session.ask(self.count_bins, Nothing()) if plan.stages.scaling else {}
-        scales = {name: answer.scales for name, answer in answers.items()}
-        deal_products(session, self, plan.product)
-        opened = session.ask(self.open_gram, Nothing())
-        total = np.zeros(plan.count, dtype=ring.dtype)
-        for answer in opened.values():
-            total = ring.add(total, ring.unpack(answer.share, plan.count))
-        sums = plan.stages.joined(ring.lift(total), plan.features)
-        return GramResult(note=plan.note_for(scales), sums=sums)
+        """Open the noisy counts, let groups of several parties multiply, then open the noisy sum of all matrices."""
+        plan, stages, sums = session.plan, session.plan.stages, session.plan.masked_sum
+        opening = sums.start(session)
+        scales: tuple[Scale, ...] = ()
+        if stages.scaling and stages.first:
+            size = stages.scaling.columns * stages.scaling.bins
+            counts = sums.open_next(opening, self.count_bins, Nothing(), size, plan.counts_ring)
+            noisy = counts.values / stages.first.scale
+            scales = stages.scaling.scales(plan.codings, noisy, plan.people(counts.present))
+        if plan.product:
+            if stages.scaling:
+                session.ask(self.rescale, Scales(scales=scales))
+            deal_products(session, self, plan.product)
+        total = sums.open_next(opening, self.add_up, Scales(scales=scales), sums.count, sums.ring)
+        return GramResult(note=plan.note_for(scales, total.present), sums=stages.joined(total.values, plan.features))
 
     def read(self, plan: GramPlan, folder: Path) -> GramResult:
         """Read back `gram.parquet` and `gram.json`."""
         found = read_gram(folder)
-        scales = found.note.by_party(plan.codings)
-        fits = all(plan.stages.allowed(blocks, scales[name]) for name, blocks in plan.codings.items())
-        if not fits or found.note != plan.note_for(scales):
+        note, fits = found.note, plan.stages.allowed(plan.codings, found.note.scales)
+        if fits:
+            wanted = plan.note_for(note.scales, plan.everybody)
+            if self.missing:  # nobody knows who was
+                wanted = msgspec.structs.replace(wanted, rows=note.rows, sigma=note.sigma)
+            fits = note == wanted
+        if not fits:
             raise InputError(f"{folder.name}: gram.json does not belong to this study")
         return found
 
-    def _check_columns(self, terms: Terms) -> None:
-        """Refuse products across parties, unknown exempt columns, and `colluding` not below the number of parties."""
-        if self.colluding >= len(terms.parties):
-            raise InputError(
-                f"colluding ({self.colluding}) must be below the number of parties ({len(terms.parties)}): "
-                "the noise of at least one party must remain"
-            )
-        for one, other in self.products:
-            if one == other or not any({one, other} <= set(party.columns or ()) for party in terms.parties):
+    def _check_columns(self, terms: Terms, groups: Sequence[Group]) -> None:
+        """Refuse columns that a group lacks, products across parties, unknown columns, and what needs other groups."""
+        names = terms.schema.names
+        for name in sorted({*self.exempt, *(name for pair in self.products for name in pair)}):
+            if name not in names:
+                raise InputError(f"products and exempt: the schema has no column {name}")
+        for group in groups:
+            lacking = [name for name in names if name not in group.holders]
+            if lacking:
                 raise InputError(
-                    f"products: {one} and {other} must be two columns of one party; products across parties are not "
-                    "supported"
+                    f"group '{group.name}' has no column '{lacking[0]}', and sums are over all people: leave the "
+                    "column out of the schema, or give it to a party of the group"
                 )
-        unknown = [name for name in self.exempt if name not in terms.schema.names]
-        if unknown:
-            raise InputError(f"exempt: no party holds the column {unknown[0]}")
+            for one, other in self.products:
+                if one == other or group.holders[one] != group.holders[other]:
+                    raise InputError(
+                        f"products: {one} and {other} must be two columns of one party; products across parties are "
+                        "not supported"
+                    )
+        if self.overlap and len(groups) > 1:
+            raise InputError("overlap is for parties with the same people, in one group: set overlap = false")
+        if self.missing and shared_people(terms):
+            raise InputError("parties of a group with several must all answer: set missing = 0")
 
-    def _length(self, blocks: tuple[Coding, ...], stages: Stages, name: str) -> int:
-        """Return the largest sum of squares in a party's row: what the sensitivity is computed for."""
-        clip = stages.clips.get(name)
-        shortened = clip.length - clip.blocks if clip else 0
-        flags = stages.flags(blocks)
-        return int((len(blocks) + flags + shortened + self.overlap) * 4**self.bits)
-
-    def _product(
-        self, terms: Terms, widths: Mapping[str, int], lengths: Mapping[str, int], stages: Stages
-    ) -> SecureProduct:
-        """Return the product of every pair of parties, in a ring for every person at the bound and for the noise."""
-        pairs, limits, noise = tuple(itertools.combinations(widths, 2)), terms.limits, stages.noise
-        rows, proven = terms.parties[0].people or 1, adversary_of(self.adversary, self.colluding) == "active"
-        stages.check_room(rows, self.bits)
+    def _multiplied(
+        self,
+        terms: Terms,
+        groups: Sequence[Group],
+        held: Mapping[str, tuple[Coding, ...]],
+        stages: Stages,
+        room: int,
+    ) -> SecureProduct | None:
+        """Return the product of every two parties of a group, in a ring with room for the sum over all groups."""
+        owners = [(group.people, [name for name in group.parties if held[name]]) for group in groups]
+        several = [(people, names) for people, names in owners if len(names) > 1]
+        if not several:
+            return None
+        blocks = {name: held[name] for _, names in several for name in names}
+        widths = {name: self.overlap + sum(len(one.features) for one in own) for name, own in blocks.items()}
+        lengths = {name: self._length(own, stages, name) for name, own in blocks.items()}
+        rows, limits = max(people for people, _ in several), terms.limits
+        entry, proven = int(stages.longest * 2**self.bits), adversary_of(self.adversary, self.colluding) == "active"
         sizes = product_sizes(
             rows=rows,
-            entry=int(stages.longest * 2**self.bits),
+            entry=entry,
             signed=True,
-            headroom=noise.tail(OVERFLOW / noise.dimension, noise.parties),
+            headroom=room - rows * entry**2,  # the ring of a product has room for its rows already
             columns=[width + WITNESSES * proven for width in widths.values()],
             proven=proven,
             least=least_modulus(rows, [(widths[name], length) for name, length in lengths.items()]) if proven else 0,
             chunk_bytes=min(1 << 24, min(limits.message_mb, limits.memory_mb) * 10**6 // (8 * len(widths))),
         )
-        groups = {name: (width,) for name, width in widths.items()}
         return SecureProduct(
             label="product",
             sizes=sizes,
-            pairs=pairs,
-            groups=groups,
+            pairs=tuple(pair for _, names in several for pair in itertools.combinations(names, 2)),
+            groups={name: (width,) for name, width in widths.items()},
             proven=proven,
             lengths=lengths if proven else {},
         )
 
+    def _length(self, blocks: tuple[Coding, ...], stages: Stages, name: str) -> int:
+        """Return the largest sum of squares in a party's row: what the sensitivity is computed for."""
+        clip = stages.clips.get(name)
+        shortened = clip.length - clip.blocks if clip else 0
+        return int((len(blocks) + stages.flags(blocks) + shortened + self.overlap) * 4**self.bits)
 
-def _matrix(party: Party[GramPlan], start: int, stop: int) -> NDArray[Any]:
-    """Return rows of the party's features. Private."""
-    scales = party.recall("scales", Scales).scales if party.plan.stages.scaling else ()
-    batches = party.table.batches(schema_of(party.terms, party.name).names)
-    return np.concatenate([party.plan.rows(party.name, some, scales) for some in rows_between(batches, start, stop)])
+
+def _check_scales(party: Party[GramPlan], message: Scales) -> None:
+    if not party.plan.stages.allowed(party.plan.codings, message.scales):
+        raise RefusedError("the scales do not belong to this study's number columns")
 
 
-def _own_sums(party: Party[GramPlan]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the party's own sums of products and sums, in units of 4^-bits and 2^-bits. Private."""
-    sizes, (width,) = party.plan.product.sizes, party.plan.product.groups[party.name]
-    products, sums = np.zeros((width, width), dtype=np.int64), np.zeros(width, dtype=np.int64)
-    for chunk in range(sizes.chunks):
-        rows = _matrix(party, *sizes.span(chunk))
+def _own_counts(party: Party[GramPlan]) -> NDArray[np.int64]:
+    """Return how many rows have each of the party's number columns in each bin. Private."""
+    plan, scaling = party.plan, party.plan.stages.scaling
+    assert scaling is not None  # noqa: S101 (the step is in a plan with a scaling only)
+    blocks, batches = plan.blocks[party.name], party.table.batches(plan.read_from(party.name))
+    return sum((counts_of(blocks, batch, scaling.bins) for batch in batches), start=np.zeros(1, dtype=np.int64))
+
+
+def _own_sums(party: Party[GramPlan], scales: tuple[Scale, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the party's own sums of products, the intercept first unless people may be absent, and sums. Private.
+
+    They are in units of 4^-bits and 2^-bits.
+    """
+    plan, width = party.plan, party.plan.columns[party.name].size
+    ones = 0 if plan.absent else 1
+    products, sums = np.zeros((ones + width,) * 2, dtype=np.int64), np.zeros(width, dtype=np.int64)
+    for batch in party.table.batches(plan.read_from(party.name)):
+        rows = plan.rows(party.name, batch, scales)
         sums += rows.sum(axis=0, dtype=np.int64)
-        products += products_of(rows)
+        products += products_of(np.hstack([np.full((len(rows), ones), 1 << plan.bits, dtype=np.int32), rows]))
     return products, sums
 
 

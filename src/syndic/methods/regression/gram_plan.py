@@ -1,77 +1,91 @@
 """The plan of a Gram matrix: which features each party has, and the noise and rings that follow from them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Final, final
+from typing import final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from syndic.data import Schema
 from syndic.data.coding import Coding, Feature, coded_rows, coding_of, product_of
 from syndic.data.table import Coded
 from syndic.errors import InputError
 from syndic.kernel import (
     ALIGNED,
     GROUPS,
+    MADE_UP,
     Disclosure,
+    Group,
     Plan,
     Resources,
-    Terms,
     budgets_of,
     of_products,
-    product_sees,
-    schema_of,
+    picture,
+    shared_people,
+    trust_with_groups,
 )
 from syndic.methods.regression.gram_result import GramNote
 from syndic.methods.regression.stages import Stages
 from syndic.model.gram.matrix import intercept, places_of, presence
 from syndic.model.gram.rows import Pair
-from syndic.model.gram.scaling import Scale
+from syndic.model.gram.scaling import Scale, is_number
+from syndic.mpc.masked_sum import MaskedSum
 from syndic.mpc.product import SecureProduct
+from syndic.mpc.ring import Ring
 from syndic.noise import FineGaussianShare
 from syndic.privacy import Cost, Event
-
-_PROVEN_LENGTHS: Final = (
-    'adversary "active": at most {} of the parties without the coordinator, or the coordinator alone, may deviate from '
-    "the protocol. They learn only the noisy sums, plus shifts that they chose; they can stop or falsify the run. The "
-    "coordinator, who deals the triples, colludes with no party; without identities, as on one machine, it must not "
-    "forge keys"
-)
 
 
 @final
 class GramPlan(Plan):
-    """The features, what one person can change, every party's share of the noise, and the product across parties.
+    """The features, what one person can change, every party's share of the noise, and the one sum that opens.
 
-    `spans` gives each party's part of the `features`, `interactions` the products of columns among them. `absent` is,
-    by party and column, the first code that means missing, if people may be absent. Sums are whole numbers in units of
-    4^-bits.
+    `interactions` are the products of columns among the features. `absent` is, by party and column, the first code that
+    means missing, if people may be absent. `product` multiplies features of different parties of a group; its shares
+    are in the ring of the sum. Sums are whole numbers in units of 4^-bits.
     """
 
+    groups: tuple[Group, ...]
     features: tuple[Feature, ...]
-    spans: Mapping[str, slice]
     interactions: tuple[Pair, ...]
     bits: int
     stages: Stages
     absent: Mapping[str, Mapping[str, int]]
-    product: SecureProduct
+    masked_sum: MaskedSum
+    product: SecureProduct | None
 
     @cached_property
-    def codings(self) -> dict[str, tuple[Coding, ...]]:
-        """How each party's columns, and products of them, become features."""
-        return codings_of(self.terms, self.interactions, self.bits)
+    def codings(self) -> tuple[Coding, ...]:
+        """How columns, and products of columns, become features."""
+        return codings_of(self.terms.schema, self.interactions, self.bits)
+
+    @cached_property
+    def blocks(self) -> dict[str, tuple[Coding, ...]]:
+        """The codings of the columns that are read from each party."""
+        return held_by(self.groups, self.codings)
+
+    @cached_property
+    def columns(self) -> dict[str, NDArray[np.int64]]:
+        """Where each party's features are among all; its presence feature comes first."""
+        places = {feature.name: place for place, feature in enumerate(self.features)}
+        found = {}
+        for name, blocks in self.blocks.items():
+            own = [presence(name)] if name in self.absent else []
+            own += [each for block in blocks for each in block.features]
+            found[name] = np.array([places[each.name] for each in own], dtype=np.int64)
+        return found
+
+    def read_from(self, party: str) -> tuple[str, ...]:
+        """Return the columns that are read from a party."""
+        return tuple(block.columns[0] for block in self.blocks[party] if len(block.columns) == 1)
 
     @cached_property
     def places(self) -> NDArray[np.int64]:
         """The opened sum that each entry of the matrix is."""
         return places_of(self.features)
-
-    @property
-    def sums(self) -> int:
-        """How many sums there are."""
-        return int(self.places.max()) + 1
 
     @property
     def noise(self) -> FineGaussianShare:
@@ -84,45 +98,63 @@ class GramPlan(Plan):
         return self.stages.sensitivity
 
     @property
-    def count(self) -> int:
-        """How many numbers are opened: the sums, rescaled squares as two halves."""
-        return self.noise.dimension
+    def sigma(self) -> float:
+        """The noise of a sum in units of z, if all parties answer."""
+        return self.deviation(self.noise.parties)
+
+    def deviation(self, present: int) -> float:
+        """Return the noise of a sum in units of z, when so many parties contributed."""
+        return float(self.noise.total_variance(present) ** 0.5) / float(4**self.bits)
+
+    def people(self, present: Sequence[str]) -> int:
+        """Return how many people the parties that contributed have."""
+        there = set(present)
+        return sum(group.people for group in self.groups if there.issuperset(group.holders.values()))
 
     @property
-    def sigma(self) -> float:
-        """The noise of a sum in units of z."""
-        return float(self.noise.total_variance(self.noise.parties) ** 0.5) / float(4**self.bits)
+    def everybody(self) -> tuple[str, ...]:
+        """The names of all parties."""
+        return tuple(party.name for party in self.terms.parties)
 
-    def note_for(self, scales: Mapping[str, tuple[Scale, ...]]) -> GramNote:
-        """Return what is published with the sums, for each party's scales."""
-        moved = {name: self.stages.coded(blocks, scales.get(name, ())) for name, blocks in self.codings.items()}
+    def note_for(self, scales: tuple[Scale, ...], present: Sequence[str]) -> GramNote:
+        """Return what is published with the sums of these parties."""
         return GramNote(
-            rows=self.product.sizes.rows,
+            rows=self.people(present),
             bits=self.bits,
-            sigma=self.sigma,
+            sigma=self.deviation(len(present)),
             shortened=self.stages.shortened,
-            features=features_of(moved, overlap=bool(self.absent))[0],
-            scales=tuple(scale for own in scales.values() for scale in own),
+            features=features_of(self.stages.coded(self.codings, scales), self.groups, overlap=bool(self.absent)),
+            scales=scales,
         )
+
+    @cached_property
+    def counts_ring(self) -> Ring:
+        """The ring of the sum of counts."""
+        return self.stages.counts_ring(self.people(self.everybody))
+
+    def counted_by(self, party: str) -> NDArray[np.bool_]:
+        """Return which counts in bins of all number columns a party has."""
+        own, scaling = set(self.read_from(party)), self.stages.scaling
+        assert scaling is not None  # noqa: S101 (numbers are rescaled)
+        return np.repeat([each.columns[0] in own for each in filter(is_number, self.codings)], scaling.bins)
 
     @cached_property
     def epsilons(self) -> tuple[float, float]:
         """The epsilon against everyone who knows no share of the noise, and against `colluding` parties."""
-        delta = min(budget.delta for budget in budgets_of(self.terms))
-        counts = self.stages.events[:-1]
-        events = (self.noise.event_if(self.noise.parties), self.noise.event)
-        outside, pooled = (float(Cost.of([*counts, event]).epsilon(delta)) for event in events)
+        delta, present = min(budget.delta for budget in budgets_of(self.terms)), self.masked_sum.graph.least
+        noises = [noise for noise in (self.stages.first, self.noise) if noise is not None]
+        whole = [each.event_if(present) if isinstance(each, FineGaussianShare) else each.event for each in noises]
+        outside, pooled = (float(Cost.of(events).epsilon(delta)) for events in (whole, self.stages.events))
         return outside, pooled
 
     def rows(self, party: str, coded: Coded, scales: tuple[Scale, ...] = ()) -> NDArray[np.int32]:
         """Return the party's features of coded rows, rescaled and shortened. Private."""
-        matrix = coded_rows(self.stages.coded(self.codings[party], scales), coded)
+        matrix = coded_rows(self.stages.coded(self.blocks[party], scales), coded)
         if party in self.stages.clips:
             matrix = self.stages.clips[party].apply(matrix, self.bits)
-        if not self.absent:
+        if party not in self.absent:
             return matrix
-        levels = self.absent[party]
-        there = ~np.logical_and.reduce([coded[name] >= level for name, level in levels.items()])
+        there = ~np.logical_and.reduce([coded[name] >= level for name, level in self.absent[party].items()])
         full = np.hstack([np.full((len(matrix), 1), 1 << self.bits, dtype=np.int32), matrix])
         full[~there] = 0
         return full
@@ -134,40 +166,59 @@ class GramPlan(Plan):
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """Counts, if numbers are rescaled; the secure product, chunk by chunk; the opening of the noisy sums."""
-        return (*(("count_bins",) if self.stages.scaling else ()), *self.product.rounds, "open_gram")
+        """Keys; the masked counts, if numbers are rescaled; the products of groups of several parties; the sums."""
+        keys, meet, *rest = self.masked_sum.rounds("add_up")
+        counts, products = ("count_bins",) if self.stages.scaling else (), ()
+        if self.product:
+            products = (*(("rescale",) if self.stages.scaling else ()), *self.product.rounds)
+        return (keys, meet, *counts, *products, *rest)
 
     @cached_property
     def resources(self) -> Resources:
-        """Bytes of the largest reply, memory, time for dealing and multiplying."""
-        product, sizes, parties = self.product, self.product.sizes, len(self.terms.parties)
-        widths = [product.columns(name) for name in product.groups]
-        chunk = sizes.ring.packed_bytes(sizes.chunk * max(widths))
-        cells = sum(rows * columns for rows, columns in map(product.shape, product.pairs))
-        each = 2e-7 if product.proven else 3e-8
+        """Bytes of the largest reply, memory, time for sums, masks, dealing and multiplying."""
+        count, graph, ring = self.masked_sum.count, self.masked_sum.graph, self.masked_sum.ring
+        parties, people = len(self.terms.parties), self.people(self.everybody)
+        trips = 1 + len(self.rounds) + bool(self.stages.scaling and graph.missing)
+        chunk, seconds, multiplying, product = 0, 0.0, 0, self.product
+        if product:
+            sizes, widths = product.sizes, [product.columns(name) for name in product.groups]
+            chunk, multiplying = sizes.ring.packed_bytes(sizes.chunk * max(widths)), len(widths)
+            cells = sum(rows * columns for rows, columns in map(product.shape, product.pairs))
+            each = 2e-7 if product.proven else 3e-8
+            seconds = sizes.rows * (sum(widths) * each * self._most_partners + cells * 2e-9)
+            trips += (len(product.rounds) - 1) * (sizes.chunks - 1)
         return Resources(
-            memory_bytes=10**8 + (4 * parties + 16) * chunk + 64 * self.count,
-            reply_bytes=max(chunk, self._proof_bytes, sizes.ring.packed_bytes(self.count)) + 1000,
-            rounds=2 + (len(product.rounds) - 1) * sizes.chunks + bool(self.stages.scaling),
-            seconds=round(1.0 + sizes.rows * (sum(widths) * each * parties + cells * 2e-9), 1),
+            memory_bytes=2 * 10**8 + 8 * count * (parties + 8) + (4 * multiplying + 16) * chunk,
+            reply_bytes=max(chunk + 1000, self._proof_bytes + 1000, self.masked_sum.message_bytes),
+            rounds=trips,
+            seconds=round(1.0 + people * len(self.features) * 1e-8 + parties * graph.neighbours * 2e-4 + seconds, 1),
             notes=(
-                f"{len(self.features)} features, {self.count:,} sums; rows are masked with {sizes.ring.bits} bits "
-                "per feature",
-                f"standard deviation {self.sigma:.4g} on every sum over {sizes.rows:,} people {self.stages.unit}",
+                f"{len(self.features)} features, {count:,} sums, {ring.bits} bits per masked number",
+                f"standard deviation {self.sigma:.4g} on every sum over {people:,} people {self.stages.unit}",
             ),
         )
+
+    @property
+    def _most_partners(self) -> int:
+        """The largest number of parties that multiply with each other."""
+        return max(len([name for name in group.parties if self.blocks[name]]) for group in self.groups)
 
     @property
     def _proof_bytes(self) -> int:
         """The bytes of the largest proof with its tests, or nothing."""
         product = self.product
-        proofs = [product.proof(name, 0) for name in product.groups] if product.proven else []
+        proofs = [product.proof(name, 0) for name in product.groups] if product and product.proven else []
         return max((each.field.packed_bytes(each.length + each.tests) for each in proofs), default=0)
 
     @property
     def largest_message(self) -> int:
-        """The bytes of a reply of every party: each gets what all others sent, and answers to their proofs."""
-        return len(self.terms.parties) * (self.resources.reply_bytes + 2 * self._proof_bytes)
+        """The bytes of what a party gets from all partners at once, with answers to their proofs."""
+        return self._most_partners * (self.resources.reply_bytes + 2 * self._proof_bytes)
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """Who holds what, in lines."""
+        return picture(self.groups, self.terms.schema.names) if self.product else ()
 
     @property
     def too_large(self) -> tuple[str, str]:
@@ -177,68 +228,87 @@ class GramPlan(Plan):
     @property
     def disclosure(self) -> Disclosure:
         """What every role sees."""
-        sums, proven = self.stages.released, self.product.proven
+        graph, sums = self.masked_sum.graph, f"{self.stages.released}, of all parties together"
         outside, pooled = self.epsilons
-        present = (
+        shared, proven = shared_people(self.terms), self.product is not None and self.product.proven
+        sealed, rows = "sealed rows that it cannot read, ", "masked rows of its group, which look uniform, "
+        aligned = (
             "who is on the common list of people, and its length; which of them a party has is protected"
             if self.absent
             else ALIGNED
         )
         return Disclosure(
-            sees=product_sees(sums),
+            sees={
+                "coordinator": f"{sealed if self.product else ''}every party's masked sums, which look uniform, who "
+                f"dropped out, and {sums}",
+                "other parties": f"public keys, {rows if self.product else ''}and {sums}; each knows its own sums and "
+                "share of the noise",
+                "anyone with the release": sums,
+            },
             sensitivity=(
-                f"replacing one person's values at all parties at once changes {self.stages.changes}; every party is "
-                "charged for all of it"
+                f"replacing one person's values at all parties of a group at once changes {self.stages.changes}; a "
+                "person is in one group, and every party is charged for all of it"
             ),
             against={
                 "everyone but the parties": outside,
-                f"{self.noise.colluding} of the parties, which can subtract their own shares of the noise": pooled,
+                f"{graph.colluding} of the parties, which can subtract their own shares of the noise": pooled,
             },
             not_protected=(
-                *of_products(proven=proven)[:2],
-                "against a coordinator that deals wrong triples: it can shift sums by amounts it chooses",
-                present,
+                f"against more than {graph.colluding} colluding parties, who know their shares of the noise, or more "
+                f"than {graph.missing} parties that omit theirs: less noise remains than stated",
+                MADE_UP,
+                "which parties take part or drop out, the columns, bounds and numbers of people: they are public",
+                *(of_products(proven=proven, what="sums") if self.product else ()),
+                *((aligned,) if shared else ()),
                 GROUPS,
             ),
-            trust=_PROVEN_LENGTHS.format(self.noise.colluding) if proven else "",
+            trust=trust_with_groups(graph.colluding, proven=proven, what="sums") if self.product else "",
         )
 
 
-def codings_of(terms: Terms, interactions: tuple[Pair, ...], bits: int) -> dict[str, tuple[Coding, ...]]:
-    """Return, by party, the feature blocks of its columns and of the products of two of them."""
-    found = {}
-    for party in terms.parties:
-        columns = {column.name: coding_of(column, bits) for column in schema_of(terms, party.name).columns}
-        own = [(columns[one], columns[other]) for one, other in interactions if {one, other} <= columns.keys()]
-        found[party.name] = (*columns.values(), *(product_of(one, other) for one, other in own))
+def codings_of(schema: Schema, interactions: tuple[Pair, ...], bits: int) -> tuple[Coding, ...]:
+    """Return the feature blocks of all columns and of the products of two of them."""
+    columns = {column.name: coding_of(column, bits) for column in schema.columns}
+    return (*columns.values(), *(product_of(columns[one], columns[other]) for one, other in interactions))
+
+
+def held_by(groups: Sequence[Group], codings: tuple[Coding, ...]) -> dict[str, tuple[Coding, ...]]:
+    """Return, by party, the blocks whose columns are read from it in its group."""
+    found: dict[str, tuple[Coding, ...]] = {}
+    names = [block.columns[0] for block in codings]
+    for group in groups:
+        alone = group.counts_alone(names)
+        for party in group.parties:
+            own = (block for block in codings if group.holders[block.columns[0]] == party)
+            found[party] = codings if party == alone else tuple(own)
     return found
 
 
-def features_of(
-    codings: Mapping[str, tuple[Coding, ...]], *, overlap: bool
-) -> tuple[tuple[Feature, ...], dict[str, slice]]:
-    """Return all features, after the intercept or after each party's presence feature; and each party's span."""
-    features: list[Feature] = [] if overlap else [intercept()]
-    spans = {}
-    for name, blocks in codings.items():
-        start = len(features)
-        ones = presence(name) if overlap else intercept()
-        features += [ones] if overlap else []
-        features += [msgspec.structs.replace(each, ones=ones.name) for block in blocks for each in block.features]
-        spans[name] = slice(start, len(features))
-    return tuple(features), spans
+def features_of(codings: tuple[Coding, ...], groups: Sequence[Group], *, overlap: bool) -> tuple[Feature, ...]:
+    """Return all features, after the intercept or, with `overlap`, after the presence feature of each party."""
+    features = tuple(feature for block in codings for feature in block.features)
+    if not overlap:
+        return (intercept(), *features)
+    (group,) = groups
+    ones = {party: presence(party) for party in group.parties if party in set(group.holders.values())}
+    holders = [group.holders[block.columns[0]] for block in codings for _ in block.features]
+    moved = (
+        msgspec.structs.replace(each, ones=ones[party].name) for each, party in zip(features, holders, strict=True)
+    )
+    return (*ones.values(), *moved)
 
 
-def absent_of(terms: Terms) -> dict[str, dict[str, int]]:
+def absent_of(schema: Schema, held: Mapping[str, tuple[Coding, ...]]) -> dict[str, dict[str, int]]:
     """Return, by party and column, the first code that means missing: a person is absent if all values are missing."""
     found = {}
-    for party in terms.parties:
-        columns = schema_of(terms, party.name).columns
+    for party, blocks in held.items():
+        columns = [schema[block.columns[0]] for block in blocks if len(block.columns) == 1]
         filled = [column.name for column in columns if column.size == column.levels]
         if filled:
             raise InputError(
-                f"overlap: a person that '{party.name}' does not have is a row of missing values: set missing to "
+                f"overlap: a person that '{party}' does not have is a row of missing values: set missing to "
                 f'"level" in {", ".join(filled)}'
             )
-        found[party.name] = {column.name: column.levels for column in columns}
+        if columns:
+            found[party] = {column.name: column.levels for column in columns}
     return found

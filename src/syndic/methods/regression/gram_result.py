@@ -1,6 +1,6 @@
 """What a study of a Gram matrix publishes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from syndic.data.coding import Coding, Feature
+from syndic.data.coding import Feature
 from syndic.document import Document, from_file
 from syndic.errors import InputError
 from syndic.kernel import Result, read_table
@@ -32,14 +32,6 @@ class GramNote(Document):
     shortened: bool
     features: tuple[Feature, ...]
     scales: tuple[Scale, ...] = ()
-
-    def by_party(self, codings: Mapping[str, Sequence[Coding]]) -> dict[str, tuple[Scale, ...]]:
-        """Return the scales of each party's columns."""
-        known = {scale.name: scale for scale in self.scales}
-        return {
-            name: tuple(known[each.columns[0]] for each in blocks if each.columns[0] in known)
-            for name, blocks in codings.items()
-        }
 
 
 @final

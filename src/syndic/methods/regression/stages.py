@@ -1,6 +1,6 @@
 """The stages of a noisy Gram matrix: counts to rescale numbers by, if any, then sums of products; and their noise."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, final
@@ -10,14 +10,17 @@ from numpy.typing import NDArray
 
 from syndic.data.coding import Coding, Feature
 from syndic.document import exact
-from syndic.errors import InputError, RefusedError
-from syndic.kernel import Message, Terms, budgets_of
+from syndic.errors import InputError
+from syndic.kernel import Group, Message, Terms, budgets_of
+from syndic.methods.layout import TableNoise
 from syndic.model.gram.matrix import halved_sensitivity_squared, places_of, sensitivity_squared, squares_of
 from syndic.model.gram.rows import MOST_BITS, Clip, clip_of
 from syndic.model.gram.scaling import Scale, Scaling, scaling_of
-from syndic.mpc.ring import OVERFLOW
+from syndic.mpc.ring import OVERFLOW, Ring, ring_for
 from syndic.noise import FineGaussian, FineGaussianShare
 from syndic.privacy import GaussianEvent, mu_squared_for
+
+Lengths = tuple[tuple[int, Fraction], ...]
 
 SCALING: Final = 0.2
 """The default share of the budget for the counts. Less is as good where people are many, and unstable where not."""
@@ -35,7 +38,8 @@ class Scales(Message):
 class Stages:
     """What one person can change and the noise of both stages; `scaling` and `first` are None if there is only one.
 
-    `clips` are the parties whose rows are shortened.
+    `clips` are the parties whose rows are shortened. `first` is the noise of the counts: a share, or the whole where
+    one party counts each column.
     """
 
     scaling: Scaling | None
@@ -97,10 +101,25 @@ class Stages:
             )
         return most
 
+    def counts_ring(self, people: int) -> Ring:
+        """Return the ring of the sum of counts: it has room for all people in one bin, and for the noise."""
+        first, most = self.first, 0
+        if isinstance(first, FineGaussianShare):
+            most = people * first.scale + first.tail(OVERFLOW / first.dimension, first.parties)
+        elif first is not None and self.scaling is not None:
+            most = people * first.scale + first.tail(OVERFLOW / (self.scaling.columns * self.scaling.bins))
+        return ring_for(most)
+
+    def first_at(self, own: NDArray[np.bool_]) -> FineGaussianShare | TableNoise:
+        """Return the noise that a party adds to the counts, of which it has `own`."""
+        first = self.first
+        assert first is not None  # noqa: S101 (numbers are rescaled)
+        if isinstance(first, FineGaussianShare):
+            return first
+        return TableNoise(first.event, first, first, np.zeros_like(own), own, first.scale)
+
     def coded(self, codings: tuple[Coding, ...], scales: tuple[Scale, ...]) -> tuple[Coding, ...]:
-        """Return the codings of the second stage; refuse scales that do not belong to the columns."""
-        if not self.allowed(codings, scales):
-            raise RefusedError("the scales do not belong to this study's number columns")
+        """Return some codings as they are in the second stage."""
         return codings if self.scaling is None else self.scaling.rescaled(codings, scales)
 
     def allowed(self, codings: tuple[Coding, ...], scales: tuple[Scale, ...]) -> bool:
@@ -133,30 +152,30 @@ def check_share(scaling: float) -> None:
 
 def stages_of(  # noqa: PLR0913  # all by name
     terms: Terms,
-    codings: Mapping[str, tuple[Coding, ...]],
+    codings: tuple[Coding, ...],
     features: tuple[Feature, ...],
     *,
-    people: int,
+    groups: Sequence[Group],
+    held: Mapping[str, tuple[Coding, ...]],
     presences: int,
     scaling: float,
     norm: float,
     exempt: tuple[str, ...],
     colluding: int,
     missing: int,
-    alone: bool,
 ) -> Stages:
     """Return the stages for the strictest budget.
 
-    `codings` are grouped by who clips rows, `alone` says that each party counts its own columns, with noise of its own.
-    Products of columns, people that may be absent and a `norm` below 1 have one stage.
+    A party clips what it has of a row, `held`. A person is in one group, so the sensitivity is the largest of a group.
+    In one group each column is counted by one party, with the whole noise. Products of columns, people that may be
+    absent and a `norm` below 1 have one stage.
     """
-    every = [block for blocks in codings.values() for block in blocks]
     share = exact(scaling)
-    if presences or norm < 1 or any(len(block.columns) > 1 for block in every):
+    if presences or norm < 1 or any(len(block.columns) > 1 for block in codings):
         share = Fraction(0)
-    parties = len(terms.parties)
+    parties, people = len(terms.parties), sum(group.people for group in groups)
     count = int(places_of(features).max()) + 1
-    unit = 16 ** every[0].bits
+    unit = 16 ** codings[0].bits
 
     def shares(square: Fraction, mu_squared: Fraction, dimension: int, changed: int, bits: int) -> FineGaussianShare:
         return FineGaussianShare(
@@ -170,24 +189,30 @@ def stages_of(  # noqa: PLR0913  # all by name
             fraction_bits=bits,
         )
 
+    def clipped(clip: Callable[[tuple[Coding, ...]], Clip | None]) -> tuple[dict[str, Clip], set[Lengths]]:
+        """Return the clips of all parties, and their blocks and lengths in every kind of group."""
+        known = {blocks: clip(blocks) for blocks in set(held.values())}
+        clips = {name: found for name, blocks in held.items() if (found := known[blocks]) is not None}
+        owners = ([clips[name] for name in group.parties if name in clips] for group in groups)
+        return clips, {tuple((one.blocks, one.length) for one in own) for own in owners}
+
     def made(slack: Fraction) -> Stages:
         mu_squared = min(mu_squared_for(budget.epsilon, budget.delta, slack) for budget in budgets_of(terms))
+        alone = len(groups) == 1
         excess = Fraction(1) if alone else Fraction(parties, parties - colluding - missing)
-        found = scaling_of(every, people, mu_squared=mu_squared, share=share, excess=excess) if share else None
+        found = scaling_of(codings, people, mu_squared=mu_squared, share=share, excess=excess) if share else None
         if found is None:
-            clips = {name: clip_of(blocks, exact(norm), exempt) for name, blocks in codings.items()}
-            kept = {name: clip for name, clip in clips.items() if clip is not None}
-            square = sensitivity_squared(every, presences, [(clip.blocks, clip.length) for clip in kept.values()])
+            clips, lengths = clipped(lambda blocks: clip_of(blocks, exact(norm), exempt))
+            square = max(sensitivity_squared(codings, presences, one) for one in lengths)
             noise = shares(square * unit, mu_squared, count, count, 0)
-            return Stages(scaling=None, clips=kept, sensitivity=square, first=None, noise=noise)
-        clips = {name: found.clip(blocks) for name, blocks in codings.items()}
-        kept = {name: clip for name, clip in clips.items() if clip is not None}
-        square = halved_sensitivity_squared(every, [(clip.blocks, clip.length) for clip in kept.values()])
+            return Stages(scaling=None, clips=clips, sensitivity=square, first=None, noise=noise)
+        clips, lengths = clipped(found.clip)
+        square = max(halved_sensitivity_squared(codings, one) for one in lengths)
         moved, budget = Fraction(2 * found.columns), share * mu_squared
         opened = count + len(squares_of(features))
         return Stages(
             scaling=found,
-            clips=kept,
+            clips=clips,
             sensitivity=square,
             first=FineGaussian(sensitivity_squared=moved, mu_squared=budget, changed=2 * found.columns)
             if alone

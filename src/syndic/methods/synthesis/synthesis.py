@@ -39,7 +39,6 @@ from syndic.errors import InputError, RefusedError
 from syndic.kernel import (
     UNDER_MASKS,
     Adversary,
-    Method,
     Nothing,
     Party,
     Requires,
@@ -55,6 +54,7 @@ from syndic.kernel import (
     step,
 )
 from syndic.methods.layout import Names
+from syndic.methods.product_steps import ProductSteps
 from syndic.methods.synthesis.account import RoundNoise, account_of
 from syndic.methods.synthesis.cut import CutReach, limit_traffic
 from syndic.methods.synthesis.measure import Question, answer_of
@@ -70,24 +70,14 @@ from syndic.mpc.graph import sum_graph
 from syndic.mpc.masked_sum import MaskedSums, SumCoordinator, SumMasked
 from syndic.mpc.order import advance
 from syndic.mpc.product import SecureProduct
-from syndic.mpc.product_messages import (
-    ProductChallenge,
-    ProductInbox,
-    ProductKey,
-    ProductOpening,
-    ProductProof,
-    ProductStart,
-    ProductTurn,
-    Served,
-    ServerTurn,
-)
+from syndic.mpc.product_messages import ProductKey, ProductStart, Served, ServerTurn
 from syndic.mpc.threeserver import ServedProduct, check_servers
 
 _ASKED = "round asked"
 
 
 @final
-class Synthesis(Method, tag="synthesis"):
+class Synthesis(ProductSteps, tag="synthesis"):
     """Parameters of the synthesis.
 
     `selector`: how tables are chosen, "one_shot" at once or "adaptive" over several rounds. `rounds`: how many of
@@ -213,33 +203,32 @@ class Synthesis(Method, tag="synthesis"):
         party.remember(_ASKED, message)
         return Nothing()
 
+    def product_at(self, party: Party[SynthesisPlan]) -> SecureProduct:
+        """Return the product of the round that was asked last."""
+        reach = party.plan.reach
+        product = reach.round_of(party.recall(_ASKED, Question)).product if reach else None
+        if product is None:
+            raise RefusedError("this round has no table across parties: nothing is multiplied")
+        return product
+
+    def product_rows(self, party: Party[SynthesisPlan], start: int, stop: int) -> NDArray[np.uint8]:
+        """Return rows of the one-hot matrix of a party's blocks of columns. Private."""
+        asked, reach = party.recall(_ASKED, Question), party.plan.reach
+        assert reach is not None  # noqa: S101 (these steps are asked of parties that multiply only)
+        return reach.round_of(asked).counts.rows(party, (start, stop), _own_groups(party, asked).recode)
+
     @step(reveals="public")
     def product_keys(self, party: Party[SynthesisPlan], message: ProductStart) -> ProductKey:
         """Take the dealer's seed, make a key pair, publish the public key."""
-        return _product(party).product_keys(party, message)
-
-    @step(reveals="sealed")
-    def product_masked(self, party: Party[SynthesisPlan], message: ProductTurn) -> ProductOpening:
-        """Mask the rows of one chunk and seal them for the partners."""
-        return _product(party).mask(party, message, partial(_rows, party))
+        return self.product_at(party).product_keys(party, message)
 
     @step(reveals="sealed")
     def product_served(self, party: Party[SynthesisPlan], message: ServerTurn) -> Served:
         """Answer one stage of a server's work."""
-        product = _product(party)
+        product = self.product_at(party)
         if not isinstance(product, ServedProduct):
             raise RefusedError("this study has no servers")
         return product.product_served(party, message)
-
-    @step(reveals="sealed")
-    def product_proved(self, party: Party[SynthesisPlan], message: ProductChallenge) -> ProductProof:
-        """Prove that the masked rows of one chunk are one-hot."""
-        return _product(party).prove(party, message, partial(_rows, party))
-
-    @step(reveals="sealed")
-    def product_multiplied(self, party: Party[SynthesisPlan], message: ProductInbox) -> Nothing:
-        """Check the partners' proofs of the chunk and multiply it by their masked rows."""
-        return _product(party).multiply(party, message, partial(_rows, party))
 
     @step(reveals="masked")
     def count(self, party: Party[SynthesisPlan], message: Question) -> SumMasked:
@@ -347,22 +336,6 @@ def _own_groups(party: Party[SynthesisPlan], question: Question) -> Grouping:
 def _own_tables(party: Party[SynthesisPlan], question: Question, tables: Sequence[Names]) -> list[NDArray[np.int64]]:
     """Return exact counts of a party's own columns, in one pass. Private."""
     return [one.values for one in party.table.marginals(tables, _own_groups(party, question))]
-
-
-def _rows(party: Party[SynthesisPlan], start: int, stop: int) -> NDArray[np.uint8]:
-    """Return rows of the one-hot matrix of a party's blocks of columns. Private."""
-    asked, reach = party.recall(_ASKED, Question), party.plan.reach
-    assert reach is not None  # noqa: S101 (these steps are asked of parties that multiply only)
-    return reach.round_of(asked).counts.rows(party, (start, stop), _own_groups(party, asked).recode)
-
-
-def _product(party: Party[SynthesisPlan]) -> SecureProduct:
-    """Return the product of the round that was asked last."""
-    reach = party.plan.reach
-    product = reach.round_of(party.recall(_ASKED, Question)).product if reach else None
-    if product is None:
-        raise RefusedError("this round has no table across parties: nothing is multiplied")
-    return product
 
 
 def _why(question: Question) -> str:

@@ -18,7 +18,6 @@ from syndic.methods import (
     Homm,
     Learn,
     Marginals,
-    PooledGram,
     Synthesis,
     Vertimrf,
 )
@@ -63,13 +62,14 @@ def errors(seed: int, epsilon: float = 1.0) -> Iterator[Found]:
     seeds = [_REPEATS * seed + place for place in range(_REPEATS)]
     for name, metric, (protocol, distance) in (
         ("products across two parties", "error of coefficients", _of_gram(Gram())),
-        ("products of three parties", "error of coefficients", _of_gram(PooledGram())),
+        ("products of three parties", "error of coefficients", _of_gram(Gram())),
         ("learning with curvature, three parties", "error of coefficients", _of_risk("newton", 6)),
         ("learning, noise on the result, three parties", "error of coefficients", _of_risk("mpc_out")),
         ("averages between two servers", "error of averages", _of_averages()),
         ("estimates, three parties", "error of shares", _of_estimates()),
     ):
-        runs = (released(protocol, _REPLACE, epsilon, one) for one in seeds)
+        apart = name.startswith("products across")
+        runs = (released(protocol, _REPLACE, epsilon, one, apart=apart) for one in seeds)
         yield name, metric, float(np.mean([distance(run.result) for run in runs]))
 
 
@@ -110,7 +110,7 @@ def _matrix() -> tuple[Vector, Vector]:
     return features.astype(np.float64), codes(table, "a").astype(np.float64)
 
 
-def _of_gram(protocol: Gram | PooledGram) -> Judged:
+def _of_gram(protocol: Gram) -> Judged:
     truth = np.linalg.lstsq(*_matrix(), rcond=None)[0]
 
     def distance(result: Any) -> float:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from syndic.document import from_builtins
 from syndic.methods.regression.gram_plan import GramPlan
-from syndic.methods.regression.pooled_gram import PooledGramPlan
 from syndic.methods.regression.stages import SCALING
 from syndic.model.gram.matrix import GramMatrix
 from syndic.model.gram.rows import products_of
@@ -27,7 +26,7 @@ from syndic_lab.bench.row import Row
 Numbers = NDArray[np.float64]
 
 EPSILONS: Final = (1.0, 0.3, 0.1)
-METHODS: Final = {"two vertical": ("gram", 2), "five horizontal": ("pooled-gram", 5)}
+CUTS: Final = {"two vertical": ("vertical", 2), "five horizontal": ("horizontal", 5)}
 _BINS: Final = 1000
 _SEEDS: Final = 10
 
@@ -36,10 +35,10 @@ def rows(data: Data, seeds: int, epsilons: tuple[float, ...] = EPSILONS) -> Iter
     """Yield mean and worst R squared of so many seeds, with least squares without privacy as baseline."""
     splits = [_split(data, seed) for seed in range(seeds)]
     exact = float(np.mean([_least_squares(*split) for split in splits]))
-    for parties, (method, count) in METHODS.items():
+    for parties, (cut, count) in CUTS.items():
         for epsilon in epsilons:
             for what, scaling in (("rescaled", SCALING), ("by bounds", 0.0)):
-                found = [_private(*split, method, count, epsilon, scaling, seed) for seed, split in enumerate(splits)]
+                found = [_private(*split, cut, count, epsilon, scaling, seed) for seed, split in enumerate(splits)]
                 name = f"{data.name}, {parties}, epsilon {epsilon:g}, {what}"
                 for metric, value in (("mean", float(np.mean(found))), ("worst", min(found))):
                     yield Row(
@@ -87,10 +86,10 @@ def _least_squares(learned: Numbers, test: Numbers) -> float:
 
 
 def _private(
-    learned: Numbers, test: Numbers, method: str, parties: int, epsilon: float, scaling: float, seed: int
+    learned: Numbers, test: Numbers, cut: str, parties: int, epsilon: float, scaling: float, seed: int
 ) -> float:
     names = [f"c{place}" for place in range(learned.shape[1])]
-    study = study_of(len(learned), names, method, parties, epsilon, scaling)
+    study = study_of(len(learned), names, cut, parties, epsilon, scaling)
     model = GramRegression(names[-1]).fit(opened(study, learned, np.random.default_rng([seed, 4])))
     return _explained(test, model.predict(test[:, :-1]))
 
@@ -102,32 +101,27 @@ def opened(study: Study, learned: Numbers, generator: np.random.Generator) -> Gr
         name: np.minimum(values * _BINS, _BINS - 1).astype(np.int32)
         for name, values in zip(names, learned.T, strict=True)
     }
-    plan, scales, parts = study.plan, dict[str, tuple[Scale, ...]](), []
-    assert isinstance(plan, GramPlan | PooledGramPlan)  # noqa: S101 (so made above)
-    scaling, first = plan.stages.scaling, plan.stages.first
-    codings = plan.codings if isinstance(plan, GramPlan) else {"": plan.codings}
-    for name, blocks in codings.items():
-        if scaling is not None and first is not None:
-            counts = counts_of(blocks, coded, scaling.bins)
-            noisy = counts + scaling.sigma * generator.standard_normal(len(counts))
-            scales[name] = scaling.scales(blocks, noisy, len(learned))
-        own = scales.get(name, ())
-        parts.append(plan.rows(name, coded, own) if isinstance(plan, GramPlan) else plan.rows(coded, own))
-    ones = [np.full((len(learned), 1), 1 << plan.bits)] if isinstance(plan, GramPlan) else []
-    sums = products_of(np.hstack([*ones, *parts]).astype(np.int32)) / 4.0**plan.bits
-    moved = [block for name, blocks in codings.items() for block in plan.stages.coded(blocks, scales.get(name, ()))]
-    features = (plan.features[0], *(feature for block in moved for feature in block.features))
+    plan = study.plan_as(GramPlan)
+    scaling = plan.stages.scaling
+    scales: tuple[Scale, ...] = ()
+    if scaling is not None:
+        counts = counts_of(plan.codings, coded, scaling.bins)
+        noisy = counts + scaling.sigma * generator.standard_normal(len(counts))
+        scales = scaling.scales(plan.codings, noisy, len(learned))
+    rows = np.full((len(learned), len(plan.features)), 1 << plan.bits, dtype=np.int32)
+    for name in plan.groups[0].parties:
+        rows[:, plan.columns[name]] = plan.rows(name, coded, scales)
+    sums, note = products_of(rows) / 4.0**plan.bits, plan.note_for(scales, plan.everybody)
     values = sums[np.triu_indices(len(sums))][1:]
-    exact = GramMatrix(features=features, rows=len(learned), values=values, sigma=0.0, halved=bool(scales))
-    sigma = plan.sigma if isinstance(plan, GramPlan) else plan.sigma(len(study.parties))
-    return exact.renoised(sigma, generator)
+    exact = GramMatrix(features=note.features, rows=len(learned), values=values, sigma=0.0, halved=bool(scales))
+    return exact.renoised(plan.sigma, generator)
 
 
-def study_of(people: int, names: list[str], method: str, parties: int, epsilon: float, scaling: float) -> Study:
+def study_of(people: int, names: list[str], cut: str, parties: int, epsilon: float, scaling: float) -> Study:
     """Return a study of columns in [0, 1], with an equal part of the columns or of the people at each party."""
     held = []
     for place in range(parties):
-        if method == "gram":
+        if cut == "vertical":
             own = names[place * len(names) // parties : (place + 1) * len(names) // parties]
             held.append({"name": f"p{place}", "people": people, "columns": own})
         else:
@@ -137,7 +131,7 @@ def study_of(people: int, names: list[str], method: str, parties: int, epsilon: 
         "name": "bench",
         "unit": {"neighbours": "replace"},
         "budget": {"epsilon": epsilon, "delta": 1e-7},
-        "protocol": {"method": method, "scaling": scaling},
+        "protocol": {"method": "gram", "scaling": scaling},
         "parties": held,
         "schema": {"columns": [{"name": name, **column} for name in names]},
     }

@@ -74,16 +74,16 @@ def measure(people: int, columns: int, parties: int, **options: Any) -> dict[str
     Gram().coordinate(carrier)
     ours = time.process_time() - begun
     memory = peak_megabytes()
-    plain, exact = _plain(tables, plan.bits)
+    plain, exact = _plain({name: table.codes[name] for table in tables.values() for name in table.codes}, plan)
     noiseless = Gram().coordinate(_carrier(study, tables, noisy=False))
-    curator = float(plan.sensitivity / plan.noise.mu_squared) ** 0.5
+    curator, product = float(plan.sensitivity / plan.noise.mu_squared) ** 0.5, Gram().product_at(carrier)
     return {
         "ours": ours,
         "plain": plain,
         "once": (carrier.up + carrier.down - carrier.relayed) / 1e6,
         "relayed": (carrier.up + carrier.down) / 1e6,
-        "own": plan.product.sizes.ring.packed_bytes(people * max(map(plan.product.columns, tables))) / 1e6,
-        "bits": float(plan.product.sizes.ring.bits),
+        "own": product.sizes.ring.packed_bytes(people * max(map(product.columns, tables))) / 1e6,
+        "bits": float(product.sizes.ring.bits),
         "wrong": float((noiseless.sums != exact).sum()),
         "sigma": plan.sigma,
         "curator": curator,
@@ -126,11 +126,11 @@ def _carrier(study: Study, tables: dict[str, CodedTable], *, noisy: bool = True)
     return OpenCarrier(plan=study.plan, study=study.digest, members=members, randomness=SystemRandomness())
 
 
-def _plain(tables: dict[str, CodedTable], bits: int) -> tuple[float, NDArray[np.int64]]:
+def _plain(codes: dict[str, NDArray[Any]], plan: GramPlan) -> tuple[float, NDArray[np.int64]]:
     """Return the CPU seconds of the product of all columns in doubles, and its upper triangle with the sums."""
-    scale = 1 << bits
+    scale = 1 << plan.bits
     level = np.rint((2 * np.arange(_LEVELS) / (_LEVELS - 1) - 1) * scale)
-    parts = [level[table.codes[name]] for table in tables.values() for name in table.domain.names]
+    parts = [level[codes[name]] for name in plan.terms.schema.names]
     matrix = np.column_stack([np.full(len(parts[0]), float(scale)), *parts])
     begun = time.process_time()
     product = matrix.T @ matrix

@@ -1,4 +1,4 @@
-"""The Gram matrix of rows at different parties: what it may ask, what it costs, what it publishes."""
+"""The Gram matrix of different people, a group for each party: what it may ask, what it costs, what it publishes."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -9,14 +9,14 @@ import pytest
 
 from support import COLUMNS, PARTIES, charges, rows, study_text
 from syndic import Study, simulate
-from syndic.data import Table, open_source
 from syndic.errors import InputError, SyndicError
+from syndic.methods.regression.gram_plan import GramPlan
 from syndic.methods.regression.gram_result import GramResult
-from syndic.methods.regression.pooled_gram import PooledGramPlan
 from syndic.model.gram.matrix import squares_of
 from syndic.model.gram.scaling import Scale, Scaling
 from syndic.sklearn import GramRegression
 from syndic.study import Release
+from unit.methods.exact_gram import exact_rows
 
 TINY = "epsilon = 1.0\ndelta = 1e-15"
 SIZES = {"north": 1500, "south": 900, "east": 600}
@@ -33,9 +33,7 @@ def study_of(
 ) -> Study:
     parties = "".join(f'[[parties]]\nname = "{name}"\npeople = {count}\n{more}\n' for name, count in sizes.items())
     parties += limits
-    return Study.loads(
-        study_text(unit=unit, budget=budget, parties=parties, protocol=f'method = "pooled-gram"\n{options}')
-    )
+    return Study.loads(study_text(unit=unit, budget=budget, parties=parties, protocol=f'method = "gram"\n{options}'))
 
 
 def sources() -> dict[str, pa.Table]:
@@ -49,9 +47,8 @@ def test_a_release_is_the_exact_matrix_plus_noise_of_the_stated_size(options: st
     study = study_of(options)
     release = simulate(study, sources(), seed=3, folder=tmp_path)
     assert isinstance(release.result, GramResult)
-    gram, plan, scales = release.result.opened, study.plan_as(PooledGramPlan), release.result.note.scales
-    table = Table(study.schema, open_source(pa.concat_tables(sources().values())))
-    matrix = np.concatenate([plan.rows(batch, scales) for batch in table.batches()]) / 2.0**plan.bits
+    gram, scales = release.result.opened, release.result.note.scales
+    matrix = exact_rows(study, sources(), scales)
     assert gram.rows == len(matrix) == 3000
     noise = (gram.matrix - matrix.T @ matrix) / gram.sigma
     assert not noise[gram.places < 0].any()
@@ -62,7 +59,7 @@ def test_a_release_is_the_exact_matrix_plus_noise_of_the_stated_size(options: st
 
 def test_noise_is_that_of_one_curator_but_for_those_who_collude() -> None:
     study = study_of("scaling = 0")
-    plan = study.plan_as(PooledGramPlan)
+    plan = study.plan_as(GramPlan)
     noise = plan.noise
     # colour, age, score and the intercept; a list and two numbers
     assert plan.sensitivity == 16
@@ -71,12 +68,12 @@ def test_noise_is_that_of_one_curator_but_for_those_who_collude() -> None:
     assert 0.99999 < study.joint.epsilon(study.delta) <= 1
     shorter = study_of("norm = 0.4\nexempt = []")
     # age is the only column of nothing but numbers: score has a level for missing values
-    assert not shorter.plan_as(PooledGramPlan).stages.clips
+    assert not shorter.plan_as(GramPlan).stages.clips
 
 
 def test_rescaled_numbers_are_paid_for_within_the_budget() -> None:
     study = study_of()
-    stages = study.plan_as(PooledGramPlan).stages
+    stages = study.plan_as(GramPlan).stages
     assert stages.first is not None
     # age and score, each with one count up and one down
     assert stages.first.sensitivity_squared == 4
@@ -102,7 +99,7 @@ def far(low: bool) -> pa.Table:
 def test_no_scales_make_a_person_count_more_than_was_charged(monkeypatch: pytest.MonkeyPatch) -> None:
     """A coordinator sends the narrowest widths that are accepted, far from a person: all of its rows are long."""
     study = study_of(sizes={"north": 3, "south": 2})
-    plan, unit = study.plan_as(PooledGramPlan), 1 << 10
+    plan, unit = study.plan_as(GramPlan), 1 << 10
     lie = tuple(Scale(name=name, centre=unit, width=1) for name in ("age", "score"))
     assert plan.stages.allowed(plan.codings, lie)
     monkeypatch.setattr(Scaling, "scales", lambda *_: lie)
@@ -123,7 +120,7 @@ def test_missing_parties_are_left_out_and_paid_for() -> None:
     six = {f"p{place}": 100 for place in range(6)}
     study, whole = study_of("missing = 1", sizes=six), study_of(sizes=six)
     # four shares have to be enough instead of five
-    noise, less = (one.plan_as(PooledGramPlan).noise for one in (study, whole))
+    noise, less = (one.plan_as(GramPlan).noise for one in (study, whole))
     assert noise.variance == pytest.approx(5 / 4 * less.variance, rel=1e-6)
 
 
@@ -154,7 +151,7 @@ def test_a_model_from_all_parties(tmp_path: Path) -> None:
         ({"budget": "epsilon = 1.0"}, "delta above 0"),
         ({"options": 'products = [["age", "height"]]'}, "no column height"),
         ({"options": 'exempt = ["height"]'}, "no column height"),
-        ({"more": 'columns = ["age"]'}, "remove `columns`"),
+        ({"more": 'columns = ["age"]'}, "held by no party"),
         ({"options": "bits = 16", "sizes": {"north": 2**29, "south": 2**29}, "budget": TINY}, "no room"),
         ({"limits": "[limits]\nmemory_mb = 50\n"}, "MB of memory"),
     ],
@@ -185,7 +182,7 @@ def test_the_strictest_budget_holds() -> None:
         budget="epsilon = 1.0\ndelta = 1e-5",
         parties=parties,
         columns=COLUMNS,
-        protocol='method = "pooled-gram"',
+        protocol='method = "gram"',
     )
     study = Study.loads(text)
     assert study.costs["south"].epsilon(Fraction(1, 10**7)) <= Fraction(1, 4)
