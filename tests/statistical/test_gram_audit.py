@@ -24,7 +24,7 @@ from syndic_lab.bench.regression import accuracy
 pytestmark = pytest.mark.statistical
 
 EPSILON, DELTA = 1.0, 0.01
-TRIES, FEW, MISS = 300, 120, 1e-7  # few are enough to find the planted fault, so also for the attacks on sound noise
+TRIES, FEW, MISS = 200, 120, 1e-7  # few are enough to find the planted fault, so also for the attacks on sound noise
 Rows = tuple[tuple[int, ...], ...]  # for each party the values, 0 to 2, of three people
 ONE: Rows = ((2, 0, 1), (2, 0, 1), (2, 0, 1))
 OTHER: Rows = ((0, 0, 1), (2, 0, 1), (0, 0, 1))

@@ -47,10 +47,10 @@ _NO_NUMBERS: Final = (
 _INSTEAD: Final = "The paper shows NLTCS: see the item that ends with its name. This is Adult."
 _PARTS_FOR_LOCAL: Final = (
     "Read as the part of each of two parties, a fifth is best here too: the paper's other experiments give local "
-    "models 40 %, which would not be its own best choice if it meant all parties together. Tested with sketches on three "
-    "made-up tables of NLTCS' size, four seeds each: the distance at 0.2 for all parties is 0.059, 0.041, 0.051, at 0.4 "
-    "0.042, 0.023, 0.043, at 0.6 0.049, 0.031, 0.044. Weights of the fit, delta, consistency, the decoder and budgets "
-    "that are not divided by the number of parties do not move the best part to 0.2."
+    "models 40 %, which would not be its own best choice if it meant all parties together. Tested with sketches on "
+    "three made-up tables of NLTCS' size, four seeds each: the distance at 0.2 for all parties is 0.059, 0.041, 0.051, "
+    "at 0.4 0.042, 0.023, 0.043, at 0.6 0.049, 0.031, 0.044. Weights of the fit, delta, consistency, the decoder and "
+    "budgets that are not divided by the number of parties do not move the best part to 0.2."
 )
 
 

@@ -118,7 +118,7 @@ class Synthesis(ProductSteps, tag="synthesis"):
     interactions: bool = True
     adversary: Adversary | None = None
     servers: tuple[str, ...] = ()
-    traffic: int = 1400
+    traffic: int = 2400
 
     def __post_init__(self) -> None:
         if self.traffic < 1:
