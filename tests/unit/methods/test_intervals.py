@@ -112,7 +112,7 @@ def test_a_level_that_noise_merged_has_no_interval_and_its_first_counts_are_left
         f'[[schema.columns]]\nname = "c"\nkind = "categorical"\nvalues = [{listed}]\noutside = {{ value = "red" }}\n'
         'missing = { value = "red" }\n[[schema.columns]]\nname = "y"\nkind = "boolean"\nmissing = { value = false }\n'
     )
-    agreed = study(budget="epsilon = 1\ndelta = 1e-5", parties=1, people=600, columns=columns)
+    agreed = study(budget="epsilon = 0.5\ndelta = 1e-5", parties=1, people=600, columns=columns)
     generator = np.random.default_rng(1)
     table = {
         "c": generator.choice(colours, 600, p=(0.5, 0.4, 0.04, 0.02, 0.02, 0.02)),

@@ -103,7 +103,7 @@ def test_ablations_say_which_variant_is_better(monkeypatch: pytest.MonkeyPatch) 
         assert some[f"{begin}: {text}", "as published"].value == float(means[0] < means[1])
     assert sum(row.metric == "as published" for row in of_recovery(data, ("0.8", "3.2"), [0], ways)) == 2
     budget = list(of_budget(data, "2", [0], ways, FEW_SHARES))
-    assert len({row.row for row in budget}) == 4
+    assert len({row.row for row in budget}) == 5
 
 
 def test_a_claim_is_yes_or_no() -> None:
