@@ -192,8 +192,9 @@ def study_of(
     unit: Unit,
     budget: Budget,
     missing: Literal["value", "level"] = "value",
+    groups: Mapping[str, str] = {},
 ) -> Study:
-    """Return a small study: columns of whole numbers from 0, and for every party its people and its columns."""
+    """Return a small study: columns of whole numbers from 0, and for every party its people, columns and group."""
     schema = {
         "columns": [
             {
@@ -212,7 +213,7 @@ def study_of(
         budget=budget,
         protocol=protocol,  # type: ignore[arg-type]  # planted faults are no methods that a study file may name
         parties=tuple(
-            Member(name=name, people=people, columns=None if held is None else tuple(held))
+            Member(name=name, people=people, columns=None if held is None else tuple(held), group=groups.get(name))
             for name, (people, held) in parties.items()
         ),
         schema=from_builtins(schema, Schema, where="audit"),

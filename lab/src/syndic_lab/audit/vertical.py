@@ -31,6 +31,7 @@ def vertical() -> Iterator[Setting]:
     yield from _tables()
     yield _dealer()
     yield from _gram()
+    yield _gram_of_groups()
     yield from _mixing()
 
 
@@ -111,6 +112,29 @@ def _gram() -> Iterator[Setting]:
             colluding=tuple(parties)[1 : 1 + protocol.colluding],
         )
         yield Setting(name=name, study=study, one=one, other=other, gaussian=masked.gaussian)
+
+
+def _gram_of_groups() -> Setting:
+    """Return a person of the smaller of two groups, each with two parties, as a partner sees the sums."""
+    parties = {"a": (2, ("x",)), "b": (2, ("y",)), "c": (PEOPLE, ("y",)), "d": (PEOPLE, ("x",))}
+    study = study_of(
+        Gram(bits=4, scaling=0.0),
+        columns=[("x", 3), ("y", 3)],
+        parties=parties,
+        unit=REPLACE,
+        budget=APPROXIMATE,
+        groups={"a": "first", "b": "first", "c": "second", "d": "second"},
+    )
+    beside = {"c": rows_of(y=[2, 0, 1]), "d": rows_of(x=[1, 0, 1])}
+    one, other = ({"a": rows_of(x=[value, 0]), "b": rows_of(y=[value, 1]), **beside} for value in (2, 0))
+    masked = MaskedSum(
+        study=study,
+        tables=(one, other),
+        opened=lambda run: run.result.sums,
+        share=study.plan_as(GramPlan).noise,
+        colluding=("b",),
+    )
+    return Setting(name="gram of groups", study=study, one=one, other=other, gaussian=masked.gaussian)
 
 
 def _mixing() -> Iterator[Setting]:

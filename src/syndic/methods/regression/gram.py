@@ -10,9 +10,9 @@ Different people, same columns is the case of a group for each party; same peopl
 *Sensitivity*: see `syndic.model.gram.matrix`; a group's parties shorten their own parts of a row, and the noise is for
 the group in which a person changes most.
 
-*Who sees what.* The coordinator: masked sums, the noisy sums; where parties multiply also sealed rows. A party: masked
-rows of its group, the noisy sums, its own share of the noise; against up to `colluding` parties together enough noise
-remains. Where parties multiply, the coordinator and one of them together could read the rows of its partners.
+*Who sees what.* The coordinator: masked sums, noisy counts and sums; where parties multiply also sealed rows. A party:
+masked rows of its group, the noisy sums, its own share of the noise; against up to `colluding` parties together enough
+noise remains. Where parties multiply, the coordinator and one of them together could read the rows of its partners.
 *Adversary*: under masks the coordinator may do anything. With `adversary` "active" parties that multiply prove that the
 squares in no row add up to more than public bounds allow (`syndic.mpc.length`). What a row of a party that deviates
 adds to the sums across parties depends on its length only, and an honest row has that length too, so the sensitivity
@@ -249,12 +249,11 @@ class Gram(ProductSteps, tag="gram"):
     def read(self, plan: GramPlan, folder: Path) -> GramResult:
         """Read back `gram.parquet` and `gram.json`."""
         found = read_gram(folder)
-        note, fits = found.note, plan.stages.allowed(plan.codings, found.note.scales)
+        note = found.note
+        fits = plan.stages.allowed(plan.codings, note.scales) and plan.may_state(note.rows, note.sigma)
         if fits:
             wanted = plan.note_for(note.scales, plan.everybody)
-            if self.missing:  # nobody knows who was
-                wanted = msgspec.structs.replace(wanted, rows=note.rows, sigma=note.sigma)
-            fits = note == wanted
+            fits = note == msgspec.structs.replace(wanted, rows=note.rows, sigma=note.sigma)
         if not fits:
             raise InputError(f"{folder.name}: gram.json does not belong to this study")
         return found

@@ -111,6 +111,15 @@ class GramPlan(Plan):
         there = set(present)
         return sum(group.people for group in self.groups if there.issuperset(group.holders.values()))
 
+    def may_state(self, rows: int, sigma: float) -> bool:
+        """Return whether this many people and this noise are those of some parties; nobody knows who was missing."""
+        sizes = sorted(group.people for group in self.groups)
+        return any(
+            sigma == self.deviation(self.noise.parties - gone)
+            and sum(sizes[: len(sizes) - gone]) <= rows <= sum(sizes[gone:])
+            for gone in range(self.masked_sum.graph.missing + 1)
+        )
+
     @property
     def everybody(self) -> tuple[str, ...]:
         """The names of all parties."""
@@ -232,6 +241,7 @@ class GramPlan(Plan):
         outside, pooled = self.epsilons
         shared, proven = shared_people(self.terms), self.product is not None and self.product.proven
         sealed, rows = "sealed rows that it cannot read, ", "masked rows of its group, which look uniform, "
+        counts = "the noisy counts of numbers in bins, " if self.stages.scaling else ""
         aligned = (
             "who is on the common list of people, and its length; which of them a party has is protected"
             if self.absent
@@ -240,7 +250,7 @@ class GramPlan(Plan):
         return Disclosure(
             sees={
                 "coordinator": f"{sealed if self.product else ''}every party's masked sums, which look uniform, who "
-                f"dropped out, and {sums}",
+                f"dropped out, {counts}and {sums}",
                 "other parties": f"public keys, {rows if self.product else ''}and {sums}; each knows its own sums and "
                 "share of the noise",
                 "anyone with the release": sums,
