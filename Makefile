@@ -49,7 +49,7 @@ test: $(VENV)/dev
 
 # Benchmarks that check their own figures, published ones among them: some minutes.
 test-bench: $(VENV)/dev
-	$(ONE_THREAD) $(BIN)/pytest -n 2 --dist loadfile lab/tests -m bench
+	$(ONE_THREAD) $(BIN)/pytest -n 2 --dist loadfile lab/tests tests/unit/model -m bench
 
 imports: $(VENV)/core
 	$(BIN)/python tests/import_everything.py

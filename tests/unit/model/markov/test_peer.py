@@ -1,4 +1,4 @@
-"""Against `mbi`: its answers are in `mbi.json`. The bench suite asks it again, where an interpreter that has it is named.
+"""Against `mbi`: its answers are in `mbi.json`. The bench suite asks it again, where an interpreter with it is named.
 
 `SYNDIC_MBI_PYTHON=... pytest -m bench tests/unit/model/markov/test_peer.py --refresh-golden` writes them anew.
 """
