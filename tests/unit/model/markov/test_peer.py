@@ -46,7 +46,7 @@ def measured() -> list[Measurement]:
 
 def apart(some: Any, others: Any, total: float) -> float:
     """Return the largest distance of two lists of tables, as a part of all people."""
-    return max(np.abs(np.array(one) - other).sum() / total for one, other in zip(some, others, strict=True))
+    return max(float(np.abs(np.array(one) - other).sum()) / total for one, other in zip(some, others, strict=True))
 
 
 def test_marginals_are_those_of_mbi() -> None:
