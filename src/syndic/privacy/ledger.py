@@ -19,7 +19,7 @@ from syndic.privacy.event import Event
 from syndic.privacy.export import write_entries
 from syndic.privacy.filter import Charged
 from syndic.privacy.room import fits, refusal
-from syndic.privacy.seat import Account, uncovered
+from syndic.privacy.seat import Account, run_of, uncovered
 from syndic.privacy.spending import Spending, StudySpending, by_study
 from syndic.privacy.store import Store
 from syndic.privacy.unit import Budget
@@ -184,6 +184,10 @@ class Ledger:
     def agreed(self) -> tuple[str, ...]:
         """Return every study that the owner ever agreed to, also if it withdrew later."""
         return tuple(dict.fromkeys(entry.study for entry in self._store.each(kind="agree")))
+
+    def agreed_as(self, run: str, dataset: str) -> set[str]:
+        """Return the accounts under which the owner ever agreed to a run for a data set."""
+        return {entry.study for entry in self._store.each(kind="agree", dataset=dataset) if run_of(entry.study) == run}
 
     def log_call(self, called: Called, *, charged: bool = False) -> bool:
         """Record a call and its reply; for a call that was `charged`, together with `commit`. On disk on return.
