@@ -16,6 +16,7 @@ from syndic.privacy import Cost, Ledger
 from syndic.study import PartyFolder
 from syndic.study.agreement import agree, consider
 from syndic.study.document import price_of
+from syndic.study.fit import fit_of, own_fit
 from syndic.study.identity import Identity
 
 OTHER = "ab" * 32
@@ -132,3 +133,15 @@ def test_the_price_is_what_the_ledger_is_charged_for_all_seats(tmp_path: Path) -
     with Ledger.open(tmp_path / "registry" / "ledger.sqlite") as ledger:
         before = ledger.spent("people of registry").cost
     assert offer.after.cost == before + Cost.of(2 * two.plan.events("registry-north"))
+
+
+def test_an_owner_reads_at_once_that_the_order_of_its_group_is_missing(tmp_path: Path) -> None:
+    """Also if there is one order of all parties, which seats do not read."""
+    planned = joint(digest=OTHER)
+    study, own = organisation(planned, ("registry-north",), tmp_path)
+    found, text = own_fit(own["registry-north"], study)
+    assert found is not None, text
+    assert any("one of this party must be called 'north'" in one for one in found.advice)
+    assert not found.poor, "owners may agree to the alignment and to this study at once"
+    by_file = fit_of(study, "registry-north", own["registry-north"].folder / "party.toml")
+    assert by_file.advice == found.advice
