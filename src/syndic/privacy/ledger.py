@@ -119,7 +119,7 @@ class Ledger:
                 return known
             covered = account is not None and not self._uncovered(dataset, account, events)
             if not beyond_cap and not covered:
-                self._check_cap(dataset, study, events, limit or cost)
+                self._check_cap(dataset, study, events, limit or cost, account)
             if limit is not None:
                 self._check_limit(dataset, study, events, cost, limit)
             first = self._charge(dataset=dataset, study=study) is None
@@ -260,7 +260,7 @@ class Ledger:
             self._check_once()
             open_events = self._open_events(dataset, study, events, account)
             if open_events:
-                self._check_cap(dataset, study, open_events, Cost.of(events))
+                self._check_cap(dataset, study, open_events, Cost.of(events), account)
 
     def _open_events(
         self, dataset: str, study: str, events: Sequence[Event], account: Account | None
@@ -384,10 +384,17 @@ class Ledger:
         cost = Cost.of([*charges, *events]) if exact else total + Cost.of(events)
         return Charged(cost=cost, first=first.cost, alone=alone)
 
-    def _check_cap(self, dataset: str, study: str, events: Sequence[Event], plan: Cost) -> None:
+    def _check_cap(
+        self, dataset: str, study: str, events: Sequence[Event], plan: Cost, account: Account | None
+    ) -> None:
         cap = self._cap(dataset)
         if cap is None:
             raise BudgetError(f"data set {dataset!r} has no cap in this party's ledger: its owner must declare one")
+        self._check_under(cap, dataset, study, events, plan)
+        if account is not None and account.cap is not None and account.cap != cap:
+            self._check_under(account.cap, dataset, study, events, plan)
+
+    def _check_under(self, cap: Budget, dataset: str, study: str, events: Sequence[Event], plan: Cost) -> None:
         # the sum of charges rounded up one by one is quick and usually enough; only the exact sum may refuse
         if fits(self._charged(dataset, study, events, plan, exact=False), cap):
             return

@@ -13,18 +13,21 @@ from itertools import chain
 from syndic.document import Document
 from syndic.privacy.chain import DIGEST_LETTERS
 from syndic.privacy.event import Event
+from syndic.privacy.unit import Budget
 
 
 class Account(Document, frozen=True, kw_only=True):
     """Under which name a ledger and a memory keep a party's side of a run.
 
     `seat` is the party's name if its organisation has several, and `beside` are the names of the others' accounts.
+    `cap` is that of the seat's own party file: another seat's may declare a higher one in the ledger that they share.
     """
 
     run: str
     seat: str = ""
     beside: tuple[str, ...] = ()
     most: int = 1
+    cap: Budget | None = None
 
     @property
     def name(self) -> str:

@@ -279,7 +279,7 @@ def booking(study: Study, party: PartyFile, run: str) -> Account:
             f"party '{party.name}' is one of several of {owner_of(member(study, party.name))}: name the ledger that "
             "they share, with `ledger` in party.toml"
         )
-    return msgspec.structs.replace(account, seat=party.seat)
+    return msgspec.structs.replace(account, seat=party.seat, cap=party.cap if party.seat else None)
 
 
 def check_seats(study: Study, party: PartyFile, account: Account, ledger: Ledger) -> None:
