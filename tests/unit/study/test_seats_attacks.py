@@ -1,5 +1,6 @@
 """Attacks on the one charge of an organisation with several seats: to release people whom nobody paid for."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,8 @@ from msgspec.structs import replace
 
 from organisations import homes_for, rehearse
 from seats import HOSPITALS, REPLACE, SOURCES, aligning, joint
-from syndic import Study
-from syndic.errors import InputError, RefusedError
+from syndic import Study, simulate
+from syndic.errors import InputError, PartyError, RefusedError
 from syndic.kernel.terms import account_of
 from syndic.methods.histogram.marginals_plan import MarginalsPlan
 from syndic.privacy import Cost, Ledger
@@ -18,6 +19,7 @@ from syndic.study.agreement import agree, consider
 from syndic.study.document import price_of
 from syndic.study.fit import fit_of, own_fit
 from syndic.study.identity import Identity
+from syndic.study.party_folder import run_digest
 
 OTHER = "ab" * 32
 
@@ -145,3 +147,13 @@ def test_an_owner_reads_at_once_that_the_order_of_its_group_is_missing(tmp_path:
     assert not found.poor, "owners may agree to the alignment and to this study at once"
     by_file = fit_of(study, "registry-north", own["registry-north"].folder / "party.toml")
     assert by_file.advice == found.advice
+
+
+def test_an_alignment_that_was_forgotten_is_not_made_again(tmp_path: Path) -> None:
+    """Another order under the same digest could move people to a seat whose charge another seat's covers."""
+    simulate(aligning(), SOURCES, seed=1, folder=tmp_path)
+    home = PartyFolder(folder=tmp_path / "parties" / "registry")
+    home.forget(run_digest(aligning(), 1))
+    shutil.rmtree(tmp_path / "coordinator")
+    with pytest.raises(PartyError, match="deleted its answers"):
+        simulate(aligning(), SOURCES, seed=1, folder=tmp_path)
