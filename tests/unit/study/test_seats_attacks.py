@@ -108,8 +108,12 @@ def test_one_organisation_does_not_agree_as_parties_that_the_study_takes_for_sev
     own["registry-north"].agreed_node(study.digest).close()
     # two processes that agree at the same time do not see each other: nothing is answered then
     with Ledger.open(own["registry-south"].ledger) as ledger:
-        account = {"dataset": "people of registry", "study": f"{study.digest} registry-south"}
-        ledger.log_agreement(**account, agreement="0" * 64, why="at the same time")
+        ledger.log_agreement(
+            dataset="people of registry",
+            study=f"{study.digest} registry-south",
+            agreement="0" * 64,
+            why="at the same time",
+        )
     with pytest.raises(RefusedError, match="`owner` of both"):
         own["registry-north"].agreed_node(study.digest)
 
