@@ -133,8 +133,8 @@ def test_a_seat_is_charged_under_its_own_cap_though_another_declared_a_higher_on
         ledger.reserve(**given, study=two.name, call="b", events=(event,), account=two)  # type: ignore[arg-type]
 
 
-def test_seats_in_several_processes_at_once_are_charged_as_one_after_the_other(tmp_path: Path) -> None:
-    """Each has the file open on its own; whichever comes first is charged, and the cap allows no second charge."""
+def test_seats_with_their_own_connections_at_once_are_charged_as_one_after_the_other(tmp_path: Path) -> None:
+    """Threads, each with its own connection to the file; whichever comes first is charged, and the cap allows no second charge."""
     path, event = tmp_path / "ledger.sqlite", EVENTS[0]
     with Ledger.open(path) as ledger:
         ledger.declare("people", Budget(epsilon=Fraction(3, 10)))
