@@ -134,7 +134,7 @@ def test_a_seat_is_charged_under_its_own_cap_though_another_declared_a_higher_on
 
 
 def test_seats_with_their_own_connections_at_once_are_charged_as_one_after_the_other(tmp_path: Path) -> None:
-    """Threads, each with its own connection to the file; whichever comes first is charged, and the cap allows no second charge."""
+    """Threads, each with its own connection: whichever comes first is charged; the cap allows no second charge."""
     path, event = tmp_path / "ledger.sqlite", EVENTS[0]
     with Ledger.open(path) as ledger:
         ledger.declare("people", Budget(epsilon=Fraction(3, 10)))
