@@ -74,7 +74,7 @@ def agree(
     with show.progress_bar("plan", shown=not as_json):
         offer = owner.consider(home, study, rehearsal=rehearsal)
     with show.progress_bar("read rows", shown=not as_json):
-        fit, unread = own_fit(home, study)
+        fit, unread = own_fit(home, study, seed=rehearsal)
     if not as_json:
         click.echo(f"{offer}{forecast_line(warning(study))}")
         if fit is not None:

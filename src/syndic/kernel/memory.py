@@ -91,6 +91,8 @@ class Memory:
             known = self.answer(call)
             if known is not None and known.asked != asked:
                 raise RefusedError("this call id was answered before, for a different request")
+            if known is None and not fresh and self._forgotten():
+                raise RefusedError("this party deleted its answers of this run: set a new edition to run it again")
             stored, kept = work() if known is None else (known, {})
             with self._database.writing():
                 if known is None and not fresh:
@@ -138,12 +140,17 @@ class Memory:
         return int(self._database.first(found, self._study)[0])
 
     def forget(self) -> None:
-        """Delete all answers and stored values, also from the disk. A call that was charged is refused from then on."""
+        """Delete all answers and stored values, also from the disk. Every call is refused from then on."""
         self._database.rows("PRAGMA secure_delete = ON")
         with self._database.writing():
             for table in ("answers", "kept"):
                 self._database.first(f"DELETE FROM {table} WHERE study = ?", self._study)  # noqa: S608  # our own names
         self._database.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _forgotten(self) -> bool:
+        """Return whether answers were deleted: asked again, an alignment would find other people."""
+        (there,) = self._database.first("SELECT COUNT(*) FROM answers WHERE study = ?", self._study)
+        return self.head().number > int(there)
 
     def head(self) -> Head:
         """Return the number of stored answers and their digest."""

@@ -19,7 +19,7 @@ from syndic.privacy.event import Event
 from syndic.privacy.export import write_entries
 from syndic.privacy.filter import Charged
 from syndic.privacy.room import fits, refusal
-from syndic.privacy.seat import Account, uncovered
+from syndic.privacy.seat import Account, run_of, uncovered
 from syndic.privacy.spending import Spending, StudySpending, by_study
 from syndic.privacy.store import Store
 from syndic.privacy.unit import Budget
@@ -119,7 +119,7 @@ class Ledger:
                 return known
             covered = account is not None and not self._uncovered(dataset, account, events)
             if not beyond_cap and not covered:
-                self._check_cap(dataset, study, events, limit or cost)
+                self._check_cap(dataset, study, events, limit or cost, account)
             if limit is not None:
                 self._check_limit(dataset, study, events, cost, limit)
             first = self._charge(dataset=dataset, study=study) is None
@@ -184,6 +184,10 @@ class Ledger:
     def agreed(self) -> tuple[str, ...]:
         """Return every study that the owner ever agreed to, also if it withdrew later."""
         return tuple(dict.fromkeys(entry.study for entry in self._store.each(kind="agree")))
+
+    def agreed_as(self, run: str, dataset: str) -> set[str]:
+        """Return the accounts under which the owner ever agreed to a run for a data set."""
+        return {entry.study for entry in self._store.each(kind="agree", dataset=dataset) if run_of(entry.study) == run}
 
     def log_call(self, called: Called, *, charged: bool = False) -> bool:
         """Record a call and its reply; for a call that was `charged`, together with `commit`. On disk on return.
@@ -256,7 +260,7 @@ class Ledger:
             self._check_once()
             open_events = self._open_events(dataset, study, events, account)
             if open_events:
-                self._check_cap(dataset, study, open_events, Cost.of(events))
+                self._check_cap(dataset, study, open_events, Cost.of(events), account)
 
     def _open_events(
         self, dataset: str, study: str, events: Sequence[Event], account: Account | None
@@ -380,10 +384,17 @@ class Ledger:
         cost = Cost.of([*charges, *events]) if exact else total + Cost.of(events)
         return Charged(cost=cost, first=first.cost, alone=alone)
 
-    def _check_cap(self, dataset: str, study: str, events: Sequence[Event], plan: Cost) -> None:
+    def _check_cap(
+        self, dataset: str, study: str, events: Sequence[Event], plan: Cost, account: Account | None
+    ) -> None:
         cap = self._cap(dataset)
         if cap is None:
             raise BudgetError(f"data set {dataset!r} has no cap in this party's ledger: its owner must declare one")
+        self._check_under(cap, dataset, study, events, plan)
+        if account is not None and account.cap is not None and account.cap != cap:
+            self._check_under(account.cap, dataset, study, events, plan)
+
+    def _check_under(self, cap: Budget, dataset: str, study: str, events: Sequence[Event], plan: Cost) -> None:
         # the sum of charges rounded up one by one is quick and usually enough; only the exact sum may refuse
         if fits(self._charged(dataset, study, events, plan, exact=False), cap):
             return

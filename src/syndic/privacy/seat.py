@@ -8,22 +8,26 @@ as `covered`. A covered event counts towards what the seat may use at all, but n
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from syndic.document import Document
 from syndic.privacy.chain import DIGEST_LETTERS
 from syndic.privacy.event import Event
+from syndic.privacy.unit import Budget
 
 
 class Account(Document, frozen=True, kw_only=True):
     """Under which name a ledger and a memory keep a party's side of a run.
 
     `seat` is the party's name if its organisation has several, and `beside` are the names of the others' accounts.
+    `cap` is that of the seat's own party file: another seat's may declare a higher one in the ledger that they share.
     """
 
     run: str
     seat: str = ""
     beside: tuple[str, ...] = ()
     most: int = 1
+    cap: Budget | None = None
 
     @property
     def name(self) -> str:
@@ -48,9 +52,15 @@ def uncovered(
 
     `own` and `others` are what this seat and each of the others used before, `charged` is what of all that was charged.
     """
-    used, known, paid = Counter(own), [Counter(each) for each in others], Counter(charged)
-    rest: Counter[Event] = Counter()
-    for event, times in Counter(events).items():
-        counts = sorted((used[event] + times, *(each[event] for each in known)), reverse=True)
-        rest[event] = max(0, sum(counts[:most]) - paid[event])
-    return tuple(rest.elements())
+    needed = Counter(charge_of(([*own, *events], *others), most)) - Counter(charged)
+    asked = set(events)
+    return tuple(event for event in needed.elements() if event in asked)
+
+
+def charge_of(seats: Iterable[Iterable[Event]], most: int) -> tuple[Event, ...]:
+    """Return the charge that covers all that a person at `most` of the seats can lose."""
+    used = [Counter(each) for each in seats]
+    most_used = {
+        event: sum(sorted((each[event] for each in used), reverse=True)[:most]) for event in dict.fromkeys(chain(*used))
+    }
+    return tuple(Counter(most_used).elements())

@@ -17,7 +17,7 @@ from syndic.kernel import Agreement, PublicIdentity, identified
 from syndic.privacy import Cost, Ledger, Price, Spending, cost_sentence
 from syndic.privacy.audit import actor
 from syndic.study.document import Study, coordinator_of, price_of
-from syndic.study.party_folder import PartyFile, PartyFolder, booking, run_digest
+from syndic.study.party_folder import PartyFile, PartyFolder, booking, check_seats, run_digest
 from syndic.study.statement import PlanSummary, plan
 from syndic.study.study_folder import StudyFolder, write_whole
 from syndic.version import __version__
@@ -115,6 +115,7 @@ def consider(home: PartyFolder, study: Study, *, rehearsal: int | None = None) -
     with _ledger(home, party) as ledger:
         account = booking(study, party, run)
         ledger.check_open(account.name)
+        check_seats(study, party, account, ledger)
         spending = ledger.spent(party.dataset)
         after = ledger.spent_after(
             dataset=party.dataset, study=account.name, events=study.plan.events(party.name), account=account

@@ -18,6 +18,7 @@ from syndic.kernel import (
     Plan,
     PublicIdentity,
     Step,
+    account_of,
     budgets_of,
     check_digest,
     groups_of,
@@ -31,6 +32,7 @@ from syndic.kernel import (
 )
 from syndic.methods import Align, AnyMethod
 from syndic.privacy import Budget, Cost, Event, Price, Unit, check_delta, default_delta, joint_cost
+from syndic.privacy.seat import charge_of
 
 Kind = TypeVar("Kind", bound=Plan)
 Partition = Literal["horizontal", "vertical", "mixed"]
@@ -97,6 +99,9 @@ class Study(Document):
                     f"owner '{owner}': its parties must each name a `group`, all different: in one group an "
                     "organisation is one party"
                 )
+            if len(groups) > 1 and owner.lower() in {party.name.lower() for party in self.parties}:
+                # that party's account has no seat in its name, and so is in every ledger somebody's own
+                raise ValueError(f"owner '{owner}': no party may be called like the owner of several: rename the party")
 
     def _check_alignment(self) -> None:
         check_digest(self.alignment)
@@ -243,6 +248,14 @@ class Study(Document):
                 f"a person may be in {same} groups of the same alignment, which have no organisation in common: make "
                 f"them one group, name the `owner` that is in both, or set parties = {same} in [unit]"
             )
+        for owner in dict.fromkeys(map(owner_of, self.parties)):
+            seats = [party.alignment for party in seats_of(self, owner)]
+            same = len({*seats} - {None}) + seats.count(None)
+            if len(seats) > 1 and same > self.unit.parties:
+                raise InputError(
+                    f"a person may be in {same} of the groups of '{owner}', which no one alignment found: align them "
+                    f"as `sets` of one study, or set parties = {same} in [unit]"
+                )
         try:
             self.plan.check()
             epsilon = self.joint.epsilon(self.delta)
@@ -287,8 +300,13 @@ def coordinator_of(study: Study) -> PublicIdentity:
 
 
 def price_of(study: Study, party: str) -> Price:
-    """Return the cost of all that the study charges at a party, at the study's delta, and what it discloses."""
-    return Price.of(study.name, study.plan.events(party), study.delta, disclosures_of(study))
+    """Return the cost of all that the study charges at a party, at the study's delta, and what it discloses.
+
+    Where an organisation has several parties, it is what their common ledger is charged for all of them.
+    """
+    seats = [study.plan.events(one.name) for one in seats_of(study, owner_of(member(study, party)))]
+    events = charge_of(seats, account_of(study, party, "").most) if len(seats) > 1 else seats[0]
+    return Price.of(study.name, events, study.delta, disclosures_of(study))
 
 
 def prices_of(study: Study) -> dict[str, Price]:

@@ -31,7 +31,7 @@ from syndic.study.document import Study, alignment_of
 from syndic.study.fit_ids import IdFit, fit_ids
 from syndic.study.fit_rows import CUT, PRIVATE, BoundLine, bounds_of, number_of_rows, percent, rows_cut
 from syndic.study.party_folder import PartyFile, PartyFolder, beside
-from syndic.study.party_rows import stored_alignment
+from syndic.study.party_rows import order_of
 
 _MOST: Final = 0.5
 """The share of a column's values above which agreeing needs a second yes."""
@@ -131,19 +131,23 @@ def fit_of(study: Study, name: str, source: Any) -> Fit:
         opened, own = _opened(source)
         found = fit(schema_of(study, name), opened, unit=study.unit, people=people, party=name)
         if not isinstance(study.protocol, Align):
-            return found
+            return replace(found, advice=(*found.advice, *_beside(study, name, source)))
         ids = fit_ids(opened, own or study.protocol.id, study.protocol.rule, member(study, name).people or 0)
         return replace(found, ids=ids, poor=found.poor or ids.poor, advice=(*found.advice, *ids.advice))
     except InputError as error:
         raise InputError(f"party '{name}': {error}") from None
 
 
-def own_fit(home: PartyFolder, study: Study) -> tuple[Fit | None, str]:
-    """Return how the rows of a party folder fit, or why they cannot be read: then no step could read them either."""
+def own_fit(home: PartyFolder, study: Study, *, seed: int | None = None) -> tuple[Fit | None, str]:
+    """Return how the rows of a party folder fit, or why they cannot be read: then no step could read them either.
+
+    `seed` is that of a rehearsal.
+    """
     party = home.owner()
     try:
-        found, texts = fit_of(study, party.name, party), _common(home, study, party)
-        return replace(found, poor=found.poor or bool(texts), advice=(*found.advice, *texts)), ""
+        missing = _order_missing(study, party.name, home.ledger, seed)
+        found, texts = fit_of(study, party.name, party), [] if missing else _common(home, study, party, seed)
+        return replace(found, poor=found.poor or bool(texts), advice=(*found.advice, *missing, *texts)), ""
     except (InputError, MissingExtraError) as error:
         return None, str(error)
 
@@ -321,15 +325,29 @@ def _printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in text[:40])
 
 
-def _common(home: PartyFolder, study: Study, party: PartyFile) -> list[str]:
-    """Return what to say about common people of an alignment whose rows are gone."""
-    alignment = alignment_of(study, party.name)
-    if alignment is None:
-        return []
+def _order_missing(study: Study, name: str, ledger: Path, seed: int | None) -> list[str]:
+    """Return what to say if a party does not have the order in which it would read its rows; it may come later."""
     try:
-        stored = stored_alignment(home.ledger, alignment, None, member(study, party.name).group)
-    except InputError:  # it comes later, or is of a rehearsal
+        if alignment_of(study, name) is not None:
+            order_of(study, name, ledger, seed)
+    except InputError as error:
+        return [str(error)]
+    return []
+
+
+def _beside(study: Study, name: str, source: Any) -> list[str]:
+    """Return what to say about the order of a party whose file is in its folder, with a ledger."""
+    if not isinstance(source, str | Path) or Path(source).name != "party.toml":
         return []
+    ledger = PartyFolder(folder=Path(source).parent).ledger
+    return _order_missing(study, name, ledger, None) if ledger.is_file() else []
+
+
+def _common(home: PartyFolder, study: Study, party: PartyFile, seed: int | None) -> list[str]:
+    """Return what to say about common people of an alignment whose rows are gone."""
+    if alignment_of(study, party.name) is None:
+        return []
+    stored = order_of(study, party.name, home.ledger, seed)
     columns = party.id_columns or stored.columns
     batches = AlignedSource(open_source(party.source), stored, columns).batches(columns[:1])
     absent = sum(batch.column(0).null_count for batch in batches)

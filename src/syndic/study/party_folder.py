@@ -199,6 +199,7 @@ class PartyFolder:
         try:
             stored.in_force(study, party.name, ledger, booked)
             stored.check_head(memory.head(), party.name)
+            check_seats(study, party, booking(study, party, digest), ledger)
         except RefusedError:
             node.close()
             raise
@@ -278,7 +279,21 @@ def booking(study: Study, party: PartyFile, run: str) -> Account:
             f"party '{party.name}' is one of several of {owner_of(member(study, party.name))}: name the ledger that "
             "they share, with `ledger` in party.toml"
         )
-    return msgspec.structs.replace(account, seat=party.seat)
+    return msgspec.structs.replace(account, seat=party.seat, cap=party.cap if party.seat else None)
+
+
+def check_seats(study: Study, party: PartyFile, account: Account, ledger: Ledger) -> None:
+    """Check that the study knows of all parties as which this organisation takes part with the same people.
+
+    Raises:
+        RefusedError: if it takes them for different organisations: its noise may be for people who are at fewer.
+    """
+    unknown = ledger.agreed_as(account.run, party.dataset) - {account.name, *account.beside}
+    if unknown and 1 + len(account.beside) + len(unknown) > study.unit.parties:
+        raise RefusedError(
+            f"party '{party.name}': its people take part in this study as another party too, but the study names no "
+            "`owner` of both: ask its author to name it"
+        )
 
 
 def beside(folder: Path, party: PartyFile) -> PartyFile:

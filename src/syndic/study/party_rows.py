@@ -89,7 +89,7 @@ def id_columns_of(
     alignment = alignment_of(study, party)
     if alignment is None or id_columns:
         return () if alignment is None else id_columns
-    return _alignment(study, party, ledger, seed).columns
+    return order_of(study, party, ledger, seed).columns
 
 
 def stored_alignment(
@@ -119,11 +119,12 @@ def stored_alignment(
 def _aligned(
     study: Study, name: str, rows: Source, ledger: Path, id_columns: tuple[str, ...], seed: int | None
 ) -> AlignedSource:
-    stored = _alignment(study, name, ledger, seed)
+    stored = order_of(study, name, ledger, seed)
     return AlignedSource(rows, stored, id_columns or stored.columns)
 
 
-def _alignment(study: Study, name: str, ledger: Path, seed: int | None) -> Alignment:
+def order_of(study: Study, name: str, ledger: Path, seed: int | None) -> Alignment:
+    """Return the order in which a party reads its rows; raise `InputError` if it does not have it."""
     own = member(study, name)
     # groups of one organisation are charged as different people, which only sets of one alignment are
     several = len(seats_of(study, owner_of(own))) > 1

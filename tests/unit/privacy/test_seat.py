@@ -1,12 +1,15 @@
 """What seats of one organisation are charged: never less than a person can lose, never more than the sum."""
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from syndic.errors import BudgetError
 from syndic.privacy import Account, Budget, Cost, Event, Ledger, PureEvent
@@ -110,3 +113,43 @@ def test_what_is_not_covered_is_counted_event_by_event() -> None:
     assert uncovered([a, a], own=[], others=[[a]], charged=[a], most=1) == (a,)
     assert uncovered([a], own=[], others=[[a], [a]], charged=[a, a], most=2) == ()
     assert uncovered([a], own=[], others=[[a]], charged=[a], most=2) == (a,)
+
+
+def test_a_seat_is_charged_under_its_own_cap_though_another_declared_a_higher_one() -> None:
+    """An owner lowers the cap in one party file and forgets another, which declares the old one again."""
+    one, two = accounts(2, 2)
+    low, high, event = Budget(epsilon=Fraction(1, 10)), Budget(epsilon=Fraction(5)), EVENTS[0]
+    own = replace(one, cap=low)
+    with Ledger.open(":memory:") as ledger:
+        for account in (own, replace(two, cap=high)):
+            assert account.cap is not None
+            ledger.declare("people", account.cap)
+        given = {"dataset": "people", "door": "1", "why": "x"}
+        ledger.reserve(**given, study=two.name, call="a", events=(event,), account=two)  # type: ignore[arg-type]
+        with pytest.raises(BudgetError):
+            ledger.reserve(**given, study=own.name, call="b", events=(event,), account=own)  # type: ignore[arg-type]
+        with pytest.raises(BudgetError):
+            ledger.check(dataset="people", study=own.name, events=(event,), account=own)
+        ledger.reserve(**given, study=two.name, call="b", events=(event,), account=two)  # type: ignore[arg-type]
+
+
+def test_seats_with_their_own_connections_at_once_are_charged_as_one_after_the_other(tmp_path: Path) -> None:
+    """Threads, each with its own connection: whichever comes first is charged; the cap allows no second charge."""
+    path, event = tmp_path / "ledger.sqlite", EVENTS[0]
+    with Ledger.open(path) as ledger:
+        ledger.declare("people", Budget(epsilon=Fraction(3, 10)))
+
+    def charge(account: Account) -> None:
+        with Ledger.open(path) as own:
+            for call in "abc":
+                given = {"dataset": "people", "study": account.name, "call": call, "door": "1", "why": "x"}
+                own.reserve(**given, events=(event,), account=account)  # type: ignore[arg-type]
+                own.commit(account.name, call, "0" * 64)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(charge, accounts(4, 1)))
+    with Ledger.open(path) as ledger:
+        ledger.verify()
+        kinds = Counter(entry.kind for entry in ledger.entries())
+        assert (kinds["reserve"], kinds["covered"]) == (3, 9)
+        assert ledger.spent("people").epsilon == Fraction(3, 10)

@@ -188,7 +188,7 @@ def test_ids_beyond_the_bound_and_common_people_without_a_row_need_a_second_yes(
     stored = Alignment(rule=IdRule(), columns=("id",), key=b"key", names=b"".join(names))
     study = replace(gram_study(parties=VERTICAL.replace("people = 60", "people = 50")), alignment=align.digest)
     with monkeypatch.context() as patch:
-        patch.setattr("syndic.study.fit.stored_alignment", lambda *_: stored)
+        patch.setattr("syndic.study.fit.order_of", lambda *_: stored)
         found, _ = own_fit(home, study)
         assert found is not None
         assert not found.poor
