@@ -92,7 +92,7 @@ class Memory:
             if known is not None and known.asked != asked:
                 raise RefusedError("this call id was answered before, for a different request")
             if known is None and not fresh and self._forgotten():
-                raise RefusedError("this party deleted its answers of this run: set a new edition to run it again")
+                raise RefusedError("a stored answer was deleted at this party: set a new edition in the study")
             stored, kept = work() if known is None else (known, {})
             with self._database.writing():
                 if known is None and not fresh:

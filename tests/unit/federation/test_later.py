@@ -110,7 +110,7 @@ def test_a_run_that_was_forgotten_draws_no_new_noise(organisations: Organisation
         node.close()
     again = asked_once(organisations)
     assert (again.code, again.body) == ("refused", b"")
-    assert "deleted its answers" in again.text
+    assert "stored answer was deleted" in again.text
     kinds = [entry.kind for entry in organisations.entries()[len(charged) :]]
     assert set(kinds) == {"agree", "call"}, "the refusal is logged, nothing more is charged"
 

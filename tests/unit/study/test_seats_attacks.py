@@ -159,5 +159,5 @@ def test_an_alignment_that_was_forgotten_is_not_made_again(tmp_path: Path) -> No
     home = PartyFolder(folder=tmp_path / "parties" / "registry")
     home.forget(run_digest(aligning(), 1))
     shutil.rmtree(tmp_path / "coordinator")
-    with pytest.raises(PartyError, match="deleted its answers"):
+    with pytest.raises(PartyError, match="stored answer was deleted"):
         simulate(aligning(), SOURCES, seed=1, folder=tmp_path)
