@@ -36,6 +36,7 @@ ELSEWHERE: Final = {
     # between organisations: signatures and agreements
     "kernel/agreement.py": "tests/unit/study/test_agreement_signatures.py",
     "kernel/memory.py Head.check": "tests/unit/study/test_put_back.py",
+    "kernel/memory.py Memory.answer_once: a stored answer was deleted": "tests/unit/study/test_seats_attacks.py",
     "kernel/node.py _step_of: the call does not carry": "tests/unit/study/test_agreement_signatures.py",
     "kernel/party.py PartyState.check_agreed": "tests/unit/study/test_agreement_signatures.py",
     "kernel/session.py Session._body: the reply does not carry": "tests/unit/study/test_agreement_signatures.py",
@@ -48,6 +49,7 @@ ELSEWHERE: Final = {
     "privacy/ledger.py Ledger._commit": "tests/unit/privacy/test_ledger.py",
     "privacy/ledger.py Ledger._known": "tests/unit/privacy/test_ledger.py",
     "privacy/ledger.py Ledger._check_cap": "tests/unit/privacy/test_ledger.py",
+    "privacy/ledger.py Ledger._check_under": "tests/unit/privacy/test_ledger.py",
     # what needs other rows than the targets have
     "mpc/align/table.py": "tests/unit/mpc/test_align_table.py",
     "mpc/product.py SecureProduct.check_unchanged": "tests/unit/mpc/test_product.py",
