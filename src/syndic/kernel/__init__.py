@@ -83,5 +83,6 @@ from syndic.kernel.terms import people_of as people_of
 from syndic.kernel.terms import public_rows as public_rows
 from syndic.kernel.terms import schema_of as schema_of
 from syndic.kernel.terms import seats_of as seats_of
+from syndic.kernel.terms import several_seats as several_seats
 from syndic.kernel.transport import Delivery as Delivery
 from syndic.kernel.transport import Runtime as Runtime

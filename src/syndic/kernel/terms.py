@@ -132,6 +132,14 @@ def seats_of(terms: Terms, owner: str) -> tuple[Member, ...]:
     return tuple(party for party in terms.parties if owner_of(party) == owner)
 
 
+def several_seats(terms: Terms) -> dict[str, list[Member]]:
+    """Return the organisations that take part as several parties, with these parties."""
+    found: dict[str, list[Member]] = {}
+    for party in terms.parties:
+        found.setdefault(owner_of(party), []).append(party)
+    return {owner: seats for owner, seats in found.items() if len(seats) > 1}
+
+
 def most_seats(terms: Terms, organisations: int) -> int:
     """Return as how many parties so many organisations take part at most."""
     seats = Counter(owner_of(party) for party in terms.parties)

@@ -27,6 +27,7 @@ from syndic.kernel import (
     owner_of,
     people_of,
     seats_of,
+    several_seats,
     shared_people,
     steps_of_run,
 )
@@ -92,14 +93,14 @@ class Study(Document):
         owners = {owner_of(party) for party in self.parties}
         if len({owner.lower() for owner in owners}) < len(owners):
             raise ValueError("owner: two owners differ only in upper and lower case")
-        for owner in owners:
-            groups = [party.group for party in seats_of(self, owner)]
-            if len(groups) > 1 and (None in groups or len(set(groups)) < len(groups)):
+        for owner, seats in several_seats(self).items():
+            groups = [party.group for party in seats]
+            if None in groups or len(set(groups)) < len(groups):
                 raise ValueError(
                     f"owner '{owner}': its parties must each name a `group`, all different: in one group an "
                     "organisation is one party"
                 )
-            if len(groups) > 1 and owner.lower() in {party.name.lower() for party in self.parties}:
+            if owner.lower() in {party.name.lower() for party in self.parties}:
                 # that party's account has no seat in its name, and so is in every ledger somebody's own
                 raise ValueError(f"owner '{owner}': no party may be called like the owner of several: rename the party")
 
@@ -248,10 +249,10 @@ class Study(Document):
                 f"a person may be in {same} groups of the same alignment, which have no organisation in common: make "
                 f"them one group, name the `owner` that is in both, or set parties = {same} in [unit]"
             )
-        for owner in dict.fromkeys(map(owner_of, self.parties)):
-            seats = [party.alignment for party in seats_of(self, owner)]
-            same = len({*seats} - {None}) + seats.count(None)
-            if len(seats) > 1 and same > self.unit.parties:
+        for owner, seats in several_seats(self).items():
+            digests = [party.alignment for party in seats]
+            same = len({*digests} - {None}) + digests.count(None)
+            if same > self.unit.parties:
                 raise InputError(
                     f"a person may be in {same} of the groups of '{owner}', which no one alignment found: align them "
                     f"as `sets` of one study, or set parties = {same} in [unit]"
