@@ -24,8 +24,7 @@ class Member(Document):
     `columns` are the columns of the schema that it holds, if not all. `group` is the name of a group of people: parties
     of one group hold columns of the same people, and `alignment` is the digest of the study that aligned them.
     `identity` is its public keys, for studies between organisations: `syndic identity` prints the line. `owner` is the
-    name of an organisation that has several groups of people, and so takes part as several parties, its seats; studies
-    without it have the digest that they had before there were seats.
+    name of an organisation that has several groups of people, and so takes part as several parties, its seats.
     """
 
     name: str
