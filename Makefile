@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # to the version, for Syndic and for what builds it: the same commit passes next month
 LOCK := $(CURDIR)/constraints.txt
-PIP = PIP_CONSTRAINT=$(LOCK) PIP_BUILD_CONSTRAINT=$(LOCK) $(BIN)/python -m pip install --quiet
+# modules are compiled when they are first imported, and most never are
+PIP = PIP_CONSTRAINT=$(LOCK) PIP_BUILD_CONSTRAINT=$(LOCK) $(BIN)/python -m pip install --quiet --no-compile
 # two workers on two cores: threads of linear algebra on small matrices only wait for each other
 ONE_THREAD = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 # empty, whatever it was: tests start many processes, and none should compile the package again
@@ -58,7 +59,7 @@ imports: $(VENV)/core
 test-lowest:
 	rm -rf .venv-lowest && $(PYTHON) -m venv .venv-lowest
 	$(PYTHON) tests/lowest_versions.py > .venv-lowest/lowest.txt
-	.venv-lowest/bin/python -m pip install --quiet --editable . -r .venv-lowest/lowest.txt pytest hypothesis
+	.venv-lowest/bin/python -m pip install --quiet --no-compile --editable . -r .venv-lowest/lowest.txt pytest hypothesis
 	.venv-lowest/bin/python -m pip install --quiet --no-deps --editable ./lab
 	$(ONE_THREAD) .venv-lowest/bin/pytest -p no:cacheprovider -m "not slow" tests/unit/data tests/unit/privacy tests/unit/noise \
 		tests/unit/kernel tests/unit/study
