@@ -3,7 +3,6 @@
 `SYNDIC_FAULTS=many` tries many schedules for each protocol instead of a few.
 """
 
-import os
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,13 +13,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from faults import Fault, Faulty, Kind
-from faulty_runtime import DISTURBED, LOSING, MOST_MB, Mortal, Watch, allowed, charged, published, run_over
+from faulty_runtime import DISTURBED, EVERY, LOSING, MOST_MB, Mortal, Watch, allowed, charged, published, run_over
 from support import Case
 from syndic.errors import PartyError
 from syndic.kernel import Runtime
 from syndic.study import Release
 
-EXAMPLES = 50 if os.environ.get("SYNDIC_FAULTS") == "many" else 2
+EXAMPLES = 50 if EVERY else 2
 # a schedule of three faults is small enough to read, and shrinking it takes minutes
 PHASES = (Phase.explicit, Phase.generate)
 # what is over as soon as the party is asked again, or never reached it

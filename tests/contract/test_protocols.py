@@ -1,7 +1,6 @@
 """Every protocol, on every runtime: the same release and ledger, charged as declared, silent about everything else."""
 
 import json
-import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
@@ -13,7 +12,7 @@ from typing import Any, final
 import pyarrow as pa
 import pytest
 
-from faulty_runtime import run_over
+from faulty_runtime import EVERY, run_over
 from runtimes import session_over
 from support import CASES, Case, charges, ledger_entries, open_nodes
 from syndic.data import Source, Table, open_source
@@ -109,11 +108,10 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 
 
 # processes are dear to start: where there is time, those of every case, else of the first of each method
-MANY = os.environ.get("SYNDIC_FAULTS") == "many"
 FIRST = {type(case.study.protocol): case for case in reversed(CASES)}
 
 
-@pytest.mark.parametrize("case", CASES if MANY else FIRST.values(), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CASES if EVERY else FIRST.values(), ids=lambda case: case.name)
 def test_same_release_and_ledger_on_each_runtime(case: Case, recorded: Runs, tmp_path: Path) -> None:
     local = recorded(case)
     here = everything(local.release, local.folder, case.sources)

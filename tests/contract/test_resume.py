@@ -1,20 +1,18 @@
 """Every protocol, its coordinator killed before and after every message: the same release, charged once."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from faults import Fault, Faulty
-from faulty_runtime import DISTURBED, LOSING, KilledError, Mortal, Watch, allowed, charged, published, run_over
+from faulty_runtime import DISTURBED, EVERY, LOSING, KilledError, Mortal, Watch, allowed, charged, published, run_over
 from support import Case
 from syndic.errors import PartyError
 from syndic.kernel import Runtime
 from syndic.study import Release
 
 # where there is time, what is drawn without a seed is tried at every message as well
-MANY = os.environ.get("SYNDIC_FAULTS") == "many"
 
 each_case = pytest.mark.parametrize("case", DISTURBED + LOSING, ids=lambda case: case.name)
 
@@ -50,14 +48,14 @@ def test_killed_at_every_message_and_resumed(case: Case, tmp_path: Path) -> None
 # the journal asks again, whatever the method: where there is no time, the first case of each
 FIRST = {type(case.study.protocol): case for case in reversed(DISTURBED)}
 real_cases = [
-    case for case in (DISTURBED if MANY else tuple(FIRST.values())) + LOSING if not case.study.protocol.simulation_only
+    case for case in (DISTURBED if EVERY else tuple(FIRST.values())) + LOSING if not case.study.protocol.simulation_only
 ]
 
 
 @pytest.mark.parametrize("case", real_cases, ids=lambda case: case.name)
 def test_without_a_seed_the_same_is_asked_again(case: Case, tmp_path: Path) -> None:
     watch = Watch()
-    release, _ = lives_of(case, tmp_path, watch, seed=None, both=MANY)
+    release, _ = lives_of(case, tmp_path, watch, seed=None, both=EVERY)
     assert all(len(requests) == 1 for requests in watch.asked.values())
     watch.check(tmp_path)
     assert charged(case, tmp_path) == allowed(case)
