@@ -77,6 +77,7 @@ fuzz: $(VENV)/dev
 	SYNDIC_FUZZ=$(SYNDIC_FUZZ) SYNDIC_LIES=100 $(BIN)/pytest -n 2 tests/fuzz -m fuzz
 	$(ONE_THREAD) PYTHONPATH=tests $(BIN)/python -m liars run --deviations $(SYNDIC_LIES)
 	SYNDIC_FUZZ=$(SYNDIC_FUZZ) $(BIN)/pytest tests/e2e/test_ledger_kill.py
+	SYNDIC_FAULTS=many $(BIN)/pytest -n 2 tests/contract
 
 # Branches of the packages that protect people; below 95 % of any it fails.
 coverage: $(VENV)/dev
