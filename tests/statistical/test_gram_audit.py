@@ -24,7 +24,7 @@ from syndic_lab.bench.regression import accuracy
 pytestmark = pytest.mark.statistical
 
 EPSILON, DELTA = 1.0, 0.01
-TRIES, FEW, MISS = 200, 120, 1e-7  # few are enough to find the planted fault, so also for the attacks on sound noise
+TRIES, MISS = 120, 1e-7  # enough to find the planted fault, so also for the attacks on sound noise
 Rows = tuple[tuple[int, ...], ...]  # for each party the values, 0 to 2, of three people
 ONE: Rows = ((2, 0, 1), (2, 0, 1), (2, 0, 1))
 OTHER: Rows = ((0, 0, 1), (2, 0, 1), (0, 0, 1))
@@ -135,7 +135,7 @@ def party(sums: NDArray[np.int64], drawn: list[NDArray[np.int64]]) -> NDArray[np
     return (sums - drawn[0]).astype(float)
 
 
-def shown(study: Study, sees: Sees, tries: int = FEW) -> float:
+def shown(study: Study, sees: Sees, tries: int = TRIES) -> float:
     """Return a lower bound, right but for 2e-7, on the epsilon at DELTA that the best linear attack shows."""
     away = opened(study, ONE, noisy=False)[0] - opened(study, OTHER, noisy=False)[0]
     seen = [np.array([sees(*run) @ away for run in runs(study, rows, tries)]) for rows in (ONE, OTHER)]
