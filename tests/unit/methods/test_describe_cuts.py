@@ -100,7 +100,7 @@ def study(
     text = study_text(
         protocol=OPTIONS.format(more=more, stratum=stratum),
         unit=f'neighbours = "replace"\n{unit}',
-        budget=f"epsilon = {epsilon}\ndelta = 1e-6",
+        budget=f"epsilon = {epsilon}\ndelta = 1e-9",
         parties=parties,
         columns=COLUMNS,
     )
