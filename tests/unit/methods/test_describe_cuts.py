@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from aligning import carried
+from runtimes import session_over
 from support import charges, study_text
 from syndic import Study, advise, simulate
 from syndic.advice import NoiseAdvice
@@ -82,7 +83,7 @@ LACKING: Held = {**VERTICAL, "c": ("south", ["arm", "sex"]), "d": ("south", ["il
 CUTS = {"vertical": VERTICAL, "two by two": TWO_BY_TWO, "beside": BESIDE, "twice": TWICE, "lacking": LACKING}
 
 
-def study(
+def study_toml(
     held: Held = VERTICAL,
     more: str = "",
     *,
@@ -90,21 +91,24 @@ def study(
     unit: str = "",
     epsilon: float = 1.0,
     sizes: dict[str, int] | None = None,
-) -> Study:
+) -> str:
     sizes = sizes or {name: len(table) for name, table in PEOPLE.items()}
     parties = "".join(
         f'[[parties]]\nname = "{name}"\npeople = {sizes[group]}\ngroup = "{group}"\n'
         f"columns = [{', '.join(f'{one!r}' for one in columns)}]\n"
         for name, (group, columns) in held.items()
     )
-    text = study_text(
+    return study_text(
         protocol=OPTIONS.format(more=more, stratum=stratum),
         unit=f'neighbours = "replace"\n{unit}',
         budget=f"epsilon = {epsilon}\ndelta = 1e-9",
         parties=parties,
         columns=COLUMNS,
     )
-    return Study.loads(text)
+
+
+def study(held: Held = VERTICAL, more: str = "", **parts: Any) -> Study:
+    return Study.loads(study_toml(held, more, **parts))
 
 
 def sources(held: Held = VERTICAL) -> dict[str, pa.Table]:
@@ -212,10 +216,10 @@ REPETITIONS = 150
 def test_intervals_of_a_vertical_study_cover() -> None:
     """People drawn anew, with the noise that the parties add: misses of a 95 % interval are few.
 
-    More than 30 of 150 misses have a chance of 1e-10 for each interval; without the noise in the variance about every
-    second interval misses.
+    With a coverage of 95 %, more than 24 of 150 misses of one of three intervals have a chance of 4e-7. Without the
+    noise in the variance about every second interval misses.
     """
-    agreed = study(OWN, sizes={"north": 1500}, epsilon=2.0, stratum="sex")
+    agreed = study(OWN, sizes={"north": 1500}, epsilon=0.6, stratum="sex")
     planned, rng, randomness = agreed.plan_as(DescribePlan), np.random.default_rng(7), SimulationRandomness(11)
     assert planned.product is not None
     large = people(400_000, 99).to_pandas()
@@ -235,7 +239,7 @@ def test_intervals_of_a_vertical_study_cover() -> None:
             assert one.lower is not None
             assert one.upper is not None
             misses[what] += not one.lower <= truth[what] <= one.upper
-    assert max(misses.values()) <= 30, misses
+    assert max(misses.values()) <= 24, misses
 
 
 # Sensitivity.
@@ -373,3 +377,15 @@ def test_masked_sums_of_a_pair_are_not_those_of_its_group(tmp_path: Path) -> Non
         own = pooled(agreed, {**empty, group: PEOPLE[group]})
         opened = ring.lift(ring.add(*(sent[name] for name in pair)))
         assert (opened != own).sum() > len(own) // 2
+
+
+def test_parties_that_are_asked_for_other_sums_refuse_before_anything_is_charged(tmp_path: Path) -> None:
+    """The coordinator's study has another column of groups: sums that differ by it would show a few people."""
+    agreed, other = study(), Study.loads(study_toml().replace('group = "arm"', 'group = "sex"'))
+    carrier, _ = carried(agreed, sources(), tmp_path)
+    protocol = other.protocol
+    assert isinstance(protocol, Describe)
+    with pytest.raises(PartyError, match="the call is for study"):
+        protocol.coordinate(session_over(carrier, other, seed=None))  # type: ignore[arg-type]
+    carrier.close()
+    assert [charges(tmp_path, name) for name in VERTICAL] == [[], []]
