@@ -217,6 +217,7 @@ class Describe(CountsTables, tag="describe"):
             raise InputError("a group of people is described only if all its parties answer: set missing = 0")
         layout = layout_of(groups, tuple(dict.fromkeys(block.clique for block in blocks)), schema.domain)
         check_counted(groups, layout.tables)
+        self._marginals.graph_of(terms)
         note = DescribeNote(
             group=self.group,
             columns=described,

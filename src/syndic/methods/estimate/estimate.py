@@ -45,7 +45,8 @@ from syndic.kernel import (
     people_of,
     step,
 )
-from syndic.methods.estimate.plan import FINE, EstimatePlan, Law, Layout, PublishedLaplace, Share, layout_of
+from syndic.methods.estimate.plan import FINE, EstimatePlan, Law, Layout, Share, layout_of
+from syndic.methods.estimate.published import PublishedLaplace
 from syndic.methods.estimate.result import (
     Estimates,
     EstimatesResult,

@@ -4,10 +4,8 @@ A value becomes a code on a fine public grid, and the code's statistic is looked
 table to a sum, and the distance between two lines is exact: it needs no argument about rounding.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, final
 
@@ -16,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syndic.data import Boolean, Categorical, Integer, Ordinal, Real, Schema
-from syndic.document import Document
 from syndic.errors import InputError
 from syndic.kernel import (
     ALIGNED,
@@ -34,15 +31,14 @@ from syndic.kernel import (
     picture,
     shared_people,
 )
+from syndic.methods.estimate.published import PublishedLaplace
 from syndic.methods.estimate.result import NoisyMean, stacked
 from syndic.model import AnyFamily, Multinomial
 from syndic.model.families.estimate import Estimated, Model, estimate_by_blocks, estimate_by_statistics
 from syndic.model.families.family import Array
 from syndic.mpc.masked_sum import MaskedSum
 from syndic.noise import DiscreteGaussian, DiscreteLaplace, GaussianShare, LaplaceShare
-from syndic.privacy import Event, PureEvent
-from syndic.privacy.concentrated import PICO
-from syndic.random import Randomness, generator
+from syndic.privacy import Event
 
 FINE = 2**16
 """Steps over the range of a statistic or a parameter: so fine that rounding is negligible beside any noise."""
@@ -192,33 +188,6 @@ def _diameters(steps: NDArray[np.int64], name: str) -> tuple[int, int]:
         l1 = max(l1, int(apart.sum(axis=1).max()))
         l2 = max(l2, int((apart**2).sum(axis=1).max()))
     return l1, l2
-
-
-@final
-class PublishedLaplace(Document):
-    """The paper's noise on fixed-point sums: a floating-point Laplace draw of this scale, rounded. Not private.
-
-    `sensitivity`: the l1 change of the sums by one row; the paper uses the Euclidean diameter instead.
-    """
-
-    scale: float
-    sensitivity: float
-
-    @property
-    def event(self) -> PureEvent:
-        """The cost in real arithmetic."""
-        holds = Fraction(math.ceil(Fraction(self.sensitivity) / Fraction(self.scale) * PICO), PICO)
-        return PureEvent(epsilon=holds, what="continuous Laplace, as published")
-
-    @property
-    def variance(self) -> float:
-        """Variance of one draw, in squared steps."""
-        return 2 * self.scale**2
-
-    def apply(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.int64]:
-        """Return the values with noise, rounded to whole steps."""
-        noise = generator(randomness).laplace(0.0, self.scale, values.shape)
-        return np.rint(values + noise).astype(np.int64)
 
 
 Law = DiscreteLaplace | DiscreteGaussian

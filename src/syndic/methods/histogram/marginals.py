@@ -54,7 +54,7 @@ from syndic.methods.histogram.tables import MarginalsNote, MarginalTables, cut, 
 from syndic.methods.layout import Names, TableLayout, layout_of
 from syndic.methods.product_steps import ProductSteps
 from syndic.mpc.dealer import deal_products
-from syndic.mpc.graph import sum_graph
+from syndic.mpc.graph import SumGraph, sum_graph
 from syndic.mpc.masked_sum import MaskedSum, SumMasked, Total
 from syndic.mpc.product import SecureProduct
 from syndic.mpc.ring import OVERFLOW, ring_for
@@ -189,18 +189,22 @@ class Marginals(CountsTables, tag="marginals"):
         """Choose the tables, calibrate the noise to the strictest budget, and size the ring for both."""
         groups = groups_of(terms)
         layout = layout_of(groups, self._tables(terms, groups), terms.schema.domain)
+        self.graph_of(terms)  # says what is wrong with the number of parties better than the noise does
         return self.plan_from(terms, layout, self._noise(terms, layout), terms.unit.most)
 
     def plan_from(
         self, terms: Terms, layout: TableLayout, noise: Share, most: int, what: str = "marginals"
     ) -> MarginalsPlan:
         """Return the plan that opens these tables, or sums of them to which a person adds `most` at most."""
-        graph = sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)
         room = room_for(layout, noise, most)
         product = self._multiplied(terms, layout, room)
         ring = product.sizes.ring if product else ring_for(room)
-        masked_sum = MaskedSum(label=what, graph=graph, count=noise.dimension, ring=ring)
+        masked_sum = MaskedSum(label=what, graph=self.graph_of(terms), count=noise.dimension, ring=ring)
         return MarginalsPlan(terms=terms, noise=noise, masked_sum=masked_sum, cut=layout, product=product)
+
+    def graph_of(self, terms: Terms) -> SumGraph:
+        """Return who shares masks with whom; raise `InputError` for a number of parties that no sum allows."""
+        return sum_graph(len(terms.parties), colluding=self.colluding, missing=self.missing)
 
     def _multiplied(self, terms: Terms, layout: TableLayout, room: int) -> SecureProduct | None:
         """Return the product of all tables that two parties count together, in a ring with room for the sum."""
