@@ -118,7 +118,7 @@ def test_the_plan_says_who_sums_up_and_for_how_many_people() -> None:
     assert "age: counted for 57% of the people" in told
     assert "age  b           -" in told
     statement = plan(study(TWO_BY_TWO)).statement
-    assert "the noisy sums of each of b, c" in str(statement.sees)
+    assert "the noisy sums of b and of c" in str(statement.sees)
     assert "people in more than 1 of the groups" in statement.not_protected
     assert "in no more than 1 of the groups" in statement.sensitivity
 

@@ -313,7 +313,7 @@ class EstimatePlan(Plan):
         unit, masked = self.terms.unit, self.masked_sum is not None
         every = "all parties" if len(self.parts) < 2 else "each set of parties with the same groups"
         shared = shared_people(self.terms)
-        each = f"the noisy sums of each of {', '.join(self.counting)}" if shared else "every party's noisy sums"
+        each = f"the noisy sums of {' and of '.join(self.counting)}" if shared else "every party's noisy sums"
         noisy = f"the noisy sums of {every} together" if masked else each
         sees = f"{noisy}, and the estimates and intervals computed from them"
         masks = {
