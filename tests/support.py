@@ -281,7 +281,6 @@ CASES = (
         'method = "describe"\ngroup = "colour"\ncolumns = ["age", "score"]\nstratum = "party"',
         unit='neighbours = "replace"\nparties = 2',
     ),
-    _groups("estimate groups", 'method = "estimate"\ncolumn = "age"\nfamily = { kind = "poisson" }'),
     _groups("synthesis groups", 'method = "synthesis"\nmodel_cells = 60\nrows = 30'),
     Case(
         "synthesis weighted",
@@ -363,6 +362,7 @@ CASES = (
         "survival across",
         across_study("survival", 'time = "age"\nevent = "colour"\ncensored = "red"\nby = ["score"]', budget=ONE),
     ),
+    _groups("estimate groups", 'method = "estimate"\ncolumn = "age"\nfamily = { kind = "poisson" }'),
     _across("describe across", across_study("describe", 'group = "colour"\ncolumns = ["score"]', budget=ONE)),
     _across(
         "estimate across masked",
